@@ -6,6 +6,7 @@
 //! verdicts and charts ([`study`], [`chart`]). docs/experiments/format.md is the format's reference.
 
 mod beside;
+mod bursts;
 mod case;
 mod chart;
 mod check;

@@ -14,7 +14,6 @@ use crate::folder::Folder;
 use crate::light::Reservation;
 use crate::process::{self, Owned};
 use anyhow::{Context, Result, anyhow, bail};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -27,7 +26,7 @@ use xqos_abi::trace::{Event, Level, What};
 use xqos_client::Control;
 use xqos_core::{ClientId, Fact, Service};
 
-pub const FRAMES_PER_SECOND: u32 = 25;
+const FRAMES_PER_SECOND: u32 = 25;
 /// Within the screen of [`crate::tiles`], beside the windows of the load.
 const PLACE: (i32, i32) = (2432, 40);
 const SIZE: (u32, u32) = (640, 360);
@@ -58,7 +57,7 @@ pub struct Playing {
 }
 
 /// A frame, by the server's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
     /// The server knew that mpv has work, and the frame before was drawn.
     pub asked_ns: u64,

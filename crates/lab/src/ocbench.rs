@@ -15,7 +15,6 @@ use crate::process::SchedStat;
 use crate::server::Server;
 use crate::statistics::median;
 use anyhow::Result;
-use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{Arc, ConnectionExt as _, CreateGCAux, CreateWindowAux, Gcontext, Window, WindowClass};
@@ -23,7 +22,7 @@ use x11rb::rust_connection::RustConnection;
 use xqos_client::Control;
 
 /// Between the end of a redraw and the next, as in the paper.
-pub const SLEEP: Duration = Duration::from_millis(10);
+const SLEEP: Duration = Duration::from_millis(10);
 /// What a redraw is to take on an idle server: the paper's a.
 const REDRAW: Duration = Duration::from_millis(2);
 /// Of the window at the upper right of the screen, in pixels: beside x11perf's, and large enough that a burst of less
@@ -41,7 +40,7 @@ const CALIBRATED_BY: usize = 30;
 const CALIBRATIONS: usize = 3;
 
 /// What was measured, as columns: the i-th of each belong together. Times are from the start of the run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Activations {
     /// Right before the redraw.
     pub at_ns: Vec<u64>,

@@ -12,8 +12,8 @@ macro_rules! pages {
     };
 }
 
-static PAGES: [(&str, &str); 31] = pages!(
-    "animation" "auto" "below" "below_cost" "below_shares" "blocking" "crowds" "demo" "desktop" "endtoend" "everyday" "expose"
+static PAGES: [(&str, &str); 32] = pages!(
+    "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "demo" "desktop" "endtoend" "everyday" "expose"
     "fairness" "grid" "groups" "hard" "idle" "interactive" "intervals" "memory" "near" "ocbench" "player" "policies"
     "response" "rules" "scale" "simulation" "soft" "throughput" "tracing"
 );

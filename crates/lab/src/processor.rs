@@ -69,11 +69,6 @@ fn clock(id: ClockId) -> Duration {
 pub struct Reserved(());
 
 impl Reserved {
-    /// Whether this user may.
-    pub fn is_allowed() -> bool {
-        Reserved::this_thread(Duration::from_millis(2), Duration::from_millis(10)).is_ok()
-    }
-
     pub fn this_thread(budget: Duration, period: Duration) -> Result<Reserved> {
         Attributes::deadline(budget.as_nanos() as u64, period.as_nanos() as u64)
             .give(0)

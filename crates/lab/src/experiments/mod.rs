@@ -12,7 +12,6 @@ mod far;
 mod grid;
 mod intervals;
 mod near;
-mod ocbench;
 mod rules;
 mod simulation;
 #[cfg(test)]
@@ -44,7 +43,8 @@ pub fn all() -> Vec<Experiment> {
         file!("below_shares"),
         file!("hard"),
         file!("soft"),
-        Experiment::of::<ocbench::Progress>(),
+        file!("ocbench"),
+        file!("bursts"),
         file!("player"),
         file!("auto"),
         Experiment::of::<rules::Rules>(),

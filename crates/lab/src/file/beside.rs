@@ -5,7 +5,9 @@
 //! are named by what they are of: `_before` the load came, `_idle` (before it came, or after it was gone), `_beside` it,
 //! from the start of its first client until it is told to end, and `_busy`, without the time in which its clients start.
 
+use super::bursts::Recorder;
 use super::case::Case;
+use super::data::{Figures, named};
 use super::loads::{Calibrated, Running};
 use crate::boost::Boost;
 use crate::mpv::{Drawn, Playing};
@@ -26,11 +28,10 @@ use xqos_client::Control;
 pub(super) const PARTS: [&str; 4] = ["before", "idle", "beside", "busy"];
 /// The window is made and shown in the first frames.
 const FIRST: usize = 10;
+/// Nobody reads a trace meanwhile: the records of several seconds.
+const CAPACITY: u32 = 1 << 19;
 /// How often we look at what is reserved while a film plays beside the load.
 const LOOKS: u32 = 8;
-
-/// Samples and values by their names.
-pub(super) type Figures = (BTreeMap<String, Vec<f64>>, BTreeMap<String, f64>);
 
 /// When the load came and went, by the clock of traces.
 struct Stay {
@@ -126,13 +127,22 @@ pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, qu
     Ok((samples, named(values)))
 }
 
-/// ocbench, in the calling thread.
+/// ocbench, in the calling thread; of a trace, its bursts.
 pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
     let control = server.control()?;
     if let Some(wanted) = case.reserve {
         control.reserve(0, wanted.budget_us, wanted.period_us, wanted.hard)?;
     }
     let mut ocbench = Ocbench::new(&control, calibrated.spokes(server)?)?;
+    if let Some(level) = case.trace {
+        ocbench.activate(server, Instant::now(), FIRST, |_| {})?;
+        let mut trace = control.start_trace(level, CAPACITY)?;
+        ocbench.activate(server, Instant::now(), case.count(quick, 40), |_| {})?;
+        let mut recorder = Recorder::new(ocbench.base());
+        recorder.read(&mut trace);
+        control.stop_trace()?;
+        return Ok(recorder.figures());
+    }
     let (base, load_from) = (ocbench.base(), case.before(quick).unwrap_or(FIRST));
     let load_until = load_from + case.count(quick, 450);
     let (start, start_ns) = (Instant::now(), now_ns());
@@ -218,10 +228,6 @@ fn share_reserved(control: &Control, is_meant: impl Fn(&ClientEntry) -> bool) ->
     let parts = reserved.map(|client| f64::from(client.budget_us) / f64::from(client.period_us));
     // The sum of none is -0.
     Ok(parts.fold(0.0, std::ops::Add::add))
-}
-
-fn named<const N: usize>(values: [(&str, f64); N]) -> BTreeMap<String, f64> {
-    values.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use super::data::{Cell, Data, number};
 use super::format::Chart as ChartText;
 use super::study::{measured, parsed, spread, titled};
 use crate::statistics::{Spread, Summary};
-use crate::study::{Chart, Group, Line, Lines, Panel, Range, Ranges, Scatter};
+use crate::study::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter};
 
 /// What a chart may be.
-pub(super) const KINDS: [&str; 3] = ["ranges", "lines", "scatter"];
+pub(super) const KINDS: [&str; 4] = ["ranges", "lines", "scatter", "lanes"];
 /// Enough for the eye.
 const CHARTED: usize = 100;
 
@@ -59,6 +59,7 @@ fn chart(text: &ChartText, data: &Data, within: &Cell) -> Option<Chart> {
             };
             (!lines.lines.is_empty()).then_some(Chart::Lines(lines))
         }
+        "lanes" => lanes(text, data, within, title).map(Chart::Lanes),
         _ => {
             let panels = cases(text, data, within).into_iter().map(|(case, cell)| {
                 let name = titled(&braced(std::slice::from_ref(&text.of)), &cell, data);
@@ -68,6 +69,25 @@ fn chart(text: &ChartText, data: &Data, within: &Cell) -> Option<Chart> {
             (!panels.is_empty()).then_some(Chart::Scatter(Scatter { title, x_label, y_label, panels }))
         }
     }
+}
+
+/// Slices of server time in the first turn, a lane for each client: the one that measures, and its load.
+fn lanes(text: &ChartText, data: &Data, within: &Cell, title: String) -> Option<Lanes> {
+    let at = data.at(within).turns().next()?;
+    let samples = |name: &str| at.samples(&format!("{}.{name}", text.y)).map(|found| found.to_vec());
+    let lane = |(number, places): (usize, Vec<f64>)| Lane {
+        case: if number == 0 { within.get(&text.of).cloned().unwrap_or_default() } else { "idle".to_owned() },
+        name: if number == 0 { text.y_label.clone() } else { format!("client {number}") },
+        slices: places.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect(),
+        ..Lane::default()
+    };
+    let of_each = (0..).map_while(|number: usize| samples(&number.to_string()));
+    let mut lanes: Vec<Lane> = of_each.enumerate().map(lane).collect();
+    let of_own = |name| samples(name).unwrap_or_default();
+    let own = lanes.first_mut()?;
+    (own.arrivals, own.ends, own.deadlines) = (of_own("arrivals"), of_own("ends"), of_own("deadlines"));
+    let length = lanes.iter().flat_map(|lane| lane.slices.iter().map(|slice| slice[1])).fold(0.0, f64::max);
+    Some(Lanes { title, x_label: text.x_label.clone(), length, lanes, ..Lanes::default() })
 }
 
 fn of(text: &ChartText, data: &Data, axes: &[String], within: &Cell) -> Vec<Cell> {

@@ -9,6 +9,13 @@ use std::collections::BTreeMap;
 
 pub(super) type Samples = [f64];
 
+/// Samples and values of a trial by their names.
+pub(super) type Figures = (BTreeMap<String, Vec<f64>>, BTreeMap<String, f64>);
+
+pub(super) fn named<const N: usize>(values: [(&str, f64); N]) -> BTreeMap<String, f64> {
+    values.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
 /// The name of a value for each axis.
 pub(super) type Cell = BTreeMap<String, String>;
 

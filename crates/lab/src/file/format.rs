@@ -262,7 +262,7 @@ pub(super) struct Chart {
     /// Of lines and scatters: a chart for each value of these axes.
     #[serde(default)]
     pub each: Vec<String>,
-    /// `ranges`, `lines` or `scatter`.
+    /// `ranges`, `lines`, `scatter` or `lanes`.
     pub kind: String,
     /// A line, a range or a panel for each value of this axis.
     pub of: String,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The clients that measure, and what each of them finds.
 
-use super::beside::{self, Figures, PARTS};
+use super::beside::{self, PARTS};
 use super::case::Case;
+use super::data::Figures;
 use super::loads::Calibrated;
 use crate::light::{Light, Series};
 use crate::pauses::Pauses;
@@ -47,7 +48,22 @@ impl Measure {
         (Measure::Line, "line", &["receipt", "echo", "echo_by_server"], &["unanswered"]),
         (Measure::Frames, "frames", &["drawing", "interval"], &[]),
         (Measure::Film, "film", &["frame", "interval"], &["dropped", "lost", "delayed_beside", "reserved"]),
-        (Measure::Wheel, "wheel", &["activation", "at", "latency"], &["delayed_beside", "reserved"]),
+        (
+            Measure::Wheel,
+            "wheel",
+            &[
+                "activation",
+                "at",
+                "latency",
+                "burst",
+                "burst_spacing",
+                "burst_served",
+                "burst_behind",
+                "burst_neither",
+                "slices",
+            ],
+            &["delayed_beside", "reserved", "burst_late", "burst_depleted", "lost"],
+        ),
         (Measure::Pauses, "pauses", &[], &["pause_part", "pause_longest", "pause_wait"]),
         (Measure::Nothing, "nothing", &[], &[]),
         (Measure::Command, "command", &["run"], &[]),

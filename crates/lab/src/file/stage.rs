@@ -169,8 +169,9 @@ impl<'a> Stage<'a> {
         // What mpv has reserved is its own.
         let own = case.processor.filter(|_| case.measure != Measure::Film);
         let processor = own.map(|wanted| ProcessorTime::begin(server.display(), wanted)).transpose()?;
-        let traced =
-            case.trace.zip(control.as_ref()).map(|(level, control)| Traced::begin(control, level)).transpose()?;
+        // The wheel reads its own.
+        let level = case.trace.filter(|_| case.measure != Measure::Wheel);
+        let traced = level.zip(control.as_ref()).map(|(level, control)| Traced::begin(control, level)).transpose()?;
         if !case.measure.warms_up() {
             std::thread::sleep(case.warm_up);
         }

@@ -78,7 +78,7 @@ fn a_wrong_file_is_refused_with_its_line_and_what_to_write_instead() {
         ("response)[case=stock] /", "response)[case=xorg] /", 21, "'case' is never 'xorg': it is stock, fair"),
         ("[case=fair]\"", "\"", 21, "'response' differs by case: write response[case=VALUE]"),
         ("goal = {", "by = \"largest\"\ngoal = {", 18, "needs both: across"),
-        ("kind = \"ranges\"", "kind = \"bars\"", 26, "a chart is ranges, lines, scatter, not 'bars'"),
+        ("kind = \"ranges\"", "kind = \"bars\"", 26, "a chart is ranges, lines, scatter, lanes, not 'bars'"),
         (
             "[axis.case]\nstock = { server = \"stock\"",
             "[server.own]\nkind = \"xfree86\"\n[axis.case]\nstock = { server = \"own\"",

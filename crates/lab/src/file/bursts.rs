@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+//! From the records of a trace to the bursts of one client: what each of them waited for.
+//!
+//! A burst begins when the server knew of it and ends when it has nothing left to serve. Between the two the server served
+//! the client, or others, or did neither: it polled, or the kernel ran something else.
+
+use super::data::{Figures, named};
+use std::collections::BTreeMap;
+use xqos_abi::ring::{Next, Reader};
+use xqos_abi::trace::{Event, What};
+use xqos_core::{ClientId, Fact, Service};
+
+/// The first burst that is drawn, how long before it the picture begins, and how much is drawn.
+const DRAWN_BURST: usize = 5;
+const LEAD_NS: u64 = 5_000_000;
+const DRAWN_NS: u64 = 150_000_000;
+/// In the picture, gaps well below a pixel are closed.
+const CLOSED_NS: u64 = 20_000;
+
+/// Makes bursts of records.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    base: u32,
+    /// Places in `slices`.
+    places: BTreeMap<ClientId, usize>,
+    /// Of the client, then of other processes than ours.
+    slices: Vec<Vec<Slice>>,
+    /// Scheduling deadlines of its reservation, and when each was told.
+    deadlines_ns: Vec<(u64, u64)>,
+    bursts: Vec<Burst>,
+    /// Records that are missing.
+    lost: u64,
+    /// The burst under way, and what others were served since the one before.
+    burst: Option<Burst>,
+    others: Vec<Slice>,
+}
+
+impl Recorder {
+    /// The client is known by its first resource.
+    pub fn new(base: u32) -> Recorder {
+        let (places, deadlines_ns, bursts, others) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
+        Recorder { base, places, slices: vec![Vec::new()], deadlines_ns, bursts, burst: None, others, lost: 0 }
+    }
+
+    /// What the trace holds now.
+    pub fn read(&mut self, trace: &mut Reader) {
+        loop {
+            match trace.read() {
+                Next::Record(words) => Event::decode(words).into_iter().for_each(|event| self.take(event)),
+                Next::Lost(records) => self.lost += records,
+                Next::Nothing | Next::Ended => return,
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        let at_ns = event.at.0;
+        let is_own = |client: ClientId| self.places.get(&client) == Some(&0);
+        match event.what {
+            What::Identity { client, pid, base, .. } => self.identify(client, pid, base),
+            What::Fact(Fact::Arrived { client }) if is_own(client) => {
+                self.burst.get_or_insert(Burst { arrived_ns: at_ns, ..Burst::default() });
+            }
+            What::Budget { client, deadline, depleted, .. } if is_own(client) => {
+                self.deadlines_ns.push((at_ns, deadline.0));
+                if let Some(burst) = &mut self.burst {
+                    burst.deadline_ns.get_or_insert(deadline.0);
+                    burst.depleted |= depleted;
+                }
+            }
+            What::Fact(Fact::Served(Service { client, start, still_ready, .. })) => {
+                let slice = Slice { begin_ns: start.0, end_ns: at_ns };
+                let place = self.places.get(&client).copied();
+                if let Some(place) = place {
+                    self.slices[place].push(slice);
+                }
+                if place == Some(0) { self.serve(slice, still_ready) } else { self.others.push(slice) }
+            }
+            _ => {}
+        }
+    }
+
+    /// Of bursts, and of a piece of the trace as it is drawn, in milliseconds from its beginning.
+    pub fn figures(&self) -> Figures {
+        let first = self.bursts.get(DRAWN_BURST).or(self.bursts.last());
+        let from_ns = first.map_or(0, |burst| burst.arrived_ns.saturating_sub(LEAD_NS));
+        // Microseconds are enough for the eye, and short in the page.
+        let place = |ns: u64| (ns.saturating_sub(from_ns).min(DRAWN_NS) / 1000) as f64 / 1e3;
+        let is_drawn = |ns: &u64| (from_ns..from_ns + DRAWN_NS).contains(ns);
+        let each = |ns: fn(&Burst) -> u64| self.bursts.iter().map(move |burst| ns(burst));
+        let ms = |ns: fn(&Burst) -> u64| each(ns).map(|ns| ns as f64 / 1e6).collect();
+        let spacing =
+            self.bursts.windows(2).map(|pair| pair[1].arrived_ns.saturating_sub(pair[0].arrived_ns) as f64 / 1e6);
+        let told = self.deadlines_ns.iter().filter(|(at_ns, _)| is_drawn(at_ns));
+        let mut deadlines: Vec<u64> = told.map(|&(_, deadline_ns)| deadline_ns).collect();
+        deadlines.dedup();
+        let samples = [
+            ("burst".to_owned(), ms(Burst::delay_ns)),
+            ("burst_spacing".to_owned(), spacing.collect()),
+            ("burst_served".to_owned(), ms(|burst| burst.served_ns)),
+            ("burst_behind".to_owned(), ms(|burst| burst.behind_ns)),
+            ("burst_neither".to_owned(), ms(Burst::neither_ns)),
+            ("slices.arrivals".to_owned(), each(|burst| burst.arrived_ns).filter(is_drawn).map(place).collect()),
+            ("slices.ends".to_owned(), each(|burst| burst.done_ns).filter(is_drawn).map(place).collect()),
+            ("slices.deadlines".to_owned(), deadlines.into_iter().filter(is_drawn).map(place).collect()),
+        ];
+        let drawn = |slices: &Vec<Slice>| {
+            let is_drawn = |slice: &&Slice| slice.end_ns > from_ns && slice.begin_ns < from_ns + DRAWN_NS;
+            let mut closed: Vec<Slice> = Vec::new();
+            for &slice in slices.iter().filter(is_drawn) {
+                match closed.last_mut() {
+                    Some(last) if slice.begin_ns.saturating_sub(last.end_ns) < CLOSED_NS => last.end_ns = slice.end_ns,
+                    _ => closed.push(slice),
+                }
+            }
+            closed.iter().flat_map(|slice| [place(slice.begin_ns), place(slice.end_ns)]).collect()
+        };
+        let lanes = self.slices.iter().enumerate().map(|(lane, slices)| (format!("slices.{lane}"), drawn(slices)));
+        let count = |holds: fn(&Burst) -> bool| self.bursts.iter().filter(|burst| holds(burst)).count() as f64;
+        let mut values = named([("lost", self.lost as f64)]);
+        if !self.deadlines_ns.is_empty() {
+            let is_late = |burst: &Burst| burst.deadline_ns.is_some_and(|deadline| burst.done_ns > deadline);
+            values.extend(named([("burst_late", count(is_late)), ("burst_depleted", count(|burst| burst.depleted))]));
+        }
+        (samples.into_iter().chain(lanes).collect(), values)
+    }
+
+    fn identify(&mut self, client: ClientId, pid: u32, base: u32) {
+        if base == self.base {
+            self.places.insert(client, 0);
+        } else if !self.places.contains_key(&client) && pid != std::process::id() {
+            self.places.insert(client, self.slices.len());
+            self.slices.push(Vec::new());
+        }
+    }
+
+    fn serve(&mut self, slice: Slice, still_ready: bool) {
+        let Some(mut burst) = self.burst.take() else { return };
+        burst.served_ns += slice.length_since(burst.arrived_ns);
+        if still_ready {
+            self.burst = Some(burst);
+            return;
+        }
+        burst.done_ns = slice.end_ns;
+        burst.behind_ns = self.others.drain(..).map(|other| other.length_since(burst.arrived_ns)).sum();
+        self.bursts.push(burst);
+    }
+}
+
+/// Times by the server's clock.
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    begin_ns: u64,
+    end_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Burst {
+    arrived_ns: u64,
+    done_ns: u64,
+    /// The client's own slices.
+    served_ns: u64,
+    /// Others' slices since the arrival.
+    behind_ns: u64,
+    /// At the arrival; `None` without a reservation.
+    deadline_ns: Option<u64>,
+    depleted: bool,
+}
+
+impl Burst {
+    fn delay_ns(&self) -> u64 {
+        self.done_ns.saturating_sub(self.arrived_ns)
+    }
+
+    fn neither_ns(&self) -> u64 {
+        self.delay_ns().saturating_sub(self.served_ns + self.behind_ns)
+    }
+}
+
+impl Slice {
+    fn length_since(self, since_ns: u64) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns.max(since_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_core::ReservationKind;
+    use xqos_core::Time;
+
+    const OWN: ClientId = ClientId(3);
+    const OTHER: ClientId = ClientId(4);
+    const MS: u64 = 1_000_000;
+
+    fn identity(client: ClientId, pid: u32, base: u32) -> (u64, What) {
+        (0, What::Identity { client, pid, base, uid: 0 })
+    }
+
+    fn arrived(at_ms: u64) -> (u64, What) {
+        (at_ms, What::Fact(Fact::Arrived { client: OWN }))
+    }
+
+    fn served(client: ClientId, from_ms: u64, to_ms: u64, still_ready: bool) -> (u64, What) {
+        let service = Service::of(client, Time(from_ms * MS), Time(to_ms * MS));
+        (to_ms, What::Fact(Fact::Served(Service { requests: 1, last_request: 70, bytes: 24, still_ready, ..service })))
+    }
+
+    fn budget(at_ms: u64, left_ms: i64, deadline_ms: u64) -> (u64, What) {
+        let (left_ns, deadline) = (left_ms * MS as i64, Time(deadline_ms * MS));
+        (at_ms, What::Budget { client: OWN, kind: ReservationKind::Hard, depleted: left_ms <= 0, left_ns, deadline })
+    }
+
+    /// Of a trace with these events, at milliseconds.
+    fn recorder(events: &[(u64, What)]) -> Recorder {
+        let mut recorder = Recorder::new(0x40);
+        let own = std::process::id();
+        let known = [identity(OWN, own, 0x40), identity(OTHER, 1, 0x60), identity(ClientId(5), own, 0x80)];
+        for &(at_ms, what) in known.iter().chain(events) {
+            recorder.take(Event { at: Time(at_ms * MS), what });
+        }
+        recorder
+    }
+
+    #[test]
+    fn what_a_burst_waited_for_is_told_apart() {
+        let events = [
+            served(OTHER, 2, 4, true),
+            // The slice in which it came was under way, and was written down before.
+            served(OTHER, 5, 13, true),
+            arrived(10),
+            budget(10, 3, 20),
+            served(OWN, 14, 15, true),
+            served(OTHER, 15, 16, false),
+            served(OWN, 17, 21, false),
+            budget(21, -2, 30),
+            served(OTHER, 21, 25, true),
+        ];
+        let expected = Burst {
+            arrived_ns: 10 * MS,
+            done_ns: 21 * MS,
+            served_ns: 5 * MS,
+            behind_ns: 4 * MS,
+            deadline_ns: Some(20 * MS),
+            depleted: false,
+        };
+        assert_eq!(recorder(&events).bursts, [expected]);
+        assert_eq!((expected.delay_ns(), expected.neither_ns()), (11 * MS, 2 * MS));
+    }
+
+    #[test]
+    fn a_burst_that_ends_after_its_deadline_is_counted() {
+        let burst = |ms, took| [arrived(ms), budget(ms, 3, ms + 10), served(OWN, ms, ms + took, false)];
+        let (samples, values) = recorder(&[burst(10, 2), burst(30, 11)].concat()).figures();
+        assert_eq!((&samples["burst"], values["burst_late"], values["burst_depleted"]), (&vec![2.0, 11.0], 1.0, 0.0));
+    }
+
+    #[test]
+    fn each_client_has_a_lane_from_5_ms_before_the_sixth_burst_on() {
+        let burst = |ms| [arrived(ms), budget(ms, 3, ms + 10), served(OWN, ms, ms + 2, false)];
+        let mut events: Vec<_> = (1..20).flat_map(|turn| burst(turn * 12)).collect();
+        events.push(served(OTHER, 80, 82, false));
+        let (samples, _) = recorder(&events).figures();
+        assert_eq!((&samples["slices.0"][..2], &samples["slices.1"]), (&[5.0, 7.0][..], &vec![13.0, 15.0]));
+        let first = |name: &str| samples[&format!("slices.{name}")][0];
+        assert_eq!([first("arrivals"), first("ends"), first("deadlines")], [5.0, 7.0, 15.0]);
+        assert!(samples["slices.0"].iter().all(|&at| at <= 150.0) && !samples.contains_key("slices.2"));
+    }
+}
