@@ -7,7 +7,6 @@ use crate::folder::Folder;
 use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Context, Result, bail};
-use serde::{Deserialize, Serialize};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use x11rb::protocol::xproto::ConnectionExt;
@@ -17,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const GRACE: Duration = Duration::from_millis(1500);
 
 /// Who places and draws the windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Managers {
     /// openbox alone: nobody composites.
     Openbox,
@@ -30,14 +29,13 @@ pub enum Managers {
 }
 
 impl Managers {
-    pub fn name(self) -> &'static str {
-        match self {
-            Managers::Openbox => "openbox",
-            Managers::Picom => "openbox + picom",
-            Managers::PicomGl => "openbox + picom (OpenGL)",
-            Managers::Xfwm4 => "xfwm4",
-        }
-    }
+    /// With its word in the file of an experiment.
+    pub const ALL: [(&'static str, Managers); 4] = [
+        ("openbox", Managers::Openbox),
+        ("picom", Managers::Picom),
+        ("picom_gl", Managers::PicomGl),
+        ("xfwm4", Managers::Xfwm4),
+    ];
 
     /// Program, arguments, and the selection that tells that it is in place.
     fn programs(self) -> Vec<(&'static str, &'static [&'static str], &'static str)> {

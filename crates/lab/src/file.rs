@@ -15,7 +15,9 @@ mod expression;
 mod format;
 mod loads;
 mod measure;
+mod onscreen;
 mod stage;
+mod started;
 mod study;
 mod trace;
 
@@ -152,8 +154,10 @@ impl File {
                     if parts.list().iter().any(is_it) {
                         continue;
                     }
-                    if self.definition.order.new_servers.as_deref() == Some("case") {
-                        stage.clear(false);
+                    match self.definition.order.new_servers.as_deref() {
+                        Some("case") => stage.clear(false),
+                        Some("server") if !stage.has_server(case) => stage.clear(false),
+                        _ => {}
                     }
                     let name = case.name(&self.axes);
                     bench.say(format!("{name}: {} of {turns}", turn + 1));

@@ -14,6 +14,7 @@
 //! | `mpv` | a film, and when each of its frames was drawn |
 //! | [`actor`] | programs of our own that have to be processes |
 //! | `drag`, `onlooker` | a window that is pulled over another one, and who looks on |
+//! | `composited`, `desk`, `onscreen` | window managers, programs of a desktop, and when something is on the screen |
 //! | `processor`, `boost` | which processor a thread runs on, and who lends it |
 //! | [`rfb`] | a viewer of a remote desktop: input through the server's own door, and when its picture changed |
 //! | [`film`] | a film of our own making, and mpv that plays it |
@@ -50,6 +51,7 @@ pub mod bench;
 mod boost;
 pub mod chaos;
 mod composited;
+mod desk;
 pub mod disturbance;
 mod drag;
 pub mod experiments;

@@ -68,16 +68,19 @@ pub struct Module {
     pub policy: Option<PolicyKind>,
     pub slice_us: Option<u32>,
     pub max_utilization_ppm: Option<u32>,
-    pub desktop_share_ppm: Option<u32>,
     /// Each slice is decided, also where nobody would be served late.
     pub is_always_contended: bool,
 }
 
 impl Module {
     pub fn new(path: impl Into<PathBuf>) -> Module {
-        let (path, is_always_contended) = (path.into(), false);
-        let (policy, slice_us, max_utilization_ppm, desktop_share_ppm) = (None, None, None, None);
-        Module { path, policy, slice_us, max_utilization_ppm, desktop_share_ppm, is_always_contended }
+        Module {
+            path: path.into(),
+            policy: None,
+            slice_us: None,
+            max_utilization_ppm: None,
+            is_always_contended: false,
+        }
     }
 }
 
@@ -195,9 +198,6 @@ impl Setup {
             }
             if let Some(ppm) = module.max_utilization_ppm {
                 command.env("XQOS_MAX_UTILIZATION_PPM", ppm.to_string());
-            }
-            if let Some(ppm) = module.desktop_share_ppm {
-                command.env("XQOS_DESKTOP_SHARE_PPM", ppm.to_string());
             }
             if module.is_always_contended {
                 command.env("XQOS_CONTENTION", "always");

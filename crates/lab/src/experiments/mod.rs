@@ -4,9 +4,7 @@
 //! Code has `run`, which gives raw data that can be stored, and `study`, which never measures, so that stored data can be
 //! looked at again.
 
-mod desktop;
 mod endtoend;
-mod everyday;
 mod expose;
 mod far;
 mod grid;
@@ -35,8 +33,8 @@ pub fn all() -> Vec<Experiment> {
         file!("demo"),
         file!("response"),
         file!("policies"),
-        Experiment::of::<desktop::Desktop>(),
-        Experiment::of::<everyday::Everyday>(),
+        file!("desktop"),
+        file!("everyday"),
         file!("throughput"),
         file!("below"),
         file!("below_cost"),

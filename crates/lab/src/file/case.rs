@@ -5,6 +5,8 @@ use super::Mistake;
 use super::data::{AxisValues, Cell};
 use super::format::{Definition, LoadText, ServerText, Setting};
 use super::measure::Measure;
+use crate::composited::Managers;
+use crate::desk::Program;
 use crate::light::Reservation;
 use crate::load::Placement;
 use crate::plaid::Pattern;
@@ -23,6 +25,8 @@ pub(super) struct Case {
     pub cell: Cell,
     /// Its name, and how it is started.
     pub server: (String, Setup),
+    /// Where there is one, or its screen is looked at.
+    pub desktop: Option<Desktop>,
     pub policy: Option<PolicyKind>,
     pub groups: Option<Grouping>,
     pub measure: Measure,
@@ -42,6 +46,13 @@ pub(super) struct Case {
     after: usize,
     pub framedrop: bool,
     pub is_quick: bool,
+}
+
+/// What else runs on the server as long as it does.
+#[derive(Clone, Debug)]
+pub(super) struct Desktop {
+    pub managers: Option<Managers>,
+    pub programs: Vec<Program>,
 }
 
 /// Some clients of one kind, and what they get.
@@ -108,10 +119,15 @@ impl Case {
         if quick { self.after.div_ceil(4) } else { self.after }
     }
 
+    /// Cases with the same one can have the same server.
+    pub fn server_key(&self) -> String {
+        format!("{} {:?}", self.server.0, self.desktop)
+    }
+
     /// For progress: `ellipse100, fair`.
     pub fn name(&self, axes: &[AxisValues]) -> String {
         let values = axes.iter().filter_map(|axis| self.cell.get(&axis.name).map(|value| axis.title(value)));
-        values.collect::<Vec<_>>().join(", ")
+        values.filter(|title| !title.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -157,12 +173,19 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     let given = setting.reserve.clone().filter(|reserve| reserve != "auto");
     // Without a load it is in its pace when that comes.
     let usual_warm_up = Duration::from_millis(if setting.before.is_some() { 0 } else { 500 });
+    let measure = read(&setting.measure, fill, Measure::named)?.unwrap_or(Measure::Light);
+    let managers = read(&setting.managers, fill, managers)?.flatten();
+    let programs = setting.desk.iter().flatten();
+    let programs = programs.map(|name| one_of(&Program::ALL, &fill(name)).map_err(|what| Mistake::at(name, what)));
+    let desktop = Desktop { managers, programs: programs.collect::<Result<_, _>>()? };
+    let has_desktop = managers.is_some() || !desktop.programs.is_empty() || measure == Measure::OnScreen;
     let case = Case {
         cell: cell.clone(),
         server: server_of(definition, &server, &fill)?,
         policy: read(&setting.policy, fill, policy)?,
         groups: read(&setting.groups, fill, groups)?,
-        measure: read(&setting.measure, fill, Measure::named)?.unwrap_or(Measure::Light),
+        desktop: has_desktop.then_some(desktop),
+        measure,
         loads: loads.map(|load| load_of(load, setting.clients, &fill)).collect::<Result<_, _>>()?,
         reserve: read(&given, fill, reservation)?,
         finds_reservation: given != setting.reserve,
@@ -306,6 +329,17 @@ impl Kind {
     }
 }
 
+fn managers(text: &str) -> Result<Option<Managers>, String> {
+    if text == "none" { Ok(None) } else { one_of(&Managers::ALL, text).map(Some) }
+}
+
+/// What a word means.
+fn one_of<T: Copy>(all: &[(&str, T)], text: &str) -> Result<T, String> {
+    let known = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let found = all.iter().find(|(name, _)| *name == text).map(|&(_, value)| value);
+    found.ok_or_else(|| format!("there is no '{text}' here: write {}", known()))
+}
+
 fn whole(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("'{text}' is no whole number"))
 }
@@ -348,18 +382,9 @@ fn groups(text: &str) -> Result<Grouping, String> {
 }
 
 fn level(text: &str) -> Result<Level, String> {
-    match text {
-        "slices" => Ok(Level::Slices),
-        "requests" => Ok(Level::Requests),
-        _ => Err(format!("there is no trace of '{text}': write slices or requests")),
-    }
+    one_of(&[("slices", Level::Slices), ("requests", Level::Requests)], text)
 }
 
 fn pattern(text: &str) -> Result<Pattern, String> {
-    match text {
-        "original" => Ok(Pattern::Original),
-        "heavy" => Ok(Pattern::Heavy),
-        "published" => Ok(Pattern::Published),
-        _ => Err(format!("there is no plaid '{text}': write original, heavy or published")),
-    }
+    one_of(&[("original", Pattern::Original), ("heavy", Pattern::Heavy), ("published", Pattern::Published)], text)
 }

@@ -13,9 +13,13 @@ use super::study::{BY, SHOWN};
 use crate::papers;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// After how many turns servers are new: `turn`, or `12 turns`.
+/// After how many turns servers are new: `turn`, `server`, or `12 turns`.
 pub(super) fn turns(text: &str) -> Option<u32> {
-    if text == "turn" { Some(1) } else { text.strip_suffix(" turns")?.parse().ok().filter(|&turns| turns > 0) }
+    if ["turn", "server"].contains(&text) {
+        Some(1)
+    } else {
+        text.strip_suffix(" turns")?.parse().ok().filter(|&turns| turns > 0)
+    }
 }
 
 struct Check<'a> {
@@ -135,7 +139,7 @@ impl Check<'_> {
         if let Some(text) = order.new_servers.as_deref().filter(|&text| text != "case" && turns(text).is_none()) {
             return Err(Mistake::at(
                 text,
-                format!("'{text}' is no time for new servers: write turn, case, or \"12 turns\""),
+                format!("'{text}' is no time for new servers: write turn, server, case, or \"12 turns\""),
             ));
         }
         if order.keep_loads && order.new_servers.as_deref() == Some("case") {

@@ -111,6 +111,10 @@ settings! {
     time: String,
     time_quick: String,
     warm_up: String,
+    /// Who places and draws windows: `openbox`, `picom` or `picom_gl` with openbox, `xfwm4`, or `none`.
+    managers: String,
+    /// Programs of a desktop: `player`, `terminal`, `page`, `animation`, `list`.
+    desk: Vec<String>,
     /// How many motions, frames or runs, in place of a time.
     count: usize,
     count_quick: usize,
@@ -185,7 +189,7 @@ pub(super) struct Order {
     /// Axes around the turns: all turns of one value before the next one, with new servers.
     #[serde(default)]
     pub outside: Vec<String>,
-    /// New servers for each `turn`, `case`, or so many turns: `12 turns`.
+    /// New servers for each `turn`, `case`, or so many turns: `12 turns`; `server`: for each turn, and one at a time.
     #[serde(default)]
     pub new_servers: Option<String>,
     /// Cases that there are not: all whose values are among these.

@@ -5,6 +5,7 @@ use super::beside::{self, PARTS};
 use super::case::Case;
 use super::data::Figures;
 use super::loads::Calibrated;
+use super::onscreen::OnScreen;
 use crate::light::{Light, Series};
 use crate::pauses::Pauses;
 use crate::process::Owned;
@@ -25,6 +26,7 @@ pub(super) enum Measure {
     Film,
     Wheel,
     Pauses,
+    OnScreen,
     Nothing,
     Command,
 }
@@ -43,7 +45,7 @@ const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 impl Measure {
     /// Word in a file, samples and values that it finds.
-    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 8] = [
+    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 9] = [
         (Measure::Light, "light", &["at", "response", "kernel", "without_kernel"], &["missed"]),
         (Measure::Line, "line", &["receipt", "echo", "echo_by_server"], &["unanswered"]),
         (Measure::Frames, "frames", &["drawing", "interval"], &[]),
@@ -65,6 +67,7 @@ impl Measure {
             &["delayed_beside", "reserved", "burst_late", "burst_depleted", "lost"],
         ),
         (Measure::Pauses, "pauses", &[], &["pause_part", "pause_longest", "pause_wait"]),
+        (Measure::OnScreen, "onscreen", &["shown", "echo"], &["frames", "player_frames", "compositor_cpu"]),
         (Measure::Nothing, "nothing", &[], &[]),
         (Measure::Command, "command", &["run"], &[]),
     ];
@@ -96,7 +99,13 @@ impl Measure {
     }
 
     /// In the calling thread.
-    pub fn measure(self, case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Found> {
+    pub fn measure(
+        self,
+        case: &Case,
+        (server, screen): (&Server, Option<&mut OnScreen>),
+        calibrated: &mut Calibrated,
+        quick: bool,
+    ) -> Result<Found> {
         let began = Instant::now();
         let found = |samples: Vec<(&str, Vec<f64>)>, values: Vec<(&str, f64)>| Found {
             samples: samples.into_iter().map(|(name, all)| (name.to_owned(), all)).collect(),
@@ -131,6 +140,11 @@ impl Measure {
             Measure::Pauses => {
                 let Pauses { part, longest_ms, mean_wait_ms } = Pauses::measure(case.time(quick));
                 found(vec![], vec![("pause_part", part), ("pause_longest", longest_ms), ("pause_wait", mean_wait_ms)])
+            }
+            Measure::OnScreen => {
+                let (samples, values) =
+                    screen.context("nobody is to look at the screen")?.look(server, case.time(quick))?;
+                found(samples, values)
             }
             Measure::Nothing => {
                 std::thread::sleep(case.whole_periods(quick));

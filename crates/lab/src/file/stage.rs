@@ -6,6 +6,7 @@ use super::data::Trial;
 use super::format::Definition;
 use super::loads::{Calibrated, Running};
 use super::measure::Measure;
+use super::started::Started;
 use super::trace::Traced;
 use crate::bench::Bench;
 use crate::boost::ProcessorTime;
@@ -13,16 +14,12 @@ use crate::disturbance::Watch;
 use crate::process::SchedStat;
 use crate::processor::Reserved;
 use crate::server::{Kind, Module, Server, Setup};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use xqos_abi::{ClientEntry, ClientList, Grouping, PolicyChange, ServerInfo};
+use xqos_abi::{ClientEntry, ClientList, ServerInfo};
 use xqos_client::Control;
-use xqos_core::{Parameters, PolicyKind};
 
-/// What admission is told to reckon with where the measured client reserves: the longest request that others have made
-/// may refuse the reservation, and is none of it.
-const BLOCKING_US: u32 = 1000;
 /// So often a window in which a server had no processor at all is taken again.
 const MOST_PAUSES: u32 = 50;
 /// So often a case is measured again while the machine's host takes much of the processors.
@@ -37,12 +34,6 @@ pub(super) struct Stage<'a> {
     // Loads end before their servers.
     kept: Vec<Kept>,
     servers: BTreeMap<String, Started>,
-}
-
-#[derive(Debug)]
-struct Started {
-    server: Server,
-    control: Option<Control>,
 }
 
 /// Loads that go on from turn to turn.
@@ -66,6 +57,10 @@ impl<'a> Stage<'a> {
         if all {
             self.calibrated = Calibrated::default();
         }
+    }
+
+    pub fn has_server(&self, case: &Case) -> bool {
+        self.servers.contains_key(&case.server_key())
     }
 
     /// `None` where the case cannot be measured by this user, or on this machine.
@@ -99,8 +94,8 @@ impl<'a> Stage<'a> {
     }
 
     fn once(&mut self, case: &Case, turn: u32) -> Result<Trial> {
-        self.start(&case.server)?;
-        let started = &self.servers[&case.server.0];
+        self.start(case)?;
+        let started = &self.servers[&case.server_key()];
         for load in &case.loads {
             self.calibrated.learn(load, &started.server)?;
         }
@@ -109,13 +104,13 @@ impl<'a> Stage<'a> {
             self.calibrated.spokes(&started.server)?;
         }
         let mut loads = if case.before.is_some() { Loads::default() } else { self.loads(case)? };
-        let control = self.servers[&case.server.0].control.as_ref();
+        let control = self.servers[&case.server_key()].control.as_ref();
         for (load, running) in case.loads.iter().zip(loads.all()) {
             control.map_or(Ok(()), |control| running.set(load, control))?;
         }
         let trial = self.measure(case, turn, &mut loads);
         if let Some(kept) = loads.kept {
-            if let Some(control) = &self.servers[&case.server.0].control {
+            if let Some(control) = &self.servers[&case.server_key()].control {
                 kept.running.iter().try_for_each(|running| running.release(control))?;
             }
             self.kept.push(kept);
@@ -123,17 +118,19 @@ impl<'a> Stage<'a> {
         trial
     }
 
-    fn start(&mut self, (name, setup): &(String, Setup)) -> Result<()> {
-        if !self.servers.contains_key(name) {
+    fn start(&mut self, case: &Case) -> Result<()> {
+        if !self.has_server(case) {
+            let setup = &case.server.1;
             let module = setup.module.clone().map(|module| Module { path: self.bench.module().path, ..module });
-            self.servers.insert(name.clone(), Started::new(&Setup { module, ..setup.clone() })?);
+            let started = Started::new(&Setup { module, ..setup.clone() }, case.desktop.as_ref())?;
+            self.servers.insert(case.server_key(), started);
         }
         Ok(())
     }
 
     /// Those of the case, all others being stopped.
     fn loads(&mut self, case: &Case) -> Result<Loads> {
-        let server = &self.servers[&case.server.0].server;
+        let server = &self.servers[&case.server_key()].server;
         let start = |calibrated: &mut Calibrated| {
             case.loads.iter().map(|load| calibrated.start(load, server)).collect::<Result<Vec<_>>>()
         };
@@ -141,13 +138,13 @@ impl<'a> Stage<'a> {
             return Ok(Loads { kept: None, running: start(&mut self.calibrated)?, is_resumed: false });
         }
         let loads: Vec<LoadOf> = case.loads.iter().map(LoadOf::clients_alone).collect();
-        let is_it = |kept: &Kept| kept.server == case.server.0 && kept.loads == loads;
+        let is_it = |kept: &Kept| kept.server == case.server_key() && kept.loads == loads;
         let found = self.kept.iter().position(is_it);
         let mut kept = match found {
             Some(at) => self.kept.swap_remove(at),
             None => {
                 let running = start(&mut self.calibrated)?;
-                Kept { server: case.server.0.clone(), loads, running, is_stopped: false }
+                Kept { server: case.server_key(), loads, running, is_stopped: false }
             }
         };
         let others = self.kept.iter_mut().filter(|other| !other.is_stopped).collect::<Vec<_>>();
@@ -165,7 +162,8 @@ impl<'a> Stage<'a> {
 
     fn measure(&mut self, case: &Case, turn: u32, loads: &mut Loads) -> Result<Trial> {
         let quick = self.bench.quick;
-        let Started { server, control } = &self.servers[&case.server.0];
+        let started = self.servers.get_mut(&case.server_key()).context("the server of the case is gone")?;
+        let Started { screen, server, control } = started;
         // What mpv has reserved is its own.
         let own = case.processor.filter(|_| case.measure != Measure::Film);
         let processor = own.map(|wanted| ProcessorTime::begin(server.display(), wanted)).transpose()?;
@@ -177,7 +175,7 @@ impl<'a> Stage<'a> {
         }
         let watch = Watch::begin();
         let before = Count::before(server, control.as_ref(), loads.all())?;
-        let found = case.measure.measure(case, server, &mut self.calibrated, quick)?;
+        let found = case.measure.measure(case, (server, screen.as_mut()), &mut self.calibrated, quick)?;
         let after = Count::after(server, control.as_ref(), loads.all())?;
         let steal = watch.and_then(Watch::end).map_or(0.0, |disturbance| disturbance.steal);
         drop(processor);
@@ -231,44 +229,6 @@ impl Kept {
     fn stop(&mut self, stops: bool) {
         self.running.iter_mut().for_each(|load| load.stop(stops));
         self.is_stopped = stops;
-    }
-}
-
-impl Started {
-    /// An error when xqos stepped aside, for then nothing of it would be measured.
-    fn new(setup: &Setup) -> Result<Started> {
-        let server = setup.start()?;
-        // The first client makes a server touch what it needs once.
-        drop(server.connect()?);
-        let control = setup.module.as_ref().map(|_| server.control()).transpose()?;
-        if let Some(control) = &control {
-            let info = control.server_info()?;
-            if !info.armed {
-                bail!("xqos stepped aside: {}\n{}", info.reason, server.log());
-            }
-            let is_below = setup.environment.iter().any(|(name, host)| name == "XQOS_HOST" && host == "libc");
-            if is_below && control.is_below() != Some(true) {
-                bail!("{:?} is not served by libc:\n{}", setup.kind, server.log());
-            }
-        }
-        Ok(Started { server, control })
-    }
-
-    /// From now on it follows the case's policy, with the intervals that it comes with.
-    fn follow(&self, case: &Case) -> Result<()> {
-        let Some(control) = &self.control else { return Ok(()) };
-        let usual = Parameters::default();
-        let us = |ns: u64| Some((ns / 1000) as u32);
-        control.set_groups(case.groups.unwrap_or(Grouping::Application), 0)?;
-        let reserves = case.reserve.is_some() || case.loads.iter().any(|load| load.reserve.is_some());
-        Ok(control.set_policy(PolicyChange {
-            policy: Some(case.policy.unwrap_or(PolicyKind::Fair)),
-            slice_us: us(usual.slice_ns),
-            timer_interval_us: us(usual.timer_interval_ns),
-            maximum_slice_us: us(usual.maximum_slice_ns),
-            blocking_us: Some(if reserves { BLOCKING_US } else { 0 }),
-            ..PolicyChange::default()
-        })?)
     }
 }
 

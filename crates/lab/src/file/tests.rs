@@ -60,7 +60,9 @@ fn a_wrong_file_is_refused_with_its_line_and_what_to_write_instead() {
         ("measure = \"light\"", "time = \"5 minutes\"", 5, "'minutes' is no unit of time: use us, ms"),
         ("measure = \"light\"", "reserve = \"3ms\"", 5, "write budget/period, such as 3ms/10ms"),
         ("measure = \"light\"", "reserve = \"half of 30ms\"", 5, "is no part: write one such as 1/6"),
-        ("measure = \"light\"", "trace = \"all\"", 5, "write slices or requests"),
+        ("measure = \"light\"", "trace = \"all\"", 5, "write slices, requests"),
+        ("measure = \"light\"", "managers = \"twm\"", 5, "there is no 'twm' here: write openbox, picom"),
+        ("measure = \"light\"", "desk = [\"player\", \"editor\"]", 5, "no 'editor' here: write player, terminal, page"),
         ("measure = \"light\"", "measure = \"command\"", 5, "needs command ="),
         ("measure = \"light\"", "reserve = \"auto\"", 5, "are for measure = \"film\" and"),
         ("measure = \"light\"", "before = 5", 5, "are for measure = \"film\" and"),
@@ -87,7 +89,7 @@ fn a_wrong_file_is_refused_with_its_line_and_what_to_write_instead() {
         ),
         ("[setting]", "[server.own]\nxqos = true\n[setting]", 4, "no case uses the server 'own'"),
         ("[setting]", "[order]\noutside = [\"laod\"]\n[setting]", 5, "there is no axis 'laod'"),
-        ("[setting]", "[order]\nnew_servers = \"often\"\n[setting]", 5, "write turn, case, or"),
+        ("[setting]", "[order]\nnew_servers = \"often\"\n[setting]", 5, "write turn, server, case, or"),
     ];
     for (from, to, line, says) in wrong {
         assert!(SOUND.contains(from), "{from}");

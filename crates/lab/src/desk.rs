@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Programs of a desktop at work: a player, a terminal that prints, a toolkit's window that is scrolled by
-//! injected input; or a browser with a page that animates.
+//! Programs of a desktop at work: a player, a browser, and a toolkit's window that is scrolled and resized by injected
+//! input.
 
 use crate::actor::Place;
 use crate::drag::{Hand, Shown};
@@ -8,7 +8,7 @@ use crate::film::Film;
 use crate::folder::Folder;
 use crate::process::Owned;
 use crate::server::Server;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use x11rb::protocol::xproto::{ConnectionExt as _, Window};
 use x11rb::rust_connection::RustConnection;
 
 const GRACE: Duration = Duration::from_millis(1500);
-/// To show its first window.
+/// For all of them to show their first windows.
 const SETTLING: Duration = Duration::from_secs(3);
 /// Of the toolkit's window: it covers neither the terminal in which is typed nor the rectangle, however large it becomes.
 const PLACE: Place = (680, 30, 270, 500);
@@ -35,7 +35,7 @@ const STRIDE: i16 = 8;
 const MOTIONS: i16 = 5;
 
 /// A hundred boxes that move, by the browser's own animation.
-const PAGE: &str = "<!doctype html><style>body{margin:0;background:#234}div{position:absolute;width:60px;height:60px;\
+const MOVING: &str = "<!doctype html><style>body{margin:0;background:#234}div{position:absolute;width:60px;height:60px;\
 animation:a 1s linear infinite alternate}@keyframes a{to{transform:translate(400px,300px) rotate(1turn)}}</style>\
 <script>for(let i=0;i<100;i++){let d=document.createElement('div');d.style.left=i*4+'px';d.style.top=i*3+'px';\
 d.style.background='hsl('+i*3+' 80% 60%)';d.style.animationDelay=-i*31+'ms';document.body.append(d)}</script>";
@@ -45,55 +45,77 @@ const SCROLLING: &str = "<!doctype html><body><script>let n=0;for(let i=0;i<400;
 p.textContent='line '+i+' of a text that is long enough to be read '.repeat(2);document.body.append(p)}\
 setInterval(()=>{n=(n+12)%6000;window.scrollTo(0,n<3000?n:6000-n)},33)</script>";
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// A film, in a window whose frames can be counted.
+    Player,
+    /// It prints 200 lines every 50 ms.
+    Terminal,
+    /// A page that scrolls.
+    Page,
+    /// A page of boxes that move.
+    Animation,
+    /// A list that is scrolled and resized.
+    List,
+}
+
+impl Program {
+    /// With its word in the file of an experiment.
+    pub const ALL: [(&'static str, Program); 5] = [
+        ("player", Program::Player),
+        ("terminal", Program::Terminal),
+        ("page", Program::Page),
+        ("animation", Program::Animation),
+        ("list", Program::List),
+    ];
+}
+
 /// They run until this is dropped.
 #[derive(Debug)]
-pub(in crate::experiments) struct Desk {
-    programs: Vec<Owned>,
+pub struct Desk {
+    // They end before their film and their folder go.
+    programs: Vec<(&'static str, Owned)>,
     player: Option<Shown>,
+    toolkit: Option<Toolkit>,
     _film: Option<Film>,
     _folder: Folder,
-    toolkit: Option<Toolkit>,
 }
 
 impl Desk {
-    pub fn start(server: &Server) -> Result<Desk> {
-        let (folder, film) = (Folder::create()?, Film::make(640, 360)?);
-        let mut player = film.player(server.display());
-        player.arg("--geometry=+0+20");
-        let mut terminal = Command::new("xterm");
-        terminal.args(["-geometry", "100x24+0+500", "-e", "sh", "-c", "while :; do seq 1 200; sleep 0.05; done"]);
-        let mut programs = Vec::new();
-        for (command, package) in [(&mut player, "mpv"), (&mut terminal, "xterm")] {
-            programs.push(start(server, command, package)?);
+    /// In this order: a window manager places each window by those that are there.
+    pub fn start(server: &Server, wanted: &[Program]) -> Result<Desk> {
+        let folder = Folder::create()?;
+        let (mut programs, mut player, mut toolkit, mut film) = (Vec::new(), None, None, None);
+        for program in wanted {
+            match program {
+                Program::Player => {
+                    let mut command = film.insert(Film::make(640, 360)?).player(server.display());
+                    command.args(["--geometry=+0+20", "--title=player"]);
+                    player = Some(Shown::start_titled(server, command, "player")?);
+                }
+                Program::Terminal => {
+                    let prints = "while :; do seq 1 200; sleep 0.05; done";
+                    let mut terminal = Command::new("xterm");
+                    terminal.args(["-geometry", "100x24+0+500", "-e", "sh", "-c", prints]);
+                    programs.push(("xterm", start(server, &mut terminal)?));
+                }
+                Program::Page => programs.push(("chromium", browser(server, &folder, SCROLLING, "500,350")?)),
+                Program::Animation => programs.push(("chromium", browser(server, &folder, MOVING, "700,700")?)),
+                Program::List => {
+                    std::thread::sleep(SETTLING);
+                    toolkit = Some(Toolkit::start(server, &folder)?);
+                }
+            }
         }
-        std::thread::sleep(SETTLING);
-        let toolkit = Some(Toolkit::start(server, &folder)?);
-        Ok(Desk { programs, player: None, _film: Some(film), _folder: folder, toolkit })
-    }
-
-    /// A player, a terminal that prints, a page that scrolls.
-    pub fn everyday(server: &Server) -> Result<Desk> {
-        let (folder, film) = (Folder::create()?, Film::make(640, 360)?);
-        let mut player = film.player(server.display());
-        player.args(["--geometry=+0+20", "--title=player"]);
-        let mut terminal = Command::new("xterm");
-        terminal.args(["-geometry", "80x20+0+420", "-e", "sh", "-c", "while :; do seq 1 30; sleep 0.03; done"]);
-        let player = Shown::start_titled(server, player, "player").context("mpv is in Debian's package mpv")?;
-        let programs = vec![start(server, &mut terminal, "xterm")?, browser(server, &folder, SCROLLING, "500,350")?];
-        std::thread::sleep(SETTLING);
-        Ok(Desk { programs, player: Some(player), _film: Some(film), _folder: folder, toolkit: None })
+        if !wanted.is_empty() {
+            std::thread::sleep(SETTLING);
+        }
+        Ok(Desk { programs, player, toolkit, _film: film, _folder: folder })
     }
 
     /// The player's window.
-    pub fn player(&self) -> Result<Window> {
-        Ok(self.player.as_ref().context("there is no player")?.window)
-    }
-
-    pub fn browser(server: &Server) -> Result<Desk> {
-        let folder = Folder::create()?;
-        let programs = vec![browser(server, &folder, PAGE, "700,700")?];
-        std::thread::sleep(SETTLING);
-        Ok(Desk { programs, player: None, _film: None, _folder: folder, toolkit: None })
+    pub fn player(&self) -> Option<Window> {
+        self.player.as_ref().map(|player| player.window)
     }
 
     /// Does what a user does between two looks at the screen.
@@ -108,17 +130,9 @@ impl Desk {
 
     /// Fails where a program does not run, or its window was not resized.
     pub fn check(&mut self) -> Result<()> {
-        ensure!(self.programs.iter_mut().all(Owned::is_running), "a program of the desktop has ended");
+        self.programs.iter_mut().try_for_each(|(name, program)| program.see_running(name))?;
         self.player.as_mut().map_or(Ok(()), |player| player.see_running("mpv"))?;
         self.toolkit.as_ref().map_or(Ok(()), Toolkit::check)
-    }
-}
-
-impl Drop for Desk {
-    fn drop(&mut self) {
-        // Before their folder goes.
-        (self.toolkit, self.player) = (None, None);
-        self.programs.clear();
     }
 }
 
@@ -132,12 +146,12 @@ fn browser(server: &Server, folder: &Folder, page: &str, size: &str) -> Result<O
     browser.args([format!("--window-size={size}"), "--window-position=700,450".to_owned()]);
     browser.arg(format!("--user-data-dir={}", folder.path("profile").display()));
     browser.arg(format!("--app=file://{}", path.display())).env("HOME", folder.path(""));
-    start(server, &mut browser, "chromium")
+    start(server, &mut browser)
 }
 
-fn start(server: &Server, command: &mut Command, package: &str) -> Result<Owned> {
+fn start(server: &Server, command: &mut Command) -> Result<Owned> {
     command.env("DISPLAY", server.display()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    Owned::start(command, GRACE).with_context(|| format!("install Debian's package {package}: scripts/setup --for lab"))
+    Owned::start(command, GRACE)
 }
 
 /// A toolkit's window that is scrolled and resized by injected input.
@@ -157,10 +171,8 @@ impl Toolkit {
     fn start(server: &Server, folder: &Folder) -> Result<Toolkit> {
         let mut command = Command::new("gtk3-demo");
         command.args(["--run=listbox"]).env("HOME", folder.path(""));
-        let shown = Shown::start_titled(server, command, "List Box")
-            .context("gtk3-demo is in Debian's package gtk-3-examples")?;
+        let shown = Shown::start_titled(server, command, "List Box")?;
         shown.put(server, PLACE)?;
-        std::thread::sleep(SETTLING);
         let (connection, hand) = (server.connect()?, Hand::of(server)?);
         let alt = hand.keycode_of(ALT_L)?;
         Ok(Toolkit { shown, connection, hand, alt, step: 0, corner: (0, 0), sizes: Vec::new() })

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//! A desktop on the server of a case, and the client that looks at the screen: when is there what was painted, and what was
+//! typed.
+//!
+//! It lives as long as its server. What is not seen within [`LIMIT`] counts as seen then.
+
+use super::case::Desktop;
+use crate::composited::Composited;
+use crate::desk::Desk;
+use crate::onscreen::{FrameCounter, LIMIT, Painter, Typist};
+use crate::process::cpu_time;
+use crate::rfb::Viewer;
+use crate::server::Server;
+use crate::study::Samples;
+use anyhow::{Context, Result, ensure};
+use std::time::{Duration, Instant};
+use xqos_client::Control;
+
+/// Beside the windows of x11perf and of a desk.
+const PAINTER_AT: (i16, i16) = (1100, 100);
+const TERMINAL_AT: (i16, i16) = (640, 850);
+/// Between two looks, longer by up to [`MORE`]: in step with the load they would all meet it at the same place.
+const PAUSE: Duration = Duration::from_millis(55);
+const MORE: Duration = Duration::from_millis(11);
+
+/// What the client finds: samples, and values.
+pub(super) type Looked = (Vec<(&'static str, Vec<f64>)>, Vec<(&'static str, f64)>);
+
+#[derive(Debug)]
+pub(super) struct OnScreen {
+    // In this order: who looks ends before what is looked at.
+    painter: Painter,
+    typist: Option<Typist>,
+    frames: Vec<(&'static str, FrameCounter)>,
+    desk: Desk,
+    managers: Option<Composited>,
+    _viewer: Option<Viewer>,
+}
+
+impl OnScreen {
+    /// `control`: of a server with xqos.
+    pub fn start(server: &Server, control: Option<&Control>, desktop: &Desktop) -> Result<OnScreen> {
+        let viewer = server.viewer_socket().map(|socket| Viewer::connect(&socket)).transpose()?;
+        let managers = desktop.managers.map(|managers| Composited::start(server, managers)).transpose()?;
+        if let Some(control) = control.filter(|_| managers.is_some()) {
+            ensure!(control.desktop()?.clients > 0, "nobody was recognised as compositor or window manager");
+        }
+        let painter = Painter::start(server, PAINTER_AT)?;
+        // Under Wayland the keyboard is the compositor's to give.
+        let typist = managers.is_some().then(|| Typist::start(server, TERMINAL_AT)).transpose()?;
+        let desk = Desk::start(server, &desktop.programs)?;
+        let mut frames = Vec::new();
+        if let Some(player) = desk.player() {
+            frames.push(("player_frames", FrameCounter::of(server, &[player])?));
+        }
+        if managers.as_ref().and_then(Composited::compositor_pid).is_some() {
+            frames.push(("frames", FrameCounter::start(server)?));
+        }
+        Ok(OnScreen { painter, typist, frames, desk, managers, _viewer: viewer })
+    }
+
+    /// Paints a rectangle again and again, each third time types a key, and else uses the desk as a user does.
+    pub fn look(&mut self, server: &Server, time: Duration) -> Result<Looked> {
+        let compositor = self.managers.as_ref().map_or(server.compositor_pid(), Composited::compositor_pid);
+        let composited = || compositor.map_or(Ok(Duration::ZERO), cpu_time);
+        self.frames.iter().try_for_each(|(_, frames)| frames.count().map(drop))?;
+        let (began, before) = (Instant::now(), composited()?);
+        let ms = |seen: Option<Duration>| seen.unwrap_or(LIMIT).as_secs_f64() * 1e3;
+        let (mut shown, mut echo) = (Vec::new(), Vec::new());
+        while began.elapsed() < time || shown.len() < Samples::MIN {
+            let seen = self.painter.paint().with_context(|| format!("the server's log: {}", server.log()))?;
+            shown.push(ms(seen));
+            pause(shown.len() + echo.len());
+            match &mut self.typist {
+                Some(typist) if shown.len() % 3 == 0 && !self.desk.is_resizing() => {
+                    typist.take_focus()?;
+                    echo.push(ms(typist.echo()?));
+                    pause(shown.len() + echo.len());
+                }
+                _ => self.desk.use_it()?,
+            }
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        let mut values = vec![("compositor_cpu", (composited()? - before).as_secs_f64() / seconds)];
+        for (name, frames) in &self.frames {
+            values.push((name, f64::from(frames.count()?) / seconds));
+        }
+        self.desk.check()?;
+        self.managers.as_mut().map_or(Ok(()), Composited::see_running)?;
+        Ok((vec![("shown", shown), ("echo", echo)], values))
+    }
+}
+
+fn pause(nth: usize) {
+    // A step by the golden section fills a range evenly.
+    let part = (nth as f64 * 0.618_034).fract();
+    std::thread::sleep(PAUSE + MORE.mul_f64(part));
+}
