@@ -15,7 +15,6 @@ mod cell;
 mod charts;
 mod findings;
 mod foretold;
-mod hypotheses;
 mod tables;
 
 use super::far::{Cells, Line, Program, ssh};
@@ -37,8 +36,6 @@ const ONLY: &str = "XQOS_GRID_ONLY";
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Grid {
     cells: Vec<Cell>,
-    /// Of the whole grid; a quick run has some of them.
-    wanted: usize,
 }
 
 impl Measure for Grid {
@@ -53,7 +50,7 @@ impl Measure for Grid {
         let cells = Cells::of(bench, ONLY, case::all(bench.quick))?;
         let _folder = ssh::PrivilegeFolder::make();
         let cells = cells.measure(bench, limit, |case, place| Cell::measure(case, place, limit))?;
-        Ok(Grid { cells, wanted: case::all(false).len() })
+        Ok(Grid { cells })
     }
 
     fn study(&self) -> Study {
@@ -126,5 +123,5 @@ fn invented() -> Grid {
         };
         cells.push(Cell { case, outcome: cell::Outcome::Measured(measured) });
     }
-    Grid { cells, wanted: 500 }
+    Grid { cells }
 }

@@ -102,6 +102,13 @@ impl Cell {
     }
 }
 
+impl Measured {
+    /// Bytes of X over the time that the link needed for them.
+    pub fn effective_kbit_per_s(&self) -> f64 {
+        if self.link_s > 0.0 { self.x_bytes as f64 * 8.0 / 1e3 / self.link_s } else { 0.0 }
+    }
+}
+
 fn measured(site: Site, case: Case, limit: Duration) -> Result<Measured> {
     let on_loopback = case.transport != Transport::Raw;
     let actor = site.capture(Side::Client, on_loopback, case.line.silence(), limit)?;

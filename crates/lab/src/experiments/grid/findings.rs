@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! What follows from the cells: the answers to the paper's hypotheses, the classifier against the truth, and how to read it.
+//! What follows from the cells: the classifier and the predictions against what was measured, and the paper's figures.
 
-use super::cell::Outcome;
-use super::{Grid, charts, foretold, hypotheses, tables};
+use super::{Grid, charts, foretold, tables};
 use crate::goals::Key;
 use crate::statistics::Spread;
 use crate::study::{Goal, Study, Verdict};
@@ -10,32 +9,12 @@ use crate::study::{Goal, Study, Verdict};
 pub(super) fn study(grid: &Grid) -> Study {
     Study {
         title: "X over slow links".to_owned(),
-        question:
-            "A program starts at one end of a link, its X server is at the other. How long does the network keep it \
-                   waiting, by bandwidth, by latency, and by how X is carried?"
-                .to_owned(),
-        answer: answer(grid),
+        question: "How long does the network keep a program that starts waiting?".to_owned(),
         verdicts: verdicts(grid).into_iter().chain(foretold::verdicts(grid)).collect(),
         tables: tables::all(grid),
         charts: charts::all(grid),
-        notes: hypotheses::all(grid).into_iter().chain(notes(grid)).collect(),
+        ..Study::default()
     }
-}
-
-fn count(grid: &Grid, is_so: impl Fn(&Outcome) -> bool) -> usize {
-    grid.cells.iter().filter(|cell| is_so(&cell.outcome)).count()
-}
-
-fn answer(grid: &Grid) -> String {
-    let measured = count(grid, |outcome| matches!(outcome, Outcome::Measured(_)));
-    let late = count(grid, |outcome| matches!(outcome, Outcome::Measured(measured) if !measured.is_quiet));
-    let failed = count(grid, |outcome| matches!(outcome, Outcome::Failed(_)));
-    let left_out = count(grid, |outcome| matches!(outcome, Outcome::LeftOut(_)));
-    format!(
-        "{measured} of the grid's {} cells were measured, {late} of them were not quiet within their limit; {failed} failed, \
-         and {left_out} lack a program.",
-        grid.wanted
-    )
 }
 
 fn verdicts(grid: &Grid) -> Vec<Verdict> {
@@ -54,42 +33,9 @@ fn verdicts(grid: &Grid) -> Vec<Verdict> {
     ]
 }
 
-fn notes(grid: &Grid) -> Vec<String> {
-    let mut notes = vec![
-        "How it was measured. Two network namespaces and the emulator between them (the same as xqos link); at one end Xvfb \
-         without MIT-SHM, at the other the program, each cell with its own. The clock begins with the program's first packet \
-         of X and stops with the last one before 2 s of silence (more on slow links: a round trip and four full packets), \
-         once a window is mapped. The start of ssh or nxproxy is not in it."
-            .to_owned(),
-        "Where it was captured. Raw X at the program's end of the link. Behind a proxy X is not on the link any more: it was \
-         captured between the program and the proxy beside it, as in the paper, so that blocked means that this proxy did not \
-         read. The bytes of the link are those of the emulator's log, IP headers and a proxy's own words included."
-            .to_owned(),
-        "Total network delay is the time in which a connection was not idle, by the same analysis as xqos analyse: either \
-         direction blocked, or a reply waited for, summed over the program's connections. It holds what the server took to \
-         answer, and in a cell that was cut off the wait that went on. Relative figures are over the same \
-         program with raw X at 10 Mb/s and 0.1 ms; behind '>' is a cell that reached its limit, a bound from below."
-            .to_owned(),
-        "ssh is trusted forwarding (-Y): with untrusted one today's toolkits do not start. nxproxy is told the link's kind by \
-         its rate (modem, isdn, wan, lan), that it carries single programs (type=proxy; without that it turns taint off), and has \
-         a head start of 8 s, since it holds the first program back until it has been up for about 5 s. 'taint' answers \
-         GetInputFocus, the sync, and nothing else: it is no LBX. speedcrunch ends behind nxproxy, which hides BIG-REQUESTS, \
-         by a request that is longer than 256 kB. Browsers are left \
-         out: their start does not come to an end within a cell's limit on half of the links."
-            .to_owned(),
-    ];
-    if grid.cells.len() < grid.wanted {
-        notes.push(format!(
-            "Left out: {} cells of the grid. A quick run has xterm over raw X and ssh -C at 10 and 1 Mb/s, 0.1 and 1 ms; \
-             at 100 ms or 10 kb/s a cell takes a minute.",
-            grid.wanted - grid.cells.len()
-        ));
-    }
-    notes
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::cell::Outcome;
     use super::super::{Grid, invented};
     use super::*;
 
@@ -107,8 +53,7 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_no_verdict() {
-        let study = study(&Grid { cells: Vec::new(), wanted: 500 });
+        let study = study(&Grid { cells: Vec::new() });
         assert!(study.verdicts.is_empty() && study.charts.is_empty() && study.tables.is_empty());
-        assert!(study.answer.starts_with("0 of the grid's 500 cells"), "{}", study.answer);
     }
 }

@@ -3,17 +3,17 @@
 
 use super::case::{BASE, Transport};
 use super::cell::Outcome;
-use super::hypotheses::COMPRESSED_LINK;
 use super::{Grid, Measured, foretold};
 use crate::experiments::far::{Line, Program, delay_title};
 use crate::papers::Published;
-use crate::study::{Columns, Table, figure, percent};
+use crate::statistics::Spread;
+use crate::study::{Columns, Table, figure, percent, spread_figure};
 
 /// Before a figure of a cell that was not quiet within its limit.
 const BOUND: &str = "> ";
 
 pub(super) fn all(grid: &Grid) -> Vec<Table> {
-    let mut tables = vec![beside(grid)];
+    let mut tables = vec![beside(grid), added(grid)];
     tables.extend(grid.programs().into_iter().map(|program| delays(grid, program)));
     tables.extend(grid.programs().into_iter().map(|program| raw(grid, program)));
     tables.extend(foretold::tables(grid));
@@ -44,7 +44,7 @@ fn beside(grid: &Grid) -> Table {
     let kedit = paper("kedit over", Published("packard-gettys-2003.kedit_slowest"), " x");
     let nautilus = paper("Nautilus", Published("packard-gettys-2003.nautilus_round_trips"), "");
     let mozilla = paper("Mozilla about", Published("packard-gettys-2003.client_fonts"), " x");
-    let background = paper("a background, over", COMPRESSED_LINK, " Mb/s");
+    let background = paper("a background, over", Published("packard-gettys-2003.compressed_link"), " Mb/s");
     let mut table = Table::new("The paper's figures beside ours", &["", "paper", "ours"]);
     for (what, paper, ours) in [
         ("relative delay over 10 kb/s, 100 ms; ours by raw X", kedit, of_each(&relative)),
@@ -68,6 +68,40 @@ fn fonts(grid: &Grid) -> String {
     };
     let list: Vec<_> = Line::DELAYS.into_iter().filter_map(ratio).collect();
     if list.is_empty() { String::new() } else { format!("xterm {}", list.join(", ")) }
+}
+
+/// By the paper's questions: what latency, bandwidth, compression and local answers do; of starts that came to rest.
+fn added(grid: &Grid) -> Table {
+    let rest_s = |program, way, line| {
+        grid.measured(program, way, line).filter(|measured| measured.is_quiet).map(|measured| measured.delay_s)
+    };
+    let added_s = |program, way, line| Some(rest_s(program, way, line)? - rest_s(program, way, BASE)?);
+    let told = |spread: Spread| match spread.count {
+        0 => "-".to_owned(),
+        count => format!("{} x of {count}", spread_figure(&spread)),
+    };
+    let growth = |line| {
+        let of = |program| Some(rest_s(program, Transport::Raw, line)? / rest_s(program, Transport::Raw, BASE)?);
+        told(Spread::of(Program::ALL.into_iter().filter_map(of)))
+    };
+    let compressed = |line| {
+        let of = |program| Some(added_s(program, Transport::SshC, line)? / added_s(program, Transport::Raw, line)?);
+        told(Spread::of(Program::ALL.into_iter().filter_map(of).filter(|ratio| ratio.is_finite())))
+    };
+    let long = [100_000, 10_000].map(|delay_us| Line { delay_us, ..BASE });
+    let slow = [10, 100].map(|kbit_per_s| Line { kbit_per_s, ..BASE });
+    let mut table = Columns::of(
+        "What a link adds to the delay at 10 Mb/s, 0.1 ms: medians of programs",
+        long.into_iter().chain(slow),
+    )
+    .cell("link", |line| line.title())
+    .cell("raw X grows", |&line| growth(line))
+    .cell("added: ssh -C -Y over raw X", |&line| compressed(line))
+    .cell("LBX over raw X (f)", |&line| told(foretold::added(grid, 1, line)))
+    .cell("strict over raw X (f)", |&line| told(foretold::added(grid, 2, line)))
+    .table();
+    table.rows.retain(|row| row[1..].iter().any(|cell| cell != "-"));
+    table
 }
 
 /// Seconds, and how many times the base; a row for each link.
@@ -207,10 +241,22 @@ mod tests {
         grid.cells[last].outcome = Outcome::Failed("no such proxy".to_owned());
         let tables = all(&grid);
         assert!(crate::render::table(&tables[0]).contains("xterm > "), "{:?}", tables[0]);
-        let text = crate::render::table(&tables[1]);
+        let text = crate::render::table(&tables[2]);
         // 60 kB and 100 round trips of 200 ms over the slowest link are more than a minute.
         assert!(text.contains("> 60 (") && text.contains("(1 x)"), "{text}");
-        assert!(crate::render::table(&tables[6]).contains("not quiet after 60 s"));
+        assert!(crate::render::table(&tables[7]).contains("not quiet after 60 s"));
         assert!(crate::render::table(tables.last().unwrap()).contains("no such proxy"));
+    }
+
+    #[test]
+    fn what_a_link_adds_is_over_raw_x() {
+        let row = |line: &str| added(&invented()).rows.into_iter().find(|row| row[0].contains(line)).unwrap();
+        // Compression leaves a tenth of the bytes, and all round trips.
+        assert!(
+            row("/ 100 ms")[2].starts_with('1') && row("100 kb/s")[2].starts_with("0.100 ("),
+            "{:?}",
+            row("100 kb/s")
+        );
+        assert!(row("/ 100 ms")[1].ends_with("x of 5") && row("/ 100 ms")[3] == "-");
     }
 }

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! What follows from the cells: the goals, the pictures, and how to read it.
+//! What follows from the cells: the goals and the pictures.
 
 use super::case::{FARTHEST, Place, Way};
 use super::{Near, tables};
 use crate::experiments::far::Program;
 use crate::goals::Key;
-use crate::study::{Chart, Goal, Line as Drawn, Lines, Study, Verdict, figure};
+use crate::study::{Chart, Goal, Line as Drawn, Lines, Study, Verdict};
 
 pub(super) fn study(near: &Near) -> Study {
     Study {
         title: "Far from the X server".to_owned(),
-        question: "A program starts at one end of a link, its X server is at the other. How long until its window is \
-                   there and quiet, with raw X, ssh and nxproxy, and with xqos near beside it? And what does near cost \
-                   where there is nothing to be gained?"
-            .to_owned(),
-        answer: answer(near),
+        question: "How long does a program take to start far from its X server, with and without xqos near?".to_owned(),
         verdicts: far(near).into_iter().chain(beside_the_server(near)).collect(),
         tables: tables::all(near),
         charts: near.programs().into_iter().filter_map(|program| chart(near, program)).collect(),
-        notes: notes(near),
+        ..Study::default()
     }
 }
 
@@ -28,18 +24,6 @@ fn gains(near: &Near, way: Way) -> Vec<f64> {
     let mut gains: Vec<f64> = near.programs().into_iter().filter_map(gain).collect();
     gains.sort_by(|one, other| other.total_cmp(one));
     gains
-}
-
-fn answer(near: &Near) -> String {
-    let told = |way: Way| {
-        let gains = gains(near, way).into_iter().map(|gain| format!("{} x", figure(gain))).collect::<Vec<_>>();
-        (!gains.is_empty()).then(|| format!("{} with {}", gains.join(", "), way.title()))
-    };
-    let all: Vec<String> = Way::ALL.into_iter().filter(|way| way.is_near()).filter_map(told).collect();
-    if all.is_empty() {
-        return "Over 100 ms one way nothing is measured yet.".to_owned();
-    }
-    format!("Over 10 Mb/s and 100 ms one way programs start, as fast as over ssh -C -Y, {}.", all.join("; "))
 }
 
 /// What so many of the programs reach at least.
@@ -82,45 +66,6 @@ fn chart(near: &Near, program: Program) -> Option<Chart> {
     let title = format!("{}: start by delay, 10 Mb/s", program.title());
     let lines = Lines::new(title, "one-way delay, ms", "from the command until quiet, s", lines).log_both();
     (!lines.lines.is_empty()).then_some(Chart::Lines(lines))
-}
-
-fn notes(near: &Near) -> Vec<String> {
-    let mut notes = vec![
-        "How it was measured. Two network namespaces and the emulator between them, as in the experiment grid; Xvfb at one \
-         end, the program at the other, each cell with its own. The clock begins when the program's command is run at its \
-         end: xqos near where near is used, the program itself behind ssh and nxproxy, whose session may be there already. \
-         It ends with the last packet of X at the server before 2 s and a round trip of silence, once a window is mapped. \
-         In brackets the same from when the program's first connection came to the server, without what it loads before \
-         and without near's own beginning; that is the grid's clock."
-            .to_owned(),
-        "Near was measured at a program's second start: what it asked at its first, over a fast link, was laid down before. \
-         xqos ssh is near in strict order over ssh -C -Y, with a real daemon that only this cell's key opens. nxproxy has \
-         its taint on, and a head start of 8 s."
-            .to_owned(),
-        "Waits are near's own count: replies for which the program had nothing else to say; over the longest delay at which \
-         nobody worked with the program afterwards."
-            .to_owned(),
-        "Steady work: after the start keys are injected at the server (XTEST), each when the screen has been still for \
-         0.4 s and two round trips (a letter: 0.25 s and one), and changes of the screen are told by DAMAGE; given are medians. A key needs a round \
-         trip in any case: the event there, the drawing back. Changes of less than a letter are blinking cursors. \
-         Scrolling is a line at a terminal's bottom, a page of emacs, a line of gtk3-demo's list; the menus are those of \
-         F10 in gtk3-demo, Alt+S in speedcrunch, and Control and a button in xterm. Left out is what does not tell: \
-         speedcrunch's typing (its cursor blinks, and is drawn with as much around it as a letter) and emacs's menu (it \
-         does not open at each F10)."
-            .to_owned(),
-        "Beside its server: the program runs where Xvfb does, over the loopback interface (TCP), in pairs with and without \
-         near; Xvfb has no MIT-SHM, which near would hide. Through near over the relay: x11perf by itself, on one Xvfb, in \
-         turn directly, through xqos cap (which keeps 96 bytes of each packet) and through xqos near."
-            .to_owned(),
-    ];
-    if near.programs().len() < super::PROGRAMS.len() {
-        notes.push(
-            "Left out: all but gtk3-demo over raw X, ssh and near at 10 ms. A quick run shows that everything works; the \
-             goals are at 100 ms."
-                .to_owned(),
-        );
-    }
-    notes
 }
 
 #[cfg(test)]
@@ -191,6 +136,5 @@ mod tests {
     fn nothing_measured_is_no_verdict() {
         let study = study(&Near { cells: Vec::new(), costs: Vec::new() });
         assert!(study.verdicts.is_empty() && study.charts.is_empty() && study.tables.is_empty(), "{study:?}");
-        assert!(study.answer.contains("nothing is measured"), "{}", study.answer);
     }
 }
