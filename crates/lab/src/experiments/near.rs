@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: MIT
 //! Programs far from their X server, with and without `xqos near` beside them.
 //!
-//! Each cell is a program, a way (raw X, ssh -C -Y, nxproxy, near in both orders, xqos ssh) and a delay at 10 Mb/s. The
-//! program is started at one end of an emulated link, at its second start as far as near is concerned, and watched at the
-//! other end until it is quiet. Where waits are felt somebody then works with it. What near costs is measured where there is
+//! The clock begins with the command, and keys are pressed after the start. What near costs is measured where there is
 //! nothing to be gained: beside the server.
 
-mod case;
-mod cell;
 mod cost;
-mod findings;
-mod learnt;
-mod start;
-mod steady;
 mod tables;
 
-use super::far::{Cells, Program, ssh};
+use super::far::{self, Case, Cells, Line, Program, Watched, Way};
 use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::goals::Key;
+use crate::order::in_turn;
 use crate::program;
-use crate::study::Study;
+use crate::statistics::{Spread, ratios};
+use crate::study::{Chart, Goal, Line as Drawn, Lines, Study, Verdict};
 use anyhow::Result;
-use case::{Case, PROGRAMS, Place, Way};
-use cell::{Cell, Start};
 use cost::Cost;
-use learnt::Learnt;
 use serde::{Deserialize, Serialize};
+use std::env;
 use std::time::Duration;
 
 /// The slowest of these starts takes 90 s.
 const LIMIT: Duration = Duration::from_secs(120);
-
 /// With a part of a cell's title in it, such as `xqos ssh`, only these are measured.
 const ONLY: &str = "XQOS_NEAR_ONLY";
+/// xterm -fa differs from xterm by what it draws, not by what it waits for.
+const PROGRAMS: [Program; 4] = [Program::Gtk, Program::Emacs, Program::Qt, Program::Xterm];
+const WAYS: [Way; 6] = [Way::Raw, Way::SshC, Way::NxTaint, Way::Strict, Way::Relaxed, Way::ThroughSsh];
+const KBIT_PER_S: u64 = 10_000;
+/// The line of the goals.
+const FARTHEST: Line = Line { kbit_per_s: KBIT_PER_S, delay_us: 100_000 };
+const QUICK: Line = Line { kbit_per_s: KBIT_PER_S, delay_us: 10_000 };
+/// Local starts differ by little, and so are measured in pairs.
+const LOCAL_TURNS: u32 = 5;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Near {
-    cells: Vec<Cell>,
+    cells: Cells,
     costs: Vec<Cost>,
 }
 
@@ -48,46 +49,105 @@ impl Measure for Near {
 
     fn run(bench: &Bench) -> Result<Self> {
         ["Xvfb", "x11perf"].into_iter().try_for_each(program::require)?;
-        let all = case::all(bench.quick);
-        let count = all.len();
-        let cells = Cells::<Cell>::of(bench, ONLY, all)?;
-        let is_whole = cells.wanted() == count;
-        let is_to_do = |program: &Program| cells.to_do.iter().any(|case| case.program == *program);
-        let to_learn = PROGRAMS.into_iter().filter(is_to_do);
-        let learnt = Learnt::of(to_learn, |program| bench.say(format!("{}: its first start", program.title())))?;
-        let _folder = ssh::PrivilegeFolder::make();
-        let cells = cells.measure(bench, LIMIT, |case, place| Cell::measure(case, place, LIMIT, &learnt))?;
-        let costs = if is_whole { Cost::measure_all(bench)? } else { Vec::new() };
-        Ok(Near { cells, costs })
+        let cells = far::measure(bench, ONLY, if bench.quick { quick() } else { all() }, LIMIT)?;
+        let is_whole = env::var(ONLY).unwrap_or_default().is_empty();
+        Ok(Near { cells, costs: if is_whole { Cost::measure_all(bench)? } else { Vec::new() } })
     }
 
     fn study(&self) -> Study {
-        findings::study(self)
+        let programs = self.cells.programs();
+        Study {
+            title: "Far from the X server".to_owned(),
+            question: "How long does a program take to start far from its X server, with and without xqos near?"
+                .to_owned(),
+            verdicts: self.over_the_link().into_iter().chain(self.beside_the_server()).collect(),
+            tables: tables::all(self),
+            charts: programs.into_iter().filter_map(|program| self.chart(program)).collect(),
+            ..Study::default()
+        }
     }
+}
+
+fn over_link(program: Program, way: Way, line: Line) -> Case {
+    Case { program, way, line, watched: Watched::AtServer, turn: 0 }
+}
+
+/// Those with goals first, then ever shorter delays.
+fn all() -> Vec<Case> {
+    let at = |line| PROGRAMS.into_iter().flat_map(move |program| WAYS.map(|way| over_link(program, way, line)));
+    let mut cases: Vec<Case> = at(FARTHEST).collect();
+    for turn in 0..LOCAL_TURNS {
+        let local = |program, way| {
+            let line = Line { kbit_per_s: KBIT_PER_S, delay_us: 100 };
+            Case { program, way, line, watched: Watched::Local, turn }
+        };
+        let pair = |program| in_turn([Way::Raw, Way::Strict], turn).into_iter().map(move |way| local(program, way));
+        cases.extend(PROGRAMS.into_iter().flat_map(pair));
+    }
+    cases.extend(Line::by_delay(KBIT_PER_S).into_iter().rev().filter(|&line| line != FARTHEST).flat_map(at));
+    cases
+}
+
+fn quick() -> Vec<Case> {
+    [Way::Raw, Way::SshC, Way::Strict, Way::Relaxed].map(|way| over_link(Program::Gtk, way, QUICK)).into()
 }
 
 impl Near {
-    fn of(&self, program: Program, way: Way, place: Place) -> impl Iterator<Item = &Cell> {
-        let is_it = move |case: &Case| (case.program, case.way, case.place) == (program, way, place);
-        self.cells.iter().filter(move |cell| is_it(&cell.case))
+    /// How many times as fast as over ssh it starts.
+    fn gain(&self, program: Program, way: Way) -> Option<f64> {
+        let of = |way| Some(self.cells.start(program, way, FARTHEST)?.from_command_s);
+        Some(of(Way::SshC)? / of(way)?)
     }
 
-    /// The first turn's, which far cells have alone.
-    fn start(&self, program: Program, way: Way, place: Place) -> Option<&Start> {
-        self.of(program, way, place).find_map(|cell| cell.outcome.as_ref().ok())
+    /// With near over without, within each turn, beside the server.
+    fn local_ratios(&self, program: Program) -> Spread {
+        let of = |way| {
+            let is_it = move |case: &Case| case.watched == Watched::Local && (case.program, case.way) == (program, way);
+            self.cells.0.iter().filter(move |cell| is_it(&cell.case))
+        };
+        let turn = |cell: &far::Cell| cell.case.turn;
+        ratios(of(Way::Strict), of(Way::Raw), turn, |cell| Some(cell.outcome.as_ref().ok()?.from_command_s))
     }
 
-    /// How many times as long one way takes as another, from the command until quiet.
-    fn faster(&self, program: Program, way: Way, than: Way, place: Place) -> Option<f64> {
-        let elapsed_s = |way| Some(self.start(program, way, place)?.elapsed_s);
-        Some(elapsed_s(than)? / elapsed_s(way)?)
+    /// What so many of the programs reach at least.
+    fn over_the_link(&self) -> Vec<Verdict> {
+        let reached = |way: Way, count: usize, goal| {
+            let gain = |program| self.gain(program, way);
+            let mut gains: Vec<f64> = self.cells.programs().into_iter().filter_map(gain).collect();
+            gains.sort_by(|one, other| other.total_cmp(one));
+            let (way, of) = (way.title(), gains.len());
+            let what = format!("{way}: start over 100 ms as fast as ssh -C -Y, what {count} of {of} reach");
+            gains.get(count - 1).map(|&gain| Verdict::of_value(what, gain, "x", goal))
+        };
+        let (strict, relaxed) = (Goal::of(Key("near.strict_over_ssh")), Goal::of(Key("near.relaxed_over_ssh")));
+        [reached(Way::Strict, 3, strict), reached(Way::Relaxed, 2, relaxed)].into_iter().flatten().collect()
     }
 
-    fn programs(&self) -> Vec<Program> {
-        PROGRAMS.into_iter().filter(|&program| self.cells.iter().any(|cell| cell.case.program == program)).collect()
+    fn beside_the_server(&self) -> Vec<Verdict> {
+        let ratios = self.cells.programs().into_iter().map(|program| (program, self.local_ratios(program)));
+        let local = ratios.filter(|(_, ratio)| ratio.count > 0).map(|(program, ratio)| {
+            let what = format!("{}: start beside its server with near over without", program.title());
+            Verdict::of_spread(what, ratio, "x", Goal::of(Key("near.local_start")))
+        });
+        let costs = self.costs.iter().map(|cost| {
+            let what = format!("x11perf -{} through near over the relay", cost.test);
+            Verdict::of_spread(what, cost.ratios(), "x", Goal::of(Key("near.over_relay")))
+        });
+        local.chain(costs).collect()
     }
 
-    fn ways(&self) -> Vec<Way> {
-        Way::ALL.into_iter().filter(|&way| self.cells.iter().any(|cell| cell.case.way == way)).collect()
+    fn chart(&self, program: Program) -> Option<Chart> {
+        let drawn = |way: Way| {
+            let point =
+                |line: Line| Some([line.delay_us as f64 / 1e3, self.cells.start(program, way, line)?.from_command_s]);
+            Drawn::new(way.look(), way.title(), Line::by_delay(KBIT_PER_S).into_iter().filter_map(point))
+        };
+        let lines: Vec<Drawn> = WAYS.into_iter().map(drawn).filter(|line| line.points.len() > 1).collect();
+        let title = format!("{}: start by delay, 10 Mb/s", program.title());
+        let lines = Lines::new(title, "one-way delay, ms", "from the command until quiet, s", lines).log_both();
+        (!lines.lines.is_empty()).then_some(Chart::Lines(lines))
     }
 }
+
+#[cfg(test)]
+mod tests;

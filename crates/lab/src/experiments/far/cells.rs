@@ -1,84 +1,71 @@
 // SPDX-License-Identifier: MIT
-//! The cells of an experiment over links: which of them are kept from a run that was broken off, which cannot be measured here,
-//! and the rest, measured.
+//! The cells of an experiment as its study looks them up, and the tables that both experiments have.
 
-use super::crew::{self, Job, Progress};
-use crate::bench::{Bench, Parts};
-use anyhow::{Result, bail};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use std::env;
-use std::time::Duration;
+use super::{Case, Cell, Line, Program, Start, Watched, Way};
+use crate::study::Table;
+use serde::{Deserialize, Serialize};
 
-/// What a case led to, as it is kept.
-pub(in crate::experiments) trait Part: Serialize + DeserializeOwned + Send {
-    type Case: Job;
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(in crate::experiments) struct Cells(pub Vec<Cell>);
 
-    fn case(&self) -> Self::Case;
+impl Cells {
+    /// Over the link.
+    pub fn far(&self, program: Program, way: Way, line: Line) -> Option<&Cell> {
+        let is_it = |case: &Case| (case.program, case.way, case.line) == (program, way, line);
+        self.0.iter().find(|cell| cell.case.watched != Watched::Local && is_it(&cell.case))
+    }
 
-    /// One that is not measured, since this is missing.
-    fn left_out(case: Self::Case, missing: String) -> Self;
-}
+    pub fn start(&self, program: Program, way: Way, line: Line) -> Option<&Start> {
+        self.far(program, way, line)?.outcome.as_ref().ok()
+    }
 
-/// All that are wanted, before they are measured.
-pub(in crate::experiments) struct Cells<C: Part> {
-    pub to_do: Vec<C::Case>,
-    parts: Parts<C>,
-    left_out: Vec<C>,
-    wanted: usize,
-}
+    /// A figure of a start, or `-`.
+    pub fn text(&self, program: Program, way: Way, line: Line, text: impl Fn(&Start) -> String) -> String {
+        self.start(program, way, line).map_or("-".to_owned(), text)
+    }
 
-impl<C: Part> Cells<C> {
-    /// Of these cases those that have in their titles what the environment variable `only` says, if it is set.
-    pub fn of(bench: &Bench, only: &str, cases: Vec<C::Case>) -> Result<Cells<C>> {
-        let wanted = named(only, cases)?;
-        let parts: Parts<C> = bench.parts()?;
-        let is_kept = |case: C::Case| parts.list().iter().any(|cell| cell.case() == case);
-        let (mut to_do, mut left_out) = (Vec::new(), Vec::new());
-        for case in wanted.iter().copied().filter(|&case| !is_kept(case)) {
-            // Not kept: the next run may find it.
-            match case.missing() {
-                Some(what) => left_out.push(C::left_out(case, what)),
-                None => to_do.push(case),
+    /// In the order of the tables, as are ways and lines: those with cells.
+    pub fn programs(&self) -> Vec<Program> {
+        Program::ALL.into_iter().filter(|&program| self.has(|case| case.program == program)).collect()
+    }
+
+    pub fn ways(&self) -> Vec<Way> {
+        Way::ALL.into_iter().filter(|&way| self.has(|case| case.way == way)).collect()
+    }
+
+    pub fn lines(&self) -> Vec<Line> {
+        Line::all().filter(|&line| self.has(|case| case.line == line)).collect()
+    }
+
+    fn has(&self, is_so: impl Fn(&Case) -> bool) -> bool {
+        self.0.iter().any(|cell| is_so(&cell.case))
+    }
+
+    /// `xterm 260, emacs 412`, of the programs that have such a figure.
+    pub fn of_each(&self, text: impl Fn(Program) -> Option<String>) -> String {
+        let named = |program: Program| Some(format!("{} {}", program.title(), text(program)?));
+        self.programs().into_iter().filter_map(named).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Each reason once.
+    pub fn failed(&self) -> Table {
+        let mut table = Table::new("Cells without figures", &["program", "over", "cells", "why"]);
+        for cell in &self.0 {
+            let Err(why) = &cell.outcome else { continue };
+            let (program, way) = (cell.case.program.title(), cell.case.way.title());
+            match table.rows.iter_mut().find(|row| row[0] == program && row[1] == way && row[3] == *why) {
+                Some(row) => row[2] = (row[2].parse::<u32>().unwrap_or(0) + 1).to_string(),
+                None => table.rows.push(vec![program.to_owned(), way.to_owned(), "1".to_owned(), why.clone()]),
             }
         }
-        Ok(Cells { to_do, parts, left_out, wanted: wanted.len() })
-    }
-
-    /// How many are wanted.
-    pub fn wanted(&self) -> usize {
-        self.wanted
-    }
-
-    /// Measures what is to be done, no cell for longer than `limit`, and gives all that there are.
-    pub fn measure(
-        self,
-        bench: &Bench,
-        limit: Duration,
-        work: impl Fn(C::Case, usize) -> Result<C> + Sync,
-    ) -> Result<Vec<C>> {
-        let Cells { to_do, mut parts, left_out, wanted } = self;
-        let mut begun = wanted - to_do.len();
-        crew::measure(&to_do, limit, work, |progress| match progress {
-            Progress::Begins { case, left } => {
-                begun += 1;
-                bench.say_with_left(format!("cell {begun} of {wanted}: {}", case.title()), left);
-                Ok(())
-            }
-            Progress::Measured(cell) => parts.add(cell),
-        })?;
-        let mut cells = parts.into_list();
-        cells.extend(left_out);
-        Ok(cells)
+        table
     }
 }
 
-fn named<J: Job>(variable: &str, mut cases: Vec<J>) -> Result<Vec<J>> {
-    let part = env::var(variable).unwrap_or_default();
-    let example = cases.first().map(|case| case.title()).unwrap_or_default();
-    cases.retain(|case| case.title().contains(&part));
-    if cases.is_empty() {
-        bail!("{variable}={part} names no cell: write a part of a title such as '{example}'");
-    }
-    Ok(cases)
+/// What a paper says, and the same of our cells; nothing where they are not measured.
+pub(in crate::experiments) fn beside_the_paper<const N: usize>(rows: [(&str, String, String); N]) -> Table {
+    let mut table = Table::new("The paper's figures beside ours", &["", "paper", "ours"]);
+    let measured = rows.into_iter().filter(|(.., ours)| !ours.is_empty());
+    table.rows.extend(measured.map(|(what, paper, ours)| vec![what.to_owned(), paper, ours]));
+    table
 }

@@ -8,8 +8,7 @@
 //! | its own start | the first set-up is held until the pair has been up for about 5 s, hence a head start ([`HEAD_START`]) |
 //! | BIG-REQUESTS | is hidden, so that a program ends which sends a request of more than 256 kB (speedcrunch) |
 
-use super::Line;
-use super::Site;
+use super::{Line, Site};
 use crate::process::Owned;
 use crate::program;
 use anyhow::{Result, bail};
@@ -19,8 +18,8 @@ use std::thread::sleep;
 use std::time::Duration;
 use xqos_wire::link::{Side, listens};
 
-/// The last display whose port is X's: nobody else's socket in /tmp/.X11-unix has this name, or that of those before it,
-/// which belong to the other places.
+/// The last display whose port is X's: no other server has a socket in /tmp/.X11-unix with this number or those before it,
+/// which belong to the other slots.
 const LAST_DISPLAY: u16 = 63;
 /// Where the near proxy listens for the other one.
 const PORT: u16 = 4063;
@@ -31,8 +30,8 @@ const HEAD_START: Duration = Duration::from_secs(8);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Starts both and, once they know each other, the program.
-pub(in crate::experiments) fn start(site: &Site, program: &[&str], line: Line, taint: bool) -> Result<Vec<Owned>> {
-    let display = LAST_DISPLAY - site.place() as u16;
+pub(super) fn start(site: &Site, program: &[&str], line: Line, taint: bool) -> Result<Vec<Owned>> {
+    let display = LAST_DISPLAY - site.slot() as u16;
     let near = format!("listen={PORT},{},{}", session(line, taint), files(site, "near")?);
     let mut near = proxy("-C", &near, display)?;
     let mut near = site.start(Side::Client, "near", &mut near)?;

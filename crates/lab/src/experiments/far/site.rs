@@ -11,7 +11,7 @@
 //! The server listens at TCP only, which nobody outside of the two namespaces reaches, so that it needs no cookie. It has no
 //! MIT-SHM: both ends are one machine, and pixels would not go over the link.
 
-use super::Line;
+use super::{Case, Line};
 use crate::actor::{Actor, Captured, Role, Strokes};
 use crate::folder::Folder;
 use crate::process::Owned;
@@ -28,7 +28,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xqos_wire::link::{self, Link, Settings, Side};
 
-/// Xvfb's, of the first place. Its socket is TCP's, in a namespace of its own: that another server has this number outside
+/// Xvfb's, of the first slot. Its socket is TCP's, in a namespace of its own: that another server has this number outside
 /// does not matter.
 const FIRST_DISPLAY: u16 = 10;
 const SERVER_ERRORS: &str = "server.errors";
@@ -41,16 +41,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The two ends.
 #[derive(Debug)]
-pub(in crate::experiments) struct Site {
+pub(super) struct Site {
     // In this order: the link ends whatever runs on it, and the folder goes last.
     server: Owned,
     link: Link,
     folder: Folder,
-    place: usize,
+    slot: usize,
 }
 
 impl Site {
-    pub fn open(line: Line, place: usize) -> Result<Site> {
+    pub fn open(line: Line, slot: usize) -> Result<Site> {
         let folder = Folder::create()?;
         for name in ["bin", "home", "home/run"] {
             // A runtime directory that others may read is refused.
@@ -65,7 +65,7 @@ impl Site {
         let link = Link::start(&settings)?;
         let mut command = Command::new(program::find("Xvfb")?);
         // Servers of one number would write their keyboard maps into one file.
-        let display = display(place);
+        let display = display(slot);
         command.args([&format!(":{display}"), "-nolock", "-displayfd", "1", "-ac", "-noreset"]);
         command.args(["-listen", "tcp", "-nolisten", "unix", "-nolisten", "local"]);
         command.args(["-screen", "0", "1280x1024x24", "-extension", "MIT-SHM"]);
@@ -80,22 +80,22 @@ impl Site {
             let said = fs::read_to_string(folder.path(SERVER_ERRORS)).unwrap_or_default();
             bail!("Xvfb did not start on the link: {}", said.lines().map(str::trim).collect::<Vec<_>>().join(" "));
         }
-        Ok(Site { server, link, folder, place })
+        Ok(Site { server, link, folder, slot })
     }
 
-    /// Another one's is another: what both would call the same has it in its name.
-    pub fn place(&self) -> usize {
-        self.place
+    /// No other site has it now: what both would call the same has it in its name.
+    pub fn slot(&self) -> usize {
+        self.slot
     }
 
     /// The server's display, as its own end calls it.
     pub fn near_display(&self) -> String {
-        format!("127.0.0.1:{}", display(self.place))
+        format!("127.0.0.1:{}", display(self.slot))
     }
 
     /// The same over the link.
     pub fn far_display(&self) -> String {
-        format!("{}:{}", Side::Server.address(), display(self.place))
+        format!("{}:{}", Side::Server.address(), display(self.slot))
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -165,21 +165,25 @@ impl Site {
         Ok(())
     }
 
-    /// Captures at one end: what goes over the link, or between a proxy and who is beside it.
-    pub fn capture(&self, side: Side, on_loopback: bool, silence: Duration, limit: Duration) -> Result<Actor> {
-        let mut command = Command::new(program::own("xqos-bench")?);
-        command.current_dir(self.folder.path(""));
-        self.link.command_in(side, &mut command);
-        let (silence_ms, limit_ms) = (silence.as_millis() as u64, limit.as_millis() as u64);
-        Actor::start_by(command, "", Role::Capture { on_loopback, silence_ms, limit_ms })
+    /// Captures where the case says, for `limit` after the first packet at most.
+    pub fn capture(&self, case: Case, limit: Duration) -> Result<Actor> {
+        let (side, on_loopback) = case.capture();
+        let (silence_ms, limit_ms) = (case.line.silence().as_millis() as u64, limit.as_millis() as u64);
+        let role = Role::Capture { on_loopback, silence_ms, limit_ms };
+        self.act(side, "", role)
     }
 
     /// Somebody at the server's keyboard.
     pub fn typist(&self, strokes: Strokes, silence: Duration) -> Result<Actor> {
-        let mut command = Command::new(program::own("xqos-bench")?);
-        self.link.command_in(Side::Server, &mut command);
         let silence_ms = silence.as_millis() as u64;
-        Actor::start_by(command, &self.near_display(), Role::Typist { strokes, silence_ms })
+        self.act(Side::Server, &self.near_display(), Role::Typist { strokes, silence_ms })
+    }
+
+    fn act(&self, side: Side, display: &str, role: Role) -> Result<Actor> {
+        let mut command = Command::new(program::own("xqos-bench")?);
+        command.current_dir(self.folder.path(""));
+        self.link.command_in(side, &mut command);
+        Actor::start_by(command, display, role)
     }
 
     /// Until the capture has seen enough.
@@ -228,8 +232,8 @@ impl Site {
     }
 }
 
-fn display(place: usize) -> u16 {
-    FIRST_DISPLAY + place as u16
+fn display(slot: usize) -> u16 {
+    FIRST_DISPLAY + slot as u16
 }
 
 /// What was set for this command alone.

@@ -21,7 +21,7 @@ const PRIVILEGE_FOLDER: &str = "/run/sshd";
 /// Made by Debian's service, which need not run here; gone when this is dropped, if it was not there before. All cells
 /// share it.
 #[derive(Debug)]
-pub(in crate::experiments) struct PrivilegeFolder(bool);
+pub(super) struct PrivilegeFolder(bool);
 
 impl PrivilegeFolder {
     pub fn make() -> PrivilegeFolder {
@@ -41,14 +41,14 @@ impl Drop for PrivilegeFolder {
 }
 
 /// Starts both; the program runs once they know each other. As root it needs a [`PrivilegeFolder`].
-pub(in crate::experiments) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<Vec<Owned>> {
+pub(super) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<Vec<Owned>> {
     let daemon = daemon(site)?;
     let client = site.start(Side::Server, "program", &mut client(site, program, compressed)?)?;
     Ok(vec![client, daemon])
 }
 
 /// At the program's end; only [`options`] open it.
-pub(in crate::experiments) fn daemon(site: &Site) -> Result<Owned> {
+pub(super) fn daemon(site: &Site) -> Result<Owned> {
     for name in ["host", "user"] {
         make_key(&site.path(name))?;
     }
@@ -63,7 +63,7 @@ pub(in crate::experiments) fn daemon(site: &Site) -> Result<Owned> {
 }
 
 /// What a client at the server's end is told, also one that only passes it on to ssh.
-pub(in crate::experiments) fn options(site: &Site) -> Vec<String> {
+pub(super) fn options(site: &Site) -> Vec<String> {
     let user = site.path("user").display().to_string();
     let known = format!("UserKnownHostsFile={}", site.path("known").display());
     let mut all = ["-F", "none", "-p", &PORT.to_string(), "-i", &user].map(str::to_owned).to_vec();

@@ -1,95 +1,62 @@
 // SPDX-License-Identifier: MIT
 //! Figures 5 to 8 of the paper, from our cells. Both axes are logarithmic: the grid is one of powers of ten.
 
-use super::Grid;
-use super::case::Transport;
-use crate::experiments::far::{Line, Program, delay_title};
+use super::super::far::{Cells, Line, Program, Way};
+use super::{BASE, WAYS, relative};
 use crate::study::{Chart, Line as Drawn, Lines};
 
 /// The looks of the latencies, the shortest first.
 const LOOKS: [&str; 4] = ["stock", "fair", "smart", "classic"];
-const BANDWIDTH: &str = "bandwidth, Mb/s";
-const RELATIVE: &str = "total network delay, times raw X at 10 Mb/s, 0.1 ms";
 
-pub(super) fn all(grid: &Grid) -> Vec<Chart> {
+pub(super) fn all(cells: &Cells) -> Vec<Chart> {
     let mut charts = Vec::new();
-    for delay_us in [100_000, 10_000] {
-        charts.extend(grid.programs().into_iter().map(|program| proxies(grid, program, delay_us)));
+    for line in Line::by_delay(BASE.kbit_per_s).into_iter().rev().take(2) {
+        charts.extend(cells.programs().into_iter().map(|program| by_way(cells, program, line)));
     }
-    for program in grid.programs() {
-        charts.push(latencies(grid, program, Transport::Raw, "6"));
-        charts.push(latencies(grid, program, Transport::SshC, "7"));
+    for program in cells.programs() {
+        charts.extend([(Way::Raw, 6), (Way::SshC, 7)].map(|(way, number)| by_delay(cells, program, way, number)));
     }
-    charts.push(fonts(grid));
+    charts.push(fonts(cells));
     // A line needs two points.
     charts.retain(|lines| lines.lines.iter().any(|line| line.points.len() > 1));
     charts.into_iter().map(Chart::Lines).collect()
 }
 
-/// Figure 5: the ways to carry X beside each other, at one latency.
-fn proxies(grid: &Grid, program: Program, delay_us: u64) -> Lines {
-    let line = |transport: Transport| {
-        Drawn::new(transport.look(), transport.title(), over_rates(grid, program, transport, delay_us))
-    };
-    let title = format!("{}: each way to carry X, {} one way (Figure 5)", program.title(), delay_title(delay_us));
-    over_bandwidth(title, grid.transports().into_iter().map(line))
+/// Figure 5: the ways to carry X beside each other, at the delay of this line.
+fn by_way(cells: &Cells, program: Program, line: Line) -> Lines {
+    let title = format!("{}: each way to carry X, {} one way (Figure 5)", program.title(), line.delay_title());
+    let drawn = |way: Way| over_rates(cells, program, way, line, (way.look(), way.title().to_owned()));
+    over_bandwidth(title, WAYS.into_iter().map(drawn))
 }
 
 /// Figures 6 and 7: one way to carry X, a line for each latency.
-fn latencies(grid: &Grid, program: Program, transport: Transport, number: &str) -> Lines {
-    let line = |(delay_us, look): (u64, &str)| {
-        Drawn::new(look, delay_title(delay_us), over_rates(grid, program, transport, delay_us))
-    };
-    let title = format!("{} over {}, by latency (Figure {number})", program.title(), transport.title());
-    over_bandwidth(title, Line::DELAYS.into_iter().zip(LOOKS).map(line))
+fn by_delay(cells: &Cells, program: Program, way: Way, number: u32) -> Lines {
+    let title = format!("{} over {}, by latency (Figure {number})", program.title(), way.title());
+    let drawn = |(line, look): (Line, _)| over_rates(cells, program, way, line, (look, line.delay_title()));
+    over_bandwidth(title, Line::by_delay(BASE.kbit_per_s).into_iter().zip(LOOKS).map(drawn))
 }
 
 /// Figure 8: core and client-side fonts at 1 Mb/s, over latency.
-fn fonts(grid: &Grid) -> Lines {
-    let line = |(program, look): (Program, &str)| {
-        let lines = Line::DELAYS.map(|delay_us| Line { kbit_per_s: 1_000, delay_us });
-        let points = lines.into_iter().filter_map(|line| {
-            let measured = grid.measured(program, Transport::Raw, line)?;
-            Some([line.delay_us as f64 / 1e3, measured.delay_s])
-        });
-        Drawn::new(look, program.title(), points)
+fn fonts(cells: &Cells) -> Lines {
+    let drawn = |(program, look): (Program, _)| {
+        let point = |line: Line| Some([line.delay_us as f64 / 1e3, cells.start(program, Way::Raw, line)?.delay_s]);
+        Drawn::new(look, program.title(), Line::by_delay(1_000).into_iter().filter_map(point))
     };
-    Lines::new(
-        "Core fonts and client-side fonts: xterm over raw X at 1 Mb/s (Figure 8)",
-        "one-way delay, ms",
-        "total network delay, s",
-        shown([(Program::Xterm, "stock"), (Program::XtermFa, "fair")].into_iter().map(line)),
-    )
-    .log_both()
+    let title = "Core fonts and client-side fonts: xterm over raw X at 1 Mb/s (Figure 8)";
+    let lines = [(Program::Xterm, "stock"), (Program::XtermFa, "fair")].into_iter().map(drawn);
+    logarithmic(title.to_owned(), ["one-way delay, ms", "total network delay, s"], lines)
 }
 
 fn over_bandwidth(title: String, lines: impl Iterator<Item = Drawn>) -> Lines {
-    Lines::new(title, BANDWIDTH, RELATIVE, shown(lines)).log_both()
+    logarithmic(title, ["bandwidth, Mb/s", "total network delay, times raw X at 10 Mb/s, 0.1 ms"], lines)
 }
 
-fn shown(lines: impl Iterator<Item = Drawn>) -> Vec<Drawn> {
-    lines.filter(|line| !line.points.is_empty()).collect()
+fn logarithmic(title: String, [x, y]: [&str; 2], lines: impl Iterator<Item = Drawn>) -> Lines {
+    Lines::new(title, x, y, lines.filter(|line| !line.points.is_empty())).log_both()
 }
 
-fn over_rates(grid: &Grid, program: Program, transport: Transport, delay_us: u64) -> Vec<[f64; 2]> {
-    let lines = Line::RATES.map(|kbit_per_s| Line { kbit_per_s, delay_us });
-    let point = |line: Line| Some([line.kbit_per_s as f64 / 1e3, grid.relative(program, transport, line)?]);
-    lines.into_iter().filter_map(point).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::case::BASE;
-    use super::super::invented;
-    use super::*;
-
-    #[test]
-    fn the_figures_of_the_paper_are_there_and_relative_to_their_base() {
-        let charts = all(&invented());
-        assert_eq!(charts.len(), 2 * 5 + 2 * 5 + 1);
-        let Chart::Lines(six) = &charts[10] else { panic!("{:?}", charts[10]) };
-        assert!(six.title.contains("Figure 6") && six.lines.len() == 4, "{six:?}");
-        let base = six.lines[0].points.iter().find(|point| point[0] == BASE.kbit_per_s as f64 / 1e3).unwrap();
-        assert_eq!(base[1], 1.0);
-    }
+fn over_rates(cells: &Cells, program: Program, way: Way, line: Line, (look, name): (&str, String)) -> Drawn {
+    let lines = Line::RATES.map(|kbit_per_s| Line { kbit_per_s, ..line });
+    let point = |line: Line| Some([line.kbit_per_s as f64 / 1e3, relative(cells, program, way, line)?]);
+    Drawn::new(look, name, lines.into_iter().filter_map(point))
 }

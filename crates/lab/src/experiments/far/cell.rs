@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: MIT
-//! One cell: a program from its first packet until it is quiet, and what the capture and the queue's log say of that.
+//! One cell: a program from its command until it is quiet, by the capture, the queue's log and near's report.
 //!
-//! The clock begins with the first packet of X, at the program's end, and ends with the last one before the silence. What a
-//! proxy needs to get going is not in it, nor what the program loads before it asks for a connection.
+//! What a proxy needs to get going is in no figure, and what the program loads before its first packet of X only in
+//! [`Start::from_command_s`]. A cell that is not quiet within its limit is no failure: its figures are bounds from below.
 
-use super::case::{Case, Transport};
-use super::foretold::{FASTEST, Foretold};
+use super::predicted::Predicted;
+use super::start::{self, Learnt};
+use super::steady::Steady;
+use super::{Case, Line, Site, Watched, Way};
 use crate::actor::{CAPTURE_FILE, Captured, capture_now_ns};
-use crate::experiments::far::{Part, Site, nx, ssh};
 use crate::folder::Folder;
-use crate::process::Owned;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs;
 use std::ops::Range;
-use std::process::Command;
 use std::time::Duration;
 use xqos_wire::analysis::agreement::agreement;
 use xqos_wire::analysis::spans::{Span, Spans, length_until, union};
 use xqos_wire::analysis::states::States;
 use xqos_wire::analysis::{Analysis, Connection};
-use xqos_wire::link::Side;
 use xqos_wire::link::log::{Entry, Reader};
 use xqos_wire::observe::{ConnectionId, Kind, Message, Observer};
 use xqos_wire::session::{self, Session};
@@ -29,33 +28,27 @@ use xqos_wire::session::{self, Session};
 const LINK_SILENCE: Duration = Duration::from_millis(1500);
 const LINK_LIMIT: Duration = Duration::from_secs(30);
 
-/// What was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Cell {
+pub(in crate::experiments) struct Cell {
     pub case: Case,
-    pub outcome: Outcome,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Outcome {
-    Measured(Measured),
-    /// The program or the proxy failed, and said this.
-    Failed(String),
-    /// This is missing.
-    LeftOut(String),
+    /// Or why there is none: what failed, or which program is missing.
+    pub outcome: Result<Start, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Measured {
-    /// Otherwise the limit was reached, and all figures are what there was until then.
+pub(in crate::experiments) struct Start {
+    /// Otherwise the limit was reached.
     pub is_quiet: bool,
     pub limit_s: f64,
+    /// From the program's first packet of X to the last one before the silence.
     pub elapsed_s: f64,
+    /// From the command at the program's end to the same.
+    pub from_command_s: f64,
     /// Total network delay: either direction blocked, or a reply waited for.
     pub delay_s: f64,
     pub reply_wait_s: f64,
     pub round_trips: u64,
-    /// Of X at the program's end, both ways.
+    /// Of X, both ways.
     pub x_bytes: u64,
     /// Over the link since the first packet of X: from the program's end, and back; whole IP packets.
     pub link_bytes: [u64; 2],
@@ -63,116 +56,110 @@ pub(super) struct Measured {
     pub link_s: f64,
     /// Packets that the kernel did not hand to the capture.
     pub dropped: u64,
-    /// Of raw X: part of the time in which the classifier says of requests, and of replies, what the queue's log says.
+    /// Of raw X at the program's end: part of the time in which the classifier and the queue's log agree on requests, and
+    /// on replies.
     pub agreement: Option<[f64; 2]>,
-    /// Of raw X over the fastest line.
-    #[serde(default)]
-    pub foretold: Option<Foretold>,
+    /// From raw X at the program's end of the fastest line.
+    pub predicted: Option<Predicted>,
+    /// By near's own report.
+    pub waits: Option<Waits>,
+    pub steady: Option<Steady>,
 }
 
-impl Part for Cell {
-    type Case = Case;
-
-    fn case(&self) -> Case {
-        self.case
-    }
-
-    fn left_out(case: Case, missing: String) -> Cell {
-        Cell { case, outcome: Outcome::LeftOut(missing) }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::experiments) struct Waits {
+    pub left: u64,
+    pub saved: u64,
 }
 
 impl Cell {
-    /// A failure is a finding of this cell; only what no cell could do without is an error. No two cells have the same
-    /// `place` at a time.
-    pub fn measure(case: Case, place: usize, limit: Duration) -> Result<Cell> {
-        let site = Site::open(case.line, place)?;
-        let outcome = match measured(site, case, limit) {
-            Ok(measured) => Outcome::Measured(measured),
-            Err(error) => Outcome::Failed(format!("{error:#}")),
-        };
+    /// A failure is a finding of this cell; only what no cell could do without is an error.
+    pub(super) fn measure(case: Case, slot: usize, limit: Duration, learnt: &Learnt) -> Result<Cell> {
+        let site = Site::open(case.line, slot)?;
+        let outcome = measured(site, case, limit, learnt).map_err(|error| format!("{error:#}"));
         Ok(Cell { case, outcome })
-    }
-
-    pub fn measured(&self) -> Option<&Measured> {
-        match &self.outcome {
-            Outcome::Measured(measured) => Some(measured),
-            Outcome::Failed(_) | Outcome::LeftOut(_) => None,
-        }
     }
 }
 
-impl Measured {
+impl Start {
     /// Bytes of X over the time that the link needed for them.
     pub fn effective_kbit_per_s(&self) -> f64 {
         if self.link_s > 0.0 { self.x_bytes as f64 * 8.0 / 1e3 / self.link_s } else { 0.0 }
     }
+
+    /// Marks a figure of a start that was cut off.
+    pub fn bound(&self) -> &'static str {
+        if self.is_quiet { "" } else { "> " }
+    }
 }
 
-fn measured(site: Site, case: Case, limit: Duration) -> Result<Measured> {
-    let on_loopback = case.transport != Transport::Raw;
-    let actor = site.capture(Side::Client, on_loopback, case.line.silence(), limit)?;
-    let mut running = start(&site, case)?;
+fn measured(site: Site, case: Case, limit: Duration, learnt: &Learnt) -> Result<Start> {
+    learnt.lay_down(&site, case)?;
+    let actor = site.capture(case, limit)?;
+    let mut running = start::start(&site, case)?;
     let captured = site.wait_until_quiet(actor, &mut running[0], limit)?;
-    if on_loopback && captured.is_quiet {
+    let steady = (captured.is_quiet && case.has_work()).then(|| Steady::measure(&site, case)).transpose()?;
+    if captured.is_quiet && case.watched == Watched::AtProgram && case.way != Way::Raw {
         // That it was not silent is seen in the figures.
         site.wait_until_silent(LINK_SILENCE, LINK_LIMIT);
     }
     let until_ns = capture_now_ns();
+    let waits = case.way.is_near().then(|| {
+        start::let_end(&mut running[0]);
+        waits(&fs::read_to_string(site.path("program.errors")).unwrap_or_default())
+    });
+    let command_ns = start::began_ns(&site)?;
     // The link ends them all at once, which is gentler than one after the other.
     let folder = site.close()?;
     drop(running);
-    let mut measured = conclude(&folder, !on_loopback, captured, limit, until_ns)?;
-    if !on_loopback && case.line == FASTEST && measured.is_quiet {
-        measured.foretold = Foretold::of_capture(&folder.path(CAPTURE_FILE))?;
-    }
-    Ok(measured)
-}
-
-/// The program is the first.
-fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
-    let program = case.program.command();
-    match case.transport {
-        Transport::Raw => {
-            let mut command = Command::new(program[0]);
-            command.args(&program[1..]).env("DISPLAY", site.far_display());
-            Ok(vec![site.start(Side::Client, "program", &mut command)?])
-        }
-        Transport::Ssh | Transport::SshC => ssh::start(site, program, case.transport == Transport::SshC),
-        Transport::Nx | Transport::NxTaint => nx::start(site, program, case.line, case.transport == Transport::NxTaint),
-    }
+    let start = conclude(&folder, case, captured, limit, command_ns, until_ns)?;
+    Ok(Start { waits: waits.flatten(), steady, ..start })
 }
 
 /// What the files of a cell say; what came after `until_ns` are farewells.
-fn conclude(folder: &Folder, is_raw: bool, captured: Captured, limit: Duration, until_ns: u64) -> Result<Measured> {
-    let log = folder.path("queue.log");
+fn conclude(
+    folder: &Folder,
+    case: Case,
+    captured: Captured,
+    limit: Duration,
+    command_ns: u64,
+    until_ns: u64,
+) -> Result<Start> {
+    let (capture, log) = (folder.path(CAPTURE_FILE), folder.path("queue.log"));
+    let is_whole = case.watched == Watched::AtProgram && case.way == Way::Raw;
     let (mut analysis, mut asked) = (Analysis::default(), Asked::default());
-    session::read(&folder.path(CAPTURE_FILE), Session::new(vec![&mut analysis, &mut asked]))?;
-    let agreed = if is_raw { agreement(&analysis, Reader::open(&log)?)? } else { None };
-    let began_ns = analysis.connections.values().map(|connection| connection.opened.at_ns).min();
-    let began_ns = began_ns.context("nothing of X was captured")?;
-    let ended_ns = captured.ended_ns(&analysis, began_ns, limit);
+    session::read(&capture, Session::new(vec![&mut analysis, &mut asked]))?;
+    let agreed = if is_whole { agreement(&analysis, Reader::open(&log)?)? } else { None };
+    let mut opened_ns: Vec<u64> = analysis.connections.values().map(|connection| connection.opened.at_ns).collect();
+    opened_ns.sort_unstable();
+    // Near's first connection is its own.
+    let began_ns = *opened_ns.get(usize::from(case.way.is_near())).context("nothing of the program was captured")?;
+    let ended_ns = captured.ended_ns(&analysis, opened_ns[0], limit);
     let delays_ns = analysis.connections.iter().map(|(id, connection)| {
         let cut_off = asked.0.get(id).filter(|_| !captured.is_quiet).map(|asked| asked.at_ns);
         delay_ns(connection, cut_off.map(|from_ns| Span { from_ns, to_ns: ended_ns }))
     });
     let delay_s = delays_ns.sum::<u64>() as f64 / 1e9;
-    let session = analysis.report(0.0).session;
-    let mut measured = Measured {
+    let figures = analysis.report(0.0).session.figures;
+    let since_s = |from_ns: u64| ended_ns.saturating_sub(from_ns) as f64 / 1e9;
+    let predicts = is_whole && case.line == Line::FASTEST && captured.is_quiet;
+    let mut start = Start {
         is_quiet: captured.is_quiet,
         limit_s: limit.as_secs_f64(),
-        elapsed_s: (ended_ns - began_ns) as f64 / 1e9,
+        elapsed_s: since_s(began_ns),
+        from_command_s: since_s(command_ns),
         delay_s,
-        reply_wait_s: session.figures.reply_wait_s,
-        round_trips: session.figures.round_trips,
-        x_bytes: session.figures.bytes,
+        reply_wait_s: figures.reply_wait_s,
+        round_trips: figures.round_trips,
+        x_bytes: figures.bytes,
         dropped: captured.dropped,
         agreement: agreed.map(|agreed| [agreed.requests, agreed.replies]),
-        ..Measured::default()
+        predicted: if predicts { Predicted::from_capture(&capture)? } else { None },
+        ..Start::default()
     };
     let log = Reader::open(&log)?.map_while(Result::ok);
-    add_link(&mut measured, log, began_ns..until_ns, ended_ns);
-    Ok(measured)
+    add_link(&mut start, log, opened_ns[0]..until_ns, ended_ns);
+    Ok(start)
 }
 
 /// When a connection was not idle; with the wait that the end of the capture cut off.
@@ -182,7 +169,6 @@ fn delay_ns(connection: &Connection, cut_off: Option<Span>) -> u64 {
     let lists: Vec<&[Span]> = blocked.chain([connection.waits.spans.list(), cut_off.as_slice()]).collect();
     length_until(&union(&lists), u64::MAX)
 }
-
 /// The oldest request of each connection that was not answered.
 #[derive(Debug, Default)]
 struct Asked(BTreeMap<ConnectionId, Question>);
@@ -210,17 +196,26 @@ impl Observer for Asked {
 }
 
 /// Counts what came to the link in that time, which begins with the first packet of X.
-fn add_link(measured: &mut Measured, log: impl Iterator<Item = Entry>, time_ns: Range<u64>, ended_ns: u64) {
+fn add_link(start: &mut Start, log: impl Iterator<Item = Entry>, time_ns: Range<u64>, ended_ns: u64) {
     let mut last_ns = ended_ns;
     for entry in log {
         if let Entry::Packet(packet) = entry {
             if let Some((_, sent_ns)) = packet.sent_ns.filter(|_| time_ns.contains(&packet.arrived_ns)) {
-                measured.link_bytes[packet.direction as usize] += u64::from(packet.bytes);
+                start.link_bytes[packet.direction as usize] += u64::from(packet.bytes);
                 last_ns = last_ns.max(sent_ns.min(time_ns.end));
             }
         }
     }
-    measured.link_s = last_ns.saturating_sub(time_ns.start) as f64 / 1e9;
+    start.link_s = last_ns.saturating_sub(time_ns.start) as f64 / 1e9;
+}
+
+/// The two numbers in near's `18 waits left, 240 saved`.
+fn waits(report: &str) -> Option<Waits> {
+    let before = |words: &str| -> Option<u64> {
+        let number = report.split(words).next().filter(|before| before.len() < report.len())?;
+        number.rsplit(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+    };
+    Some(Waits { left: before(" waits left,")?, saved: before(" saved")? })
 }
 
 #[cfg(test)]
@@ -274,9 +269,17 @@ mod tests {
             packet(Direction::Replies, 20, Fate::Lost),
             packet(Direction::Replies, 2_000_000_000, Fate::Delivered),
         ];
-        let mut measured = Measured::default();
-        add_link(&mut measured, log.into_iter(), 10..2_000_000_000, 30);
-        assert_eq!(measured.link_bytes, [100, 100]);
-        assert!((measured.link_s - 1.00000001).abs() < 1e-9, "{}", measured.link_s);
+        let mut start = Start::default();
+        add_link(&mut start, log.into_iter(), 10..2_000_000_000, 30);
+        assert_eq!(start.link_bytes, [100, 100]);
+        assert!((start.link_s - 1.00000001).abs() < 1e-9, "{}", start.link_s);
+    }
+
+    #[test]
+    fn the_report_of_near_is_read_and_nothing_else_is() {
+        let report =
+            "(emacs) a warning\nxqos: 1 connection, 261 questions, 241 answered here; 18 waits left, 240 saved, 48.1 s";
+        assert_eq!(waits(report), Some(Waits { left: 18, saved: 240 }));
+        assert_eq!((waits(""), waits("xqos: near: no display")), (None, None));
     }
 }

@@ -3,9 +3,8 @@
 //!
 //! A change needs the way there and back at least; what is more are waits for replies.
 
-use super::case::Case;
+use super::{Case, Program, Site};
 use crate::actor::{Answered, Pressed, Stroke, Strokes};
-use crate::experiments::far::{Program, Site};
 use crate::statistics::median;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -17,7 +16,7 @@ const SILENCE_OF_LETTER: Duration = Duration::from_millis(250);
 
 /// Medians over the strokes of each kind; `None` where the program has no such thing, or did not change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Steady {
+pub(in crate::experiments) struct Steady {
     pub typing: Option<Answered>,
     pub scrolling: Option<Answered>,
     pub menu: Option<Answered>,
@@ -88,8 +87,8 @@ fn strokes(program: Program, kind: Kind) -> Option<Strokes> {
 
 impl Steady {
     /// The program is quiet, and has the keyboard from now on.
-    pub fn measure(site: &Site, case: Case) -> Result<Steady> {
-        let round_trip = 2 * Duration::from_micros(case.line().delay_us);
+    pub(super) fn measure(site: &Site, case: Case) -> Result<Steady> {
+        let round_trip = 2 * Duration::from_micros(case.line.delay_us);
         let of = |kind| -> Result<Option<Answered>> {
             let silence = match kind {
                 Kind::Typing => SILENCE_OF_LETTER + round_trip,

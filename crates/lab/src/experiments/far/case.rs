@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+//! What one cell measures: a program that is started, the way that X goes, and the link.
+
+use crate::program;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use xqos_wire::link::Side;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(in crate::experiments) enum Program {
+    Xterm,
+    XtermFa,
+    Gtk,
+    Qt,
+    Emacs,
+}
+
+impl Program {
+    pub const ALL: [Program; 5] = [Program::Xterm, Program::Gtk, Program::XtermFa, Program::Emacs, Program::Qt];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Program::Xterm => "xterm",
+            Program::XtermFa => "xterm -fa",
+            Program::Gtk => "gtk3-demo",
+            Program::Qt => "speedcrunch",
+            Program::Emacs => "emacs",
+        }
+    }
+
+    /// Nothing that blinks: a cursor would never be quiet.
+    pub fn command(self) -> &'static [&'static str] {
+        match self {
+            Program::Xterm => &["xterm", "-e", "sleep", "1000"],
+            Program::XtermFa => &["xterm", "-fa", "Monospace", "-fs", "10", "-e", "sleep", "1000"],
+            Program::Gtk => &["gtk3-demo"],
+            Program::Qt => &["speedcrunch"],
+            Program::Emacs => &["emacs", "-Q", "--eval", "(blink-cursor-mode 0)"],
+        }
+    }
+}
+
+/// How X gets from the program to its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(in crate::experiments) enum Way {
+    Raw,
+    Ssh,
+    SshC,
+    Nx,
+    /// nxproxy answers GetInputFocus itself.
+    NxTaint,
+    Strict,
+    Relaxed,
+    /// `xqos ssh`: near in strict order, over ssh -C -Y.
+    ThroughSsh,
+}
+
+impl Way {
+    /// In the order of the tables.
+    pub const ALL: [Way; 8] =
+        [Way::Raw, Way::SshC, Way::Nx, Way::NxTaint, Way::Ssh, Way::Strict, Way::Relaxed, Way::ThroughSsh];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Way::Raw => "raw X",
+            Way::Ssh => "ssh -Y",
+            Way::SshC => "ssh -C -Y",
+            Way::Nx => "nxproxy",
+            Way::NxTaint => "nxproxy taint",
+            Way::Strict => "near, strict",
+            Way::Relaxed => "near, relaxed",
+            Way::ThroughSsh => "xqos ssh",
+        }
+    }
+
+    /// A line's look in the page; no experiment has two ways of one look.
+    pub fn look(self) -> &'static str {
+        match self {
+            Way::Raw => "stock",
+            Way::SshC => "smart",
+            Way::NxTaint => "cbs",
+            Way::Nx | Way::Strict => "fair",
+            Way::Relaxed => "reserved",
+            Way::Ssh | Way::ThroughSsh => "classic",
+        }
+    }
+
+    pub fn is_near(self) -> bool {
+        matches!(self, Way::Strict | Way::Relaxed | Way::ThroughSsh)
+    }
+
+    fn needs(self) -> &'static [&'static str] {
+        match self {
+            Way::Raw | Way::Strict | Way::Relaxed => &[],
+            Way::Ssh | Way::SshC | Way::ThroughSsh => &["sshd", "ssh", "ssh-keygen", "xauth"],
+            Way::Nx | Way::NxTaint => &["nxproxy"],
+        }
+    }
+}
+
+/// The link between the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(in crate::experiments) struct Line {
+    pub kbit_per_s: u64,
+    /// One way.
+    pub delay_us: u64,
+}
+
+impl Line {
+    pub const RATES: [u64; 5] = [100_000, 10_000, 1_000, 100, 10];
+    pub const DELAYS: [u64; 4] = [100, 1_000, 10_000, 100_000];
+    pub const FASTEST: Line = Line { kbit_per_s: 100_000, delay_us: 100 };
+
+    pub fn all() -> impl Iterator<Item = Line> {
+        Line::RATES.into_iter().flat_map(|kbit_per_s| Line::by_delay(kbit_per_s))
+    }
+
+    pub fn by_delay(kbit_per_s: u64) -> [Line; 4] {
+        Line::DELAYS.map(|delay_us| Line { kbit_per_s, delay_us })
+    }
+
+    /// Both machines are idle nearly all of the time.
+    pub fn is_slow(self) -> bool {
+        self.kbit_per_s <= 100 || self.delay_us >= 100_000
+    }
+
+    pub fn title(self) -> String {
+        let rate = self.kbit_per_s;
+        let rate = if rate >= 1000 { format!("{} Mb/s", rate / 1000) } else { format!("{rate} kb/s") };
+        format!("{rate} / {}", self.delay_title())
+    }
+
+    pub fn delay_title(self) -> String {
+        format!("{} ms", self.delay_us as f64 / 1000.0)
+    }
+
+    /// A program is quiet when no packet came for so long: 2 s, a round trip, and four full packets, since two of them may
+    /// wait for one acknowledgement on their way through.
+    pub fn silence(self) -> Duration {
+        let packets_us = 4 * 1500 * 8 * 1000 / self.kbit_per_s;
+        Duration::from_secs(2) + Duration::from_micros(2 * self.delay_us + packets_us)
+    }
+}
+
+/// Where packets of X are captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(in crate::experiments) enum Watched {
+    /// What the program waits for, also from a proxy at its end.
+    AtProgram,
+    /// What a person waits for. No network is between a program and `xqos near`, so all ways are captured where they meet.
+    AtServer,
+    /// At the server, where the program runs too.
+    Local,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(in crate::experiments) struct Case {
+    pub program: Program,
+    pub way: Way,
+    pub line: Line,
+    pub watched: Watched,
+    pub turn: u32,
+}
+
+impl Case {
+    pub fn title(self) -> String {
+        let line = if self.watched == Watched::Local { "local".to_owned() } else { self.line.title() };
+        format!("{}, {}, {line}", self.program.title(), self.way.title())
+    }
+
+    /// The end with the capture, and whether X comes over the loopback interface there.
+    pub fn capture(self) -> (Side, bool) {
+        match self.watched {
+            Watched::AtProgram => (Side::Client, self.way != Way::Raw),
+            Watched::AtServer => (Side::Server, !matches!(self.way, Way::Raw | Way::Strict | Way::Relaxed)),
+            Watched::Local => (Side::Server, true),
+        }
+    }
+
+    /// Whether keys are pressed after the start. Below 10 ms all answers come within a frame.
+    pub fn has_work(self) -> bool {
+        self.watched == Watched::AtServer && self.way != Way::NxTaint && self.line.delay_us >= 10_000
+    }
+
+    /// About how long the cell takes: the program's start, what it sends and waits for, the silence, and the work.
+    pub fn estimate(self, limit: Duration) -> Duration {
+        const START_S: f64 = 3.0;
+        const WORK_S: f64 = 15.0;
+        const BYTES: f64 = 60_000.0;
+        let round_trips = if self.way.is_near() { 40.0 } else { 250.0 };
+        let waiting_s = round_trips * 2.0 * self.line.delay_us as f64 / 1e6;
+        let sending_s = BYTES * 8.0 / (self.line.kbit_per_s as f64 * 1e3);
+        let shown_s = (waiting_s + sending_s).min(limit.as_secs_f64());
+        let work_s = if self.has_work() { WORK_S } else { 0.0 };
+        Duration::from_secs_f64(START_S + shown_s + work_s) + self.line.silence()
+    }
+
+    /// The sentence about a program that is not installed.
+    pub fn missing(self) -> Option<String> {
+        let mut needs = self.program.command().iter().take(1).chain(self.way.needs());
+        needs.find_map(|program| program::find(program).err()).map(|missing| missing.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_outlasts_the_packets_of_a_slow_line() {
+        let silence = |kbit_per_s, delay_us| Line { kbit_per_s, delay_us }.silence().as_millis();
+        assert_eq!((silence(100_000, 100), silence(10, 100_000)), (2000, 7000));
+    }
+}

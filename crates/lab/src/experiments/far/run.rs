@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+//! Measures the cells of an experiment: one after the other on links that keep a machine busy, eight at once on slow ones.
+//!
+//! On a slow link a cell takes up to its whole limit, in which its programs wait: all of them together use some percent of
+//! a processor. Each cell has its own link, server, proxies and capture, so cells do not affect each other. A cell is kept
+//! when it is done, so that an interrupted run goes on with the next one.
+
+use super::{Case, Cell, Cells, ssh, start::Learnt};
+use crate::bench::{Bench, Parts};
+use anyhow::{Result, bail};
+use std::env;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
+
+/// Slow cells at once.
+const CREW: usize = 8;
+
+enum Progress {
+    /// The case with this index.
+    Begins(usize),
+    Ends(Result<Cell>),
+}
+
+/// Measures the cases that have the value of the environment variable `only` in their titles; none for longer than `limit`.
+pub(in crate::experiments) fn measure(bench: &Bench, only: &str, all: Vec<Case>, limit: Duration) -> Result<Cells> {
+    let wanted = named(only, all)?;
+    let count = wanted.len();
+    let mut parts: Parts<Cell> = bench.parts()?;
+    let (mut to_do, mut left_out) = (Vec::new(), Vec::new());
+    for case in wanted.into_iter().filter(|case| parts.list().iter().all(|cell| cell.case != *case)) {
+        // Not kept: the next run may find the program.
+        match case.missing() {
+            Some(missing) => left_out.push(Cell { case, outcome: Err(missing) }),
+            None => to_do.push(case),
+        }
+    }
+    let learnt = Learnt::of(bench, &to_do)?;
+    let _folder = ssh::PrivilegeFolder::make();
+    let work = |case, slot| Cell::measure(case, slot, limit, &learnt);
+    let mut done = count - to_do.len();
+    crew(&to_do, &work, |progress| match progress {
+        Progress::Begins(index) => {
+            done += 1;
+            let what = format!("cell {done} of {count}: {}", to_do[index].title());
+            bench.say_with_left(what, left(&to_do[index..], limit));
+            Ok(())
+        }
+        Progress::Ends(cell) => parts.add(cell?),
+    })?;
+    let mut cells = parts.into_list();
+    cells.extend(left_out);
+    Ok(Cells(cells))
+}
+
+fn named(variable: &str, mut cases: Vec<Case>) -> Result<Vec<Case>> {
+    let part = env::var(variable).unwrap_or_default();
+    let example = cases.first().map(|case| case.title()).unwrap_or_default();
+    cases.retain(|case| case.title().contains(&part));
+    if cases.is_empty() {
+        bail!("{variable}={part} names no cell: write a part of a title such as '{example}'");
+    }
+    Ok(cases)
+}
+
+fn left(cases: &[Case], limit: Duration) -> Duration {
+    let of = |slow: bool| -> Duration {
+        cases.iter().filter(|case| case.line.is_slow() == slow).map(|case| case.estimate(limit)).sum()
+    };
+    of(false) + of(true) / CREW as u32
+}
+
+/// Works on all cases, nearly in their order; no two have the same slot at a time. An error ends it after the cells that
+/// are being measured.
+fn crew(
+    cases: &[Case],
+    work: &(impl Fn(Case, usize) -> Result<Cell> + Sync),
+    mut report: impl FnMut(Progress) -> Result<()>,
+) -> Result<()> {
+    let mut begins_at = 0;
+    for stretch in cases.chunk_by(|one, other| one.line.is_slow() == other.line.is_slow()) {
+        let next = AtomicUsize::new(0);
+        let (sender, receiver) = sync_channel(0);
+        thread::scope(|scope| {
+            // Processes end with the thread that started them, and that is here for all of its cells.
+            for slot in 0..if stretch[0].line.is_slow() { CREW } else { 1 } {
+                let (next, sender) = (&next, sender.clone());
+                scope.spawn(move || {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(&case) = stretch.get(index) else { return };
+                        // Without a receiver no cell begins.
+                        let begins = sender.send(Progress::Begins(begins_at + index));
+                        if begins.is_err() || sender.send(Progress::Ends(work(case, slot))).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            receiver.into_iter().try_for_each(&mut report)
+        })?;
+        begins_at += stretch.len();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Line, Program, Watched, Way};
+    use super::*;
+    use anyhow::anyhow;
+
+    fn cases() -> Vec<Case> {
+        let case = |line| Case { program: Program::Xterm, way: Way::Raw, line, watched: Watched::AtProgram, turn: 0 };
+        Line::all().map(case).collect()
+    }
+
+    #[test]
+    fn each_case_is_measured_once_and_no_two_at_a_time_have_one_slot() {
+        let slots: Vec<AtomicUsize> = (0..CREW).map(|_| AtomicUsize::new(0)).collect();
+        let work = |case, slot: usize| {
+            assert_eq!(slots[slot].fetch_add(1, Ordering::SeqCst), 0);
+            slots[slot].fetch_sub(1, Ordering::SeqCst);
+            Ok(Cell { case, outcome: Err(String::new()) })
+        };
+        let (mut begun, mut ended) = (Vec::new(), Vec::new());
+        let report = |progress| match progress {
+            Progress::Begins(index) => Ok(begun.push(cases()[index])),
+            Progress::Ends(cell) => Ok(ended.push(cell?.case)),
+        };
+        crew(&cases(), &work, report).unwrap();
+        (begun.sort(), ended.sort());
+        let mut all = cases();
+        all.sort();
+        assert_eq!((&begun, &ended), (&all, &all));
+    }
+
+    #[test]
+    fn after_an_error_no_further_case_begins() {
+        let fast: Vec<Case> = cases().into_iter().filter(|case| !case.line.is_slow()).collect();
+        let begun = AtomicUsize::new(0);
+        let work = |_, _| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            Err(anyhow!("no link"))
+        };
+        let report = |progress| match progress {
+            Progress::Begins(_) => Ok(()),
+            Progress::Ends(cell) => cell.map(drop),
+        };
+        assert!(crew(&fast, &work, report).is_err());
+        assert_eq!(begun.into_inner(), 1);
+    }
+}

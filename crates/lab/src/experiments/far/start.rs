@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+//! How a program is started, each way, and when; and what near learnt at the program's first start.
+//!
+//! What is started first writes down the time: `xqos near` counts from its own start, since a person waits for that too,
+//! and ssh from the program's, since its session may be there already. Near is measured at a program's second start: the
+//! first one is made over a fast link, and its file laid down in the home folder of each cell. The file has questions and
+//! no answers, so that the link over which they were asked does not matter.
+
+use super::{Case, Line, Program, Site, Watched, Way, nx, ssh};
+use crate::bench::Bench;
+use crate::process::Owned;
+use crate::program;
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use xqos_wire::link::Side;
+
+const BEGAN: &str = "began";
+/// For a program that is asked to end, and a proxy that reports then: round trips of a fifth of a second.
+const PATIENCE: Duration = Duration::from_secs(15);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const FIRST_START_LIMIT: Duration = Duration::from_secs(60);
+/// The display that ssh forwards, in all cells.
+const THROUGH_SSH: &str = "localhost:10.0";
+
+/// By the clock of captures.
+pub(super) fn began_ns(site: &Site) -> Result<u64> {
+    let text = fs::read_to_string(site.path(BEGAN)).context("the program was not started")?;
+    text.trim().parse().context("a time is a number")
+}
+
+/// The program, or what it ends with, is the first.
+pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
+    let note = format!("date +%s%N > '{}'", site.path(BEGAN).display());
+    site.script("begin", &format!("{note}\nexec \"$@\""))?;
+    if case.way.is_near() {
+        // xqos ssh looks for this name there.
+        site.script("xqos-wire", &format!("{note}\nexec '{}' \"$@\"", program::own("xqos-wire")?.display()))?;
+    }
+    let begin = site.path("bin/begin").display().to_string();
+    let program: Vec<&str> = [begin.as_str()].into_iter().chain(case.program.command().iter().copied()).collect();
+    let (side, display) = match case.watched {
+        Watched::Local => (Side::Server, site.near_display()),
+        Watched::AtProgram | Watched::AtServer => (Side::Client, site.far_display()),
+    };
+    let near = |options: &[&str]| {
+        let mut command = Command::new(site.path("bin/xqos-wire"));
+        command.args(["near", "--report"]).args(options).arg("--").args(case.program.command());
+        Ok(vec![site.start(side, "program", command.env("DISPLAY", &display))?])
+    };
+    match case.way {
+        Way::Raw => {
+            let mut command = Command::new(program[0]);
+            Ok(vec![site.start(side, "program", command.args(&program[1..]).env("DISPLAY", &display))?])
+        }
+        Way::Ssh | Way::SshC => ssh::start(site, &program, case.way == Way::SshC),
+        Way::Nx | Way::NxTaint => nx::start(site, &program, case.line, case.way == Way::NxTaint),
+        Way::Strict => near(&[]),
+        Way::Relaxed => near(&["--relaxed"]),
+        Way::ThroughSsh => {
+            let daemon = ssh::daemon(site)?;
+            let mut command = Command::new(program::own("xqos-wire")?);
+            command.args(["ssh", "--report"]).args(ssh::options(site));
+            command.arg(Side::Client.address().to_string()).args(case.program.command());
+            let client = site.start(Side::Server, "program", command.env("DISPLAY", site.near_display()))?;
+            Ok(vec![client, daemon])
+        }
+    }
+}
+
+/// Asks it to end, and waits until it has reported.
+pub(super) fn let_end(process: &mut Owned) {
+    process.ask_to_end();
+    let end = Instant::now() + PATIENCE;
+    while process.is_running() && Instant::now() < end {
+        sleep(LOOK_AGAIN);
+    }
+}
+
+/// Near's file of each program.
+#[derive(Debug, Default)]
+pub(super) struct Learnt(BTreeMap<Program, Vec<u8>>);
+
+impl Learnt {
+    /// Starts each program of these cases once that is started through near.
+    pub fn of(bench: &Bench, cases: &[Case]) -> Result<Learnt> {
+        let mut all = BTreeMap::new();
+        for program in cases.iter().filter(|case| case.way.is_near()).map(|case| case.program) {
+            if !all.contains_key(&program) {
+                bench.say(format!("{}: its first start", program.title()));
+                let file = learn(program).with_context(|| format!("the first start of {}", program.title()))?;
+                all.insert(program, file);
+            }
+        }
+        Ok(Learnt(all))
+    }
+
+    pub fn lay_down(&self, site: &Site, case: Case) -> Result<()> {
+        let Some(bytes) = self.0.get(&case.program).filter(|_| case.way.is_near()) else { return Ok(()) };
+        for display in [&site.far_display(), &site.near_display(), THROUGH_SSH] {
+            let path = file(site, display, case.program);
+            DirBuilder::new().recursive(true).mode(0o700).create(path.parent().context("a file is in a folder")?)?;
+            fs::write(path, bytes)?;
+        }
+        Ok(())
+    }
+}
+
+fn file(site: &Site, display: &str, program: Program) -> PathBuf {
+    site.path("home/.cache/xqos/near").join(display.replace(':', ".")).join(program.command()[0])
+}
+
+fn learn(program: Program) -> Result<Vec<u8>> {
+    let case = Case { program, way: Way::Strict, line: Line::FASTEST, watched: Watched::AtServer, turn: 0 };
+    let site = Site::open(case.line, 0)?;
+    let actor = site.capture(case, FIRST_START_LIMIT)?;
+    let mut running = start(&site, case)?;
+    site.wait_until_quiet(actor, &mut running[0], FIRST_START_LIMIT)?;
+    let_end(&mut running[0]);
+    fs::read(file(&site, &site.far_display(), program)).with_context(|| format!("near: {}", site.complaint("program")))
+}

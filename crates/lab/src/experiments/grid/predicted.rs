@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+//! What the captures over the fastest line predict, held against the other cells, so that each grid tests the model; and
+//! what it says of proxies that no program runs.
+
+use super::super::far::{Cells, Line, Predicted, PredictedStart, Program, Start, Way};
+use crate::goals::Key;
+use crate::statistics::Spread;
+use crate::study::{Columns, Goal, Table, Verdict, figure, percent};
+
+/// Their places among what is predicted, and their columns.
+pub(super) const PROXIES: [&str; 4] = ["raw X", "LBX", "strict", "relaxed"];
+
+fn of(cells: &Cells, program: Program) -> Option<&Predicted> {
+    cells.start(program, Way::Raw, Line::FASTEST)?.predicted.as_ref()
+}
+
+fn programs(cells: &Cells) -> impl Iterator<Item = Program> {
+    cells.programs().into_iter().filter(|&program| of(cells, program).is_some())
+}
+
+/// A start that came to rest, with its prediction.
+fn held<'c>(cells: &'c Cells, program: Program) -> impl Iterator<Item = (&'c PredictedStart, &'c Start)> {
+    let starts = of(cells, program).and_then(|predicted| predicted.0.first()).map(|way| way.starts.as_slice());
+    let pair = move |predicted: &'c PredictedStart| Some((predicted, cells.start(program, Way::Raw, predicted.line)?));
+    starts.unwrap_or_default().iter().filter_map(pair).filter(|(_, start)| start.is_quiet)
+}
+
+/// As a part of what was measured.
+fn error((predicted, start): (&PredictedStart, &Start)) -> f64 {
+    (predicted.elapsed_s / start.elapsed_s - 1.0).abs()
+}
+
+pub(super) fn verdicts(cells: &Cells) -> Vec<Verdict> {
+    let spread = Spread::of(programs(cells).flat_map(|program| held(cells, program)).map(|pair| 100.0 * error(pair)));
+    if spread.count == 0 {
+        return Vec::new();
+    }
+    let (median, worst) = (Goal::of(Key("grid.foretold")), Goal::of(Key("grid.foretold_worst")));
+    vec![
+        Verdict::of_spread("start-up predicted from one capture, off by, raw X", spread, "%", median),
+        Verdict::of_value("the same, the worst cell", spread.greatest, "%", worst),
+    ]
+}
+
+pub(super) fn tables(cells: &Cells) -> Vec<Table> {
+    let mut tables = vec![accuracy(cells), left(cells)];
+    tables.extend(programs(cells).map(|program| behind(cells, program)));
+    tables
+}
+
+fn accuracy(cells: &Cells) -> Table {
+    let delay = |(predicted, start): (&PredictedStart, &Start)| (predicted.delay_s / start.delay_s - 1.0).abs();
+    let rows = programs(cells).map(|program| {
+        (program, Spread::of(held(cells, program).map(error)), Spread::of(held(cells, program).map(delay)))
+    });
+    Columns::of("Predicted from one capture at 100 Mb/s, 0.1 ms, against the cells of raw X that came to rest", rows)
+        .cell("program", |(program, ..)| program.title().to_owned())
+        .cell("cells", |(_, start, _)| start.count.to_string())
+        .cell("start-up off by", |(_, start, _)| percent(start.median))
+        .cell("worst", |(_, start, _)| percent(start.greatest))
+        .cell("delay off by", |(.., delay)| percent(delay.median))
+        .cell("worst", |(.., delay)| percent(delay.greatest))
+        .table()
+}
+
+fn left(cells: &Cells) -> Table {
+    let waits = |program: Program, proxy: usize| {
+        let proxied = of(cells, program).and_then(|predicted| predicted.0.get(proxy));
+        proxied.map_or("-".to_owned(), |proxied| proxied.waits.to_string())
+    };
+    let title = "Round trips waited for at the start, and those that a proxy beside the program would leave";
+    let columns = Columns::of(title, programs(cells)).cell("program", |program| program.title().to_owned());
+    let add = |columns: Columns<Program>, (proxy, name)| columns.cell(name, move |&program| waits(program, proxy));
+    PROXIES.into_iter().enumerate().fold(columns, add).table()
+}
+
+/// Measured, and predicted behind each proxy, where waits matter.
+fn behind(cells: &Cells, program: Program) -> Table {
+    let lines =
+        [100_000, 10_000, 1_000].into_iter().flat_map(|kbit_per_s| Line::by_delay(kbit_per_s).into_iter().skip(2));
+    let measured = |line, way| {
+        cells.text(program, way, line, |start| {
+            format!("{}{}", start.bound(), figure(if start.is_quiet { start.elapsed_s } else { start.limit_s }))
+        })
+    };
+    let predicted = |line, proxy| {
+        let start = of(cells, program).and_then(|predicted| predicted.start(proxy, line));
+        start.map_or("-".to_owned(), |start| figure(start.elapsed_s))
+    };
+    let title = format!("{}: seconds until quiet, measured and (f) predicted", program.title());
+    let columns = Columns::of(title, lines)
+        .cell("link", |line| line.title())
+        .cell("raw X", |&line| measured(line, Way::Raw))
+        .cell("ssh -C -Y", |&line| measured(line, Way::SshC));
+    let add = |columns: Columns<Line>, (proxy, name)| {
+        columns.cell(format!("{name} (f)"), move |&line| predicted(line, proxy))
+    };
+    PROXIES.into_iter().enumerate().fold(columns, add).table()
+}
+
+/// What a line adds over the fastest, behind a proxy over raw X; nothing where it was not predicted.
+pub(super) fn added(cells: &Cells, proxy: usize, line: Line) -> Spread {
+    let ratio = |program| {
+        let predicted = of(cells, program)?;
+        let added =
+            |proxy| Some(predicted.start(proxy, line)?.delay_s - predicted.start(proxy, Line::FASTEST)?.delay_s);
+        let (above, below): (f64, f64) = (added(proxy)?, added(0)?);
+        (below > 0.0).then(|| above / below)
+    };
+    Spread::of(programs(cells).filter_map(ratio))
+}

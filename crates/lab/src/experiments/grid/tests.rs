@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+//! The study of a grid by arithmetic.
+
+use super::super::far::{Cell, Predicted, PredictedStart, Proxied, Start};
+use super::*;
+use crate::render;
+use crate::study::Chart;
+use std::collections::BTreeSet;
+
+fn invented() -> Grid {
+    let cell = |case: Case| {
+        let (bytes, trips) = match case.way {
+            Way::Raw | Way::Ssh => (60_000.0, 100.0),
+            Way::NxTaint => (6_000.0, 95.0),
+            _ => (6_000.0, 100.0),
+        };
+        let fewer = if case.program == Program::XtermFa { 0.5 } else { 1.0 };
+        let waiting_s = fewer * trips * (2.0 * case.line.delay_us as f64 / 1e6 + 0.0003);
+        let delay_s = waiting_s + bytes * 8.0 / (case.line.kbit_per_s as f64 * 1e3);
+        let start = Start {
+            is_quiet: delay_s < 60.0,
+            limit_s: 60.0,
+            elapsed_s: delay_s.min(59.5) + 0.5,
+            delay_s: delay_s.min(60.0),
+            reply_wait_s: waiting_s,
+            round_trips: trips as u64,
+            x_bytes: 60_000,
+            link_bytes: [bytes as u64 / 2; 2],
+            link_s: delay_s + 0.5,
+            agreement: (case.way == Way::Raw).then_some([0.99, 0.97]),
+            ..Start::default()
+        };
+        Cell { case, outcome: Ok(start) }
+    };
+    Grid { cells: Cells(all().into_iter().map(cell).collect()) }
+}
+
+/// Each start over each line takes a tenth more than was measured, and half of that behind a proxy.
+fn with_predictions() -> Grid {
+    let mut grid = invented();
+    let predicted = |program: Program| {
+        let starts = |part: f64| {
+            let start = |line| {
+                let start = grid.cells.start(program, Way::Raw, line)?;
+                Some(PredictedStart { line, elapsed_s: 1.1 * part * start.elapsed_s, delay_s: part * start.delay_s })
+            };
+            Line::all().filter_map(start).collect()
+        };
+        Predicted(
+            [(100, 1.0), (60, 0.7), (40, 0.5), (20, 0.3)]
+                .map(|(waits, part)| Proxied { waits, starts: starts(part) })
+                .into(),
+        )
+    };
+    let all = Program::ALL.map(|program| (program, predicted(program)));
+    for cell in grid.cells.0.iter_mut().filter(|cell| (cell.case.way, cell.case.line) == (Way::Raw, Line::FASTEST)) {
+        if let Ok(start) = &mut cell.outcome {
+            start.predicted = all.iter().find(|(program, _)| *program == cell.case.program).map(|(_, all)| all.clone());
+        }
+    }
+    grid
+}
+
+fn table<'a>(study: &'a Study, title: &str) -> &'a crate::study::Table {
+    study.tables.iter().find(|table| table.title.starts_with(title)).unwrap_or_else(|| panic!("no table {title}"))
+}
+
+#[test]
+fn the_full_grid_has_each_cell_once_and_the_base_first() {
+    let cases = all();
+    assert_eq!((cases.len(), cases.iter().collect::<BTreeSet<_>>().len()), (500, 500));
+    assert!(cases[..25].iter().all(|case| case.line == BASE), "{:?}", &cases[..25]);
+    assert_eq!(cases[0].way, Way::Raw);
+    let turns = cases[25..].windows(2).filter(|two| two[0].line.is_slow() != two[1].line.is_slow()).count();
+    assert_eq!((cases[25].line.is_slow(), turns), (true, 1), "one stretch of slow lines");
+}
+
+#[test]
+fn the_quick_grid_fits_a_minute() {
+    assert!(quick().contains(&case(Program::Xterm, Way::Raw, BASE)));
+    let seconds: u64 = quick().iter().map(|case| case.estimate(Duration::from_secs(12)).as_secs()).sum();
+    assert!(seconds <= 60, "{seconds} s");
+}
+
+#[test]
+fn the_worst_cell_is_held_against_the_goal_too() {
+    let mut grid = invented();
+    let verdicts = grid.study().verdicts;
+    assert_eq!((verdicts[0].is_met(), verdicts[1].is_met()), (Some(true), Some(true)));
+    grid.cells.0[0].outcome.as_mut().unwrap().agreement = Some([0.99, 0.9]);
+    let verdicts = grid.study().verdicts;
+    assert_eq!((verdicts[0].is_met(), verdicts[1].value), (Some(true), 90.0));
+}
+
+#[test]
+fn nothing_measured_is_no_verdict() {
+    let study = Grid { cells: Cells::default() }.study();
+    assert!(study.verdicts.is_empty() && study.tables.is_empty() && study.charts.is_empty(), "{study:?}");
+}
+
+#[test]
+fn a_cell_that_was_not_quiet_is_a_bound_and_a_failed_one_says_why() {
+    let mut grid = invented();
+    grid.cells.0.last_mut().unwrap().outcome = Err("no such proxy".to_owned());
+    let study = grid.study();
+    let text = |title| render::table(table(&study, title));
+    assert!(text("The paper's figures").contains("xterm > "), "{}", text("The paper's figures"));
+    // 60 kB and 100 round trips of 200 ms over the slowest link are more than a minute.
+    let delays = text("xterm: total network delay");
+    assert!(delays.contains("> 60 (") && delays.contains("(1 x)"), "{delays}");
+    assert!(text("xterm, raw X").contains("not quiet after 60 s"));
+    assert!(text("Cells without figures").contains("no such proxy"));
+    assert!(study.tables.iter().any(|table| render::table(table).contains("failed")));
+}
+
+#[test]
+fn what_a_link_adds_is_over_raw_x() {
+    let study = with_predictions().study();
+    let rows = &table(&study, "What a link adds").rows;
+    let row = |line: &str| rows.iter().find(|row| row[0] == line).unwrap_or_else(|| panic!("no row {line}"));
+    // Compression leaves a tenth of the bytes, and all round trips.
+    assert!(row("100 kb/s / 0.1 ms")[2].starts_with("0.100 ("), "{rows:?}");
+    let long = row("10 Mb/s / 100 ms");
+    assert!(long[1].ends_with("x of 5") && long[2].starts_with('1') && long[3].starts_with("0.700 ("), "{rows:?}");
+}
+
+#[test]
+fn predictions_are_held_against_the_cells_that_came_to_rest() {
+    let grid = with_predictions();
+    let is_quiet = |line| grid.cells.start(Program::Gtk, Way::Raw, line).is_some_and(|start| start.is_quiet);
+    let verdicts = predicted::verdicts(&grid.cells);
+    let all = Program::ALL.into_iter().flat_map(|program| Line::all().map(move |line| (program, line)));
+    let quiet = all.filter(|&(program, line)| grid.cells.start(program, Way::Raw, line).unwrap().is_quiet).count();
+    assert!(Line::all().any(|line| !is_quiet(line)) && verdicts[0].samples.had == quiet, "{verdicts:?}");
+    assert!((verdicts[1].value - 10.0).abs() < 1e-6, "{verdicts:?}");
+    let strict = predicted::added(&grid.cells, 2, Line { kbit_per_s: 10_000, delay_us: 100_000 });
+    assert!((strict.median - 0.5).abs() < 1e-6, "{strict:?}");
+}
+
+#[test]
+fn the_tables_have_each_program_and_none_where_nothing_was_predicted() {
+    let tables = predicted::tables(&with_predictions().cells);
+    assert_eq!(tables.len(), 2 + 5);
+    assert_eq!(tables[1].rows[0][1..], ["100", "60", "40", "20"]);
+    assert!(predicted::tables(&invented().cells).iter().all(|table| table.rows.is_empty()));
+}
+
+#[test]
+fn the_figures_of_the_paper_are_there_and_relative_to_their_base() {
+    let charts = invented().study().charts;
+    assert_eq!(charts.len(), 2 * 5 + 2 * 5 + 1);
+    let Chart::Lines(six) = &charts[10] else { panic!("{:?}", charts[10]) };
+    assert!(six.title.contains("Figure 6") && six.lines.len() == 4, "{six:?}");
+    let base = six.lines[0].points.iter().find(|point| point[0] == BASE.kbit_per_s as f64 / 1e3).unwrap();
+    assert_eq!(base[1], 1.0);
+}

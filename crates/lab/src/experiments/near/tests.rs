@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+//! The study of starts by arithmetic: so many waits, and a second of work.
+
+use super::super::far::{Cell, Start, Waits};
+use super::*;
+use crate::render;
+use std::collections::BTreeSet;
+
+fn invented() -> Near {
+    let cell = |case: Case| {
+        let waits: u32 = match case.way {
+            Way::Strict | Way::ThroughSsh => 20,
+            Way::Relaxed => 5,
+            _ => 100,
+        };
+        let waiting_s = f64::from(waits) * 2.0 * case.line.delay_us as f64 / 1e6;
+        let start = Start {
+            is_quiet: true,
+            from_command_s: 1.0 + waiting_s,
+            elapsed_s: waiting_s,
+            waits: case.way.is_near().then_some(Waits { left: waits.into(), saved: (100 - waits).into() }),
+            ..Start::default()
+        };
+        Cell { case, outcome: Ok(start) }
+    };
+    let rates = |rate: f64| vec![rate; 3];
+    let cost = Cost { test: "noop".to_owned(), near: rates(1.9e6), relay: rates(2e6), direct: rates(4e6) };
+    Near { cells: Cells(all().into_iter().map(cell).collect()), costs: vec![cost] }
+}
+
+#[test]
+fn the_full_run_has_each_cell_once_and_the_farthest_first() {
+    let cases = all();
+    assert_eq!(cases.len(), 4 * 6 * 4 + 4 * 2 * LOCAL_TURNS as usize);
+    assert_eq!(cases.iter().collect::<BTreeSet<_>>().len(), cases.len());
+    assert!(cases[..24].iter().all(|case| case.line == FARTHEST), "{:?}", &cases[..24]);
+    assert!(cases[..24].iter().all(|case| case.watched == Watched::AtServer && case.line.is_slow()));
+}
+
+#[test]
+fn the_quick_run_takes_a_minute_or_two() {
+    let seconds: u64 = quick().iter().map(|case| case.estimate(LIMIT).as_secs()).sum();
+    assert!(seconds <= 120, "{seconds} s");
+}
+
+#[test]
+fn each_goal_is_held_against_what_enough_programs_reach() {
+    let mut near = invented();
+    let verdicts = near.study().verdicts;
+    let met: Vec<_> = verdicts.iter().map(|verdict| verdict.is_met()).collect();
+    // Strict is 21 s over 5, relaxed 21 over 2.
+    assert_eq!(met, [Some(true); 7], "{verdicts:#?}");
+    assert_eq!((verdicts[0].value, verdicts[1].value), (4.2, 10.5));
+    let slow = near.cells.0.iter_mut().filter(|cell| (cell.case.way, cell.case.line) == (Way::Strict, FARTHEST));
+    for cell in slow.take(2) {
+        cell.outcome = Ok(Start { is_quiet: true, from_command_s: 20.0, ..Start::default() });
+    }
+    let verdict = near.study().verdicts.swap_remove(0);
+    assert_eq!((verdict.is_met(), verdict.value), (Some(false), 1.05), "two of four are not three");
+}
+
+#[test]
+fn a_start_that_was_cut_off_is_a_bound_and_a_failed_one_says_why() {
+    let mut near = invented();
+    let all = near.cells.0.iter_mut().filter(|cell| (cell.case.program, cell.case.line) == (Program::Gtk, FARTHEST));
+    for cell in all {
+        match (cell.case.way, &mut cell.outcome) {
+            (Way::NxTaint, outcome) => *outcome = Err("no such proxy".to_owned()),
+            (_, Ok(start)) => start.is_quiet = false,
+            _ => {}
+        }
+    }
+    let text = near.study().tables.iter().map(render::table).collect::<String>();
+    assert!(text.contains("> 21") && text.contains("no such proxy") && text.contains("(4.20 x)"), "{text}");
+    assert!(text.contains("gtk3-demo 100 (20 with near)"), "{text}");
+}
+
+#[test]
+fn nothing_measured_is_no_verdict() {
+    let study = Near { cells: Cells::default(), costs: Vec::new() }.study();
+    assert!(study.verdicts.is_empty() && study.charts.is_empty() && study.tables.is_empty(), "{study:?}");
+}
