@@ -59,28 +59,12 @@ fn case(program: Program, way: Way, line: Line) -> Case {
     Case { program, way, line, watched: Watched::AtProgram, turn: 0 }
 }
 
-/// What everything is relative to, then slow lines, then fast ones, so that cells seldom wait for others of their stretch;
-/// of each kind those that say most first.
+/// What everything is relative to, then slow lines, then fast ones, so that cells on slow lines are one stretch.
 fn all() -> Vec<Case> {
     let of = |line| Program::ALL.into_iter().flat_map(move |program| WAYS.map(|way| case(program, way, line)));
     let mut cases: Vec<Case> = Line::all().flat_map(of).collect();
-    // Stable: within a stage, as they stand here.
-    cases.sort_by_key(|&case| (case.line != BASE, !case.line.is_slow(), stage(case)));
+    cases.sort_by_key(|&case| (case.line != BASE, !case.line.is_slow()));
     cases
-}
-
-fn stage(Case { way, line, .. }: Case) -> usize {
-    match (line.kbit_per_s, line.delay_us) {
-        (10, 100) if way == Way::SshC => 0,
-        (1_000 | 10_000, 10_000) => 1,
-        (100 | 1_000, 100) => 2,
-        (10_000, 100_000) if matches!(way, Way::Raw | Way::SshC | Way::NxTaint) => 3,
-        (10, 100) => 4,
-        (100, 10_000) => 5,
-        (100 | 1_000 | 10_000, _) => 6,
-        (100_000, _) => 7,
-        _ => 8,
-    }
 }
 
 /// Corners of the fast end: xterm in UTF-8 asks for 3 MB of font metrics, and waits 260 times.

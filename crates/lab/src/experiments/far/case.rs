@@ -19,23 +19,21 @@ impl Program {
     pub const ALL: [Program; 5] = [Program::Xterm, Program::Gtk, Program::XtermFa, Program::Emacs, Program::Qt];
 
     pub fn title(self) -> &'static str {
-        match self {
-            Program::Xterm => "xterm",
-            Program::XtermFa => "xterm -fa",
-            Program::Gtk => "gtk3-demo",
-            Program::Qt => "speedcrunch",
-            Program::Emacs => "emacs",
-        }
+        self.facts().0
     }
 
-    /// Nothing that blinks: a cursor would never be quiet.
     pub fn command(self) -> &'static [&'static str] {
+        self.facts().1
+    }
+
+    /// Its title, and a command with nothing that blinks: a cursor would never be quiet.
+    fn facts(self) -> (&'static str, &'static [&'static str]) {
         match self {
-            Program::Xterm => &["xterm", "-e", "sleep", "1000"],
-            Program::XtermFa => &["xterm", "-fa", "Monospace", "-fs", "10", "-e", "sleep", "1000"],
-            Program::Gtk => &["gtk3-demo"],
-            Program::Qt => &["speedcrunch"],
-            Program::Emacs => &["emacs", "-Q", "--eval", "(blink-cursor-mode 0)"],
+            Program::Xterm => ("xterm", &["xterm", "-e", "sleep", "1000"]),
+            Program::XtermFa => ("xterm -fa", &["xterm", "-fa", "Monospace", "-fs", "10", "-e", "sleep", "1000"]),
+            Program::Gtk => ("gtk3-demo", &["gtk3-demo"]),
+            Program::Qt => ("speedcrunch", &["speedcrunch"]),
+            Program::Emacs => ("emacs", &["emacs", "-Q", "--eval", "(blink-cursor-mode 0)"]),
         }
     }
 }
@@ -61,40 +59,30 @@ impl Way {
         [Way::Raw, Way::SshC, Way::Nx, Way::NxTaint, Way::Ssh, Way::Strict, Way::Relaxed, Way::ThroughSsh];
 
     pub fn title(self) -> &'static str {
-        match self {
-            Way::Raw => "raw X",
-            Way::Ssh => "ssh -Y",
-            Way::SshC => "ssh -C -Y",
-            Way::Nx => "nxproxy",
-            Way::NxTaint => "nxproxy taint",
-            Way::Strict => "near, strict",
-            Way::Relaxed => "near, relaxed",
-            Way::ThroughSsh => "xqos ssh",
-        }
+        self.facts().0
     }
 
     /// A line's look in the page; no experiment has two ways of one look.
     pub fn look(self) -> &'static str {
+        self.facts().1
+    }
+
+    fn facts(self) -> (&'static str, &'static str, &'static [&'static str]) {
+        const SSH: &[&str] = &["sshd", "ssh", "ssh-keygen", "xauth"];
         match self {
-            Way::Raw => "stock",
-            Way::SshC => "smart",
-            Way::NxTaint => "cbs",
-            Way::Nx | Way::Strict => "fair",
-            Way::Relaxed => "reserved",
-            Way::Ssh | Way::ThroughSsh => "classic",
+            Way::Raw => ("raw X", "stock", &[]),
+            Way::Ssh => ("ssh -Y", "classic", SSH),
+            Way::SshC => ("ssh -C -Y", "smart", SSH),
+            Way::Nx => ("nxproxy", "fair", &["nxproxy"]),
+            Way::NxTaint => ("nxproxy taint", "cbs", &["nxproxy"]),
+            Way::Strict => ("near, strict", "fair", &[]),
+            Way::Relaxed => ("near, relaxed", "reserved", &[]),
+            Way::ThroughSsh => ("xqos ssh", "classic", SSH),
         }
     }
 
     pub fn is_near(self) -> bool {
         matches!(self, Way::Strict | Way::Relaxed | Way::ThroughSsh)
-    }
-
-    fn needs(self) -> &'static [&'static str] {
-        match self {
-            Way::Raw | Way::Strict | Way::Relaxed => &[],
-            Way::Ssh | Way::SshC | Way::ThroughSsh => &["sshd", "ssh", "ssh-keygen", "xauth"],
-            Way::Nx | Way::NxTaint => &["nxproxy"],
-        }
     }
 }
 
@@ -197,7 +185,7 @@ impl Case {
 
     /// The sentence about a program that is not installed.
     pub fn missing(self) -> Option<String> {
-        let mut needs = self.program.command().iter().take(1).chain(self.way.needs());
+        let mut needs = self.program.command().iter().take(1).chain(self.way.facts().2);
         needs.find_map(|program| program::find(program).err()).map(|missing| missing.to_string())
     }
 }

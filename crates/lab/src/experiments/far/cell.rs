@@ -136,7 +136,7 @@ fn conclude(
     let began_ns = *opened_ns.get(usize::from(case.way.is_near())).context("nothing of the program was captured")?;
     let ended_ns = captured.ended_ns(&analysis, opened_ns[0], limit);
     let delays_ns = analysis.connections.iter().map(|(id, connection)| {
-        let cut_off = asked.0.get(id).filter(|_| !captured.is_quiet).map(|asked| asked.at_ns);
+        let cut_off = asked.0.get(id).filter(|_| !captured.is_quiet).map(|asked| asked.1);
         delay_ns(connection, cut_off.map(|from_ns| Span { from_ns, to_ns: ended_ns }))
     });
     let delay_s = delays_ns.sum::<u64>() as f64 / 1e9;
@@ -169,25 +169,19 @@ fn delay_ns(connection: &Connection, cut_off: Option<Span>) -> u64 {
     let lists: Vec<&[Span]> = blocked.chain([connection.waits.spans.list(), cut_off.as_slice()]).collect();
     length_until(&union(&lists), u64::MAX)
 }
-/// The oldest request of each connection that was not answered.
+/// The oldest request of each connection that was not answered: its sequence number, and when it was sent.
 #[derive(Debug, Default)]
-struct Asked(BTreeMap<ConnectionId, Question>);
-
-#[derive(Debug)]
-struct Question {
-    sequence: u64,
-    at_ns: u64,
-}
+struct Asked(BTreeMap<ConnectionId, (u64, u64)>);
 
 impl Observer for Asked {
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
         let Message { kind, sequence, last_ns, has_reply, .. } = *message;
         match kind {
             Kind::Request if has_reply => {
-                self.0.entry(id).or_insert(Question { sequence, at_ns: last_ns });
+                self.0.entry(id).or_insert((sequence, last_ns));
             }
             // Answers come in order: what is older has its own, or will never have one.
-            Kind::Reply | Kind::Error if self.0.get(&id).is_some_and(|asked| asked.sequence <= sequence) => {
+            Kind::Reply | Kind::Error if self.0.get(&id).is_some_and(|asked| asked.0 <= sequence) => {
                 self.0.remove(&id);
             }
             _ => {}
@@ -247,7 +241,7 @@ mod tests {
                     bytes: &[],
                 },
             );
-            asked.0.get(&id).map(|asked| asked.at_ns)
+            asked.0.get(&id).map(|asked| asked.1)
         };
         assert_eq!(say(Kind::Request, 1, false), None);
         assert_eq!((say(Kind::Request, 2, true), say(Kind::Request, 3, true)), (Some(2), Some(2)));

@@ -11,59 +11,48 @@
 use super::{Line, Site};
 use crate::process::Owned;
 use crate::program;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use std::fs;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
-use xqos_wire::link::{Side, listens};
+use xqos_wire::link::Side;
 
 /// The last display whose port is X's: no other server has a socket in /tmp/.X11-unix with this number or those before it,
 /// which belong to the other slots.
 const LAST_DISPLAY: u16 = 63;
 /// Where the near proxy listens for the other one.
 const PORT: u16 = 4063;
-/// The two greet each other over 10 kb/s.
-const PATIENCE: u32 = 1500;
 /// Before the program is started: what the pair holds it back for is no part of what the link costs.
 const HEAD_START: Duration = Duration::from_secs(8);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Starts both and, once they know each other, the program.
 pub(super) fn start(site: &Site, program: &[&str], line: Line, taint: bool) -> Result<Vec<Owned>> {
     let display = LAST_DISPLAY - site.slot() as u16;
-    let near = format!("listen={PORT},{},{}", session(line, taint), files(site, "near")?);
-    let mut near = proxy("-C", &near, display)?;
-    let mut near = site.start(Side::Client, "near", &mut near)?;
-    site.wait_for("near", &mut near, PORT)?;
-    let far = format!("connect={},port={PORT},retry=20,{}", Side::Client.address(), files(site, "far")?);
-    let mut far = proxy("-S", &far, display)?;
-    far.env("DISPLAY", site.near_display());
-    let mut far = site.start(Side::Server, "far", &mut far)?;
-    wait_for_display(site, &mut near, &mut far, display)?;
+    let proxy = |side, name: &str, kind: &str, options: &str| {
+        // What it writes is in a folder of its own.
+        let root = site.path(name);
+        fs::create_dir(&root)?;
+        let root = root.display();
+        let files = format!("root={root},session={root}/session,errors={root}/errors,stats={root}/stats");
+        let mut command = Command::new(program::find("nxproxy")?);
+        command.arg(kind).arg(format!("nx/nx,{options},{files},cleanup=0:{display}"));
+        site.start(side, name, &site.near_display(), &mut command)
+    };
+    let mut near = proxy(Side::Client, "near", "-C", &format!("listen={PORT},{}", session(line, taint)))?;
+    site.wait_for(PORT, &mut [("near", &mut near)])?;
+    let connect = format!("connect={},port={PORT},retry=20", Side::Client.address());
+    let mut far = proxy(Side::Server, "far", "-S", &connect)?;
+    site.wait_for(6000 + display, &mut [("near", &mut near), ("far", &mut far)])?;
     sleep(HEAD_START);
     let mut command = Command::new(program[0]);
-    command.args(&program[1..]).env("DISPLAY", format!("127.0.0.1:{display}"));
-    Ok(vec![site.start(Side::Client, "program", &mut command)?, near, far])
+    let display = format!("127.0.0.1:{display}");
+    Ok(vec![site.start(Side::Client, "program", &display, command.args(&program[1..]))?, near, far])
 }
 
 /// What the two agree on; the near one says it.
 fn session(line: Line, taint: bool) -> String {
     format!("type=proxy,link={},taint={}", kind(line), u8::from(taint))
-}
-
-fn proxy(side: &str, options: &str, display: u16) -> Result<Command> {
-    let mut command = Command::new(program::find("nxproxy")?);
-    command.arg(side).arg(format!("nx/nx,{options},cleanup=0:{display}"));
-    Ok(command)
-}
-
-/// Whatever it writes is in a folder of its own.
-fn files(site: &Site, name: &str) -> Result<String> {
-    let root = site.path(name);
-    fs::create_dir(&root)?;
-    let root = root.display();
-    Ok(format!("root={root},session={root}/session,errors={root}/errors,stats={root}/stats"))
 }
 
 /// Its word for a link of that rate, by which it chooses how hard to compress.
@@ -75,21 +64,6 @@ fn kind(line: Line) -> &'static str {
         513..=2_000 => "wan",
         _ => "lan",
     }
-}
-
-fn wait_for_display(site: &Site, near: &mut Owned, far: &mut Owned, display: u16) -> Result<()> {
-    for _ in 0..PATIENCE {
-        if listens(near.pid(), 6000 + display).unwrap_or(false) {
-            return Ok(());
-        }
-        for (name, proxy) in [("near", &mut *near), ("far", &mut *far)] {
-            if !proxy.is_running() {
-                bail!("the {name} nxproxy ended: {}", site.complaint(name));
-            }
-        }
-        sleep(LOOK_AGAIN);
-    }
-    bail!("the two nxproxy do not find each other: {}", site.complaint("far"))
 }
 
 #[cfg(test)]

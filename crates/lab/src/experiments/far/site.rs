@@ -35,8 +35,8 @@ const SERVER_ERRORS: &str = "server.errors";
 const GRACE: Duration = Duration::from_millis(500);
 /// What a proxy's greeting and a program's loading may take before the first packet of X.
 const START: Duration = Duration::from_secs(60);
-/// Until a server listens or says its display.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Until a server listens; two nxproxy greet each other over 10 kb/s.
+const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The two ends.
@@ -124,12 +124,10 @@ impl Site {
         Ok(fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?)
     }
 
-    /// Starts it on that side; what it complains of is in the file `NAME.errors`.
-    pub fn start(&self, side: Side, name: &str, command: &mut Command) -> Result<Owned> {
+    /// Starts it on that side, for a display; what it complains of is in the file `NAME.errors`.
+    pub fn start(&self, side: Side, name: &str, display: &str, command: &mut Command) -> Result<Owned> {
         let errors = fs::File::create(self.path(&format!("{name}.errors")))?;
-        // That clears what was set for it, too.
-        let own = own_environment(command);
-        command.env_clear().envs(self.environment()).envs(own);
+        command.env_clear().envs(self.environment()).env("DISPLAY", display);
         command.current_dir(self.path("home")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         Owned::start(self.link.command_in(side, command), GRACE)
     }
@@ -150,15 +148,17 @@ impl Site {
         text.lines().map(str::trim).rfind(|line| !line.is_empty() && !line.starts_with("Loop:")).map(str::to_owned)
     }
 
-    /// Waits until a process that was started on a side has somebody listen at this port there.
-    pub fn wait_for(&self, name: &str, process: &mut Owned, port: u16) -> Result<()> {
+    /// Waits until something listens at this port on the side of the first of these processes.
+    pub fn wait_for(&self, port: u16, processes: &mut [(&str, &mut Owned)]) -> Result<()> {
         let end = Instant::now() + PATIENCE;
-        while !link::listens(process.pid(), port).unwrap_or(false) {
-            if !process.is_running() {
-                bail!("{name} ended: {}", self.complaint(name));
+        while !link::listens(processes[0].1.pid(), port).unwrap_or(false) {
+            for (name, process) in processes.iter_mut() {
+                if !process.is_running() {
+                    bail!("{name} ended: {}", self.complaint(name));
+                }
             }
             if Instant::now() > end {
-                bail!("{name} does not listen at port {port}: {}", self.complaint(name));
+                bail!("nothing listens at port {port}: {}", self.complaint(processes[0].0));
             }
             sleep(LOOK_AGAIN);
         }
@@ -234,9 +234,4 @@ impl Site {
 
 fn display(slot: usize) -> u16 {
     FIRST_DISPLAY + slot as u16
-}
-
-/// What was set for this command alone.
-fn own_environment(command: &Command) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
-    command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect()
 }

@@ -10,7 +10,6 @@ use crate::program;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use xqos_wire::link::Side;
 
@@ -43,22 +42,31 @@ impl Drop for PrivilegeFolder {
 /// Starts both; the program runs once they know each other. As root it needs a [`PrivilegeFolder`].
 pub(super) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<Vec<Owned>> {
     let daemon = daemon(site)?;
-    let client = site.start(Side::Server, "program", &mut client(site, program, compressed)?)?;
-    Ok(vec![client, daemon])
+    let mut command = Command::new(program::find("ssh")?);
+    let compression = if compressed { "Compression=yes" } else { "Compression=no" };
+    command.args(options(site)).args(["-Y", "-T", "-o", compression]);
+    let quoted = program.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+    command.arg(Side::Client.address().to_string()).arg(format!("exec {quoted}"));
+    Ok(vec![site.start(Side::Server, "program", &site.near_display(), &mut command)?, daemon])
 }
 
 /// At the program's end; only [`options`] open it.
 pub(super) fn daemon(site: &Site) -> Result<Owned> {
     for name in ["host", "user"] {
-        make_key(&site.path(name))?;
+        let mut command = Command::new(program::find("ssh-keygen")?);
+        command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(site.path(name));
+        let made = command.stdin(Stdio::null()).stdout(Stdio::null()).status().context("cannot run ssh-keygen")?;
+        if !made.success() {
+            bail!("ssh-keygen made no key");
+        }
     }
     fs::copy(site.path("user.pub"), site.path("authorized_keys"))?;
     fs::write(site.path("sshd_config"), settings(site))?;
     // It starts itself again for each connection, and wants its whole path for that.
     let mut command = Command::new(program::find("sshd")?);
     command.args(["-D", "-e", "-f"]).arg(site.path("sshd_config"));
-    let mut daemon = site.start(Side::Client, "sshd", &mut command)?;
-    site.wait_for("sshd", &mut daemon, PORT)?;
+    let mut daemon = site.start(Side::Client, "sshd", "", &mut command)?;
+    site.wait_for(PORT, &mut [("sshd", &mut daemon)])?;
     Ok(daemon)
 }
 
@@ -66,30 +74,13 @@ pub(super) fn daemon(site: &Site) -> Result<Owned> {
 pub(super) fn options(site: &Site) -> Vec<String> {
     let user = site.path("user").display().to_string();
     let known = format!("UserKnownHostsFile={}", site.path("known").display());
-    let mut all = ["-F", "none", "-p", &PORT.to_string(), "-i", &user].map(str::to_owned).to_vec();
     // A key exchange over 10 kb/s takes seconds.
-    let settings = [
-        "StrictHostKeyChecking=no",
-        &known,
-        "GlobalKnownHostsFile=none",
-        "IdentitiesOnly=yes",
-        "BatchMode=yes",
-        "LogLevel=ERROR",
-        "ConnectTimeout=60",
-        "IdentityAgent=none",
-    ];
-    all.extend(settings.iter().flat_map(|setting| ["-o".to_owned(), (*setting).to_owned()]));
+    let settings = "StrictHostKeyChecking=no GlobalKnownHostsFile=none IdentitiesOnly=yes BatchMode=yes LogLevel=ERROR \
+                    ConnectTimeout=60 IdentityAgent=none";
+    let mut all = ["-F", "none", "-p", &PORT.to_string(), "-i", &user].map(str::to_owned).to_vec();
+    let settings = settings.split(' ').chain([known.as_str()]);
+    all.extend(settings.flat_map(|setting| ["-o".to_owned(), setting.to_owned()]));
     all
-}
-
-fn make_key(path: &Path) -> Result<()> {
-    let mut command = Command::new(program::find("ssh-keygen")?);
-    command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path);
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().context("cannot run ssh-keygen")?;
-    if !status.success() {
-        bail!("ssh-keygen made no key");
-    }
-    Ok(())
 }
 
 fn settings(site: &Site) -> String {
@@ -107,14 +98,4 @@ fn settings(site: &Site) -> String {
         path("authorized_keys"),
         program::find("xauth").map_or_else(|_| "xauth".to_owned(), |place| place.display().to_string()),
     )
-}
-
-fn client(site: &Site, program: &[&str], compressed: bool) -> Result<Command> {
-    let mut command = Command::new(program::find("ssh")?);
-    let compression = if compressed { "Compression=yes" } else { "Compression=no" };
-    command.args(options(site)).args(["-Y", "-T", "-o", compression]);
-    let quoted = program.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
-    command.arg(Side::Client.address().to_string()).arg(format!("exec {quoted}"));
-    command.env("DISPLAY", site.near_display());
-    Ok(command)
 }

@@ -51,12 +51,12 @@ pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
     let near = |options: &[&str]| {
         let mut command = Command::new(site.path("bin/xqos-wire"));
         command.args(["near", "--report"]).args(options).arg("--").args(case.program.command());
-        Ok(vec![site.start(side, "program", command.env("DISPLAY", &display))?])
+        Ok(vec![site.start(side, "program", &display, &mut command)?])
     };
     match case.way {
         Way::Raw => {
             let mut command = Command::new(program[0]);
-            Ok(vec![site.start(side, "program", command.args(&program[1..]).env("DISPLAY", &display))?])
+            Ok(vec![site.start(side, "program", &display, command.args(&program[1..]))?])
         }
         Way::Ssh | Way::SshC => ssh::start(site, &program, case.way == Way::SshC),
         Way::Nx | Way::NxTaint => nx::start(site, &program, case.line, case.way == Way::NxTaint),
@@ -67,8 +67,7 @@ pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
             let mut command = Command::new(program::own("xqos-wire")?);
             command.args(["ssh", "--report"]).args(ssh::options(site));
             command.arg(Side::Client.address().to_string()).args(case.program.command());
-            let client = site.start(Side::Server, "program", command.env("DISPLAY", site.near_display()))?;
-            Ok(vec![client, daemon])
+            Ok(vec![site.start(Side::Server, "program", &site.near_display(), &mut command)?, daemon])
         }
     }
 }

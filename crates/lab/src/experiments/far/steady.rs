@@ -22,14 +22,6 @@ pub(in crate::experiments) struct Steady {
     pub menu: Option<Answered>,
 }
 
-/// What is done to a program.
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Typing,
-    Scrolling,
-    Menu,
-}
-
 /// Pixels of a letter; xterm's letters have 6 by 13.
 const LETTER: u32 = 120;
 const SMALL_LETTER: u32 = 60;
@@ -56,50 +48,45 @@ const fn there_and_back(stroke: Stroke, back: Stroke) -> Strokes {
     Strokes { back: Some(back), ..again(stroke, 3) }
 }
 
-/// xterm's terminal echoes; a line at its bottom scrolls. gtk3-demo's list shows another demo's text for each line.
-fn strokes(program: Program, kind: Kind) -> Option<Strokes> {
-    const LINES: u32 = 60;
-    let before = Some((LINES, key(RETURN)));
-    Some(match (program, kind) {
-        (Program::Gtk, Kind::Scrolling) => again(key(DOWN), 5),
-        (Program::Gtk, Kind::Menu) => there_and_back(key(F10), key(ESCAPE)),
+/// For typing, scrolling and the menu. xterm's terminal echoes; a line at its bottom scrolls. gtk3-demo's list shows another
+/// demo's text for each line.
+fn strokes(program: Program) -> [Option<Strokes>; 3] {
+    let letters = again(key(b'a'.into()), 10);
+    let at_the_bottom = |strokes| Some(Strokes { before: Some((60, key(RETURN))), ..strokes });
+    let held = |with, what| Stroke { with, what };
+    match program {
         // No text is typed there.
-        (Program::Gtk, Kind::Typing) => return None,
+        Program::Gtk => [None, Some(again(key(DOWN), 5)), Some(there_and_back(key(F10), key(ESCAPE)))],
         // A cursor that blinks is drawn with as much around it as a letter; and the list of results is empty.
-        (Program::Qt, Kind::Typing | Kind::Scrolling) => return None,
-        (Program::Qt, Kind::Menu) => {
-            there_and_back(Stroke { with: Some(ALT), what: Pressed::Key(b's'.into()) }, key(ESCAPE))
+        Program::Qt => {
+            let menu = held(Some(ALT), Pressed::Key(b's'.into()));
+            [None, None, Some(there_and_back(menu, key(ESCAPE)))]
         }
-        (Program::Emacs, Kind::Scrolling) => Strokes { before, ..there_and_back(key(PRIOR), key(NEXT)) },
-        // Neither does its menu open at each F10, nor close at each Escape.
-        (Program::Emacs, Kind::Menu) => return None,
-        (Program::Xterm | Program::XtermFa, Kind::Scrolling) => Strokes { before, ..again(key(RETURN), 5) },
-        (Program::Xterm | Program::XtermFa, Kind::Typing) => {
-            Strokes { least_area: SMALL_LETTER, ..again(key(b'a'.into()), 10) }
+        // Its menu does not open at each F10, nor close at each Escape.
+        Program::Emacs => [Some(letters), at_the_bottom(there_and_back(key(PRIOR), key(NEXT))), None],
+        Program::Xterm | Program::XtermFa => {
+            let button = |with| held(with, Pressed::Button(1));
+            let typing = Strokes { least_area: SMALL_LETTER, ..letters };
+            let menu = there_and_back(button(Some(CONTROL)), button(None));
+            [Some(typing), at_the_bottom(again(key(RETURN), 5)), Some(menu)]
         }
-        (Program::Xterm | Program::XtermFa, Kind::Menu) => {
-            let button = |with| Stroke { with, what: Pressed::Button(1) };
-            there_and_back(button(Some(CONTROL)), button(None))
-        }
-        (_, Kind::Typing) => again(key(b'a'.into()), 10),
-    })
+    }
 }
 
 impl Steady {
     /// The program is quiet, and has the keyboard from now on.
     pub(super) fn measure(site: &Site, case: Case) -> Result<Steady> {
         let round_trip = 2 * Duration::from_micros(case.line.delay_us);
-        let of = |kind| -> Result<Option<Answered>> {
-            let silence = match kind {
-                Kind::Typing => SILENCE_OF_LETTER + round_trip,
-                Kind::Scrolling | Kind::Menu => SILENCE + 2 * round_trip,
-            };
-            let Some(strokes) = strokes(case.program, kind) else { return Ok(None) };
+        let of = |strokes: Option<Strokes>, silence| -> Result<Option<Answered>> {
+            let Some(strokes) = strokes else { return Ok(None) };
             let answered: Vec<Option<Answered>> = site.typist(strokes, silence)?.hear()?;
             let of = |value: fn(&Answered) -> f64| median(answered.iter().flatten().map(value));
             let any = answered.iter().any(Option::is_some);
             Ok(any.then(|| Answered { first_ms: of(|one| one.first_ms), last_ms: of(|one| one.last_ms) }))
         };
-        Ok(Steady { typing: of(Kind::Typing)?, scrolling: of(Kind::Scrolling)?, menu: of(Kind::Menu)? })
+        let [typing, scrolling, menu] = strokes(case.program);
+        let silence = SILENCE + 2 * round_trip;
+        let typing = of(typing, SILENCE_OF_LETTER + round_trip)?;
+        Ok(Steady { typing, scrolling: of(scrolling, silence)?, menu: of(menu, silence)? })
     }
 }
