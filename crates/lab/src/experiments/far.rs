@@ -30,7 +30,7 @@ pub(super) use case::{Case, Line, Program, Watched, Way};
 #[cfg(test)]
 pub(super) use cell::Waits;
 pub(super) use cell::{Cell, Start};
-pub(super) use cells::{Cells, beside_the_paper};
+pub(super) use cells::{Cells, beside_the_paper, by_program};
 #[cfg(test)]
 pub(super) use predicted::Proxied;
 pub(super) use predicted::{Predicted, PredictedStart};

@@ -40,7 +40,7 @@ impl Measure for Grid {
     fn run(bench: &Bench) -> Result<Self> {
         program::require("Xvfb")?;
         let (cases, limit) = if bench.quick { (quick(), QUICK_LIMIT) } else { (all(), FULL_LIMIT) };
-        Ok(Grid { cells: far::measure(bench, ONLY, cases, limit)? })
+        Ok(Grid { cells: far::measure(bench, ONLY, &cases, limit)? })
     }
 
     fn study(&self) -> Study {

@@ -49,7 +49,7 @@ impl Measure for Near {
 
     fn run(bench: &Bench) -> Result<Self> {
         ["Xvfb", "x11perf"].into_iter().try_for_each(program::require)?;
-        let cells = far::measure(bench, ONLY, if bench.quick { quick() } else { all() }, LIMIT)?;
+        let cells = far::measure(bench, ONLY, &if bench.quick { quick() } else { all() }, LIMIT)?;
         let is_whole = env::var(ONLY).unwrap_or_default().is_empty();
         Ok(Near { cells, costs: if is_whole { Cost::measure_all(bench)? } else { Vec::new() } })
     }
@@ -99,14 +99,17 @@ impl Near {
         Some(of(Way::SshC)? / of(way)?)
     }
 
-    /// With near over without, within each turn, beside the server.
+    /// Turn and seconds of each start beside the server.
+    fn local(&self, program: Program, way: Way) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let is_it = move |case: &Case| case.watched == Watched::Local && (case.program, case.way) == (program, way);
+        let cells = self.cells.0.iter().filter(move |cell| is_it(&cell.case));
+        cells.filter_map(|cell| Some((cell.case.turn, cell.outcome.as_ref().ok()?.from_command_s)))
+    }
+
+    /// With near over without, within each turn.
     fn local_ratios(&self, program: Program) -> Spread {
-        let of = |way| {
-            let is_it = move |case: &Case| case.watched == Watched::Local && (case.program, case.way) == (program, way);
-            self.cells.0.iter().filter(move |cell| is_it(&cell.case))
-        };
-        let turn = |cell: &far::Cell| cell.case.turn;
-        ratios(of(Way::Strict), of(Way::Raw), turn, |cell| Some(cell.outcome.as_ref().ok()?.from_command_s))
+        let of = |way| self.local(program, way).collect::<Vec<_>>();
+        ratios(&of(Way::Strict), &of(Way::Raw), |(turn, _)| *turn, |(_, seconds)| Some(*seconds))
     }
 
     /// What so many of the programs reach at least.

@@ -101,19 +101,21 @@ fn measured(site: Site, case: Case, limit: Duration, learnt: &Learnt) -> Result<
     let steady = (captured.is_quiet && case.has_work()).then(|| Steady::measure(&site, case)).transpose()?;
     if captured.is_quiet && case.watched == Watched::AtProgram && case.way != Way::Raw {
         // That it was not silent is seen in the figures.
-        site.wait_until_silent(LINK_SILENCE, LINK_LIMIT);
+        site.wait_until_silent(LINK_SILENCE, LINK_LIMIT)?;
     }
     let until_ns = capture_now_ns();
-    let waits = case.way.is_near().then(|| {
-        start::let_end(&mut running[0]);
+    let waits = if case.way.is_near() {
+        start::let_end(&mut running[0])?;
         waits(&fs::read_to_string(site.path("program.errors")).unwrap_or_default())
-    });
+    } else {
+        None
+    };
     let command_ns = start::began_ns(&site)?;
     // The link ends them all at once, which is gentler than one after the other.
     let folder = site.close()?;
     drop(running);
     let start = conclude(&folder, case, captured, limit, command_ns, until_ns)?;
-    Ok(Start { waits: waits.flatten(), steady, ..start })
+    Ok(Start { waits, steady, ..start })
 }
 
 /// What the files of a cell say; what came after `until_ns` are farewells.

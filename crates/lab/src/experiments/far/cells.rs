@@ -2,7 +2,7 @@
 //! The cells of an experiment as its study looks them up, and the tables that both experiments have.
 
 use super::{Case, Cell, Line, Program, Start, Watched, Way};
-use crate::study::Table;
+use crate::study::{Columns, Table};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -41,6 +41,12 @@ impl Cells {
         self.0.iter().any(|cell| is_so(&cell.case))
     }
 
+    /// With a column for each way.
+    pub fn by_way<R: Copy>(&self, columns: Columns<R>, text: impl Fn(R, Way) -> String) -> Table {
+        let add = |columns: Columns<R>, way: Way| columns.cell(way.title(), |&row| text(row, way));
+        self.ways().into_iter().fold(columns, add).table()
+    }
+
     /// `xterm 260, emacs 412`, of the programs that have such a figure.
     pub fn of_each(&self, text: impl Fn(Program) -> Option<String>) -> String {
         let named = |program: Program| Some(format!("{} {}", program.title(), text(program)?));
@@ -60,6 +66,11 @@ impl Cells {
         }
         table
     }
+}
+
+/// A table that begins with the programs' names.
+pub(in crate::experiments) fn by_program(title: &str, rows: impl IntoIterator<Item = Program>) -> Columns<Program> {
+    Columns::of(title, rows).cell("program", |program| program.title().to_owned())
 }
 
 /// What a paper says, and the same of our cells; nothing where they are not measured.

@@ -24,8 +24,12 @@ enum Progress {
 }
 
 /// Measures the cases that have the value of the environment variable `only` in their titles; none for longer than `limit`.
-pub(in crate::experiments) fn measure(bench: &Bench, only: &str, all: Vec<Case>, limit: Duration) -> Result<Cells> {
-    let wanted = named(only, all)?;
+pub(in crate::experiments) fn measure(bench: &Bench, only: &str, all: &[Case], limit: Duration) -> Result<Cells> {
+    let part = env::var(only).unwrap_or_default();
+    let wanted: Vec<Case> = all.iter().copied().filter(|case| case.title().contains(&part)).collect();
+    if wanted.is_empty() {
+        bail!("{only}={part} names no cell: write a part of a title such as '{}'", all[0].title());
+    }
     let count = wanted.len();
     let mut parts: Parts<Cell> = bench.parts()?;
     let (mut to_do, mut left_out) = (Vec::new(), Vec::new());
@@ -52,16 +56,6 @@ pub(in crate::experiments) fn measure(bench: &Bench, only: &str, all: Vec<Case>,
     let mut cells = parts.into_list();
     cells.extend(left_out);
     Ok(Cells(cells))
-}
-
-fn named(variable: &str, mut cases: Vec<Case>) -> Result<Vec<Case>> {
-    let part = env::var(variable).unwrap_or_default();
-    let example = cases.first().map(|case| case.title()).unwrap_or_default();
-    cases.retain(|case| case.title().contains(&part));
-    if cases.is_empty() {
-        bail!("{variable}={part} names no cell: write a part of a title such as '{example}'");
-    }
-    Ok(cases)
 }
 
 fn left(cases: &[Case], limit: Duration) -> Duration {

@@ -150,17 +150,16 @@ impl Site {
 
     /// Waits until something listens at this port on the side of the first of these processes.
     pub fn wait_for(&self, port: u16, processes: &mut [(&str, &mut Owned)]) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
-        while !link::listens(processes[0].1.pid(), port).unwrap_or(false) {
+        let listens = wait(PATIENCE, || {
             for (name, process) in processes.iter_mut() {
                 if !process.is_running() {
                     bail!("{name} ended: {}", self.complaint(name));
                 }
             }
-            if Instant::now() > end {
-                bail!("nothing listens at port {port}: {}", self.complaint(processes[0].0));
-            }
-            sleep(LOOK_AGAIN);
+            Ok(link::listens(processes[0].1.pid(), port).unwrap_or(false))
+        })?;
+        if !listens {
+            bail!("nothing listens at port {port}: {}", self.complaint(processes[0].0));
         }
         Ok(())
     }
@@ -188,16 +187,15 @@ impl Site {
 
     /// Until the capture has seen enough.
     pub fn wait_until_quiet(&self, mut actor: Actor, program: &mut Owned, limit: Duration) -> Result<Captured> {
-        let end = Instant::now() + START + limit;
-        while actor.is_running() {
-            if !program.is_running() {
+        let is_over = wait(START + limit, || {
+            if actor.is_running() && !program.is_running() {
                 bail!("the program ended: {}", self.complaint("program"));
             }
-            if Instant::now() > end {
-                let limit_s = (START + limit).as_secs();
-                bail!("no window and no silence within {limit_s} s: {}", self.complaint("program"));
-            }
-            sleep(LOOK_AGAIN);
+            Ok(!actor.is_running())
+        })?;
+        if !is_over {
+            let limit_s = (START + limit).as_secs();
+            bail!("no window and no silence within {limit_s} s: {}", self.complaint("program"));
         }
         let captured: Captured = actor.hear().context("the capture failed")?;
         if captured.packets == 0 {
@@ -206,21 +204,16 @@ impl Site {
         Ok(captured)
     }
 
-    /// Waits until no packet went over the link for so long; `false` when that took too long.
-    pub fn wait_until_silent(&self, silence: Duration, limit: Duration) -> bool {
-        let length = || fs::metadata(self.path("queue.log")).map_or(0, |file| file.len());
-        let begun = Instant::now();
-        let (mut last, mut since) = (length(), Instant::now());
-        while since.elapsed() < silence {
-            if begun.elapsed() > limit {
-                return false;
+    /// Waits until no packet went over the link for so long, or that took too long.
+    pub fn wait_until_silent(&self, silence: Duration, limit: Duration) -> Result<bool> {
+        let (mut last, mut since) = (0, Instant::now());
+        wait(limit, || {
+            let length = fs::metadata(self.path("queue.log")).map_or(0, |file| file.len());
+            if length != last {
+                (last, since) = (length, Instant::now());
             }
-            sleep(LOOK_AGAIN);
-            if length() != last {
-                (last, since) = (length(), Instant::now());
-            }
-        }
-        true
+            Ok(since.elapsed() >= silence)
+        })
     }
 
     /// Ends everything; its files stay as long as the folder.
@@ -234,4 +227,16 @@ impl Site {
 
 fn display(slot: usize) -> u16 {
     FIRST_DISPLAY + slot as u16
+}
+
+/// Waits until it is done; `false` when that took too long.
+pub(super) fn wait(limit: Duration, mut is_done: impl FnMut() -> Result<bool>) -> Result<bool> {
+    let end = Instant::now() + limit;
+    while !is_done()? {
+        if Instant::now() > end {
+            return Ok(false);
+        }
+        sleep(LOOK_AGAIN);
+    }
+    Ok(true)
 }

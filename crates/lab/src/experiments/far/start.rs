@@ -6,6 +6,7 @@
 //! first one is made over a fast link, and its file laid down in the home folder of each cell. The file has questions and
 //! no answers, so that the link over which they were asked does not matter.
 
+use super::site::wait;
 use super::{Case, Line, Program, Site, Watched, Way, nx, ssh};
 use crate::bench::Bench;
 use crate::process::Owned;
@@ -16,14 +17,12 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use xqos_wire::link::Side;
 
 const BEGAN: &str = "began";
 /// For a program that is asked to end, and a proxy that reports then: round trips of a fifth of a second.
 const PATIENCE: Duration = Duration::from_secs(15);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const FIRST_START_LIMIT: Duration = Duration::from_secs(60);
 /// The display that ssh forwards, in all cells.
 const THROUGH_SSH: &str = "localhost:10.0";
@@ -73,12 +72,9 @@ pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
 }
 
 /// Asks it to end, and waits until it has reported.
-pub(super) fn let_end(process: &mut Owned) {
+pub(super) fn let_end(process: &mut Owned) -> Result<()> {
     process.ask_to_end();
-    let end = Instant::now() + PATIENCE;
-    while process.is_running() && Instant::now() < end {
-        sleep(LOOK_AGAIN);
-    }
+    wait(PATIENCE, || Ok(!process.is_running())).map(drop)
 }
 
 /// Near's file of each program.
@@ -120,6 +116,6 @@ fn learn(program: Program) -> Result<Vec<u8>> {
     let actor = site.capture(case, FIRST_START_LIMIT)?;
     let mut running = start(&site, case)?;
     site.wait_until_quiet(actor, &mut running[0], FIRST_START_LIMIT)?;
-    let_end(&mut running[0]);
+    let_end(&mut running[0])?;
     fs::read(file(&site, &site.far_display(), program)).with_context(|| format!("near: {}", site.complaint("program")))
 }

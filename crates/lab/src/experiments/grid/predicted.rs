@@ -2,10 +2,10 @@
 //! What the captures over the fastest line predict, held against the other cells, so that each grid tests the model; and
 //! what it says of proxies that no program runs.
 
-use super::super::far::{Cells, Line, Predicted, PredictedStart, Program, Start, Way};
+use super::super::far::{Cells, Line, Predicted, PredictedStart, Program, Start, Way, by_program};
 use crate::goals::Key;
 use crate::statistics::Spread;
-use crate::study::{Columns, Goal, Table, Verdict, figure, percent};
+use crate::study::{Columns, Goal, Table, Verdict, figure};
 
 /// Their places among what is predicted, and their columns.
 pub(super) const PROXIES: [&str; 4] = ["raw X", "LBX", "strict", "relaxed"];
@@ -25,13 +25,13 @@ fn held<'c>(cells: &'c Cells, program: Program) -> impl Iterator<Item = (&'c Pre
     starts.unwrap_or_default().iter().filter_map(pair).filter(|(_, start)| start.is_quiet)
 }
 
-/// As a part of what was measured.
+/// In percent of what was measured.
 fn error((predicted, start): (&PredictedStart, &Start)) -> f64 {
-    (predicted.elapsed_s / start.elapsed_s - 1.0).abs()
+    100.0 * (predicted.elapsed_s / start.elapsed_s - 1.0).abs()
 }
 
 pub(super) fn verdicts(cells: &Cells) -> Vec<Verdict> {
-    let spread = Spread::of(programs(cells).flat_map(|program| held(cells, program)).map(|pair| 100.0 * error(pair)));
+    let spread = Spread::of(programs(cells).flat_map(|program| held(cells, program)).map(error));
     if spread.count == 0 {
         return Vec::new();
     }
@@ -43,24 +43,9 @@ pub(super) fn verdicts(cells: &Cells) -> Vec<Verdict> {
 }
 
 pub(super) fn tables(cells: &Cells) -> Vec<Table> {
-    let mut tables = vec![accuracy(cells), left(cells)];
+    let mut tables = vec![left(cells)];
     tables.extend(programs(cells).map(|program| behind(cells, program)));
     tables
-}
-
-fn accuracy(cells: &Cells) -> Table {
-    let delay = |(predicted, start): (&PredictedStart, &Start)| (predicted.delay_s / start.delay_s - 1.0).abs();
-    let rows = programs(cells).map(|program| {
-        (program, Spread::of(held(cells, program).map(error)), Spread::of(held(cells, program).map(delay)))
-    });
-    Columns::of("Predicted from one capture at 100 Mb/s, 0.1 ms, against the cells of raw X that came to rest", rows)
-        .cell("program", |(program, ..)| program.title().to_owned())
-        .cell("cells", |(_, start, _)| start.count.to_string())
-        .cell("start-up off by", |(_, start, _)| percent(start.median))
-        .cell("worst", |(_, start, _)| percent(start.greatest))
-        .cell("delay off by", |(.., delay)| percent(delay.median))
-        .cell("worst", |(.., delay)| percent(delay.greatest))
-        .table()
 }
 
 fn left(cells: &Cells) -> Table {
@@ -69,7 +54,7 @@ fn left(cells: &Cells) -> Table {
         proxied.map_or("-".to_owned(), |proxied| proxied.waits.to_string())
     };
     let title = "Round trips waited for at the start, and those that a proxy beside the program would leave";
-    let columns = Columns::of(title, programs(cells)).cell("program", |program| program.title().to_owned());
+    let columns = by_program(title, programs(cells));
     let add = |columns: Columns<Program>, (proxy, name)| columns.cell(name, move |&program| waits(program, proxy));
     PROXIES.into_iter().enumerate().fold(columns, add).table()
 }
@@ -99,13 +84,9 @@ fn behind(cells: &Cells, program: Program) -> Table {
 }
 
 /// What a line adds over the fastest, behind a proxy over raw X; nothing where it was not predicted.
-pub(super) fn added(cells: &Cells, proxy: usize, line: Line) -> Spread {
-    let ratio = |program| {
-        let predicted = of(cells, program)?;
-        let added =
-            |proxy| Some(predicted.start(proxy, line)?.delay_s - predicted.start(proxy, Line::FASTEST)?.delay_s);
-        let (above, below): (f64, f64) = (added(proxy)?, added(0)?);
-        (below > 0.0).then(|| above / below)
-    };
-    Spread::of(programs(cells).filter_map(ratio))
+pub(super) fn added(cells: &Cells, program: Program, proxy: usize, line: Line) -> Option<f64> {
+    let predicted = of(cells, program)?;
+    let delay_s = |proxy, line| Some(predicted.start(proxy, line)?.delay_s);
+    let added_s = |proxy| Some(delay_s(proxy, line)? - delay_s(proxy, Line::FASTEST)?);
+    Some(added_s(proxy)? / added_s(0)?)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The grid as tables: the paper's figures, the delay of each cell, what raw X did in detail, the compressed slow link, and what failed.
 
-use super::super::far::{Cells, Line, Program, Start, Way, beside_the_paper};
+use super::super::far::{Cells, Line, Program, Start, Way, beside_the_paper, by_program};
 use super::{BASE, predicted, relative};
 use crate::papers::Published;
 use crate::statistics::Spread;
@@ -53,15 +53,11 @@ fn fonts(cells: &Cells) -> String {
 
 /// By the paper's questions: what latency, bandwidth, compression and local answers do; of starts that came to rest.
 fn added(cells: &Cells) -> Table {
-    let rest_s =
-        |program, way, line| cells.start(program, way, line).filter(|start| start.is_quiet).map(|start| start.delay_s);
+    let rest_s = |program, way, line| Some(cells.start(program, way, line).filter(|start| start.is_quiet)?.delay_s);
     let added_s = |program, way, line| Some(rest_s(program, way, line)? - rest_s(program, way, BASE)?);
-    let told = |spread: Spread| match spread.count {
-        0 => "-".to_owned(),
-        count => format!("{} x of {count}", spread_figure(&spread)),
-    };
-    let over = |ratio: &dyn Fn(Program) -> Option<f64>| {
-        told(Spread::of(cells.programs().into_iter().filter_map(ratio).filter(|ratio| ratio.is_finite())))
+    let median = |ratio: &dyn Fn(Program) -> Option<f64>| {
+        let spread = Spread::of(cells.programs().into_iter().filter_map(ratio).filter(|ratio| ratio.is_finite()));
+        if spread.count == 0 { "-".to_owned() } else { format!("{} x of {}", spread_figure(&spread), spread.count) }
     };
     let long = [100_000, 10_000].map(|delay_us| Line { delay_us, ..BASE });
     let slow = [10, 100].map(|kbit_per_s| Line { kbit_per_s, ..BASE });
@@ -69,13 +65,13 @@ fn added(cells: &Cells) -> Table {
     let mut table = Columns::of(title, long.into_iter().chain(slow))
         .cell("link", |line| line.title())
         .cell("raw X grows", |&line| {
-            over(&|program| Some(rest_s(program, Way::Raw, line)? / rest_s(program, Way::Raw, BASE)?))
+            median(&|program| Some(rest_s(program, Way::Raw, line)? / rest_s(program, Way::Raw, BASE)?))
         })
         .cell("added: ssh -C -Y over raw X", |&line| {
-            over(&|program| Some(added_s(program, Way::SshC, line)? / added_s(program, Way::Raw, line)?))
+            median(&|program| Some(added_s(program, Way::SshC, line)? / added_s(program, Way::Raw, line)?))
         })
-        .cell("LBX over raw X (f)", |&line| told(predicted::added(cells, 1, line)))
-        .cell("strict over raw X (f)", |&line| told(predicted::added(cells, 2, line)))
+        .cell("LBX over raw X (f)", |&line| median(&|program| predicted::added(cells, program, 1, line)))
+        .cell("strict over raw X (f)", |&line| median(&|program| predicted::added(cells, program, 2, line)))
         .table();
     table.rows.retain(|row| row[1..].iter().any(|cell| cell != "-"));
     table
@@ -83,21 +79,17 @@ fn added(cells: &Cells) -> Table {
 
 /// Seconds, and how many times the base; a row for each link.
 fn delays(cells: &Cells, program: Program) -> Table {
-    let delay = |way, line| match cells.far(program, way, line).map(|cell| &cell.outcome) {
+    let delay = |line, way| match cells.far(program, way, line).map(|cell| &cell.outcome) {
         None => "-".to_owned(),
         Some(Err(_)) => "failed".to_owned(),
         Some(Ok(start)) => {
-            let times =
-                relative(cells, program, way, line).map_or(String::new(), |times| format!(" ({} x)", figure(times)));
-            format!("{}{}{times}", start.bound(), figure(start.delay_s))
+            let times = relative(cells, program, way, line).map(|times| format!(" ({} x)", figure(times)));
+            format!("{}{}{}", start.bound(), figure(start.delay_s), times.unwrap_or_default())
         }
     };
-    let lines = cells.lines().into_iter();
-    let rows = lines.filter(|&line| cells.ways().iter().any(|&way| cells.far(program, way, line).is_some()));
     let title = format!("{}: total network delay, s (times raw X's at 10 Mb/s, 0.1 ms)", program.title());
-    let columns = Columns::of(title, rows).cell("link", |line| line.title());
-    let add = |columns: Columns<Line>, way: Way| columns.cell(way.title(), |&line| delay(way, line));
-    cells.ways().into_iter().fold(columns, add).table()
+    let has = |line: &Line| cells.ways().iter().any(|&way| cells.far(program, way, *line).is_some());
+    cells.by_way(Columns::of(title, cells.lines().into_iter().filter(has)).cell("link", |line| line.title()), delay)
 }
 
 fn raw(cells: &Cells, program: Program) -> Table {
@@ -123,7 +115,7 @@ fn raw(cells: &Cells, program: Program) -> Table {
 /// What each way puts on the link, and what the program waits for: on the link where most of them have been measured.
 fn bytes(cells: &Cells) -> Table {
     let title = "Over 10 Mb/s, 0.1 ms: bytes on the link both ways, round trips waited for, seconds until quiet";
-    let columns = Columns::of(title, cells.programs()).cell("program", |program| program.title().to_owned());
+    let columns = by_program(title, cells.programs());
     let of = |way, text: fn(&Start) -> String| move |&program: &Program| cells.text(program, way, BASE, text);
     let add = |columns: Columns<Program>, way: Way| {
         columns

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The cells as tables: starts over the farthest link, over all of them, waits, steady work, and what near costs.
 
-use super::super::far::{Line, Program, Start, Watched, Way, beside_the_paper};
+use super::super::far::{Line, Program, Start, Watched, Way, beside_the_paper, by_program};
 use super::{FARTHEST, KBIT_PER_S, Near};
 use crate::actor::Answered;
 use crate::papers::Published;
@@ -26,15 +26,11 @@ fn farthest(near: &Near) -> Table {
     let rows = programs.filter(|&program| near.cells.start(program, Way::Strict, FARTHEST).is_some());
     let title =
         "Start over 10 Mb/s and 100 ms one way: seconds from the command until quiet (times as fast as ssh -C -Y)";
-    let columns = Columns::of(title, rows).cell("program", |program| program.title().to_owned());
-    let add = |columns: Columns<Program>, way: Way| {
-        columns.cell(way.title(), |&program| {
-            let gain = near.gain(program, way).filter(|_| way.is_near());
-            near.cells.text(program, way, FARTHEST, seconds)
-                + &gain.map_or(String::new(), |times| format!(" ({} x)", figure(times)))
-        })
-    };
-    near.cells.ways().into_iter().fold(columns, add).table()
+    near.cells.by_way(by_program(title, rows), |program, way| {
+        let gain = near.gain(program, way).filter(|_| way.is_near());
+        near.cells.text(program, way, FARTHEST, seconds)
+            + &gain.map_or(String::new(), |times| format!(" ({} x)", figure(times)))
+    })
 }
 
 /// Left, and left and saved, by near's own report: of the longest delay at which nobody worked with the program.
@@ -51,8 +47,7 @@ fn waits_of(near: &Near, program: Program, way: Way) -> Option<(u64, u64)> {
 fn waits(near: &Near) -> Table {
     let left =
         |&program: &Program, way| waits_of(near, program, way).map_or("-".to_owned(), |(left, _)| left.to_string());
-    Columns::of("Waits for a reply, from the start until quiet", near.cells.programs())
-        .cell("program", |program| program.title().to_owned())
+    by_program("Waits for a reply, from the start until quiet", near.cells.programs())
         .cell("asked and waited for", |&program| {
             waits_of(near, program, Way::Strict).map_or("-".to_owned(), |(_, all)| all.to_string())
         })
@@ -76,14 +71,12 @@ fn beside(near: &Near) -> Table {
 
 /// A row for each delay: from the command, and without what the program loads.
 fn delays(near: &Near, program: Program) -> Table {
-    let has = |line| near.cells.ways().iter().any(|&way| near.cells.start(program, way, line).is_some());
+    let has = |line: &Line| near.cells.ways().iter().any(|&way| near.cells.start(program, way, *line).is_some());
     let title = format!("{}: seconds from the command until quiet (from its first connection)", program.title());
-    let columns = Columns::of(title, Line::by_delay(KBIT_PER_S).into_iter().filter(|&line| has(line)))
-        .cell("one way", |line| line.delay_title());
+    let columns = Columns::of(title, Line::by_delay(KBIT_PER_S).into_iter().filter(has));
     let both = |start: &Start| format!("{} ({}{})", seconds(start), start.bound(), figure(start.elapsed_s));
-    let add =
-        |columns: Columns<Line>, way: Way| columns.cell(way.title(), |&line| near.cells.text(program, way, line, both));
-    near.cells.ways().into_iter().fold(columns, add).table()
+    let columns = columns.cell("one way", |line| line.delay_title());
+    near.cells.by_way(columns, |line, way| near.cells.text(program, way, line, both))
 }
 
 /// Of each kind of stroke, until the screen changed for the last time.
@@ -101,19 +94,12 @@ fn steady(near: &Near) -> Table {
 }
 
 fn local(near: &Near) -> Table {
-    let median_s = |program, way| {
-        let cells = near.cells.0.iter().filter(move |cell| {
-            cell.case.watched == Watched::Local && (cell.case.program, cell.case.way) == (program, way)
-        });
-        figure(median(cells.filter_map(|cell| Some(cell.outcome.as_ref().ok()?.from_command_s))))
-    };
-    let rows = near.cells.programs().into_iter().map(|program| (program, near.local_ratios(program)));
-    let title = "Beside its server: start with near over without, from the command until quiet";
-    Columns::of(title, rows.filter(|(_, ratio)| ratio.count > 0))
-        .cell("program", |(program, _)| program.title().to_owned())
-        .cell("raw X, s", |&(program, _)| median_s(program, Way::Raw))
-        .cell("near, strict, s", |&(program, _)| median_s(program, Way::Strict))
-        .cell("ratio (least .. greatest)", |(_, ratio)| spread_figure(ratio))
+    let rows = near.cells.programs().into_iter().filter(|&program| near.local_ratios(program).count > 0);
+    let median_s = |program, way| figure(median(near.local(program, way).map(|(_, seconds)| seconds)));
+    by_program("Beside its server: start with near over without, from the command until quiet", rows)
+        .cell("raw X, s", |&program| median_s(program, Way::Raw))
+        .cell("near, strict, s", |&program| median_s(program, Way::Strict))
+        .cell("ratio (least .. greatest)", |&program| spread_figure(&near.local_ratios(program)))
         .table()
 }
 
