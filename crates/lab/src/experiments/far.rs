@@ -3,17 +3,6 @@
 //!
 //! This stays code: a file of lab/experiments has servers and loads on one machine, and no network between them. The
 //! experiments `grid` and `near` are lists of cells, and what follows from them.
-//!
-//! | file | what |
-//! |---|---|
-//! | `case` | a program, a way that X goes, and a link: the name of a cell |
-//! | `site` | the two ends of a link, with an X server at one of them |
-//! | `start`, `ssh`, `nx` | how a program is started, each way |
-//! | `cell` | a start, measured |
-//! | `steady` | keys that are pressed after it |
-//! | `predicted` | other starts, predicted from its capture |
-//! | `run` | which cells are measured, and how many at once |
-//! | `cells` | how studies look them up |
 
 mod case;
 mod cell;

@@ -100,7 +100,7 @@ impl Line {
     pub const FASTEST: Line = Line { kbit_per_s: 100_000, delay_us: 100 };
 
     pub fn all() -> impl Iterator<Item = Line> {
-        Line::RATES.into_iter().flat_map(|kbit_per_s| Line::by_delay(kbit_per_s))
+        Line::RATES.into_iter().flat_map(Line::by_delay)
     }
 
     pub fn by_delay(kbit_per_s: u64) -> [Line; 4] {

@@ -98,12 +98,12 @@ fn measured(site: Site, case: Case, limit: Duration, learnt: &Learnt) -> Result<
     let actor = site.capture(case, limit)?;
     let mut running = start::start(&site, case)?;
     let captured = site.wait_until_quiet(actor, &mut running[0], limit)?;
-    let steady = (captured.is_quiet && case.has_work()).then(|| Steady::measure(&site, case)).transpose()?;
     if captured.is_quiet && case.watched == Watched::AtProgram && case.way != Way::Raw {
         // That it was not silent is seen in the figures.
         site.wait_until_silent(LINK_SILENCE, LINK_LIMIT)?;
     }
     let until_ns = capture_now_ns();
+    let steady = (captured.is_quiet && case.has_work()).then(|| Steady::measure(&site, case)).transpose()?;
     let waits = if case.way.is_near() {
         start::let_end(&mut running[0])?;
         waits(&fs::read_to_string(site.path("program.errors")).unwrap_or_default())
