@@ -87,7 +87,7 @@ impl Recorder {
         // Microseconds are enough for the eye, and short in the page.
         let place = |ns: u64| (ns.saturating_sub(from_ns).min(DRAWN_NS) / 1000) as f64 / 1e3;
         let is_drawn = |ns: &u64| (from_ns..from_ns + DRAWN_NS).contains(ns);
-        let each = |ns: fn(&Burst) -> u64| self.bursts.iter().map(move |burst| ns(burst));
+        let each = |ns: fn(&Burst) -> u64| self.bursts.iter().map(ns);
         let ms = |ns: fn(&Burst) -> u64| each(ns).map(|ns| ns as f64 / 1e6).collect();
         let spacing =
             self.bursts.windows(2).map(|pair| pair[1].arrived_ns.saturating_sub(pair[0].arrived_ns) as f64 / 1e6);

@@ -20,7 +20,7 @@ const CREW: usize = 8;
 enum Progress {
     /// The case with this index.
     Begins(usize),
-    Ends(Result<Cell>),
+    Ends(Result<Box<Cell>>),
 }
 
 /// Measures the cases that have the value of the environment variable `only` in their titles; none for longer than `limit`.
@@ -51,7 +51,7 @@ pub(in crate::experiments) fn measure(bench: &Bench, only: &str, all: &[Case], l
             bench.say_with_left(what, left(&to_do[index..], limit));
             Ok(())
         }
-        Progress::Ends(cell) => parts.add(cell?),
+        Progress::Ends(cell) => parts.add(*cell?),
     })?;
     let mut cells = parts.into_list();
     cells.extend(left_out);
@@ -86,7 +86,7 @@ fn crew(
                         let Some(&case) = stretch.get(index) else { return };
                         // Without a receiver no cell begins.
                         let begins = sender.send(Progress::Begins(begins_at + index));
-                        if begins.is_err() || sender.send(Progress::Ends(work(case, slot))).is_err() {
+                        if begins.is_err() || sender.send(Progress::Ends(work(case, slot).map(Box::new))).is_err() {
                             return;
                         }
                     }

@@ -13,6 +13,7 @@ use crate::process::Owned;
 use crate::program;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -86,10 +87,9 @@ impl Learnt {
     pub fn of(bench: &Bench, cases: &[Case]) -> Result<Learnt> {
         let mut all = BTreeMap::new();
         for program in cases.iter().filter(|case| case.way.is_near()).map(|case| case.program) {
-            if !all.contains_key(&program) {
+            if let Entry::Vacant(place) = all.entry(program) {
                 bench.say(format!("{}: its first start", program.title()));
-                let file = learn(program).with_context(|| format!("the first start of {}", program.title()))?;
-                all.insert(program, file);
+                place.insert(learn(program).with_context(|| format!("the first start of {}", program.title()))?);
             }
         }
         Ok(Learnt(all))
