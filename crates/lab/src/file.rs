@@ -191,7 +191,7 @@ impl File {
     pub(crate) fn goal_keys(&self) -> Vec<String> {
         let of = |verdict: &format::Verdict| {
             let each: Vec<&AxisValues> = self.axes.iter().filter(|axis| verdict.each.contains(&axis.name)).collect();
-            let key = |cell: &Cell| study::key(&self.name, &verdict.key, cell);
+            let key = |cell: &Cell| study::goal_key(&self.name, verdict, cell);
             case::cells(&each).iter().map(key).filter(|key| crate::goals::find(key).is_some()).collect::<Vec<_>>()
         };
         self.definition.verdict.iter().flat_map(of).collect()

@@ -256,6 +256,9 @@ pub(super) struct Verdict {
     pub by: Option<String>,
     #[serde(default)]
     pub goal: Option<crate::study::Goal>,
+    /// The key of its goal in lab/goals.toml, where that is not its own.
+    #[serde(default)]
+    pub goal_of: Option<String>,
 }
 
 /// A picture.

@@ -110,7 +110,7 @@ fn verdicts(name: &str, text: &VerdictText, data: &Data) -> Vec<Verdict> {
 
 fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<Verdict> {
     let key = key(name, &text.key, cell);
-    let ledger = goals::find(&key);
+    let ledger = goals::find(&goal_key(name, text, cell));
     if ledger.is_none() && text.goal.is_none() && text.key.contains('{') {
         return None;
     }
@@ -143,8 +143,13 @@ fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<V
     Some(if samples.is_empty() { verdict } else { verdict.counting(samples) })
 }
 
+/// Of its goal in the ledger.
+pub(super) fn goal_key(name: &str, text: &VerdictText, cell: &Cell) -> String {
+    key(name, text.goal_of.as_ref().unwrap_or(&text.key), cell)
+}
+
 /// `EXPERIMENT.KEY`.
-pub(super) fn key(name: &str, text: &str, cell: &Cell) -> String {
+fn key(name: &str, text: &str, cell: &Cell) -> String {
     let key = filled(text, cell, |_, value| value.to_owned());
     if key.contains('.') { key } else { format!("{name}.{key}") }
 }
