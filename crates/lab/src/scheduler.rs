@@ -8,7 +8,7 @@
 use crate::light::Reservation;
 use crate::order::in_turn;
 use crate::server::{Server, Setup};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use xqos_abi::PolicyChange;
 use xqos_client::Control;
@@ -92,11 +92,7 @@ impl Stage {
     /// An error when xqos stepped aside, for then nothing of it would be measured.
     pub fn of(setup: Setup) -> Result<Stage> {
         let server = setup.start()?;
-        let control = server.control()?;
-        let info = control.server_info()?;
-        if !info.armed {
-            bail!("xqos stepped aside: {}\n{}", info.reason, server.log());
-        }
+        let control = server.armed()?;
         Ok(Stage { server, control })
     }
 
@@ -110,18 +106,23 @@ impl Stage {
 
     /// From now on the server follows this scheduler, with the intervals that it comes with.
     pub fn follow(&self, scheduler: Scheduler) -> Result<()> {
-        let usual = Parameters::default();
-        let us = |ns: u64| Some((ns / 1000) as u32);
-        Ok(self.control.set_policy(PolicyChange {
-            policy: Some(scheduler.policy()),
-            slice_us: us(usual.slice_ns),
-            timer_interval_us: us(usual.timer_interval_ns),
-            maximum_slice_us: us(usual.maximum_slice_ns),
-            // The longest request that the other clients have made may refuse the reservation, which is none of it.
-            blocking_us: Some(if scheduler == Scheduler::Cbs { BLOCKING_US } else { 0 }),
-            ..PolicyChange::default()
-        })?)
+        follow(&self.control, scheduler.policy(), scheduler == Scheduler::Cbs)
     }
+}
+
+/// The server follows this policy from now on, with the intervals that it comes with; `reserves`: a measured client does.
+pub(crate) fn follow(control: &Control, policy: PolicyKind, reserves: bool) -> Result<()> {
+    let usual = Parameters::default();
+    let us = |ns: u64| Some((ns / 1000) as u32);
+    Ok(control.set_policy(PolicyChange {
+        policy: Some(policy),
+        slice_us: us(usual.slice_ns),
+        timer_interval_us: us(usual.timer_interval_ns),
+        maximum_slice_us: us(usual.maximum_slice_ns),
+        // The longest request that the other clients have made may refuse the reservation, which is none of it.
+        blocking_us: Some(if reserves { BLOCKING_US } else { 0 }),
+        ..PolicyChange::default()
+    })?)
 }
 
 #[cfg(test)]

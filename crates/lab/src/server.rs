@@ -325,6 +325,16 @@ impl Server {
         Control::connect(Some(&self.display))?.ok_or_else(|| anyhow!("no XQOS in {}:\n{}", self.display, self.log()))
     }
 
+    /// The same; an error also when xqos stepped aside, for then nothing of it would be measured.
+    pub fn armed(&self) -> Result<Control> {
+        let control = self.control()?;
+        let info = control.server_info()?;
+        if !info.armed {
+            bail!("xqos stepped aside: {}\n{}", info.reason, self.log());
+        }
+        Ok(control)
+    }
+
     /// Vendor and version as the server tells its clients.
     pub fn version(&self) -> Result<String> {
         let connection = self.connect()?;

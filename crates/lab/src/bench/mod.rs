@@ -35,7 +35,7 @@ pub(crate) use summary::conclusions;
 
 use crate::server::{Kind, Module, Server, Setup};
 use crate::tiles::SCREEN;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use progress::Progress;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -91,10 +91,7 @@ impl Bench {
     pub fn xqos(&self, module: Module, max_clients: u32) -> Result<Server> {
         let setup = Setup::with_module(Kind::Xvfb, module);
         let server = Setup { max_clients, screen: SCREEN, ..setup }.start()?;
-        let info = server.control()?.server_info()?;
-        if !info.armed {
-            bail!("xqos stepped aside: {}\n{}", info.reason, server.log());
-        }
+        server.armed()?;
         Ok(server)
     }
 }

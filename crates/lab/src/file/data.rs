@@ -4,7 +4,6 @@
 use super::format::{Definition, Setting};
 use crate::papers;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub(super) type Samples = [f64];
@@ -91,8 +90,9 @@ impl Data {
             for (name, samples) in &trial.samples {
                 all.samples.entry(name.clone()).or_default().extend(samples);
             }
+            let turns = f64::from(self.turns_of(&trial.case));
             for (name, value) in &trial.values {
-                *all.values.entry(name.clone()).or_default() += value / f64::from(self.turns_of(&trial.case));
+                *all.values.entry(name.clone()).or_default() += value / turns;
             }
         }
         Data { published: self.published.clone(), ..Data::new(self.axes.clone(), pooled.into_values()) }
@@ -137,8 +137,8 @@ impl<'a> At<'a> {
         trial.values.get(name).copied().or_else(|| of_samples().map(|samples| crate::statistics::mean(samples)))
     }
 
-    pub fn samples(&self, name: &str) -> Option<Cow<'a, Samples>> {
-        self.trial()?.samples.get(name).map(|samples| Cow::Borrowed(samples.as_slice()))
+    pub fn samples(&self, name: &str) -> Option<&'a Samples> {
+        self.trial()?.samples.get(name).map(Vec::as_slice)
     }
 
     /// As a value of one of the axes names it: `PAPER.FIGURE`, or of a table `PAPER.FIGURE(AXIS, AXIS)`, rows and columns.

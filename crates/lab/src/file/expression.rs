@@ -67,7 +67,7 @@ impl Expression {
         match self {
             Expression::Number(number) => Some(*number),
             Expression::Name(name) => at.value(name),
-            Expression::Statistic(statistic, name) => statistic.of(&at.samples(name)?),
+            Expression::Statistic(statistic, name) => statistic.of(at.samples(name)?),
             Expression::Published(name) => at.published(name),
             Expression::Calculated(operation, one, other) => Some(operation.of(one.value(at)?, other.value(at)?)),
             Expression::OfTurns(statistic, of) => {
