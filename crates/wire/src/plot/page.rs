@@ -14,7 +14,7 @@
 //! | `input.js` | wheel, drag, click and keys |
 //! | `web/` | what pages share: looks, numbers and times as text, the tip beside the pointer, searching in times, the time shown, mouse and keys |
 
-#[path = "../../../../../web/page.rs"]
+#[path = "../../../../web/page.rs"]
 mod web;
 
 use super::model::{Connection, Plot};
@@ -30,16 +30,16 @@ use flate2::write::ZlibEncoder;
 use serde::Serialize;
 use std::io::{self, Write};
 
-const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+const TEMPLATE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = concat!(
-    include_str!("unpack.js"),
-    include_str!("view.js"),
-    include_str!("draw.js"),
-    include_str!("panel.js"),
-    include_str!("overview.js"),
-    include_str!("aside.js"),
-    include_str!("input.js"),
+    include_str!("page/unpack.js"),
+    include_str!("page/view.js"),
+    include_str!("page/draw.js"),
+    include_str!("page/panel.js"),
+    include_str!("page/overview.js"),
+    include_str!("page/aside.js"),
+    include_str!("page/input.js"),
 );
 
 /// In the template, in this order.

@@ -20,7 +20,7 @@ use crate::file::File;
 
 macro_rules! file {
     ($name:literal) => {{
-        let text = include_str!(concat!("../../../../lab/experiments/", $name, ".toml"));
+        let text = include_str!(concat!("../../../lab/experiments/", $name, ".toml"));
         let file = File::read($name, concat!("lab/experiments/", $name, ".toml"), text);
         // A test reads them all.
         Experiment::of_file(file.expect("the experiments of this program make sense"))

@@ -14,20 +14,20 @@ use crate::study::{Chart, Study, Table, Verdict};
 use anyhow::Result;
 use std::fmt::Write;
 
-const FRAME: &str = include_str!("page.html");
-const STYLE: &str = concat!(include_str!("../../../../web/colours.css"), include_str!("page.css"));
+const FRAME: &str = include_str!("page/page.html");
+const STYLE: &str = concat!(include_str!("../../../web/colours.css"), include_str!("page/page.css"));
 const SCRIPT: &str = concat!(
     "\"use strict\";\n",
-    include_str!("../../../../web/format.js"),
-    include_str!("../../../../web/dom.js"),
-    include_str!("../../../../web/timeline.js"),
-    include_str!("drawing.js"),
-    include_str!("axis.js"),
-    include_str!("scatter.js"),
-    include_str!("ranges.js"),
-    include_str!("lines.js"),
-    include_str!("lanes.js"),
-    include_str!("page.js")
+    include_str!("../../../web/format.js"),
+    include_str!("../../../web/dom.js"),
+    include_str!("../../../web/timeline.js"),
+    include_str!("page/drawing.js"),
+    include_str!("page/axis.js"),
+    include_str!("page/scatter.js"),
+    include_str!("page/ranges.js"),
+    include_str!("page/lines.js"),
+    include_str!("page/lanes.js"),
+    include_str!("page/page.js")
 );
 
 /// More than these are a table.

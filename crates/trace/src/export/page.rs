@@ -6,7 +6,7 @@
 //! The records become arrays of numbers, in base64, which the page's script reads without parsing; what is drawn for a
 //! pixel is found by binary search in them, so a million records pan like a thousand.
 
-#[path = "../../../../../web/page.rs"]
+#[path = "../../../../web/page.rs"]
 mod web;
 
 use crate::file::Header;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use xqos_abi::trace::{Event, What};
 use xqos_core::{ClientId, Fact, Service, Time};
 
-const TEMPLATE: &str = include_str!("page.html");
+const TEMPLATE: &str = include_str!("page/page.html");
 const PLACE: &str = "/*DATA*/";
 
 /// Numbers in base64, as a Float64Array or a Uint32Array reads them.
@@ -92,8 +92,8 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
     };
     events.for_each(|event| lanes.take(&event));
     let json = web::json(&lanes.page(header))?;
-    let style = [web::STYLE, include_str!("page.css")].concat();
-    let script = [web::SCRIPT, include_str!("page.js")].concat();
+    let style = [web::STYLE, include_str!("page/page.css")].concat();
+    let script = [web::SCRIPT, include_str!("page/page.js")].concat();
     // The data come last: no name in them is taken for a place.
     Ok(TEMPLATE.replace("/*STYLE*/", &style).replace("/*SCRIPT*/", &script).replacen(PLACE, &json, 1))
 }
