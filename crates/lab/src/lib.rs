@@ -16,7 +16,7 @@
 //! | `drag`, `onlooker` | a window that is pulled over another one, and who looks on |
 //! | `composited`, `desk`, `onscreen` | window managers, programs of a desktop, and when something is on the screen |
 //! | `processor`, `boost` | which processor a thread runs on, and who lends it |
-//! | [`rfb`] | a viewer of a remote desktop: input through the server's own door, and when its picture changed |
+//! | [`viewer`] | a viewer of a remote desktop: it moves the pointer, and takes every picture |
 //! | [`film`] | a film of our own making, and mpv that plays it |
 //! | [`filler`] | a client that keeps the server busy for a part of the time |
 //! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
@@ -82,10 +82,10 @@ pub mod process;
 mod processor;
 pub mod program;
 pub mod render;
-pub mod rfb;
 pub mod scheduler;
 pub mod server;
 pub mod statistics;
 pub mod study;
 pub mod tiles;
 pub mod tree;
+pub mod viewer;

@@ -4,8 +4,8 @@
 //! A client that injects motion (XTEST) would be scheduled like the others, and what is measured would hold its own
 //! wait. So an Xephyr gets the motion from the server that shows it, where it is injected, and Xtigervnc from a viewer.
 
-use crate::rfb::Viewer;
 use crate::server::Server;
+use crate::viewer::Viewer;
 use anyhow::{Result, anyhow};
 use std::time::Instant;
 use x11rb::connection::Connection;

@@ -5,8 +5,8 @@ use crate::busy::Busy;
 use crate::fixture::{Fixture, beside_others, is_missing, module, setup};
 use std::time::Duration;
 use xqos_core::PolicyKind;
-use xqos_lab::rfb::Viewer;
 use xqos_lab::server::{Kind, Module, Setup};
+use xqos_lab::viewer::Viewer;
 
 const MOTIONS: u16 = 100;
 
