@@ -10,7 +10,7 @@ use crate::host::identity::Identity;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// For each of 500 clients; README and docs/figures.md say so.
+/// For each of 500 clients; docs/figures.md says so.
 const MOST_BYTES: usize = 1024;
 /// No process has a number from here on (PID_MAX_LIMIT): a real one would have a control group.
 const NOBODY: i32 = 1 << 22;
