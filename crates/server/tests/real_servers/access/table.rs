@@ -43,18 +43,23 @@ impl Table {
         let text = std::fs::read_to_string(text).unwrap();
         let section = text.split("\n## ").find(|section| section.starts_with(heading)).expect(heading);
         let mut lines = section.lines().filter(|line| line.starts_with('|')).map(cells);
-        let kinds = lines.next().unwrap()[1..].to_vec();
-        let rows: Vec<Row> = lines.skip(1).map(|cells| row(&text, &cells)).collect();
-        assert!(rows.iter().all(|row| row.cells.len() == kinds.len()), "{rows:?}");
-        Table { kinds, rows }
+        // Kinds of clients that are answered alike share a column.
+        let columns: Vec<Vec<String>> = lines.next().unwrap()[1..].iter().map(|kinds| names(kinds)).collect();
+        let rows = lines.skip(1).map(|cells| row(&text, &cells, &columns)).collect();
+        Table { kinds: columns.concat(), rows }
     }
+}
+
+fn names(list: &str) -> Vec<String> {
+    list.split(',').map(|name| name.trim().to_owned()).collect()
 }
 
 fn cells(line: &str) -> Vec<String> {
     line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
 }
 
-fn row(text: &str, cells: &[String]) -> Row {
+fn row(text: &str, cells: &[String], columns: &[Vec<String>]) -> Row {
+    assert_eq!(cells.len(), 1 + columns.len(), "{cells:?}");
     let (title, requests) = cells[0].split_once(": ").expect("TITLE: REQUESTS");
     // A word in italics stands for the requests of the paragraph that begins with it.
     let requests = if requests.starts_with('*') {
@@ -63,9 +68,6 @@ fn row(text: &str, cells: &[String]) -> Row {
     } else {
         requests
     };
-    Row {
-        title: title.to_owned(),
-        requests: requests.split(',').map(|name| name.trim().to_owned()).collect(),
-        cells: cells[1..].iter().map(|cell| Cell::read(cell)).collect(),
-    }
+    let answers = cells[1..].iter().zip(columns).flat_map(|(cell, kinds)| vec![Cell::read(cell); kinds.len()]);
+    Row { title: title.to_owned(), requests: names(requests), cells: answers.collect() }
 }
