@@ -170,6 +170,9 @@ impl Verdict {
 /// Text in rows; the first column names the row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
+    /// Documents refer to it by `EXPERIMENT.KEY`; empty where none does.
+    #[serde(default)]
+    pub key: String,
     pub title: String,
     pub head: Vec<String>,
     pub rows: Vec<Vec<String>>,
@@ -178,7 +181,11 @@ pub struct Table {
 impl Table {
     pub fn new(title: impl Into<String>, head: &[&str]) -> Table {
         let head = head.iter().map(|&name| name.to_owned()).collect();
-        Table { title: title.into(), head, rows: Vec::new() }
+        Table { title: title.into(), head, ..Table::default() }
+    }
+
+    pub fn keyed(self, key: &str) -> Table {
+        Table { key: key.to_owned(), ..self }
     }
 }
 

@@ -90,8 +90,8 @@ enum Action {
     /// Writes the tables of documents from results
     ///
     /// In each FILE what stands between `<!-- xqos bench table: WHAT -->` and `<!-- end of table -->` is made anew. WHAT is
-    /// `headlines` (the README's), `goals` (all of them), `missed`, `verdicts of NAME`, or `NAME: TITLE` (the table of an
-    /// experiment whose title begins so). A FILE without any stays as it is. Without --into the headlines are printed.
+    /// `headlines` (the README's), `goals` (all of them), `missed`, `verdicts of NAME`, or `NAME.KEY` (the table of an
+    /// experiment that has this key). A FILE without any stays as it is. Without --into the headlines are printed.
     Table {
         #[arg(value_name = "DIR")]
         folder: PathBuf,

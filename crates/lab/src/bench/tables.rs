@@ -32,7 +32,7 @@ enum Shows<'a> {
     Missed,
     /// `verdicts of NAME`: what an experiment was held against, and what else it reported.
     Verdicts(&'a str),
-    /// `NAME: TITLE`: its table whose title begins so.
+    /// `NAME.KEY`: its table of this key.
     Table(&'a str, &'a str),
 }
 
@@ -88,11 +88,11 @@ impl Shows<'_> {
             "headlines" => Shows::Headlines,
             "goals" => Shows::Goals,
             "missed" => Shows::Missed,
-            _ => match (what.strip_prefix("verdicts of "), what.split_once(": ")) {
+            _ => match (what.strip_prefix("verdicts of "), what.split_once('.')) {
                 (Some(name), _) => Shows::Verdicts(name),
-                (None, Some((name, title))) => Shows::Table(name, title),
+                (None, Some((name, key))) => Shows::Table(name, key),
                 (None, None) => bail!(
-                    "there is no table '{what}': it is headlines, goals, missed, 'verdicts of NAME', or 'NAME: TITLE'"
+                    "there is no table '{what}': write headlines, goals, missed, 'verdicts of NAME', or 'NAME.KEY'"
                 ),
             },
         })
@@ -108,10 +108,10 @@ impl Shows<'_> {
             Shows::Goals => verdicts(all().filter(|(_, one)| one.is_met().is_some()).map(labelled)),
             Shows::Missed => verdicts(all().filter(|(_, one)| one.is_met() == Some(false)).map(labelled)),
             Shows::Verdicts(name) => verdicts(named(found, name)?.study.verdicts.iter().map(|one| row(&one.what, one))),
-            Shows::Table(name, title) => {
+            Shows::Table(name, key) => {
                 let tables = &named(found, name)?.study.tables;
-                let table = tables.iter().find(|table| table.title.starts_with(title));
-                let table = table.with_context(|| format!("the results have no such table of {name}"))?;
+                let table = tables.iter().find(|table| table.key == *key);
+                let table = table.with_context(|| format!("the results of {name} have no table with the key {key}"))?;
                 lines(&table.head, &table.rows)
             }
         })
@@ -182,7 +182,7 @@ mod tests {
             Verdict::of_value("soon", 0.5, "x", Goal::AtMost(1.0)),
             Verdict::of_value("told", 2.0, "", Goal::Reported),
         ];
-        let mut table = Table::new("Means, in ms", &["case", "mean"]);
+        let mut table = Table::new("Means, in ms", &["case", "mean"]).keyed("means");
         table.rows.push(vec!["fair".into(), "0.2".into()]);
         let study = Study { verdicts, tables: vec![table], ..Study::default() };
         let machine = Machine { module: "0.1".into(), ..Machine::default() };
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn only_what_is_between_the_marks_is_replaced() {
         let table = "| case | mean |\n|---|---|\n| fair | 0.2 |\n";
-        let what = "idle: Means";
+        let what = "idle.means";
         assert_eq!(fill(what).unwrap(), format!("before\n{BEGIN}{what}{BEGIN_ENDS}{table}{END}after\n"));
         assert_eq!(filled("no marks", &[]).unwrap(), None);
     }
@@ -230,8 +230,8 @@ mod tests {
         let error = |what: &str| format!("{:#}", fill(what).unwrap_err());
         assert!(error("headlines").contains("no verdict response.ellipse100_better_than_stock"));
         assert!(error("verdicts of grid").contains("there are no results of grid"));
-        assert!(error("idle: Other").contains("no such table of idle"));
-        assert!(error("nonsense").contains("it is headlines, goals"));
+        assert!(error("idle.other").contains("of idle have no table with the key other"));
+        assert!(error("nonsense").contains("write headlines, goals"));
         let open = format!("{BEGIN}goals{BEGIN_ENDS}old\n");
         assert!(filled(&open, &[]).unwrap_err().to_string().contains("no line '<!-- end of table -->'"));
     }

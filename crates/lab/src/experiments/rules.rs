@@ -97,7 +97,8 @@ impl Measure for Rules {
             .percent("of a processor", |trial| trial.cpu)
             .max("gone after s, worst", |trial| trial.gone_after_s)
             .percent("by hand stayed", stayed)
-            .table();
+            .table()
+            .keyed("rules");
         let spread = |figure: &dyn Fn(&Trial) -> f64| Spread::of(self.trials.iter().map(figure));
         Study {
             title: "Rules".to_owned(),

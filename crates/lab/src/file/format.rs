@@ -215,6 +215,9 @@ pub(super) struct Order {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
+    /// Documents refer to it by `EXPERIMENT.KEY`, with the names of the values of `each` in brackets.
+    #[serde(default)]
+    pub key: String,
     pub title: String,
     /// A table for each value of these axes.
     #[serde(default)]

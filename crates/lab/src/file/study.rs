@@ -63,7 +63,8 @@ fn tables(text: &TableText, data: &Data) -> Vec<Table> {
     let pooled = text.pooled.then(|| data.pooled());
     let shown = pooled.as_ref().unwrap_or(data);
     let of_one = |within: Cell| {
-        let mut table = Table { title: titled(&text.title, &within, data), ..Table::default() };
+        let key = in_brackets(&text.key, &within);
+        let mut table = Table { key, title: titled(&text.title, &within, data), ..Table::default() };
         table.head = text
             .rows
             .iter()
@@ -137,10 +138,15 @@ fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<V
             Verdict::of_spread(what, chosen.copied().unwrap_or_default(), &text.unit, goal)
         }
     };
-    let values: Vec<&str> = cell.values().map(String::as_str).collect();
-    let key = if text.key.contains('{') || values.is_empty() { key } else { format!("{key}[{}]", values.join(", ")) };
+    let key = if text.key.contains('{') { key } else { in_brackets(&key, cell) };
     let verdict = Verdict { key, ..verdict };
     Some(if samples.is_empty() { verdict } else { verdict.counting(samples) })
+}
+
+/// The key of one of several tables or verdicts, with the values of its axes; an empty key stays empty.
+fn in_brackets(key: &str, cell: &Cell) -> String {
+    let values: Vec<&str> = cell.values().map(String::as_str).collect();
+    if key.is_empty() || values.is_empty() { key.to_owned() } else { format!("{key}[{}]", values.join(", ")) }
 }
 
 /// Of its goal in the ledger.

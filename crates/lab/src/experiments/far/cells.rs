@@ -75,7 +75,7 @@ pub(in crate::experiments) fn by_program(title: &str, rows: impl IntoIterator<It
 
 /// What a paper says, and the same of our cells; nothing where they are not measured.
 pub(in crate::experiments) fn beside_the_paper<const N: usize>(rows: [(&str, String, String); N]) -> Table {
-    let mut table = Table::new("The paper's figures beside ours", &["", "paper", "ours"]);
+    let mut table = Table::new("The paper's figures beside ours", &["", "paper", "ours"]).keyed("paper");
     let measured = rows.into_iter().filter(|(.., ours)| !ours.is_empty());
     table.rows.extend(measured.map(|(what, paper, ours)| vec![what.to_owned(), paper, ours]));
     table

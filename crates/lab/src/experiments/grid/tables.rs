@@ -89,7 +89,8 @@ fn delays(cells: &Cells, program: Program) -> Table {
     };
     let title = format!("{}: total network delay, s (times raw X's at 10 Mb/s, 0.1 ms)", program.title());
     let has = |line: &Line| cells.ways().iter().any(|&way| cells.far(program, way, *line).is_some());
-    cells.by_way(Columns::of(title, cells.lines().into_iter().filter(has)).cell("link", |line| line.title()), delay)
+    let columns = Columns::of(title, cells.lines().into_iter().filter(has)).cell("link", |line| line.title());
+    cells.by_way(columns, delay).keyed(&format!("delay[{}]", program.title()))
 }
 
 fn raw(cells: &Cells, program: Program) -> Table {

@@ -31,6 +31,7 @@ fn farthest(near: &Near) -> Table {
         near.cells.text(program, way, FARTHEST, seconds)
             + &gain.map_or(String::new(), |times| format!(" ({} x)", figure(times)))
     })
+    .keyed("start")
 }
 
 /// Left, and left and saved, by near's own report: of the longest delay at which nobody worked with the program.
@@ -55,6 +56,7 @@ fn waits(near: &Near) -> Table {
         .cell("left, relaxed", |program| left(program, Way::Relaxed))
         .cell("left, xqos ssh", |program| left(program, Way::ThroughSsh))
         .table()
+        .keyed("waits")
 }
 
 /// What the paper says of starts over long links, and the same of ours.

@@ -27,6 +27,7 @@ impl Simulation {
             .cell("interval (deviation): measured", |row| interval(row, |pair| &pair.measured.interval_ms))
             .cell("simulated", |row| interval(row, |pair| &pair.simulated.interval_ms))
             .table()
+            .keyed(situation.name())
     }
 
     pub(super) fn table_of_reserved(&self) -> Table {
