@@ -3,7 +3,7 @@
 //!
 //! Two things. **Short slices** bring a thread to a processor sooner and give it no more of it; they need no right, and
 //! kernels before 6.12 ignore them. The server's thread has them under contention only: beside programs that work for each other
-//! on a server that is mostly idle they made everybody late (docs/contention.md). **A loan**: while somebody with the right lends it (`xqos boost`), the server's thread
+//! on a server that is mostly idle they made everybody late (docs/decisions/023-contention.md). **A loan**: while somebody with the right lends it (`xqos boost`), the server's thread
 //! has a real-time priority as long as it works for a reserved client, and no longer: what a reservation promises would
 //! else wait for whoever computes. The watcher raises it the moment that a reserved client's data arrive, the wakeup
 //! handler lowers it as soon as the choice is another, and a timer of the length of the budget lowers it in any case. It has

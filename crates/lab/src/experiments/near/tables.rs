@@ -26,12 +26,13 @@ fn farthest(near: &Near) -> Table {
     let rows = programs.filter(|&program| near.cells.start(program, Way::Strict, FARTHEST).is_some());
     let title =
         "Start over 10 Mb/s and 100 ms one way: seconds from the command until quiet (times as fast as ssh -C -Y)";
-    near.cells.by_way(by_program(title, rows), |program, way| {
-        let gain = near.gain(program, way).filter(|_| way.is_near());
-        near.cells.text(program, way, FARTHEST, seconds)
-            + &gain.map_or(String::new(), |times| format!(" ({} x)", figure(times)))
-    })
-    .keyed("start")
+    near.cells
+        .by_way(by_program(title, rows), |program, way| {
+            let gain = near.gain(program, way).filter(|_| way.is_near());
+            near.cells.text(program, way, FARTHEST, seconds)
+                + &gain.map_or(String::new(), |times| format!(" ({} x)", figure(times)))
+        })
+        .keyed("start")
 }
 
 /// Left, and left and saved, by near's own report: of the longest delay at which nobody worked with the program.
