@@ -80,93 +80,94 @@ macro_rules! table {
     };
 }
 
-table! { "sessions" Sessions Session "A trace: one row for each." {
-    session: text = "Its name; the same in all tables.",
-    began: time = "Its first record.",
+table! { "sessions" Sessions Session "One row for each trace." {
+    session: text = "Name of the session; the same in all tables.",
+    began: time = "Time of its first record.",
     span_ns: number = "From the first record to the last.",
     level: text = "`slices` or `requests`.",
-    policy: optional_text = "The last one; null where the trace does not tell.",
-    has_kernel: flag = "Recorded with `--kernel`: waits for a processor are told apart from those for the server.",
-    records: number = "Records in it.",
-    lost_records: number = "Records that are missing: figures are too low by what was in them.",
-    decisions: number = "How often the server's next client was chosen.",
-    early_ends: number = "Slices that ended because somebody better had arrived.",
+    policy: optional_text = "The last policy; null if the trace does not contain it.",
+    has_kernel: flag = "Recorded with `--kernel`: the cause `kernel` is known.",
+    records: number = "Records in the trace.",
+    lost_records: number = "Records that were lost: all figures are too low by their content.",
+    decisions: number = "Scheduling decisions.",
+    early_ends: number = "Slices that ended early for a better client.",
 } }
 
-table! { "clients" Clients Client "What a client did and suffered in a session, on one day." {
+table! { "clients" Clients Client "One row for each client of a trace and day." {
     session: text = "The session.",
-    client: number = "Number of the client in its session, from 0 on.",
-    program: text = "Name of its program; empty where it is not known.",
-    pid: optional_number = "Its process; null where it is not local.",
-    uid: optional_number = "Its user; null where it is not local.",
-    server_time_ns: number = "For how long it was served.",
-    reserved_time_ns: number = "How much of that was by its reservation.",
+    client: number = "Number of the client in its session, from 0.",
+    program: text = "Name of its program; empty if unknown.",
+    pid: optional_number = "Its process; null if it is not local.",
+    uid: optional_number = "Its user; null if it is not local.",
+    server_time_ns: number = "Server time used.",
+    reserved_time_ns: number = "The part of it that was paid from its reservation.",
     requests: number = "Requests executed.",
-    slices: number = "Times it was served.",
-    bursts: number = "Times it had work and all of it was done.",
-    waited_ns: number = "For how long it had work and was not served.",
-    longest_wait_ns: number = "The longest of these at a stretch.",
-    longest_request_ns: optional_number = "Its longest request, where one was seen alone.",
+    slices: number = "Slices.",
+    bursts: number = "Bursts that were completed.",
+    waited_ns: number = "Time for which it had work and was not served.",
+    longest_wait_ns: number = "The longest such time without interruption.",
+    longest_request_ns: optional_number = "Its longest request that was measured alone; null if there was none.",
     longest_request: optional_text = "Name of that request.",
-    misses: number = "Deadlines of its reservation that passed while it had budget and work.",
-    grabs: number = "Times it grabbed the server.",
-    grabbed_ns: number = "For how long it held the grab.",
+    misses: number = "Deadlines of its reservation that passed while it had budget left and work waiting.",
+    grabs: number = "Server grabs.",
+    grabbed_ns: number = "Time for which it held the server grab.",
     inputs: number = "Input events delivered to it.",
 } }
 
-table! { "bursts" Bursts Burst "From the moment a client has work until all of it is done." {
+table! { "bursts" Bursts Burst "One row for each burst: from the moment a client has work until all of it is done." {
     session: text = "The session.",
-    burst: number = "Number of the burst in its session, from 0 on.",
+    burst: number = "Number of the burst in its session, from 0.",
     client: number = "Number of the client.",
     program: text = "Name of its program.",
-    uid: optional_number = "Its user; null where it is not local.",
-    ended: time = "When all was done.",
-    response_ns: number = "From the beginning to the end.",
-    served_ns: number = "For how long it was served meanwhile.",
-    waited_ns: number = "The rest of the response.",
+    uid: optional_number = "Its user; null if it is not local.",
+    ended: time = "End of the burst.",
+    response_ns: number = "Length of the burst.",
+    served_ns: number = "Server time used in the burst.",
+    waited_ns: number = "The rest of `response_ns`.",
 } }
 
-table! { "waits" Waits Wait "What the wait of a burst was spent on: a row for each cause." {
+table! { "waits" Waits Wait "One row for each cause of a burst's wait." {
     session: text = "The session.",
     burst: number = "The burst that waited.",
     program: text = "Name of the program that waited.",
-    uid: optional_number = "Its user; null where it is not local.",
-    cause: text = "`client`: another client was served; `server`: nobody was; `grab`: another client held the server grab; `kernel`: the server had no processor; \
-                   `budget`: its own hard reservation was used up.",
-    ns: number = "How long.",
-    by_client: optional_number = "The client that was served; null for the other causes.",
+    uid: optional_number = "Its user; null if it is not local.",
+    cause: text = "`client`: another client was served; `server`: no client was; `grab`: another client held the server \
+                   grab; `kernel`: the server had no processor; `budget`: its own hard reservation was used up.",
+    ns: number = "Time spent on this cause.",
+    by_client: optional_number = "The client that was served or held the grab; null for other causes.",
     by_program: optional_text = "Name of its program.",
     by_uid: optional_number = "Its user.",
-    request: optional_text = "The request that its slices ended with, or the one that took most.",
-    is_long: optional_flag = "Each of its slices was one request of a millisecond or more.",
+    request: optional_text = "With cause `client`: the most expensive request of its slices, or the last one where \
+                              requests were not timed.",
+    is_long: optional_flag = "With cause `client`: each of its slices was one request of a millisecond or more.",
 } }
 
-table! { "connections" Connections Connection "A connection of a capture." {
+table! { "connections" Connections Connection "One row for each connection of a capture." {
     session: text = "The session.",
-    connection: number = "Its number in the session, from 1 on.",
+    connection: number = "Number of the connection in its session, from 1.",
     client: text = "Address of the client.",
-    began: time = "When it was opened.",
-    span_ns: number = "From then to its end.",
-    is_whole: flag = "Its beginning was captured.",
-    requests: number = "Requests.",
+    began: time = "Time at which it was opened.",
+    span_ns: number = "Time from then to its end.",
+    is_whole: flag = "The beginning of the connection was captured.",
+    requests: number = "Requests sent.",
     round_trips: number = "Replies that the client waited for.",
-    avoidable: number = "How many of them it could do without.",
-    reply_wait_ns: number = "For how long it waited for replies.",
-    network_delay_ns: number = "For how long it did, or had requests that the network held up.",
-    blocked_network_ns: number = "For how long the network held up either direction.",
-    blocked_receiver_ns: number = "For how long a receiver did.",
+    avoidable: number = "The avoidable ones of them.",
+    reply_wait_ns: number = "Time for which it waited for replies.",
+    network_delay_ns: number = "Time for which it waited for replies, or the network delayed its requests.",
+    blocked_network_ns: number = "Time for which the network blocked either direction.",
+    blocked_receiver_ns: number = "Time for which a receiver blocked either direction.",
     bytes: number = "Bytes of both directions.",
     missing_bytes: number = "Bytes that were not captured.",
 } }
 
-table! { "round_trips" RoundTrips RoundTrip "Replies that a client waited for, by the request's name." {
+table! { "round_trips" RoundTrips RoundTrip "One row for each connection and kind of request that it waited for." {
     session: text = "The session.",
     connection: number = "Number of the connection.",
     request: text = "Name of the request.",
-    round_trips: number = "How many.",
-    avoidable: number = "How many of them it could do without.",
-    wait_ns: number = "How long it waited for them.",
-    reason: optional_text = "Why most of the avoidable ones are.",
+    round_trips: number = "Replies of this kind that the client waited for.",
+    avoidable: number = "The avoidable ones of them.",
+    wait_ns: number = "Time for which it waited for them.",
+    reason: optional_text = "The reason why most of them are avoidable.",
 } }
 
 #[cfg(test)]
