@@ -71,17 +71,18 @@ fields! {
 /// The fields of such a program.
 pub const ATTACHED of client: Client as JSON;
 
-"pid" number("PID", 7, ""): "process; null: not on this machine, or none at all" => Value::or_none(client.pid, count);
-"program" elastic("PROGRAM", 14, ""): "its name" =>
+"pid" number("PID", 7, ""): "process; null: on another machine, not known, or the server's own work" =>
+    Value::or_none(client.pid, count);
+"program" elastic("PROGRAM", 14, ""): "name of the program" =>
     Value::Other(json!(client.program), format!("{}{}", client.program, if client.departed { ", left" } else { "" }));
 "share" number("SHARE", 6, ""): "part of the time" => Value::Share(client.used.ns as f64 / client.elapsed.as_nanos() as f64);
-"longest_ms" number("LONGEST", 7, ""): "longest work for it without a read for another, or a wait" =>
+"longest_ms" number("LONGEST", 7, ""): "longest work for it before the server read from another client, or waited" =>
     time(client.used.longest_ns);
-"calls_per_s" number("CALLS/S", 7, ""): "reads by the server" =>
+"calls_per_s" number("CALLS/S", 7, ""): "reads by the server, per second" =>
     Value::Rate(client.used.calls as f64 / client.elapsed.as_secs_f64());
 "busy_ms" number("TIME", 7, ""): "server time used" => time(client.used.ns);
-"connections" number("CONNECTIONS", 11, ""): "how many" => count(client.connections);
-"departed": "they were closed meanwhile; those of a program are summed up" => Value::Flag(client.departed);
+"connections" number("CONNECTIONS", 11, ""): "number of connections" => count(client.connections);
+"departed": "true for closed connections, which are summed up by program" => Value::Flag(client.departed);
 }
 
 /// A server that is watched until this is dropped.

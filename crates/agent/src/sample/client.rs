@@ -42,120 +42,129 @@ fields! {
 /// The fields of a client.
 pub const CLIENT of client: Client as JSON;
 
-"pid" number("PID", 7, ""): "process; null, as uid and program, for a client of another machine" =>
+"pid" number("PID", 7, ""): "process; null, like uid and program, for a client on another machine" =>
     match client.entry.pid { 0 => Value::Other(Json::Null, "remote".to_owned()), pid => count(pid) };
-"program" elastic("PROGRAM", 14, ""): "its name" => Value::Other(json!(known(&client.entry.name)), client.name());
-"share" number("SHARE", 6, LAST): "part of the time that the server worked for it" => Value::Share(client.share);
+"program" elastic("PROGRAM", 14, ""): "name of the program" =>
+    Value::Other(json!(known(&client.entry.name)), client.name());
+"share" number("SHARE", 6, LAST): "part of the time that the server spent on it" => Value::Share(client.share);
 "charged_share" number("CHARGED", 7, LAST):
-    "the same with what a window manager does for it, where that differs; a manager is not charged for that" =>
+    "SHARE with a window manager's work for it, if that differs; the manager is not charged for this work" =>
     Value::Share(client.charged_share).shown_if(client.is_charged_otherwise());
 "server_time_ms" number("TIME", 7, EVER) counter("xqos_client_server_seconds"): "server time used" =>
     time(client.entry.server_time_ns);
 "requests_per_s" number("REQ/S", 6, LAST): "requests per second" => Value::Rate(client.requests_per_s);
-"response.p99_ms" number("P99", 7, LAST): "response time, from having work to having none left: one in a hundred is above it" =>
+"response.p99_ms" number("P99", 7, LAST): "response time, from having work to having none left: 99th percentile" =>
     client.answered(|times| time(times.quantile_ns(0.99)));
-"longest_wait_ms" number("WAIT", 7, EVER) gauge("xqos_client_longest_wait_seconds"):
-    "longest time from a request's arrival to its turn; may be far above the P99 of now" =>
+"longest_wait_ms" number("MAXWAIT", 7, EVER) gauge("xqos_client_longest_wait_seconds"):
+    "longest time from a request's arrival to its dispatch; can be far above the recent P99" =>
     time(client.entry.longest_wait_ns);
-"" words("RESERVED", 12): "budget / period; a 'hard' one is held back when its budget is used up, and 'held' while it \
-    is; a 'soft=paper' one has the next budget then, and a later deadline; a 'group' one is used by all clients of its \
-    group together" => Value::or_none(client.reserved(), Value::Text);
-"" elastic("LONGEST REQUEST", 22, EVER): "processor time of its longest single request, and the name of it; what it \
-    took by the clock is in a trace (`xqos trace`)" =>
+"" words("RESERVED", 12): "budget / period; once the budget is used up, a 'hard' reservation holds the client back \
+    ('held'), and 'soft=paper' grants the next budget with a later deadline; the clients of a 'group' use it together" =>
+    Value::or_none(client.reserved(), Value::Text);
+"" elastic("LONGEST REQUEST", 22, EVER):
+    "processor time and name of its longest single request; a trace (`xqos trace`) has the elapsed time" =>
     client.longest(Value::Text(format!("{} {}", of_ns(client.entry.longest_request_ns), client.longest_request)));
 "reservation.used" number("USED", 6, LAST): "part of its reservation that was used" =>
     client.own(Value::Share(client.used));
-"response.p50_ms" number("P50", 7, LAST): "response time: half of them are below it" =>
+"response.p50_ms" number("P50", 7, LAST): "response time: median" =>
     client.answered(|times| time(times.quantile_ns(0.5)));
 "grabbed_ms" number("GRAB", 7, EVER) counter("xqos_client_grabbed_seconds"): "time for which it held the server grab" =>
     time(client.entry.grabbed_ns).if_any();
-"role" words("ROLE", 14): "compositor, window manager, or window manager and compositor: it works for others, and is \
-    served first (`xqos policy --desktop`)" =>
+"role" words("ROLE", 14): "compositor, window manager, or window manager and compositor: served before other clients \
+    (`xqos policy --desktop`)" =>
     Value::or_none(role_of(&client.entry), |role| Value::Text(role.to_owned()));
-"by" words("BY", 12): "who made its settings (reservation and settings: null, itself, hand, or a name, such as that of \
-    a rule); 'auto 0.93' is measurement, with its confidence (0 to 1) when it was set" => client.by();
-"group.name" words("GROUP", 8): "with whose clients it shares (`xqos policy --groups`)" =>
+"by" words("BY", 12): "origin of its settings (JSON: reservation and settings): null, itself, hand, or a name such as \
+    a rule's; 'auto 0.93' was measured, with this confidence (0 to 1)" => client.by();
+"group.name" words("GROUP", 8): "group with which it shares server time (`xqos policy --groups`)" =>
     client.group(Value::Text(client.entry.group_name.to_string()));
-"reservation.budget_left_ms" number("LEFT", 7, ""): "budget left in this period; below 0 after a long request" =>
+"reservation.budget_left_ms" number("LEFT", 7, ""): "budget left in this period; negative after a long request" =>
     client.own(Value::Time(client.entry.budget_left_ns as f64));
-"depletions" number("DEPLETED", 8, EVER) counter("xqos_client_depletions"): "how often its budget was used up" =>
+"depletions" number("DEPLETED", 8, EVER) counter("xqos_client_depletions"): "times its budget was used up" =>
     count(client.entry.depletions).if_any();
 "misses" number("MISSED", 6, EVER) counter("xqos_client_misses"):
     "deadlines missed with budget left and work waiting" =>
     count(client.entry.misses).if_any();
 "requests" number("REQUESTS", 8, EVER) counter("xqos_client_requests"): "requests served" =>
     count(client.entry.requests);
-"cpu" words("CPU", 12): "what the kernel gives its main thread, where that is not as usual: budget_ms / period_ms, a \
-    priority, or nice" => Value::or_none(client.cpu.as_ref(), Processor::value);
-"weight" number("WEIGHT", 6, ""): "for policy fair (`xqos weight`)" =>
+"cpu" words("CPU", 12):
+    "kernel scheduling of its main thread, if not the default: budget_ms / period_ms, a priority, or nice" =>
+    Value::or_none(client.cpu.as_ref(), Processor::value);
+"weight" number("WEIGHT", 6, ""): "weight under policy fair (`xqos weight`)" =>
     Value::Number(f64::from(client.entry.weight) / 100.0);
-"slice_ms" number("SLICE", 8, ""): "its longest slice, where that was set (`xqos limit`)" =>
+"slice_ms" number("SLICE", 8, ""): "its longest slice, if set (`xqos limit`)" =>
     time(u64::from(client.entry.slice_us) * 1000).if_any();
-"fixed_priority" number("PRIORITY", 8, ""): "for policy fixed (`xqos priority`)" =>
+"fixed_priority" number("PRIORITY", 8, ""): "priority under policy fixed (`xqos priority`)" =>
     count(client.entry.fixed_priority).if_any();
 "sync_priority" number("SYNC", 6, ""): "priority set through the SYNC extension" =>
     count(client.entry.sync_priority).if_any();
-"title" elastic("TITLE", 20, ""): "of one of its windows; null in list" =>
+"title" elastic("TITLE", 20, ""): "title of one of its windows; null in list" =>
     Value::or_none(client.title.clone(), Value::Text);
 "" title("HOLDS"): "grabs that it holds now" => Value::Text(client.held_grabs().join(", "));
-"" title("AUTO"): "what auto would reserve for it" => Value::or_none(client.measured, found);
+"" title("AUTO"): "reservation that auto would make" => Value::or_none(client.measured, found);
 "response.worst_ms" title("WORST"): "worst response time" => client.answered(|times| time(times.worst_ns()));
-"response.count" title("BURSTS"): "how often it had work" => client.answered(|times| count(times.count()));
+"response.count" title("BURSTS"): "times it had work" => client.answered(|times| count(times.count()));
 "waiting_ms" title("WAITING"):
-    "since when it waits for its turn; null where it has nothing to wait for, or without a trace" =>
+    "time for which it has waited for its turn; null if it has no work, or without a trace" =>
     Value::or_none(client.waits_since_ns, |since| time(client.now_ns.saturating_sub(since)));
-"waited_ms" title("WAITED") counter("xqos_client_waited_seconds"): "time from arrival to dispatch, in sum" =>
+"waited_ms" title("WAITED") counter("xqos_client_waited_seconds"): "total time from arrival to dispatch" =>
     time(client.entry.waited_ns);
 "grabs" title("GRABS") counter("xqos_client_grabs"): "server grabs" => count(client.entry.grabs).if_any();
-"long_grabs" counter("xqos_client_long_grabs"): "server grabs of a second and more" => count(client.entry.long_grabs);
-"host" title("HOST"): "the address from which it connected; null where it is local" =>
+"long_grabs" counter("xqos_client_long_grabs"): "server grabs of one second or longer" =>
+    count(client.entry.long_grabs);
+"host" title("HOST"): "address from which it connected; null if local" =>
     Value::or_none(known(&client.entry.host), |host| Value::Text(host.to_owned()));
 "client": "its first resource id" => Value::Text(format!("{:#x}", client.entry.client));
 "uid": "its user" => count(client.entry.uid).when(client.entry.uid != u32::MAX);
-"local": "it runs on the server's machine" => client.flag(entry_flag::LOCAL);
-"you": "it is this command" => client.flag(entry_flag::YOU);
-"ready": "it has work for the server" => client.flag(entry_flag::READY);
-"holds_server_grab": "no other client is served" => client.flag(entry_flag::GRABS_SERVER);
-"grabs_pointer": "false where the server is served from below: it cannot be seen" =>
+"local": "true if it runs on the server's machine" => client.flag(entry_flag::LOCAL);
+"you": "true if it is this command" => client.flag(entry_flag::YOU);
+"ready": "true if it has work for the server" => client.flag(entry_flag::READY);
+"holds_server_grab": "true if it holds the server grab: no other client is served" =>
+    client.flag(entry_flag::GRABS_SERVER);
+"grabs_pointer": "true if it grabs the pointer; always false if xqos serves the server through libc" =>
     client.flag(entry_flag::GRABS_POINTER);
-"grabs_keyboard": "the same" => client.flag(entry_flag::GRABS_KEYBOARD);
-"charged_ms" counter("xqos_client_charged_seconds"): "server time that it is the cause of" =>
+"grabs_keyboard": "the same for the keyboard" => client.flag(entry_flag::GRABS_KEYBOARD);
+"charged_ms" counter("xqos_client_charged_seconds"):
+    "server time that it caused, including a window manager's work for it" =>
     time(client.entry.charged_ns);
 "connected_ms": "time since it connected" => time(client.now_ns.saturating_sub(client.entry.connected_ns));
 "reserved_time_ms": "server time paid from its reservation" => time(client.entry.reserved_time_ns);
-"slices": "how often it was served" => count(client.entry.slices);
+"slices": "times it was served" => count(client.entry.slices);
 "longest_request.name": "name of its longest request" => client.longest(Value::Text(client.longest_request.clone()));
-"longest_request.ms" gauge("xqos_client_longest_request_seconds"): "processor time of it" =>
+"longest_request.ms" gauge("xqos_client_longest_request_seconds"): "processor time of its longest request" =>
     client.longest(time(client.entry.longest_request_ns));
-"longest_request.major": "major opcode of it" => client.longest(count(opcodes(client.entry.longest_request).0));
-"longest_request.minor": "minor opcode of it" => client.longest(count(opcodes(client.entry.longest_request).1));
-"group.weight": "weight of its group; null where none was set" =>
+"longest_request.major": "major opcode of its longest request" =>
+    client.longest(count(opcodes(client.entry.longest_request).0));
+"longest_request.minor": "minor opcode of its longest request" =>
+    client.longest(count(opcodes(client.entry.longest_request).1));
+"group.weight": "weight of its group; null if not set" =>
     client.group(or_unset(client.entry.group_weight, 100.0));
-"group.cap": "most that its group gets; null where none was set" =>
+"group.cap": "maximum share of its group; null if not set" =>
     client.group(or_unset(client.entry.group_cap_ppm, 1e6));
-"group.reservation.budget_ms": "budget that its group has" => client.shared(time_of_us(client.entry.group_budget_us));
-"group.reservation.period_ms": "in each period" => client.shared(time_of_us(client.entry.group_period_us));
-"group.reservation.hard": "they are held back when it is used up" =>
+"group.reservation.budget_ms": "budget of its group" => client.shared(time_of_us(client.entry.group_budget_us));
+"group.reservation.period_ms": "period of that budget" => client.shared(time_of_us(client.entry.group_period_us));
+"group.reservation.hard": "true if the group is held back once its budget is used up" =>
     client.shared(Value::Flag(client.entry.group_kind().is_hard()));
-"group.reservation.soft": "null where it is hard, or best-effort or paper" =>
+"group.reservation.soft": "best-effort or paper; null if hard" =>
     client.shared(soft(client.entry.group_kind()));
-"reservation.budget_ms": "budget that it has" => client.own(time_of_us(client.entry.budget_us));
-"reservation.period_ms": "in each period" => client.own(time_of_us(client.entry.period_us));
-"reservation.hard": "it is held back when its budget is used up" =>
+"reservation.budget_ms": "its own budget" => client.own(time_of_us(client.entry.budget_us));
+"reservation.period_ms": "period of that budget" => client.own(time_of_us(client.entry.period_us));
+"reservation.hard": "true if it is held back once its budget is used up" =>
     client.own(Value::Flag(client.entry.kind().is_hard()));
-"reservation.soft": "null where it is hard, or best-effort or paper" => client.own(soft(client.entry.kind()));
-"reservation.held_back": "until its next period" => client.own(client.flag(entry_flag::HELD_BACK));
-"reservation.deadline_in_ms": "until the end of its period" =>
+"reservation.soft": "best-effort or paper; null if hard" => client.own(soft(client.entry.kind()));
+"reservation.held_back": "true while it is held back, until its next period" =>
+    client.own(client.flag(entry_flag::HELD_BACK));
+"reservation.deadline_in_ms": "time until the end of its period" =>
     client.own(Value::Time((i128::from(client.entry.deadline_ns) - i128::from(client.now_ns)) as f64));
-"reservation.ratio" sum("xqos_client_reserved_ratio"): "budget over period" =>
+"reservation.ratio" sum("xqos_client_reserved_ratio"): "its own budget / period" =>
     client.own(Value::Number(f64::from(client.entry.budget_us) / f64::from(client.entry.period_us.max(1))));
-"measured.state": "what auto would find: gathering, periodic, aperiodic or silent; null without a trace" =>
+"measured.state": "what auto finds: gathering, periodic, aperiodic or silent; null without a trace" =>
     Value::or_none(client.measured, |report| Value::Text(state(report).to_owned()));
-"measured.period_ms": "what it would reserve; null: nothing" =>
+"measured.period_ms": "period that auto would reserve; null: none" =>
     Value::or_none(client.measured.and_then(|report| report.wish), |wish| time(wish.period_ns));
-"measured.budget_ms": "the same" =>
+"measured.budget_ms": "budget that auto would reserve; null: none" =>
     Value::or_none(client.measured.and_then(|report| report.wish), |wish| time(wish.budget_ns));
-"measured.confidence": "0 to 1" => Value::or_none(client.measured, |report| Value::Number(report.confidence));
+"measured.confidence": "confidence of auto, 0 to 1" =>
+    Value::or_none(client.measured, |report| Value::Number(report.confidence));
 }
 
 impl Client {

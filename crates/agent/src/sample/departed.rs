@@ -74,15 +74,16 @@ fields! {
 /// The fields of clients that left.
 pub const DEPARTED of left: Departed;
 
-"program" elastic("CLIENTS THAT LEFT", 17, ""): "null: programs that are too many to be told apart" =>
+"program" elastic("CLIENTS THAT LEFT", 17, ""):
+    "name of the program; null: all programs that are not listed separately" =>
     Value::Other(json!(left.program), name(left));
-"clients" number("COUNT", 6, ""): "how many" => count(left.clients);
+"clients" number("COUNT", 6, ""): "number of clients" => count(left.clients);
 "share" number("SHARE", 6, ""): "part of the time" => Value::Share(left.share);
 "server_time_ms" number("TIME", 7, ""): "server time used" => time_of_ms(left.server_time_ms);
 "requests" number("REQUESTS", 8, ""): "requests served" => count(left.requests);
-"longest_wait_ms" number("WAIT", 7, ""): "longest wait of all since the server began" =>
+"longest_wait_ms" number("MAXWAIT", 7, ""): "longest wait of any of them since the server began" =>
     time_of_ms(left.longest_wait_ms);
-"waited_ms": "time from arrival to dispatch, in sum" => time_of_ms(left.waited_ms);
+"waited_ms": "total time from arrival to dispatch" => time_of_ms(left.waited_ms);
 "uid": "their user" => Value::Other(json!(left.uid), String::new());
 }
 

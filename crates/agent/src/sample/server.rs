@@ -31,29 +31,29 @@ fields! {
 /// The fields of a server.
 pub const SERVER of server: Server as JSON;
 
-"policy": "by which it chooses" => Value::Text(server.info.policy.name().to_owned());
+"policy": "name of the scheduling policy" => Value::Text(server.info.policy.name().to_owned());
 "clients" gauge("xqos_clients"): "connected clients" => count(server.clients);
-"clients_limit" gauge("xqos_clients_limit"): "how many clients it can have; 0: not known" =>
+"clients_limit" gauge("xqos_clients_limit"): "maximum number of clients; 0: not known" =>
     count(server.info.clients_limit);
 "armed" gauge("xqos_armed"): "false after xqos stepped aside" => Value::Flag(server.info.armed);
-"share": "of the time, for clients" => Value::Share(server.share);
-"outside_share": "its processor time for anything else: input, updates of viewers" =>
+"share": "part of the time spent on clients" => Value::Share(server.share);
+"outside_share": "part of the time in which its thread ran for anything else, such as input and updates of viewers" =>
     Value::Share(server.outside_share);
-"running": "of the time of slices, the part in which it had a processor; shares count that part" =>
+"running": "part of the slices' time in which the server had a processor; shares count only that part" =>
     Value::Share(server.running);
-"busy_ms" counter("xqos_server_busy_seconds"): "server time spent for clients" => time(server.info.busy_ns);
-"cpu_ms" counter("xqos_server_cpu_seconds"): "processor time of its thread" => time(server.cpu_ns);
+"busy_ms" counter("xqos_server_busy_seconds"): "server time spent on clients" => time(server.info.busy_ns);
+"cpu_ms" counter("xqos_server_cpu_seconds"): "processor time of the server's thread" => time(server.cpu_ns);
 "early_ends" counter("xqos_early_ends"): "slices ended early for a better client" => count(server.info.early_ends);
-"utilization_admitted" gauge("xqos_utilization_admitted"): "sum of budget over period of all reservations" =>
+"utilization_admitted" gauge("xqos_utilization_admitted"): "sum of budget / period of all reservations" =>
     part(server.info.admitted_utilization_ppm);
-"utilization_limit" gauge("xqos_utilization_limit"): "what may be admitted" => part(server.limit_ppm);
-"utilization_used": "server time paid from reservations" => Value::Number(server.utilization_used);
-"blocking_ms" gauge("xqos_blocking_seconds"):
-    "longest time for which a request kept a reserved client waiting lately" =>
+"utilization_limit" gauge("xqos_utilization_limit"): "maximum of that sum" => part(server.limit_ppm);
+"utilization_used": "part of the time paid from reservations" => Value::Number(server.utilization_used);
+"blocking_ms" gauge("xqos_blocking_seconds"): "longest recent time for which a request delayed a reserved client" =>
     time_of_us(server.info.blocking_observed_us);
 "reservations" gauge("xqos_reservations"): "clients with a reservation" => count(server.info.reservations);
-"cpu": "as that of a client" => Value::or_none(server.cpu.as_ref(), Processor::value);
-"longest_requests": "an array: name, ms, ago_ms, pid, client, program" =>
+"cpu": "kernel scheduling of the server's thread, as for a client" =>
+    Value::or_none(server.cpu.as_ref(), Processor::value);
+"longest_requests": "array of name, ms, ago_ms, pid, client, program" =>
     Value::Other(json!(server.longest_requests), String::new());
 }
 
@@ -73,13 +73,13 @@ fields! {
 /// The fields of a long request.
 pub const LONGEST of longest: Longest as JSON;
 
-"ms" number("LENGTH", 8, ""): "length" => time(longest.ns);
+"ms" number("LENGTH", 8, ""): "processor time of the request" => time(longest.ns);
 "name" elastic("REQUEST", 8, ""): "name of the request" => Value::Text(longest.name.clone());
-"program" elastic("PROGRAM", 8, ""): "of its client" => Value::Text(longest.program.clone());
-"pid" number("PID", 7, ""): "of it; 0 for one of another machine" =>
+"program" elastic("PROGRAM", 8, ""): "program of its client" => Value::Text(longest.program.clone());
+"pid" number("PID", 7, ""): "process of its client; 0 on another machine" =>
     match longest.pid { 0 => Value::Other(json!(0), "remote".to_owned()), pid => count(pid) };
-"ago_ms" number("AGO", 8, ""): "since its end" => Value::Other(json!(longest.ago_ms), ago_of_ms(longest.ago_ms));
-"client": "first resource id" => Value::Text(format!("{:#x}", longest.client));
+"ago_ms" number("AGO", 8, ""): "time since its end" => Value::Other(json!(longest.ago_ms), ago_of_ms(longest.ago_ms));
+"client": "first resource id of its client" => Value::Text(format!("{:#x}", longest.client));
 }
 
 impl Server {

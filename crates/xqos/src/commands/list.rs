@@ -146,7 +146,7 @@ mod tests {
         let idle = |pid| ClientEntry { pid, flags: entry_flag::LOCAL, budget_us: 0, period_us: 0, ..entry() };
         let text = shown(&[idle(4_123_456), idle(4_123_457)], Some(80));
         let titles = text.lines().next().unwrap_or_default();
-        assert!(titles.contains("WAIT") && titles.contains("LONGEST"), "{text}");
+        assert!(titles.contains("MAXWAIT") && titles.contains("LONGEST"), "{text}");
         assert!(["RESERVED", "ROLE", "SYNC"].iter().all(|title| !text.contains(title)), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let narrow = shown(&[entry()], Some(40));

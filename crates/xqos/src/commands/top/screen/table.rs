@@ -127,7 +127,7 @@ mod tests {
         let titles = |of: &Client, width| {
             columns_for(CLIENT, &[of], width).iter().map(|column| column.field.title).collect::<Vec<_>>()
         };
-        let first = ["PID", "PROGRAM", "SHARE", "TIME", "REQ/S", "P99", "WAIT", "RESERVED", "USED"];
+        let first = ["PID", "PROGRAM", "SHARE", "TIME", "REQ/S", "P99", "MAXWAIT", "RESERVED", "USED"];
         assert_eq!(titles(&reserved, 80), first);
         let mut busy = reserved;
         busy.entry.charged_ns *= 2;

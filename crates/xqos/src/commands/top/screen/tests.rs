@@ -143,11 +143,11 @@ fn the_head_shows_whole_figures_at_any_size() {
 fn each_figure_says_of_which_time_it_is() {
     let (mut view, sample) = (View::default(), sample());
     let screen = screen(&mut view, &sample, 80, 24);
-    let titles = screen.iter().position(|line| line.contains("WAIT")).unwrap();
+    let titles = screen.iter().position(|line| line.contains("MAXWAIT")).unwrap();
     let under = |title: &str| {
         let end = screen[titles].find(title).unwrap() + title.len();
         &screen[titles + 1][end - 4..end]
     };
-    assert_eq!(["SHARE", "TIME", "REQ/S", "P99", "WAIT"].map(under), ["last", "ever", "last", "last", "ever"]);
+    assert_eq!(["SHARE", "TIME", "REQ/S", "P99", "MAXWAIT"].map(under), ["last", "ever", "last", "last", "ever"]);
     assert!(screen.iter().any(|line| line.starts_with("last 1.00 s: ")), "{screen:?}");
 }
