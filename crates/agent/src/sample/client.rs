@@ -59,7 +59,8 @@ pub const CLIENT of client: Client as JSON;
     "longest time from a request's arrival to its dispatch; can be far above the recent P99" =>
     time(client.entry.longest_wait_ns);
 "" words("RESERVED", 12): "budget / period; once the budget is used up, a 'hard' reservation holds the client back \
-    ('held'), and 'soft=paper' grants the next budget with a later deadline; the clients of a 'group' use it together" =>
+    ('held'), and 'soft=paper' grants the next budget with a later deadline; the clients of a 'group' use it \
+    together" =>
     Value::or_none(client.reserved(), Value::Text);
 "" elastic("LONGEST REQUEST", 22, EVER):
     "processor time and name of its longest single request; a trace (`xqos trace`) has the elapsed time" =>
