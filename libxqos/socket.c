@@ -2,7 +2,7 @@
 /* socket.c: requests over the control socket of a server that has no extension.
  *
  * Such a server is served from below, by its calls of libc, and listens on a socket of its own for the same requests
- * (proto/xqosproto.md, "Without the extension"). A connection carries one request and its answer and is closed: so a
+ * (proto/xqosproto.md, "The control socket"). A connection carries one request and its answer and is closed: so a
  * context stays as it was opened, threads share it without a lock, and XRT keeps nothing for a display. Only events and
  * origins need a connection that lives; over that of origins threads ask in turn.
  *

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Make what is said of the messages of XQOS elsewhere from proto/xqos.xml, the only place where they are written.
+"""Generate Rust, C and documentation of the XQOS messages from proto/xqos.xml, their only definition.
 
 usage: generate.py            writes crates/abi/src/protocol.rs, libxqos/xqosproto.h and the end of proto/xqosproto.md
        generate.py --check    compares them; exit: 0 same, 1 different
 
-A comment on the line of a field, an item or a structure explains it, and goes with it. Fields follow each other without gaps.
+A comment on the line of a field, an item or a structure describes it, and is copied. Fields follow each other without gaps.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ import xml.etree.ElementTree as tree
 
 PROTO = pathlib.Path(__file__).resolve().parent
 XCB_DIR = pathlib.Path("/usr/share/xcb")
-MADE = "Made from proto/xqos.xml by proto/generate.py; change that instead."
+MADE = "Generated from proto/xqos.xml by proto/generate.py: edit that file instead."
 # xcbgen takes its output callbacks from the main module, at import.
 output = {kind: (lambda *_: None) for kind in
           ("open", "close", "simple", "enum", "struct", "union", "request", "eventstruct", "event", "error")}
@@ -182,7 +182,7 @@ def rust_reply(message):
 
 
 def rust(protocol):
-    lines = ["// SPDX-License-Identifier: MIT", f"//! The messages of XQOS. {MADE} It explains each field.", "",
+    lines = ["// SPDX-License-Identifier: MIT", f"//! The messages of XQOS. {MADE}", "",
              "use crate::bytes::{Order, Reader, Short, Writer};", "use crate::label::Label;",
              "use crate::request::{Mistake, PolicyChange, Subject};", "use crate::trace::Level;",
              "use crate::wire::{Field, Word};", "use xqos_core::{Pacing, PolicyKind, Reservation};", "", "bits! {"]
@@ -231,7 +231,7 @@ def c_struct(message, name, before):
     yield commented("uint32_t size;", "set by the caller")
     fields = message.real()
     if before == 4 and fields[0].at == 1:
-        yield from ("    uint8_t response_type;", "    uint8_t kind; /* XQOS_EVENT_*, or a number of a later version: pass over it */",
+        yield from ("    uint8_t response_type;", "    uint8_t kind; /* XQOS_EVENT_*, or a number of a later version: ignore it */",
                     "    uint16_t sequence; /* of the last request that the server had read from this client */")
         fields = fields[1:]
     elif before == 8 and fields[0].at != 1:
@@ -244,7 +244,7 @@ def c_struct(message, name, before):
 
 
 def c(protocol):
-    lines = ["/* SPDX-License-Identifier: MIT */", "/* xqosproto.h: the numbers of XQOS, and its structures behind the size that a caller sets.", f" * {MADE}", " *",
+    lines = ["/* SPDX-License-Identifier: MIT */", "/* xqosproto.h: constants and structures of XQOS; a structure begins with its size, set by the caller.", f" * {MADE}", " *",
              " * SPDX-License-Identifier: MIT", " */", "#ifndef XQOSPROTO_H", "#define XQOSPROTO_H", "", "#include <stddef.h>", "#include <stdint.h>", "",
              f"#define XQOS_MAJOR_VERSION {protocol.root.get('major-version')}",
              f"#define XQOS_MINOR_VERSION {protocol.root.get('minor-version')}", "", "enum xqos_request {"]
@@ -268,8 +268,8 @@ def fields_of(message):
 
 def prose(protocol):
     text = (PROTO / "xqosproto.md").read_text(encoding="utf-8").split(LAYOUT)[0]
-    lines = [LAYOUT, MADE, "Offsets are in bytes from the start. The usual header (major opcode, minor opcode, length; or 1, a data byte, sequence",
-             "number, length) is not repeated.", "", "| | bytes | fields |", "|---|---|---|"]
+    lines = [LAYOUT, MADE, "Offsets are in bytes from the start. The X11 header (major opcode, minor opcode, length; or 1, a data byte, sequence",
+             "number, length) is left out.", "", "| | bytes | fields |", "|---|---|---|"]
     for minor, request in enumerate(protocol.requests):
         lines += [f"| **{minor} {request.name}** | {request.size} | {fields_of(request)} |"]
         if request.reply:
@@ -325,7 +325,7 @@ def main():
         if "--check" not in sys.argv:
             path.write_text(text, encoding="utf-8")
         elif path.read_text(encoding="utf-8") != text:
-            print(f"{path} is not what proto/xqos.xml makes: run proto/generate.py")
+            print(f"{path} differs from what proto/xqos.xml generates: run proto/generate.py")
             wrong = 1
     return wrong
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The messages of XQOS. Made from proto/xqos.xml by proto/generate.py; change that instead. It explains each field.
+//! The messages of XQOS. Generated from proto/xqos.xml by proto/generate.py: edit that file instead.
 
 use crate::bytes::{Order, Reader, Short, Writer};
 use crate::label::Label;
@@ -9,11 +9,11 @@ use crate::wire::{Field, Word};
 use xqos_core::{Pacing, PolicyKind, Reservation};
 
 bits! {
-    /// What a client gets whose budget is used up; none of them: it goes on as best effort.
+    /// What a client gets when its budget is used up; 0: it continues as best effort.
     reservation_flag {
         HARD = 1, HELD_BACK = 2, SOFT_PAPER = 4
     }
-    /// What is so of a client.
+    /// State of a client.
     entry_flag {
         RESERVED = 1, HARD = 2, HELD_BACK = 4, READY = 8, YOU = 16, LOCAL = 32, GRABS_SERVER = 64, COMPOSITOR = 128,
         WINDOW_MANAGER = 256, GROUP_HARD = 512, PACED = 1024, NEVER_PACED = 2048, SOFT_PAPER = 4096,
@@ -30,11 +30,11 @@ words! {
     Grouping {
         None = 0, Application = 1, User = 2
     }
-    /// Whether a client waits for those that it uncovers.
+    /// Whether a client waits for clients whose windows it uncovers.
     Paced {
         AsAll = 0, Always = 1, Never = 2
     }
-    /// What an XqosNotify tells.
+    /// What an XqosNotify reports.
     NotifyKind {
         ClientConnected = 0, ClientGone = 1, ReservationSet = 2, ReservationCleared = 3, Depleted = 4, Missed = 5,
         Exposing = 6, Answered = 7, Input = 8, Settings = 9
@@ -42,27 +42,27 @@ words! {
 }
 
 settings! {
-    /// Of a client or a group.
+    /// For a client or a group.
     0 Reservation(Reservation [12]);
-    /// Of a client or a group, hundredths; 0 of a group: that of its heaviest client.
+    /// For a client or a group, in hundredths; 0 for a group: the weight of its heaviest client.
     1 Weight(u32 [4]);
-    /// Of a client under the policy fixed; larger is first.
+    /// For a client under the policy fixed; larger values are served first.
     2 Priority(i32 [4]);
-    /// Of a group: the most that it gets, millionths; 0: no cap.
+    /// For a group: its maximum share, in millionths; 0: no cap.
     3 Cap(u32 [4]);
-    /// Of a client.
+    /// For a client.
     4 Paced(Paced [4]);
-    /// Of a client: the group that it is in; empty: that of the grouping.
+    /// For a client: the name of its group; empty: the group that the grouping gives.
     5 Group(Label [32]);
-    /// Of the server: how clients wait for those that they uncover.
+    /// For the server: how clients wait for clients whose windows they uncover.
     6 Pacing(Pacing [8]);
-    /// Of the server: the most that compositors and window managers get, millionths.
+    /// For the server: maximum share of compositors and window managers, in millionths.
     7 Desktop(u32 [4]);
-    /// Of the server.
+    /// For the server.
     8 Grouping(Grouping [4]);
-    /// Of the server: the most that one user may reserve, millionths; 0: no limit.
+    /// For the server: maximum that one user may reserve, in millionths; 0: no limit.
     9 UserLimit(u32 [4]);
-    /// Of a client: its longest slice while the policy decides, us; 0: as long as all.
+    /// For a client: its longest slice under the policy, in us; 0: the policy's slice.
     10 Slice(u32 [4]);
 }
 
@@ -74,7 +74,7 @@ requests! {
     4 CheckAdmission { subject: Subject [8], reservation: Reservation [12] } true;
     5 GetReservation { client: u32 [4] } true;
     6 ListClients true;
-    /// What clients have used that are gone, by program; the reply is that of ListClients.
+    /// Usage of departed clients, by program; the reply is that of ListClients.
     7 ListDeparted true;
     8 ListLongestRequests true;
     9 GetPacing true;
@@ -82,9 +82,9 @@ requests! {
     11 GetGroups true;
     12 GetProcessor true;
     13 SetPolicy { change: PolicyChange [28] } false;
-    /// What the sender sets from now on is told to others with this name.
+    /// Settings that the sender makes from now on are reported with this name.
     14 SetOrigin { name: Label [32], lease: bool [4] } false;
-    /// The server's thread may have a real-time priority while it works for a reserved client.
+    /// Whether the server's thread gets a real-time priority while it works for a reserved client.
     15 LendProcessor { on: bool [4], limit_before: u32 [4] } false;
     16 SelectEvents { mask: u32 [4] } false;
     17 StartTrace { level: Level [4], capacity: u32 [4] } true;
@@ -103,7 +103,7 @@ entries! {
         reservation_origin: Label [32], settings_origin: Label [32], host: String [48], waits: [u32; 8] [32],
         long_grabs: u32 [4], group_budget_us: u32 [4], group_period_us: u32 [4], slice_us: u32 [4]
     }
-    /// One of the longest requests since the start.
+    /// One of the longest requests since the server started.
     LongRequest [64] {
         ns: u64 [8], at_ns: u64 [8], client: u32 [4], pid: i32 [4], request: u32 [4], name: String [32]
     }
