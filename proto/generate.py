@@ -274,7 +274,8 @@ def prose(protocol):
         lines += [f"| **{minor} {request.name}** | {request.size} | {fields_of(request)} |"]
         if request.reply:
             size = max(request.reply.size, 32)
-            lines += [f"| its reply | {size} | {fields_of(request.reply)} |"]
+            fields = "table ServerInfo below" if request.reply.name == "ServerInfo" else fields_of(request.reply)
+            lines += [f"| its reply | {size} | {fields} |"]
     for name in ("Subject", "Setting", "Reservation", "Pacing", "PolicyChange", "Label", "LongRequest"):
         lines += [f"| {name} | {protocol.messages[name].size} | {fields_of(protocol.messages[name])} |"]
     lines += [f"| XqosNotify | 32 | {fields_of(protocol.messages['Notify'])} |"]
