@@ -110,11 +110,6 @@ impl Measure for Rules {
                 Verdict::of_spread("the daemon's part of a processor", spread(&|trial| trial.cpu), "", Goal::of(Key("rules.cpu"))),
             ],
             tables: vec![table],
-            notes: vec![
-                "How it was measured. One Xvfb with xqos, mpv with a film, one x11perf with a weight set by hand. The daemon's processor \
-                 time is its own by /proc, from when the rule holds on; it is killed by SIGKILL."
-                    .to_owned(),
-            ],
             ..Study::default()
         }
     }

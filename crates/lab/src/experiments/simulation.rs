@@ -151,7 +151,7 @@ impl Measure for Simulation {
             verdicts: self.verdicts(),
             tables,
             charts: vec![Chart::Ranges(self.chart())],
-            notes: notes(),
+            notes: Vec::new(),
         }
     }
 }
@@ -241,31 +241,6 @@ impl Simulation {
         verdicts.push(Verdict::of_spread(what, Spread::of(points), "points", Goal::of(Key("simulation.hard_share"))));
         verdicts
     }
-}
-
-fn notes() -> Vec<String> {
-    vec![
-        "How it was measured. In each turn each client first runs alone: what a request of it costs is its server time \
-         over its requests, as xqos counts both, the median of short looks; what is left of its response is its way: \
-         its own work and the kernel's wakeups. With these costs the files of crates/sim/scenarios are simulated, and \
-         beside them the same clients run on Xtigervnc (interactive) and Xvfb. Nothing that was measured beside others \
-         goes into the simulation. Client ocbench draws 200 lines, waits for an answer, and rests for 10 ms."
-            .to_owned(),
-        "Reading results. The simulator has a processor for everybody: that the kernel lets a client wait for one, \
-         or the server, it does not know, nor what a poll, a decision or a socket costs, nor that a server draws for \
-         its viewers. All requests of a client take the same time in it, where those of an x11perf differ: an \
-         operation of it is not one request, so operations and requests per second are no pair, and who waits behind \
-         a long one waits longer. So it is to be right where waiting for the server's other clients is the most of a \
-         response, under classic, smart and stock, and too low where hardly anything is left of that, under fair and \
-         cbs: there the measured difference is the kernel's and the machine's. Policy stock is a model of the \
-         server's own scheduler, written anew from its rules; the others are the very code that runs in the server."
-            .to_owned(),
-        "What no machine here can run: an X server has at most 2,048 clients, and sixty-four films would need more than \
-         two cores to be decoded. These scenarios have the costs of their files, and no measurement stands beside them. \
-         Today's scheduler takes turns by the client's index modulo 256: of more clients than that, those that share it \
-         with one that is always ready may wait for ever. That is what the model says; it was not tried on a server."
-            .to_owned(),
-    ]
 }
 
 #[cfg(test)]
