@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! From the host's calls to the scheduler and back. Calls no symbol of the server and owns no clock: both are the host's.
+//! Translates the host's calls into facts for the scheduler and carries out its decisions. It calls no symbol of the
+//! server and reads no clock; the host provides both.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `engine` | slices, holds, clients, events, roles, loans |
-//! | `early_end` | when a slice ends before it would by itself |
-//! | `requests`, `access` | requests of XQOS, and who may make them |
-//! | `recorded`, `tracer` | the scheduler with its trace, and the ring that carries it out |
-//! | `groups`, `origins` | which clients are one group; who made a setting, and what ends with whom |
-//! | `attention`, `roles`, `longest` | who has to answer an Expose; who works for others; the longest requests |
-//! | `departed` | what clients have used that are gone |
-//! | `fault`, `settings` | why xqos steps aside; what it was started with |
+//! | `engine` | slices, holds, clients, events, roles, the real-time priority loan |
+//! | `early_end` | when to end the running slice early |
+//! | `requests`, `access` | requests of the XQOS extension, and which client may make them |
+//! | `recorded`, `tracer` | the scheduler with its trace, and the ring buffer that trace readers map |
+//! | `groups`, `origins` | groups of clients; the origin of each setting, and which settings end with a connection |
+//! | `attention`, `roles` | clients with an unanswered Expose; compositors and window managers |
+//! | `longest` | the longest requests |
+//! | `departed` | usage of clients that have disconnected |
+//! | `fault`, `settings` | why xqos stops scheduling; its start-up settings |
 
 pub mod access;
 pub mod attention;

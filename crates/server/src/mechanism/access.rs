@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: MIT
-//! Who a client is, and what it may ask for.
+//! Access control: which client may make which request.
 //!
-//! | request | who |
+//! | request | allowed for |
 //! |---|---|
-//! | to read; for oneself | every client that sees the extension (SECURITY hides it from untrusted ones) |
-//! | for another client | local, and of the same user as the other, or the server's, or root |
-//! | for a group of clients | who may so for each of them |
-//! | the server's policy | local, and the server's user or root |
-//! | anything over the control socket | the server's user, root, and users that have a client |
+//! | reading, own settings | every client that sees the extension (SECURITY hides it from untrusted clients) |
+//! | settings of another client | local clients of the same user as that client, of the server's user, or of root |
+//! | settings of a group | clients that may change each of its members |
+//! | the server's policy | local clients of the server's user or of root |
+//! | any request over the control socket | the server's user, root, and users that have a client |
 //!
-//! `docs/access.md` has the whole table, and a test asks real servers for each of its cells. Users are compared as the server's
-//! user namespace knows them. Those that it does not know all have one number ([`unknown_user`]), and are nobody's equal.
+//! `docs/access.md` has the whole table; a test checks each of its cells on real servers. User ids are compared as they
+//! appear in the server's user namespace. All users without a number there share one number ([`unknown_user`]) and
+//! match nobody.
 
 use crate::host::identity::Identity;
 use std::fs;
 use std::sync::OnceLock;
 
 impl Identity {
-    /// Whether both are one user of this machine.
+    /// Whether both are the same known user of this machine.
     pub fn is_same_user(&self, other: &Identity) -> bool {
         self.has_known_user() && self.uid == other.uid
     }
 
-    /// May set another client's reservation, weight or priority.
+    /// Whether this client may set another client's reservation, weight or priority.
     pub fn may_change(&self, other: &Identity, server_uid: u32) -> bool {
         self.may_steer(server_uid) || self.is_same_user(other)
     }
 
-    /// May set the server's policy.
+    /// Whether this client may set the server's policy.
     pub fn may_steer(&self, server_uid: u32) -> bool {
         self.has_known_user() && (self.uid == 0 || self.uid == server_uid)
     }
@@ -38,18 +39,18 @@ impl Identity {
     }
 }
 
-/// The number that the kernel gives for users without one in the server's user namespace; none where each user has one.
+/// The user id that stands for users without a number in the server's user namespace; `None` if every user has one.
 fn unknown_user() -> Option<u32> {
-    /// What the kernel begins with.
+    /// The kernel's default.
     const OVERFLOW: u32 = 65534;
     let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
     let overflow = overflow.and_then(|text| text.trim().parse().ok()).unwrap_or(OVERFLOW);
-    // Without /proc nothing is known, so that number is nobody's.
+    // Without /proc the user namespace is unknown, so this number matches nobody.
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     (!is_mapped(&map, overflow)).then_some(overflow)
 }
 
-/// Whether a user of the namespace with this map (user_namespaces(7)) has that number.
+/// Whether this uid_map (user_namespaces(7)) maps the given user id.
 fn is_mapped(map: &str, uid: u32) -> bool {
     map.lines().any(|line| {
         let mut words = line.split_ascii_whitespace().map(str::parse::<u64>);

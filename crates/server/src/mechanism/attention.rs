@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! Clients that have something to answer that a person waits for: an Expose, or input beside one.
+//! Clients that owe a person an answer: to an Expose, or to input while another client redraws.
 //!
-//! There are few, and only while somebody listens to what becomes of them.
+//! There are few of them, and only while a client listens for these events.
 
 use xqos_core::{ClientId, Time};
 
 #[derive(Clone, Copy, Debug)]
 struct Attention {
     client: ClientId,
-    /// Who uncovered it.
+    /// The client that caused the Expose.
     cause: Option<ClientId>,
     until: Time,
 }
 
-/// All of them.
 #[derive(Debug, Default)]
 pub struct Attentions(Vec<Attention>);
 
@@ -23,20 +22,20 @@ impl Attentions {
         self.0.push(Attention { client, cause, until });
     }
 
-    /// It has answered, or is gone. True where it was one of them.
+    /// Removes a client that has answered or disconnected. Returns whether it was listed.
     pub fn end(&mut self, client: ClientId) -> bool {
         let before = self.0.len();
         self.0.retain(|one| one.client != client);
         self.0.len() < before
     }
 
-    /// True where others have to answer, and this client is none of them, nor the cause.
+    /// True while some clients owe an answer and this client is neither one of them nor a cause.
     pub fn leaves_out(&mut self, client: ClientId, now: Time) -> bool {
         self.forget_late(now);
         !self.0.is_empty() && !self.0.iter().any(|one| one.client == client || one.cause == Some(client))
     }
 
-    /// Until when the last of them has time.
+    /// The latest time at which an answer is still expected.
     pub fn latest(&mut self, now: Time) -> Option<Time> {
         self.forget_late(now);
         self.0.iter().map(|one| one.until).max()

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! What clients have used that are gone, summed up by user and program, so that a script that starts a new process for each
-//! question is seen, and all shares add up to what the server was busy.
+//! Usage of disconnected clients, summed by user and program. Scripts that start many short processes stay visible, and
+//! all shares add up to the server's busy time.
 //!
-//! Invariant: what was added once stays in the sum of all, in so many sums at most.
+//! Invariant: the sum over all entries never shrinks, and the number of entries is bounded.
 
 use std::collections::VecDeque;
 use xqos_abi::ClientEntry;
 
 #[derive(Debug, Default)]
 pub struct Departed {
-    /// The program whose client left last is the last one.
+    /// Ordered by the time of the last disconnect, the most recent last.
     programs: VecDeque<ClientEntry>,
-    /// All others.
+    /// The sum of all other programs.
     others: Option<ClientEntry>,
 }
 
 impl Departed {
-    /// Programs that are told apart.
+    /// The number of programs with an entry of their own.
     pub const KEPT: usize = 32;
 
     pub fn add(&mut self, gone: &ClientEntry) {

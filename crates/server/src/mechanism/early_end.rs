@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: MIT
-//! When the running slice ends before it would by itself: for a client that came and wins the contest, for what the server
-//! polls for itself, or at its time. A host asks at each such event and ends the slice, or asks again at a time.
+//! Decides when the running slice ends early: for a better client that becomes ready, for the server's own descriptors,
+//! or when its time is up. A host asks at each such event, and then ends the slice or asks again later.
 
 use xqos_core::{Contest, Rank, Time};
 
-/// A server may miss the first call to end a slice (the dix host's flag is cleared when a slice begins, and the kernel may
-/// put the server aside just before): it is repeated until the slice has ended, first after this time, then after twice as
-/// long each time.
+/// A server may miss the first call to end a slice: the dix host's flag is cleared when a slice begins, and the kernel
+/// may preempt the server just before. The call is repeated until the slice has ended, first after this time, then
+/// after twice as long each time.
 const REPEAT_NS: u64 = 50_000;
-/// The server's own descriptors end slices at most so often: a source that never dries up shall cost little.
+/// The server's own descriptors end slices at most once in this time, so that a flood of input costs little.
 const SERVER_PAUSE_NS: u64 = 1_000_000;
 
-/// What a host has to do.
+/// What the host must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Nothing,
     /// End the slice now, and call [`EarlyEnd::ended`].
     End,
-    /// Call [`EarlyEnd::time_has_come`] then, if nothing earlier is due.
+    /// Call [`EarlyEnd::time_has_come`] at this time, unless an earlier time is pending.
     AskAt(Time),
 }
 
-/// What is remembered from one event to the next. Slices are told apart by their numbers.
+/// State kept from one event to the next. Slices are identified by their numbers.
 #[derive(Debug, Default)]
 pub struct EarlyEnd {
-    /// End this slice at that instant: an arrival has not waited long enough yet, or the end is to be repeated.
+    /// The slice to end and when: an arrival has not waited long enough yet, or the call must be repeated.
     cut: Option<(u64, Time)>,
-    /// The slice that was ended last, and after how long that is repeated next.
+    /// The slice that was ended last, and the delay before the next repetition.
     repeated: (u64, u64),
     /// When one of the server's own descriptors last ended a slice.
     server_since: Time,
 }
 
 impl EarlyEnd {
-    /// A watched client has data; it stands so against the client that runs.
+    /// A watched client with this rank has data. `contest` describes the running slice.
     pub fn arrived(&mut self, slice: u64, contest: &Contest, rank: Rank, now: Time) -> Verdict {
         match contest.ends_for(rank) {
             Time::NEVER => Verdict::Nothing,
@@ -42,7 +42,7 @@ impl EarlyEnd {
         }
     }
 
-    /// Input, or something else that the server itself waits for: it is looked at between two slices.
+    /// The server's own descriptors have work, such as input. The server reads them between two slices.
     pub fn server_has_work(&mut self, slice: u64, now: Time) -> Verdict {
         match self.server_since.after(SERVER_PAUSE_NS) {
             at if at <= now => {
@@ -53,7 +53,7 @@ impl EarlyEnd {
         }
     }
 
-    /// `until`: the slice's own end; [`Time::NEVER`] where it was ended before.
+    /// `until` is the end of the slice; [`Time::NEVER`] if it has already been ended.
     pub fn time_has_come(&mut self, slice: u64, until: Time, now: Time) -> Verdict {
         match until.min(self.cut_of(slice)) {
             Time::NEVER => Verdict::Nothing,
@@ -62,8 +62,8 @@ impl EarlyEnd {
         }
     }
 
-    /// The server was told to end this slice. More arrivals in the slice, say of a thousand clients that go away at once, leave
-    /// a repetition that is due as it is.
+    /// The host has ended this slice. Further arrivals in the slice, such as a thousand clients that disconnect at the
+    /// same time, do not move a pending repetition.
     pub fn ended(&mut self, slice: u64, now: Time) -> Verdict {
         let (ended, next_ns) = self.repeated;
         let is_first = ended != slice;

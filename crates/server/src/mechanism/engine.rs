@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! From the server's calls to the scheduler and back.
+//! The engine passes what happens in the server to the scheduler and carries out its decisions.
 //!
-//! One decision: after the server has polled, the engine looks who is ready, asks the scheduler, and has the host serve the
-//! choice; before the server polls again, it asks what was done and tells the scheduler. The server calls them in turns,
-//! always both before each of its choices.
+//! One decision: after the server has polled ([`Engine::wakeup`]), the engine lists the ready clients, asks the
+//! scheduler, and makes the host serve the choice. Before the server polls again ([`Engine::block`]), the engine
+//! reports what was served. The server always makes both calls before each of its own choices.
 //!
-//! Invariants: a client is `linked` here when it was ready as last seen; `held` exactly while the host holds it back for us.
+//! Invariants: a client is `linked` exactly if it was ready at the last look, and `held` exactly while the host holds
+//! it back on our request.
 
 mod clients;
 mod contention;
@@ -37,28 +38,27 @@ use xqos_core::{
     Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Pacing, PolicyKind, Rank, Scheduler, Service, Slice, Time,
 };
 
-/// A server's own slice is at most this long: a later end needs no timer of ours.
+/// The server ends its own slices after at most this time, so a later end needs no timer of ours.
 const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;
-/// The server's timer interval: with two ready clients its slice ends by itself.
+/// The server's timer interval. With two ready clients the server ends its slices by itself.
 const SERVER_INTERVAL_NS: u64 = 5_000_000;
-/// What a slice without a whole request is charged at most: input may have been processed in that time instead.
+/// The most that a slice without a complete request is charged: the server may have processed input in that time.
 const READING_NS: u64 = 50_000;
-/// A slice in which the server was without a processor for less is taken for one in which it worked all the time.
+/// If the server was off the processor for less than this, the slice counts as work throughout.
 const WITHOUT_PROCESSOR_NS: u64 = 20_000;
-/// Clients that are begun to be watched in one decision; the rest follows in the next.
+/// The number of clients that one decision starts to watch; the next decision continues with the rest.
 const WATCHED_AT_ONCE: usize = 64;
-/// The running slice.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     choice: Choice,
     start: Time,
-    /// From then on its end is no early one: the slice is as long as the policy's.
+    /// An end from this time on is not early: the slice has its full length.
     whole_at: Time,
-    /// Processor time of the server at its start, where a trace tells how much of it the slice had.
+    /// The server's processor time at the start, if a trace records processor time.
     cpu_ns: Option<u64>,
 }
 
-/// Figures of the whole server.
+/// Totals for the whole server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     pub started: Time,
@@ -67,14 +67,14 @@ pub struct Totals {
     pub early_ends: u64,
 }
 
-/// The mechanism in one generation of a server.
+/// The mechanism during one generation of a server.
 #[derive(Debug)]
 pub struct Engine<H> {
     pub host: H,
     pub scheduler: Recorded,
     pub totals: Totals,
     slots: Vec<Option<Slot>>,
-    /// Resource ids of a client; 0: nobody has connected yet.
+    /// The number of resource ids of each client; 0 before the first client connects.
     ids_of_a_client: u32,
     ready: Vec<ClientId>,
     linked: usize,
@@ -82,37 +82,37 @@ pub struct Engine<H> {
     running: Option<Running>,
     wake_at: Time,
     server_known: bool,
-    /// Who selected which events.
+    /// The event mask of each client that selected events.
     listeners: Vec<(ClientId, u32)>,
     pub longest: Longest,
     pub departed: Departed,
     processor: ProcessorTime,
     contention: Attended,
-    /// After how long the log names who holds the server grab; 0: never.
+    /// The log names a client that holds the server grab for longer than this; 0 disables it.
     grab_limit_ns: u64,
     grab_reported: bool,
-    /// The holder of a grab for whose end others wait: they are watched, so that it is known since when.
+    /// The grab holder, while clients that wait for the end of its grab are watched to learn since when they wait.
     grab_watched: Option<ClientId>,
     pub groups: Groups,
     origins: Origins,
-    /// Of the server's settings.
+    /// The origins of the server's own settings.
     made: Made,
     roles: Roles,
     look_at_roots_at: Time,
-    /// Clients that have to answer an Expose, or input beside one, for as long as somebody listens.
+    /// Clients that owe an answer to an Expose or to input, while a client listens for these events.
     attention: Attentions,
-    /// What was set for all; the scheduler's may be on for some.
+    /// The pacing set for all clients; the scheduler's may be on for only some of them.
     pub pacing: Pacing,
-    /// Held when its slice ends: it uncovers others.
+    /// The client to hold back when its slice ends, because it uncovers others.
     to_hold: Option<ClientId>,
-    /// How often a client was held for that.
+    /// How often a client was held back for that reason.
     pub holds: u32,
-    /// Who lends the server a real-time priority, and the limit to set afterwards.
+    /// The client that lends the server a real-time priority, and the limit to restore afterwards.
     lender: Option<(ClientId, u32)>,
     faults: Counted,
 }
 
-/// What a call of the server comes to.
+/// The result of a call from the server.
 pub type Outcome<H> = Result<(), Fault<<H as Host>::Error>>;
 
 impl<H: Host> Engine<H> {
@@ -161,13 +161,13 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// The server, after [`step_back`](Self::step_back).
+    /// Returns the host, after [`step_back`](Self::step_back).
     #[cfg(test)]
     pub fn into_host(self) -> H {
         self.host
     }
 
-    /// Undoes everything that the server would notice. Works from any state.
+    /// Undoes every change that the server would notice. Works from any state.
     pub fn step_back(&mut self) {
         let now = self.host.now();
         self.scheduler.trace.close(now);
@@ -182,7 +182,7 @@ impl<H: Host> Engine<H> {
 
     // Decisions.
 
-    /// Before the server polls: the slice is over.
+    /// Called before the server polls: ends the slice.
     pub fn block(&mut self) -> Outcome<H> {
         self.faults.pass(FaultPlace::Block)?;
         if let Some(running) = self.running {
@@ -195,7 +195,7 @@ impl<H: Host> Engine<H> {
         Ok(())
     }
 
-    /// After the server polled: decide.
+    /// Called after the server polled: decides what runs next.
     pub fn wakeup(&mut self) -> Outcome<H> {
         self.faults.pass(FaultPlace::Wakeup)?;
         self.faults.pass(FaultPlace::Check)?;
@@ -254,19 +254,20 @@ impl<H: Host> Engine<H> {
             self.watch_client(id, rank);
             next = self.scheduler.next_to_watch(now);
         }
-        // Who was named counts as watched.
+        // The last client that the scheduler names counts as watched, so watch it too.
         if let Some((id, rank)) = next {
             self.watch_client(id, rank);
         }
     }
 
-    /// The end of a slice may be that of a cap.
+    /// Whether the slice may end because of a cap.
     fn is_capped(&self, slice: &Slice) -> bool {
         let Choice::Client(id, _) = slice.choice else { return false };
         self.slot(id).is_some_and(|slot| self.scheduler.cap_ppm(slot.group) > 0)
     }
 
-    /// Not where the server chooses: that is how stock servers are; nor under `classic`, whose turns are short.
+    /// Not where the server chooses, since stock servers do not do this, and not under `classic`, whose turns are
+    /// short.
     fn server_fds_may_preempt(&self, slice: &Slice, now: Time) -> bool {
         matches!(slice.choice, Choice::Client(..)) && slice.requests == 0 && self.scheduler.is_hogged(now)
     }
@@ -296,12 +297,12 @@ impl<H: Host> Engine<H> {
         if self.scheduler.reservation_count() > 0 {
             self.sync_hold(id);
             self.notify_depletion(id, now);
-            // Where nobody else is busy no slice follows that would watch it.
+            // If no other client is busy, no slice follows that would watch this client.
             if self.lender.is_some() && !still_ready {
                 self.watch_client(id, self.scheduler.rank_on_arrival(id, now));
             }
         }
-        // By the group: a compositor uses up the cap of those around it.
+        // Checked for the whole group: a compositor uses up the cap of the clients in its group.
         let is_used_up = self.slot(id).is_some_and(|slot| self.scheduler.is_cap_used_up(slot.group));
         if is_used_up || self.is_out_with_group(id) {
             self.sync_holds();
@@ -314,7 +315,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Tells a trace how long the server worked in a slice, where the kernel ran something else meanwhile.
+    /// Adds to the trace how long the server worked in a slice, if the kernel ran something else in between.
     fn note_processor(&mut self, service: &Service, since: Option<u64>) {
         let length_ns = service.end.since(service.start);
         let Some(since) = since.filter(|_| length_ns > WITHOUT_PROCESSOR_NS) else { return };
@@ -324,7 +325,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Looks who is ready, and tells the scheduler what changed.
+    /// Lists the ready clients and reports changes to the scheduler.
     fn look(&mut self, now: Time) -> Outcome<H> {
         self.look = self.look.wrapping_add(1);
         self.ready.clear();
@@ -336,7 +337,7 @@ impl<H: Host> Engine<H> {
                 arrivals += usize::from(!slot.linked);
             }
         }
-        // Under a grab the others are not ready for the server, and wait all the same.
+        // During a grab the other clients are not ready for the server, but they still wait.
         let is_grabbed = self.scheduler.grab().is_some();
         if !is_grabbed && self.linked + arrivals != self.ready.len() {
             self.withdraw_unseen(now);
@@ -357,7 +358,7 @@ impl<H: Host> Engine<H> {
         Ok(())
     }
 
-    /// Clients that are not ready any more without having run: the host holds them back.
+    /// Withdraws clients that are no longer ready although they have not run: the host holds them back.
     fn withdraw_unseen(&mut self, now: Time) {
         for id in self.ids() {
             if self.slot(id).is_some_and(|slot| slot.linked && slot.seen != self.look) {
@@ -374,7 +375,8 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Has the server wake up when a held client is replenished; without one it sleeps as long as it likes.
+    /// Makes the server wake up when a held client gets new budget. Without a held client it may sleep as long as it
+    /// likes.
     fn program_wakeup(&mut self) {
         let at = self.scheduler.next_replenish().filter(|_| self.slots.iter().flatten().any(|slot| slot.held));
         let at = at.unwrap_or(Time::NEVER).min(self.look_at_grab_at());
@@ -385,12 +387,12 @@ impl<H: Host> Engine<H> {
     }
 }
 
-/// When our timer must end a slice: not where the server does so by itself. With one ready client it lets slices grow, past what
-/// a cap allows.
+/// When our timer must end a slice; never if the server does so by itself. With a single ready client the server lets
+/// slices grow beyond what a cap allows.
 fn timed_end(slice: &Slice, now: Time, is_capped: bool) -> Time {
     let length_ns = slice.until.since(now);
     let is_best_effort = matches!(slice.choice, Choice::Client(_, Mode::BestEffort));
-    // The policy's own end; an end for somebody's replenishment is not on it.
+    // This is the policy's own end. An end for another client's replenishment falls elsewhere.
     let is_a_whole_slice = is_best_effort && !is_capped && length_ns == SERVER_INTERVAL_NS;
     if length_ns >= SERVER_MAXIMUM_SLICE_NS || is_a_whole_slice { Time::NEVER } else { slice.until }
 }

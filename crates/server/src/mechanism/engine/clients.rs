@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Clients come, are set up, set priorities, grab the server, and go.
+//! Clients connect, are set up, set priorities, grab the server, and disconnect.
 
 use super::{Engine, Slot};
 use crate::host::{Connection, Host};
@@ -8,7 +8,7 @@ use xqos_abi::NotifyKind;
 use xqos_core::{ClientId, Fact};
 
 impl<H: Host> Engine<H> {
-    /// A client has a connection, and is no client of the server yet.
+    /// A client has a connection but is not set up yet.
     pub fn connected(&mut self, id: ClientId, connection: Connection) {
         let index = usize::from(id.0);
         if self.slots.len() <= index {
@@ -21,7 +21,7 @@ impl<H: Host> Engine<H> {
         self.scheduler.handle(self.host.now(), Fact::Connected { client: id, descriptor });
     }
 
-    /// Its resource ids are known, where they were not when it connected.
+    /// The client's resource ids are known, if they were not when it connected.
     pub fn named(&mut self, id: ClientId, base: u32, ids: u32) {
         self.ids_of_a_client = ids;
         if let Some(slot) = self.slot_mut(id) {
@@ -30,7 +30,7 @@ impl<H: Host> Engine<H> {
         self.established(id, None);
     }
 
-    /// It was set up. `program`: its name, where the server knows it.
+    /// The client is set up. `program` is its name, if the server knows it.
     pub fn established(&mut self, id: ClientId, program: Option<String>) {
         let identity = self.slot(id).map(|slot| slot.identity);
         let control_group = identity.and_then(|identity| self.host.application(&identity));
@@ -44,7 +44,7 @@ impl<H: Host> Engine<H> {
         self.notify(NotifyKind::ClientConnected, id, 0);
     }
 
-    /// Its connection is closed.
+    /// The client's connection is closed.
     pub fn gone(&mut self, id: ClientId) {
         if self.slot(id).is_none() {
             return;
@@ -64,7 +64,7 @@ impl<H: Host> Engine<H> {
         self.follow_pacing();
     }
 
-    /// Who asked for events, a trace or a loan has closed its connection.
+    /// The connection of a client that asked for events, a trace or a loan is closed.
     pub fn control_gone(&mut self, asker: ClientId) {
         if self.scheduler.trace.end(asker, self.host.now()) {
             self.see_requests();
@@ -76,7 +76,7 @@ impl<H: Host> Engine<H> {
         self.end_leases(asker);
     }
 
-    /// A client set a priority by SYNC: its own, or another's.
+    /// A client set a SYNC priority, its own or another client's.
     pub fn prioritized(&mut self, id: ClientId, priority: i32) {
         let at = self.host.now();
         if let Some(slot) = self.slot_mut(id) {
@@ -85,12 +85,12 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// A client has grabbed the server, or let it go.
+    /// A client has grabbed the server or released its grab.
     pub fn grabbed(&mut self, id: ClientId, grabs: bool) {
         self.scheduler.handle(self.host.now(), Fact::Grabbed { by: grabs.then_some(id) });
         self.grab_reported = false;
         self.grab_watched = self.grab_watched.filter(|_| !grabs);
-        // Who holds the grab is not held back, and may be again afterwards.
+        // The holder of the grab is never held back; after the grab it may be again.
         self.sync_hold(id);
     }
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! Contention is measured where slices end; the scheduler is told, and the kernel asked for short slices while it lasts.
+//! Measures contention at the end of each slice, informs the scheduler, and asks the kernel for short slices meanwhile.
 
 use super::Engine;
 use crate::host::Host;
 use crate::mechanism::settings::When;
 use xqos_core::{Contention, Fact, Time};
 
-/// Short slices of the kernel outlast contention by this: they are asked for and given back a few times a second at most.
+/// Short kernel slices stay on this long after contention, so that they are switched only a few times a second.
 const SHORT_SLICES_OUTLAST_NS: u64 = 500_000_000;
 
-/// What the mechanism knows of contention.
+/// The state of contention.
 #[derive(Debug)]
 pub struct Attended {
-    /// None: it is taken for granted.
+    /// `None` if contention is always assumed.
     measure: Option<Contention>,
     has_short_slices: bool,
-    /// When there was some last.
+    /// The last time there was contention.
     last: Option<Time>,
 }
 
@@ -38,7 +38,7 @@ impl Attended {
 }
 
 impl<H: Host> Engine<H> {
-    /// A slice was served in this time.
+    /// Accounts for a slice that was served from `start` to `end`.
     pub(super) fn see_contention(&mut self, start: Time, end: Time) {
         let change = self.contention.measure.as_mut().and_then(|measure| measure.served(start, end));
         if let Some(is_on) = change {

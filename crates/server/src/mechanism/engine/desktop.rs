@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
-//! Clients that work for others: told by the server, looked for at the root windows, and given their roles.
+//! Finds compositors and window managers, through selections and at the root windows, and sets their roles.
 
 use super::Engine;
 use crate::host::Host;
 use crate::mechanism::roles::Seat;
 use xqos_core::{ClientId, Fact, Outcome, Time};
 
-/// Root windows are looked at so often at most, and only when a decision is made.
+/// Root windows are checked at most once in this time, and only when a decision is made.
 const LOOK_AT_ROOTS_NS: u64 = 250_000_000;
 
 impl<H: Host> Engine<H> {
     /// The owner of a selection changed.
     pub fn selection(&mut self, name: &str, owner: Option<ClientId>) {
         let Some((seat, screen)) = Seat::of_selection(name) else { return };
-        // Before the server knows its screens nobody can own a selection.
+        // Before the server knows its screens no client can own a selection.
         if screen < self.host.screens() {
             self.seat(seat, screen, owner);
         }
     }
 
-    /// Window managers that own no selection.
+    /// Finds window managers that own no selection.
     pub(super) fn look_at_roots(&mut self, now: Time) {
         if now < self.look_at_roots_at {
             return;
@@ -31,8 +31,8 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// An event was delivered to a client. One that works for others has something to do for the client whose request is
-    /// executed: a DamageNotify for its drawing, a MapRequest for its window.
+    /// An event was delivered to a client. If that is a compositor or window manager, it now has work for the client
+    /// whose request is executing: a DamageNotify for its drawing, a MapRequest for its window.
     pub fn delivered(&mut self, to: ClientId) {
         if self.roles.is_empty() || !self.scheduler.works_for_others(to) {
             return;
@@ -46,8 +46,8 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// In the turn of a client that works for others, nobody is served before its next request, which is waited for a moment.
-    /// A reserved client ends the wait.
+    /// During the turn of a compositor or window manager, nothing else is served until its next request; the server
+    /// waits for that briefly. A reserved client ends the wait.
     pub(super) fn wait_for_next_request(&mut self, served: ClientId) {
         let Some(until) = self.scheduler.next_request_of(served, self.host.now()) else { return };
         let is_reserved = |id: &ClientId| self.scheduler.reservation_in_use(*id).is_some();

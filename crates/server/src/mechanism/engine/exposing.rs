@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Who has to answer an Expose, or input beside one, and what is done about it.
+//! Clients that must answer an Expose, or input while another client redraws, and how they are paced.
 
 use super::Engine;
 use crate::host::Host;
 use xqos_abi::{NotifyKind, Paced};
 use xqos_core::{Choice, ClientId, Fact, Outcome, Pacing, Time};
 
-/// How long a client that gets input beside an Expose may take to answer; most need less than a millisecond.
+/// The time for an answer to input while another client redraws; most clients need less than a millisecond.
 const INPUT_ATTENTION_NS: u64 = 10_000_000;
 
-/// Where some clients are paced and nothing was set for all: an Expose of two frames' time, 20 frames a second at least.
+/// The pacing if only some clients are paced and none is set for all: at most 40 ms per Expose, at least 20 frames a
+/// second.
 const PACING_OF_SOME: Pacing = Pacing { limit_ns: 40_000_000, floor_ns: 50_000_000 };
 
 impl<H: Host> Engine<H> {
-    /// User input, or else an Expose, was delivered to a client.
+    /// User input or an Expose was delivered to a client.
     pub fn noticed(&mut self, id: ClientId, is_input: bool) {
         let at = self.host.now();
         if is_input {
@@ -34,10 +35,10 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// How clients are paced of which nothing else was said.
+    /// Sets the pacing of all clients without a setting of their own.
     pub(super) fn set_pacing(&mut self, pacing: Pacing) {
         self.pacing = pacing;
-        // Also where it is the same: whoever is held is let go.
+        // Also sent if unchanged, because it releases every client that is held back.
         let effective = self.effective_pacing();
         self.scheduler.handle(self.host.now(), Fact::Pacing(effective));
     }
@@ -49,7 +50,7 @@ impl<H: Host> Engine<H> {
         self.follow_pacing();
     }
 
-    /// The scheduler paces while there is anybody to pace.
+    /// Turns pacing in the scheduler on or off as clients need it.
     pub(super) fn follow_pacing(&mut self) {
         let effective = self.effective_pacing();
         if effective != self.scheduler.pacing() {
@@ -70,7 +71,8 @@ impl<H: Host> Engine<H> {
         })
     }
 
-    /// Who has to redraw has the processor, and who gets input meanwhile is to have it too; not who uncovers others by it.
+    /// A client that redraws has the processor. A client that gets input meanwhile needs it too, unless it caused the
+    /// Expose.
     fn input_beside_an_expose(&mut self, id: ClientId, at: Time) {
         if self.attention.leaves_out(id, at) {
             self.attend_to(NotifyKind::Input, id, None, at.after(INPUT_ATTENTION_NS));
@@ -82,14 +84,15 @@ impl<H: Host> Engine<H> {
             return;
         }
         self.attention.begin(id, cause, until);
-        // First: whoever is told may raise others at once, and we would wait for those.
+        // Raise the server first: a listener may raise other processes immediately, and the server would wait for
+        // those.
         if self.lender.is_some() {
             self.host.raise(until);
         }
         self.notify(kind, id, 0);
     }
 
-    /// Whose request is being executed, if it is one's.
+    /// The client that is executing a request, if any.
     pub(super) fn who_runs(&self) -> Option<ClientId> {
         match self.running?.choice {
             Choice::Client(id, _) => Some(id),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Which client is in which group, and what that does to it.
+//! Assigns clients to groups, and applies what follows from that.
 
 use super::{Engine, Target};
 use crate::host::Host;
@@ -8,7 +8,7 @@ use xqos_abi::{Grouping, Label};
 use xqos_core::{ClientId, Fact, GroupId, Holder};
 
 impl<H: Host> Engine<H> {
-    /// Puts a client into the group that is its now.
+    /// Moves a client into the group it now belongs to.
     pub(super) fn regroup(&mut self, id: ClientId) {
         self.leave_group(id);
         let Some(slot) = self.slots.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };
@@ -27,7 +27,7 @@ impl<H: Host> Engine<H> {
         let Some(group) = self.slot_mut(id).map(|slot| std::mem::replace(&mut slot.group, GroupId::NONE)) else {
             return;
         };
-        // Its number may be another's soon.
+        // Reset the group's settings: its number may soon belong to another group.
         let ended = self.groups.leave(group).unwrap_or_default();
         ended.kinds().for_each(|kind| self.put_initial(Target::Group(group, id), kind));
     }
@@ -38,7 +38,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Puts a client into a group by name; empty: into that of the grouping.
+    /// Puts a client into the group of this name; an empty name restores the automatic group.
     pub(super) fn set_group_name(&mut self, id: ClientId, name: Label) {
         if let Some(slot) = self.slot_mut(id) {
             slot.named = Some(name).filter(|name| !name.is_empty());
@@ -54,19 +54,19 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Whether the budget of a client's hard group is used up.
+    /// Whether the client is held back because the budget of its group is used up.
     pub(super) fn is_out_with_group(&self, id: ClientId) -> bool {
         let state = self.scheduler.reservation_in_use(id).filter(|_| self.scheduler.shares_reservation(id));
-        // Without budget of a soft one, who is capped goes no further.
+        // A soft reservation without budget no longer exempts its clients from a cap.
         state.is_some_and(|state| state.depleted && (state.reservation.kind.is_hard() || self.scheduler.has_caps()))
     }
 
-    /// Holds back, or serves again, whom the cap of a group concerns.
+    /// Holds back or releases every client, as the scheduler now wants it.
     pub fn sync_holds(&mut self) {
         self.ids().for_each(|id| self.sync_hold(id));
     }
 
-    /// Whether the reservations of a client's user may have so much more, besides that of this holder.
+    /// Whether the client's user may reserve this much in addition to all that it has reserved through other holders.
     pub fn is_within_user_limit(&self, id: ClientId, holder: Holder, ppm: u32) -> bool {
         let Some(uid) = self.slot(id).map(|slot| slot.identity.uid) else { return true };
         let limit_ppm = self.groups.user_limit_ppm;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! The loan: a real-time priority that somebody lends the server's thread, for as long as it has a reason for it.
+//! The loan: a client lends the server's thread a real-time priority, used only while there is a reason for it.
 
 use super::Engine;
 use crate::host::Host;
 use xqos_core::{Choice, ClientId, Mode, Slice, Time};
 
 impl<H: Host> Engine<H> {
-    /// Somebody lends the server's thread a real-time priority, or does no more.
+    /// Begins or ends a loan of a real-time priority to the server's thread.
     pub fn lend(&mut self, lender: ClientId, on: bool, limit_before: u32) -> std::io::Result<()> {
         if on {
             self.host.begin_loan()?;

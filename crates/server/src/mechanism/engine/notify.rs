@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What goes out: events of the extension, the trace's records, and lines of the log.
+//! Output: events of the extension, trace records, and lines in the log.
 
 use super::Engine;
 use super::slots::Notified;
@@ -10,10 +10,10 @@ use xqos_abi::trace::{Level, What};
 use xqos_abi::{LongRequest, Notify, NotifyKind, flag_of, us};
 use xqos_core::{ClientId, PolicyKind, Service, Time, Usage};
 
-/// A client's depletions and misses are sent at most ten times a second.
+/// The shortest time between two depletion or miss events for one client.
 const NOTIFY_INTERVAL_NS: u64 = 100_000_000;
-/// Grabs up to this length cost nothing: window managers take many. A wait for the end of a longer one is told by up to that
-/// time too short.
+/// Grabs up to this length are not watched, because window managers take many. A wait for a longer grab is reported too
+/// short by up to this time.
 const SHORT_GRAB_NS: u64 = 5_000_000;
 
 impl<H: Host> Engine<H> {
@@ -24,7 +24,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Sends an XqosNotify to whoever selected it.
+    /// Sends an XqosNotify event to each client that selected it.
     pub fn notify(&self, kind: NotifyKind, about: ClientId, count: u32) {
         if self.listeners.is_empty() {
             return;
@@ -67,7 +67,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// The policy `classic` counts requests, a trace of level `requests` times them; else nothing is done for them.
+    /// Switches on what needs each request: `classic` counts them, and a trace of level `requests` times them.
     pub fn see_requests(&mut self) {
         let counted = self.scheduler.policy() == PolicyKind::Classic && self.server_known;
         let timed = self.scheduler.trace.level() == Some(Level::Requests);
@@ -75,7 +75,7 @@ impl<H: Host> Engine<H> {
         self.host.see_all_slices(self.scheduler.trace.is_on());
     }
 
-    /// Gives a client the trace, and tells its readers who everybody is.
+    /// Hands the trace to a client, and records the identity of every client for its readers.
     pub fn start_trace(&mut self, reader: ClientId, level: Level, capacity: u32) -> std::io::Result<tracer::Handed> {
         let snapshot = self.scheduler.snapshot();
         let handed = self.scheduler.trace.begin(reader, level, capacity, &snapshot, self.host.now())?;
@@ -105,7 +105,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// A slice was one request: is that its client's longest, or one of the server's?
+    /// Records a slice of exactly one request if it is the longest of its client or among the longest of the server.
     pub(super) fn note_longest(&mut self, id: ClientId, service: &Service) {
         let (length, request, floor_ns) =
             (service.end.since(service.start), service.last_request, self.longest.floor_ns());
@@ -124,7 +124,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// When a grab has to be looked at: idle clients are watched then, and its holder is named.
+    /// When to check the grab next: to watch idle clients, or to name the holder in the log.
     pub(super) fn look_at_grab_at(&self) -> Time {
         let Some(began) = self.scheduler.grab_began() else { return Time::NEVER };
         let watch_at = if self.grab_watched.is_some() { Time::NEVER } else { began.after(SHORT_GRAB_NS) };
@@ -133,7 +133,7 @@ impl<H: Host> Engine<H> {
         watch_at.min(report_at)
     }
 
-    /// Watches those who wait for the end of a grab that is no short one, and names who holds it for too long, once for each.
+    /// Watches the clients that wait for the end of a long grab, and logs the holder once if it exceeds the limit.
     pub(super) fn watch_grab(&mut self, now: Time) {
         let Some((holder, began)) = self.scheduler.grab().zip(self.scheduler.grab_began()) else { return };
         if self.grab_watched.is_none() && now >= began.after(SHORT_GRAB_NS) {

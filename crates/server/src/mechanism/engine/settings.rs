@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Settings: carried out, with their origins, and taken back when a lease ends.
+//! Applies settings, records their origins, and undoes leased settings when a lease ends.
 //!
-//! Whether somebody may make a setting, and to what, is decided in `requests`.
+//! `requests` decides whether a client may make a setting, and which values are valid.
 
 use super::Engine;
 use crate::host::Host;
@@ -9,11 +9,11 @@ use crate::mechanism::origins::{Made, Origin};
 use xqos_abi::{Label, NO_RESERVATION, NotifyKind, Setting, SettingKind, Subject};
 use xqos_core::{Admission, ClientId, Fact, GroupId, Holder, Parameters, PolicyKind, Reservation};
 
-/// Whom a setting is of.
+/// The subject of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     Client(ClientId),
-    /// And the client that was named for it.
+    /// A group, and the member through which it was named.
     Group(GroupId, ClientId),
     Server,
 }
@@ -28,12 +28,12 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// What the kernel gives the server's thread, before a reservation is judged.
+    /// Reads how much of a processor the kernel grants the server's thread, before a reservation is judged.
     pub fn look_at_supply(&mut self) {
         self.scheduler.handle(self.host.now(), Fact::Supply(self.host.supply()));
     }
 
-    /// Carries a setting out. What the admission test says, where it is asked.
+    /// Applies a setting. Returns the admission result if the setting is a reservation.
     pub fn put(&mut self, target: Target, setting: Setting) -> Option<Admission> {
         match (target, setting) {
             (Target::Client(id), Setting::Reservation(reservation)) => {
@@ -65,7 +65,7 @@ impl<H: Host> Engine<H> {
             (Target::Server, Setting::Desktop(ppm)) => _ = self.tell(Fact::DesktopShare { ppm }),
             (Target::Server, Setting::Grouping(grouping)) => self.set_grouping(grouping),
             (Target::Server, Setting::UserLimit(ppm)) => self.groups.user_limit_ppm = ppm,
-            // SettingKind::initial has no others.
+            // `SettingKind::initial` refuses all other combinations.
             _ => {}
         }
         None
@@ -86,7 +86,7 @@ impl<H: Host> Engine<H> {
         }
         let admission = self.scheduler.handle(self.host.now(), fact).admission();
         if !matches!(admission, Some(Admission::Refused(_))) {
-            // Hold back or attend whom it is of, and decide anew, since that may be who runs.
+            // Hold back or release clients, then decide again: the running client may be affected.
             self.sync_holds();
             self.host.end_slice();
         }
@@ -103,12 +103,12 @@ impl<H: Host> Engine<H> {
         self.origins.set(asker, name, lease);
     }
 
-    /// The origin of a setting that somebody is about to make; `None` where it has a lease, and stands back.
+    /// The origin for a setting about to be made; `None` if it is leased and must give way to a setting that is not.
     pub fn origin_for(&self, asker: ClientId, target: Target, kind: SettingKind) -> Option<Origin> {
         let origin = self.origins.of(asker, self.is_for_itself(asker, target));
         let gives_way = |target, kind| self.made(target).is_none_or(|made| made.gives_way(kind, &origin));
         let may = match target {
-            // Nor does a lease change a group that its client is in by hand.
+            // A lease does not change a group that a client was put into manually, either.
             Target::Group(_, named) => gives_way(target, kind) && gives_way(Target::Client(named), SettingKind::Group),
             _ => gives_way(target, kind),
         };
@@ -121,7 +121,7 @@ impl<H: Host> Engine<H> {
         asker == id || pid(id).is_some() && pid(asker) == pid(id)
     }
 
-    /// A setting was made, or is what it was at first again where there is no origin.
+    /// Records the origin of a setting; `None` means that it has its initial value again.
     pub fn note_made(&mut self, target: Target, setting: &Setting, origin: Option<Origin>) {
         let kind = setting.kind();
         match target {
@@ -136,7 +136,7 @@ impl<H: Host> Engine<H> {
                 }
             }
             Target::Server if kind == SettingKind::UserLimit => self.made.set(kind, origin),
-            // What else is set of the server has no lease.
+            // No other server setting can be leased.
             Target::Server => {}
         }
         match (target, setting) {
@@ -146,7 +146,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Undoes what ends with this connection.
+    /// Undoes the settings that this connection leased.
     pub(super) fn end_leases(&mut self, asker: ClientId) {
         self.origins.end(asker);
         let of_group = |group| self.members(group).next().map(|named| Target::Group(group, named));
@@ -171,7 +171,7 @@ impl<H: Host> Engine<H> {
 }
 
 impl Target {
-    /// The same on the wire, but for its name.
+    /// The same subject in the protocol, without the client's id.
     fn subject(self) -> Subject {
         match self {
             Target::Client(_) => Subject::Client(0),
