@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Stepping aside: whatever goes wrong in xqos, the server goes on with its own scheduling.
+//! Stepping aside: if anything goes wrong in xqos, the server continues with its own scheduling.
 //!
-//! A fault is a panic caught at the border ([`guarded`]), a failed check, or a thread that ended. Everything that was
-//! hooked is unhooked, every client that was held back is served again, priorities are what clients set, and the reason
-//! stands in the server's log and in GetServerInfo.
+//! A fault is a panic caught at the border ([`guarded`]), a failed check, or a thread that ended. All hooks are then
+//! removed, all held clients are released, priorities are restored to what clients set, and the reason appears in the
+//! server's log and in GetServerInfo.
 
 use crate::mechanism::settings::{FaultPlace, PlannedFault};
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Why xqos steps aside. `E`: why the host cannot go on.
+/// Why xqos steps aside. `E` is the host's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault<E> {
     Panicked(String),
-    /// A test asked for it ([`FaultPlace::Check`]).
+    /// A test requested it ([`FaultPlace::Check`]).
     Planned,
     Host(E),
 }
@@ -36,7 +36,7 @@ impl<E: fmt::Display> fmt::Display for Fault<E> {
 }
 
 impl<E> Fault<E> {
-    /// What came of [`guarded`] work.
+    /// Converts the panic that [`guarded`] caught.
     pub fn panicked(payload: &(dyn Any + Send)) -> Fault<E> {
         let text =
             payload.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| payload.downcast_ref().cloned());
@@ -44,8 +44,8 @@ impl<E> Fault<E> {
     }
 }
 
-/// Runs our code on a thread of the server's: a panic ends it, and no more. (Rust's own report of it, with the place, goes
-/// to standard error, which is the server's log or beside it.)
+/// Runs our code on one of the server's threads and stops a panic there. (Rust prints the panic and its location to
+/// standard error, which may be the server's log.)
 pub fn guarded<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
     catch_unwind(AssertUnwindSafe(work))
 }
@@ -55,7 +55,7 @@ pub fn line(reason: &str) -> String {
     format!("stepped aside: {reason}; the server schedules as if xqos were not there")
 }
 
-/// Deliberate faults, for tests: counts the passages through each place.
+/// Counts the passages through each place, for deliberate faults in tests.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
     planned: Option<PlannedFault>,
@@ -67,7 +67,7 @@ impl Counted {
         Counted { planned, passages: 0 }
     }
 
-    /// Fails where it was asked for.
+    /// Fails at the passage that the test requested.
     pub fn pass<E>(&mut self, place: FaultPlace) -> Result<(), Fault<E>> {
         let Some(fault) = self.planned.filter(|fault| fault.place == place) else { return Ok(()) };
         self.passages += 1;

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
-//! Which clients are one group, and the groups that there are.
+//! Groups of clients that are scheduled together.
 //!
 //! | grouping | a client's group |
 //! |---|---|
-//! | none | it stands for itself |
-//! | application | its control group, where that is one of an application (`app-NAME-ID.scope`), else its process |
-//! | user | its user; a client of another machine stands for itself |
+//! | none | no group: each client stands for itself |
+//! | application | its control group if that belongs to an application (`app-NAME-ID.scope`), else its process |
+//! | user | its user; a remote client stands for itself |
 //!
-//! Whoever was put into a group by name is in that one, whatever the grouping. The names `:none`, `:app` and `:user` stand
-//! for what that grouping would give. Invariant: a group has a number exactly while it has members.
+//! A client that was put into a group by name stays there under any grouping. The names `:none`, `:app` and `:user`
+//! stand for the group that this grouping would choose. Invariant: a group has a number exactly while it has members.
 
 use crate::host::identity::Identity;
 use crate::mechanism::origins::Made;
 use xqos_abi::{Grouping, Label};
 use xqos_core::GroupId;
 
-/// What makes clients one group.
+/// The property that the clients of a group share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Key {
     Named(Label),
-    /// Of a user: whoever may name a scope of one's own would else enter another's group.
+    /// Includes the user id: a user who can name a control group must not enter another user's group.
     ControlGroup(u32, Box<str>),
     Process(i32),
     User(u32),
@@ -31,12 +31,12 @@ struct Group {
     id: GroupId,
     label: Label,
     members: usize,
-    /// To whose limit its reservation counts.
+    /// The user whose limit the group's reservation counts towards.
     reserved_for: Option<u32>,
     made: Made,
 }
 
-/// A client, as far as groups are concerned.
+/// The properties of a client that determine its group.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {
     pub identity: Identity,
@@ -48,7 +48,7 @@ pub struct Member<'a> {
 #[derive(Debug, Default)]
 pub struct Groups {
     pub grouping: Grouping,
-    /// The most that the reservations of one user may sum up to, millionths; 0: as much as anybody's.
+    /// The largest sum of the reservations of one user, in millionths; 0 means no limit of its own.
     pub user_limit_ppm: u32,
     groups: Vec<Group>,
 }
@@ -66,12 +66,12 @@ impl Groups {
         self.group(id).map_or(Label::default(), |group| group.label)
     }
 
-    /// The group of this name, where it has clients.
+    /// The group of this name, if it has clients.
     pub fn named(&self, name: Label) -> Option<GroupId> {
         self.groups.iter().find(|group| group.key == Key::Named(name)).map(|group| group.id)
     }
 
-    /// The group that a client belongs to; it is a member from now on.
+    /// Adds a client to its group, and creates the group if needed.
     pub fn enter(&mut self, member: &Member<'_>) -> GroupId {
         let Some((key, label)) = self.key_of(member) else { return GroupId::NONE };
         if let Some(group) = self.groups.iter_mut().find(|group| group.key == key) {
@@ -84,7 +84,7 @@ impl Groups {
         id
     }
 
-    /// A client is no member any more. What was set for the group, where it has ended.
+    /// Removes a client from its group. Returns the origins of the group's settings if the group ended.
     pub fn leave(&mut self, id: GroupId) -> Option<Made> {
         let at = self.groups.iter().position(|group| group.id == id)?;
         self.groups[at].members -= 1;
@@ -109,7 +109,7 @@ impl Groups {
         }
     }
 
-    /// Whether the reservation of a group counts to the limit of this user.
+    /// Whether the group's reservation counts towards the limit of this user.
     pub fn is_reserved_for(&self, id: GroupId, uid: u32) -> bool {
         self.group(id).is_some_and(|group| group.reserved_for == Some(uid))
     }
@@ -141,12 +141,12 @@ impl Groups {
     }
 }
 
-/// What a name stands for that is one of a grouping; no other name begins with a colon.
+/// The grouping that a reserved name stands for. All reserved names begin with a colon.
 fn grouping_of(name: Label) -> Option<Grouping> {
     Grouping::from_name(name.as_str().strip_prefix(':')?)
 }
 
-/// Whether a group can be called so; an empty name is none.
+/// Whether a group may have this name. The empty name means no explicit group.
 pub fn is_fit(name: Label) -> bool {
     !name.as_str().starts_with(':') || grouping_of(name).is_some()
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! A ranking of the longest requests, by the processor time that they took.
+//! The longest requests, ranked by processor time.
 //!
-//! A request is timed as the slice that it was alone. The clock on the wall goes on while the kernel runs something else, so a
-//! slice that may be the longest is judged by the processor time of the server's thread.
+//! A request is timed if it was alone in its slice. Wall-clock time also counts what else the kernel ran meanwhile, so
+//! a slice that may be among the longest is judged by the processor time of the server's thread.
 
 use xqos_abi::LongRequest;
 use xqos_core::Time;
 
-/// The longest requests since the start, of slices that were one request; the longest first.
+/// The longest requests since the start that were alone in their slice, the longest first.
 #[derive(Debug, Default)]
 pub struct Longest {
     requests: Vec<LongRequest>,
@@ -15,7 +15,7 @@ pub struct Longest {
 
 impl Longest {
     const KEPT: usize = 16;
-    /// Shorter ones delay nobody, and are not worth a question to the kernel.
+    /// Shorter requests delay nobody noticeably and are not worth a system call.
     pub const MIN_NS: u64 = 100_000;
 
     pub fn floor_ns(&self) -> u64 {
@@ -23,7 +23,7 @@ impl Longest {
         last.max(Self::MIN_NS)
     }
 
-    /// One for each client and kind of request: or one client would fill the list.
+    /// Keeps one entry for each client and kind of request, so that no single client fills the list.
     pub fn add(&mut self, ns: u64, client: u32, request: u32, make: impl FnOnce() -> LongRequest) {
         let same = |other: &LongRequest| (other.client, other.request) == (client, request);
         match self.requests.iter().position(same) {
@@ -40,7 +40,7 @@ impl Longest {
     }
 }
 
-/// Processor time of the server's thread, read when slices begin.
+/// Processor time of the server's thread, read when a slice begins.
 #[derive(Debug, Default)]
 pub struct ProcessorTime {
     read_at: Time,
@@ -48,10 +48,10 @@ pub struct ProcessorTime {
 }
 
 impl ProcessorTime {
-    /// Reading it is a system call, so that a slice that begins sooner after the last reading goes without.
+    /// The reading costs a system call, so it is reused within this time.
     const READ_EVERY_NS: u64 = 50_000;
 
-    /// The reading that counts for this slice; where it has to be exact, one of now.
+    /// The reading for a slice that begins now. If `is_exact`, always a new reading.
     pub fn slice_begins(&mut self, now: Time, is_exact: bool, read: impl FnOnce() -> u64) -> u64 {
         if is_exact || now.since(self.read_at) >= Self::READ_EVERY_NS {
             *self = ProcessorTime { read_at: now, ns: read() };
@@ -59,7 +59,7 @@ impl ProcessorTime {
         self.ns
     }
 
-    /// What a slice of this length took, if this is the reading at its end; too much by at most the time between two readings.
+    /// The processor time of a slice, given the reading at its end. Too long by at most the time between two readings.
     pub fn used(&self, slice_ns: u64, at_end: u64) -> u64 {
         at_end.saturating_sub(self.ns).min(slice_ns)
     }

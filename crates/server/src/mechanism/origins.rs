@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! Who made which setting of a client, a group or the server, and which settings end with the connection that made them.
+//! The origin of each setting of a client, a group or the server, and which settings end with a connection.
 //!
-//! A connection may say what others are told of its settings (a name), and that they are leased: then they end when it does,
-//! however it ends. What was set without a lease, by hand or by the program itself, is never replaced by a leased setting.
+//! A connection may give its settings a name that is shown to users, and it may lease them: leased settings end when
+//! the connection ends for any reason. A leased setting never replaces one that was set without a lease, manually or by
+//! the program itself.
 
 use xqos_abi::{Label, SettingKind};
 use xqos_core::ClientId;
 
-/// Who made a setting.
+/// The origin of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     pub name: Label,
-    /// The connection with which it ends.
+    /// The connection that leased the setting, if any.
     pub leased_by: Option<ClientId>,
 }
 
-/// The origins of what is set of one subject, in the order in which it was set.
+/// The origins of one subject's settings, in the order in which they were set.
 #[derive(Debug, Default)]
 pub struct Made(Vec<(SettingKind, Origin)>);
 
@@ -24,24 +25,24 @@ impl Made {
         self.0.iter().find(|&&(other, _)| other == kind).map(|&(_, origin)| origin)
     }
 
-    /// The name of who made the reservation.
+    /// The name of the reservation's origin.
     pub fn reservation_name(&self) -> Label {
         self.by(SettingKind::Reservation).map_or(Label::default(), |origin| origin.name)
     }
 
-    /// The name of who made the last of all other settings.
+    /// The name of the origin of the most recent setting other than the reservation.
     pub fn last_name(&self) -> Label {
         let last = self.0.iter().rev().find(|&&(kind, _)| kind != SettingKind::Reservation);
         last.map_or(Label::default(), |&(_, origin)| origin.name)
     }
 
-    /// A setting was made, or is what it was at first again where there is no origin.
+    /// Records the origin of a setting; `None` means that it has its initial value again.
     pub fn set(&mut self, kind: SettingKind, origin: Option<Origin>) {
         self.0.retain(|&(other, _)| other != kind);
         self.0.extend(origin.map(|origin| (kind, origin)));
     }
 
-    /// Whether this origin may set it: a lease stands back for what was set without one.
+    /// Whether a setting from this origin may replace the present one. A lease gives way to a setting without a lease.
     pub fn gives_way(&self, kind: SettingKind, to: &Origin) -> bool {
         to.leased_by.is_none() || self.by(kind).is_none_or(|origin| origin.leased_by.is_some())
     }
@@ -50,18 +51,18 @@ impl Made {
         self.0.iter().map(|&(kind, _)| kind)
     }
 
-    /// What ends with this connection.
+    /// The settings that this connection leased.
     pub fn leased_by(&self, asker: ClientId) -> Vec<SettingKind> {
         self.0.iter().filter(|(_, origin)| origin.leased_by == Some(asker)).map(|&(kind, _)| kind).collect()
     }
 }
 
-/// What connections said of the settings that they make.
+/// The name and lease that each connection declared for its settings.
 #[derive(Debug, Default)]
 pub struct Origins(Vec<(ClientId, Label, bool)>);
 
 impl Origins {
-    /// An empty name: settings are told as made by hand again.
+    /// With an empty name and no lease, the connection's settings count as made manually again.
     pub fn set(&mut self, asker: ClientId, name: Label, lease: bool) {
         self.end(asker);
         if lease || !name.is_empty() {
@@ -73,7 +74,7 @@ impl Origins {
         self.0.retain(|&(other, ..)| other != asker);
     }
 
-    /// Of a setting that this connection makes now; `for_itself`: of its own client.
+    /// The origin of a setting that this connection makes now. `for_itself`: the setting concerns its own client.
     pub fn of(&self, asker: ClientId, for_itself: bool) -> Origin {
         let said = self.0.iter().find(|&&(other, ..)| other == asker);
         let name = said.map(|&(_, name, _)| name).filter(|name| !name.is_empty());

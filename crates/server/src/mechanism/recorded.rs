@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The scheduler with its trace: each fact is written down, so that replay can give it again.
+//! The scheduler with its trace: every fact is recorded, so that a replay can repeat it.
 //!
-//! Reading goes straight through ([`std::ops::Deref`]); changing is only possible by the methods here, which is what
-//! makes a trace complete.
+//! Reads go straight to the scheduler ([`std::ops::Deref`]). All changes go through the methods here, which keeps the
+//! trace complete.
 
 use crate::mechanism::tracer::Tracer;
 use std::ops::Deref;
@@ -13,7 +13,7 @@ use xqos_core::{ClientId, Fact, Holder, Outcome, Rank, Scheduler, Service, Slice
 pub struct Recorded {
     scheduler: Scheduler,
     pub trace: Tracer,
-    /// An overrun was written down, and no decision since.
+    /// An overrun was recorded, and no decision has followed yet.
     overran: bool,
 }
 
@@ -30,7 +30,7 @@ impl Recorded {
         Recorded { scheduler, trace: Tracer::default(), overran: false }
     }
 
-    /// Takes a fact, and writes it down where it is news. What came of it is what the scheduler says.
+    /// Passes a fact to the scheduler and records it, unless it would change nothing. Returns the scheduler's outcome.
     pub fn handle(&mut self, now: Time, fact: Fact) -> Outcome {
         if !self.is_news(now, &fact) {
             return Outcome::None;
@@ -58,7 +58,7 @@ impl Recorded {
         outcome
     }
 
-    /// False where a fact would change nothing.
+    /// Whether the fact would change anything.
     fn is_news(&self, now: Time, fact: &Fact) -> bool {
         match *fact {
             Fact::Arrived { client } => !self.scheduler.is_ready(client),
@@ -79,7 +79,7 @@ impl Recorded {
             Some(slice) if self.trace.is_on() => {
                 self.trace.note(now, What::dispatch(slice, Reason::of(slice, &self.scheduler)))
             }
-            // Also a decision for nobody uses an overrun up.
+            // A decision that serves nobody also uses up an overrun.
             None if self.overran => self.trace.note(now, What::Fact(Fact::Overran { ns: 0 })),
             _ => {}
         }
@@ -91,7 +91,7 @@ impl Recorded {
         self.scheduler.next_to_watch(now)
     }
 
-    /// For readers that do not compute it.
+    /// Records the budget for trace readers that do not compute it themselves.
     fn note_budget(&mut self, client: ClientId, now: Time) {
         if !self.trace.is_on() {
             return;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Requests of XQOS: parsed by `xqos_abi`, checked for who asks, carried out on the scheduler, answered.
+//! Requests of the XQOS extension: parsed by `xqos_abi`, checked against the asker's rights, applied to the scheduler,
+//! and answered.
 //!
-//! Nothing is changed by a request that is refused.
+//! A refused request changes nothing.
 
 pub mod reports;
 mod settings;
@@ -19,22 +20,21 @@ use xqos_core::{ClientId, Holder, Parameters, PolicyKind, Time};
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no such request.
     Request,
     Length,
-    /// The value that cannot be.
+    /// This value is invalid.
     Value(u32),
-    /// The asker may not; of which client, 0: of none.
+    /// The asker lacks the right to change this client, or the server if 0.
     Access(u32),
-    /// The kernel gives no more.
+    /// The kernel refused the resources.
     Alloc,
     Implementation,
-    /// Admission control says no: whose deadline would not be kept.
+    /// Admission control refuses: the deadline of this client could not be kept.
     Admission(u32),
 }
 
 impl Refused {
-    /// The error that the asker gets, and its value; `first_error`: the code of the extension's first.
+    /// The X error code and value for the asker. `first_error` is the first error code of the extension.
     pub fn code(self, first_error: u8) -> (u8, u32) {
         match self {
             Refused::Request => (1, 0),
@@ -50,14 +50,14 @@ impl Refused {
 
 type Answer = Result<Option<Vec<u8>>, Refused>;
 
-/// How an answer to a request has to look.
+/// The sequence number and byte order of a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     pub sequence: u16,
     pub order: Order,
 }
 
-/// Carries out a request that a client sent; the reply, where it has one.
+/// Carries out a client's request. Returns the reply if the request has one.
 pub fn answer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: &[u8], form: Form) -> Answer {
     let request = Request::parse(request, form.order).map_err(mistake_of)?;
     if let Err(fault) = engine.fail_on_purpose(FaultPlace::Request) {
@@ -72,7 +72,7 @@ pub fn answer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: &[u8], 
     carry_out(engine, asker, request, form)
 }
 
-/// After xqos stepped aside it still says so, and refuses everything else.
+/// Answers the few requests that work after xqos stepped aside, and refuses all others.
 pub fn answer_aside(request: &[u8], form: Form, reason: &str, now: Time, cpu_ns: u64) -> Result<Vec<u8>, Refused> {
     let Form { sequence, order } = form;
     match Request::parse(request, order).map_err(mistake_of)? {
@@ -127,7 +127,7 @@ fn list<H: Host>(engine: &Engine<H>, clients: Vec<ClientEntry>) -> ClientList {
 /// Requests that change something and have no reply.
 fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> Result<(), Refused> {
     match request {
-        // Nobody means that who sets a reservation.
+        // No client sets a reservation of zero intentionally.
         Request::Set { setting: Setting::Reservation(NO_RESERVATION), .. } => return Err(Refused::Value(0)),
         Request::Set { subject, setting } => settings::set(engine, asker, subject, setting)?,
         Request::Clear { subject, setting } => {
@@ -157,7 +157,7 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
     Ok(())
 }
 
-/// Hands the ring over: only a local client can take a descriptor. The reply follows it.
+/// Passes the ring's descriptor to the asker, which must be a local client. The reply follows the descriptor.
 fn start_trace<H: Host>(
     engine: &mut Engine<H>,
     asker: ClientId,
@@ -185,9 +185,9 @@ fn start_trace<H: Host>(
     Ok(started.encode(form.sequence, form.order))
 }
 
-// Who is meant, and whether the asker may.
+// Subjects and rights.
 
-/// The client that a resource id belongs to; 0 is the asker.
+/// The client that owns a resource id; 0 means the asker.
 fn subject<H: Host>(engine: &Engine<H>, asker: ClientId, resource: u32) -> Result<ClientId, Refused> {
     if resource == 0 {
         return Ok(asker);
@@ -209,13 +209,14 @@ fn may_change<H: Host>(engine: &Engine<H>, asker: ClientId, id: ClientId) -> boo
     id == asker || asking.may_change(&other.identity, engine.host.user())
 }
 
-/// A client may, for the server let it in. Anyone can open the control socket: there it is who has a client, too.
+/// Whether the asker may make requests at all. The server has admitted its clients, but anyone can open the control
+/// socket: there, a user must also have a client.
 fn may_ask<H: Host>(engine: &Engine<H>, asker: ClientId) -> bool {
     if engine.slot(asker).is_some() {
         return true;
     }
     let Some(asking) = engine.identity(asker) else { return false };
-    // A connection that the server has not let in yet has no resource ids.
+    // A connection that the server has not admitted yet has no resource ids.
     let is_in = |id| engine.slot(id).is_some_and(|slot| slot.base != 0 && asking.is_same_user(&slot.identity));
     asking.may_steer(engine.host.user()) || engine.ids().any(is_in)
 }
@@ -229,7 +230,7 @@ fn base_of<H: Host>(engine: &Engine<H>, id: ClientId) -> u32 {
     engine.slot(id).map_or(0, |slot| slot.base)
 }
 
-/// Of a group: that of the first of its clients.
+/// The id base of the client, or of the first client of a group.
 fn base_of_holder<H: Host>(engine: &Engine<H>, holder: Holder) -> u32 {
     match holder {
         Holder::Client(id) => base_of(engine, id),

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! Who works for others: compositing managers and window managers, as they come and go.
+//! Compositors and window managers, as they start and stop.
 //!
-//! | who | how it is recognised |
+//! | role | how it is recognised |
 //! |---|---|
 //! | compositing manager of screen n | owns the selection `_NET_WM_CM_Sn` (Extended Window Manager Hints, section 8) |
-//! | window manager of screen n | owns the selection `WM_Sn` (Inter-Client Communication Conventions Manual, section 4.3) |
-//! | the same, of those that own no selection | selects SubstructureRedirect on the root window, which one client can |
+//! | window manager of screen n | owns the selection `WM_Sn` (ICCCM, section 4.3) |
+//! | window manager without a selection | selects SubstructureRedirect on the root window, as only one client can |
 //!
-//! The server tells of selections; at root windows somebody has to look, which is done a few times a second at most.
+//! The server reports changes of selections. Root windows must be polled, at most a few times a second.
 
 use xqos_core::{ClientId, Role};
 
-/// What one client at a time can be on a screen.
+/// A position that one client at a time can have on a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seat {
     Compositor,
@@ -27,26 +27,26 @@ impl Seat {
         }
     }
 
-    /// The seat that a selection stands for, and its screen.
+    /// The position that a selection stands for, and its screen.
     pub fn of_selection(name: &str) -> Option<(Seat, usize)> {
         let (seat, screen) = match name.strip_prefix("_NET_WM_CM_S") {
             Some(screen) => (Seat::Compositor, screen),
             None => (Seat::WindowManager, name.strip_prefix("WM_S")?),
         };
-        // "+1" would parse.
+        // Without this check, "+1" would parse.
         let is_number = !screen.is_empty() && screen.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| Some((seat, screen.parse().ok()?)))?
     }
 }
 
-/// Who sits where; few entries.
+/// The present holder of each position. The list is short.
 #[derive(Debug, Default)]
 pub struct Roles {
     seats: Vec<(Seat, usize, ClientId)>,
 }
 
 impl Roles {
-    /// Gives a seat to a client or to nobody. Who had it before, where that is somebody else.
+    /// Gives a position to a client, or to nobody. Returns the previous holder if it was another client.
     pub fn take(&mut self, seat: Seat, screen: usize, client: Option<ClientId>) -> Option<ClientId> {
         let at = self.seats.iter().position(|&(taken, of, _)| (taken, of) == (seat, screen));
         let before = at.map(|at| self.seats.swap_remove(at).2);
@@ -58,12 +58,12 @@ impl Roles {
         self.seats.is_empty()
     }
 
-    /// A client is gone from all its seats.
+    /// Removes a client from all its positions.
     pub fn leave(&mut self, client: ClientId) {
         self.seats.retain(|&(_, _, other)| other != client);
     }
 
-    /// All that a client does for others.
+    /// The roles of a client.
     pub fn of(&self, client: ClientId) -> Role {
         let seats = self.seats.iter().filter(|&&(_, _, other)| other == client);
         seats.fold(Role::NONE, |all, (seat, ..)| Role::from_bits(all.bits() | seat.role().bits()))

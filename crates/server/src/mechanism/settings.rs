@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! How xqos starts in this server: from the environment (a preload, as `xqos server` sets it) or from the options of
-//! the module in xorg.conf. Read once; the environment is cleared, so that the server's children do not inherit it.
+//! The start-up settings: from the environment (set by `xqos server` for a preload) or from the module's options in
+//! xorg.conf. They are read once. The environment variables are then removed, so that the server's children do not
+//! inherit them.
 
 use std::ops::RangeInclusive;
 use xqos_abi::Grouping;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind, named};
 
-/// Largest U: input, new connections and the server's own work always keep 5 %.
+/// The largest U: at least 5 % remain for input, new connections and the server's own work.
 pub const MAX_UTILIZATION_LIMIT_PPM: u32 = 950_000;
-/// Smallest and largest slice, timer interval and maximum slice.
+/// The limits of slices, of the timer interval and of the maximum slice.
 pub const SLICE_RANGE_US: RangeInclusive<u32> = 100..=1_000_000;
 
-/// Shortest and longest chunk of work that one read may bring.
+/// The limits of the chunk of work that one read may return.
 pub const CHUNK_RANGE_US: RangeInclusive<u32> = 50..=20_000;
 
 named! {
-    /// Where a deliberate fault strikes, for tests of stepping aside.
+    /// The place where a deliberate fault occurs, in tests of stepping aside.
     FaultPlace {
         Wakeup "wakeup",
         Block "block",
@@ -23,36 +24,36 @@ named! {
         Watcher "watcher",
         /// A failed check instead of a panic.
         Check "check",
-        /// Any call of the server that we stand before.
+        /// Any interposed libc call.
         Call "call",
     }
-    /// When there is contention: as measured, or always, for tests that want each slice decided.
+    /// Whether contention is measured or always assumed (for tests that want each slice decided).
     When {
         Measured "measured",
         Always "always",
     }
 }
 
-/// The test switch `XQOS_TEST_FAULT=PLACE:COUNT`: a fault at the COUNT-th passage.
+/// The test switch `XQOS_TEST_FAULT=PLACE:COUNT` causes a fault at the COUNT-th passage of PLACE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedFault {
     pub place: FaultPlace,
     pub count: u64,
 }
 
-/// What to start with.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub policy: PolicyKind,
     pub parameters: Parameters,
-    /// The most that clients that work for others get while others wait, millionths; 0: they are served like all others.
+    /// The largest share of compositors and window managers while other clients wait, in millionths; 0 serves them like
+    /// all other clients.
     pub desktop_share_ppm: u32,
     pub contention: When,
-    /// Which clients are one group under `fair`.
+    /// How clients form groups under `fair`.
     pub grouping: Grouping,
-    /// Where requests are not seen: a read may return the work of this time, or one request.
+    /// On hosts that do not see requests, a read returns work for at most this time, or a single request.
     pub chunk_ns: u64,
-    /// After how long the log names who holds the server grab; 0: never.
+    /// The log names a client that holds the server grab for longer than this; 0 disables it.
     pub grab_limit_ns: u64,
     pub fault: Option<PlannedFault>,
 }
@@ -73,8 +74,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads and clears `XQOS_*`; what `option` gives for a name (on Xorg the module's options) wins. What cannot be
-    /// understood is logged and left at its default: a typing error must not cost anybody their X server.
+    /// Reads and clears the `XQOS_*` variables. A value from `option` (on Xorg, the module's options) takes precedence.
+    /// An invalid value is logged and replaced by its default: a typing error must not cost anybody the X server.
     pub fn read(option: impl Fn(&str) -> Option<String>, log: impl Fn(&str)) -> Settings {
         let mut settings = Settings::default();
         const NAMES: [(&str, &str); 9] = [
@@ -118,7 +119,7 @@ impl Settings {
     }
 }
 
-/// A number that may be so large.
+/// Parses a number within a range.
 fn number(value: &str, range: RangeInclusive<u32>) -> Option<u64> {
     value.parse().ok().filter(|number| range.contains(number)).map(u64::from)
 }

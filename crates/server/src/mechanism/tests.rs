@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What the mechanism promises, in virtual time: each case once, decided by the clock of a server that is not there.
-//! Real servers (tests/real_servers) show that the host's calls do what we think.
+//! Tests of the mechanism in virtual time, each case once, on a mock server with its own clock. Tests on real servers
+//! (tests/real_servers) check the assumptions about the host's calls.
 
 mod contention;
 mod control;
@@ -18,25 +18,25 @@ use mock::{MS, Server};
 use xqos_abi::{Setting, Subject};
 use xqos_core::{ClientId, PolicyKind};
 
-/// The user whose clients they are, unless a test says otherwise.
+/// The user of all clients, unless a test says otherwise.
 const USER: u32 = 1000;
 
 fn server(policy: PolicyKind) -> Server {
     Server::new(&Settings { policy, contention: When::Always, ..Settings::default() })
 }
 
-/// So many clients.
+/// Connects N clients.
 fn clients<const N: usize>(server: &mut Server) -> [ClientId; N] {
     [(); N].map(|()| server.connect(USER))
 }
 
-/// For the client itself.
+/// Reserves for the client itself.
 fn reserve(server: &mut Server, id: ClientId, budget_ms: u32, period_ms: u32, hard: bool) {
     let request = Subject::Client(0).set(Setting::reservation(budget_ms * 1000, period_ms * 1000, hard));
     server.ask(id, request).unwrap();
 }
 
-/// Enough short requests that a client is busy for so long.
+/// Sends enough short requests to keep a client busy for this time.
 fn keep_busy(server: &mut Server, id: ClientId, ms: u64) {
     server.send(id, (ms * 20) as usize, MS / 20);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The clients as the mechanism sees them, and how they are found.
+//! The clients as the mechanism sees them, and how to find them.
 
 use super::{Engine, FactOutcome, Outcome};
 use crate::host::Host;
@@ -9,7 +9,7 @@ use crate::mechanism::settings::FaultPlace;
 use xqos_abi::{Label, Paced};
 use xqos_core::{Choice, ClientId, Fact, GroupId, Time};
 
-/// The bits of a resource id that name a client and its resource (X11, "Connection setup").
+/// The part of a resource id that identifies the client and its resource (X11, "Connection setup").
 pub const RESOURCE_ID_BITS: u32 = 0x1fff_ffff;
 
 /// A connected client as the mechanism sees it.
@@ -18,30 +18,30 @@ pub struct Slot {
     pub base: u32,
     pub identity: Identity,
     pub program: Box<str>,
-    /// What SYNC GetPriority answers.
+    /// The answer to SYNC GetPriority.
     pub sync_priority: i32,
-    /// From where it connected, where that is another machine.
+    /// The remote address of a client on another machine.
     pub host: Box<str>,
-    /// The control group of its application.
+    /// The control group of the client's application.
     pub(super) control_group: Option<Box<str>>,
     pub group: GroupId,
-    /// The group that it was put into by name.
+    /// The group that the client was explicitly put into.
     pub(super) named: Option<Label>,
-    /// Whether it waits for those that it uncovers.
+    /// Whether the client waits for the clients that it uncovers.
     pub paced: Paced,
     pub made: Made,
-    /// Processor time of the longest slice that was one request.
+    /// Processor time of the client's longest slice that was a single request.
     pub longest_request_ns: u64,
-    /// That request: major opcode + 65536 x minor opcode.
+    /// The major opcode + 65536 x minor opcode of that request.
     pub longest_request: u32,
     pub(super) linked: bool,
     pub(super) held: bool,
-    /// The last look that saw it ready.
+    /// The last look that found the client ready.
     pub(super) seen: u32,
     pub(super) notified: Notified,
 }
 
-/// Depletions and misses that listeners were notified of, and when.
+/// The depletions and misses that listeners have been notified of, and when.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Notified {
     pub depletions: u32,
@@ -58,7 +58,7 @@ impl<H: Host> Engine<H> {
         self.slots.get_mut(usize::from(id.0))?.as_mut()
     }
 
-    /// The connected client that a resource belongs to: ids are dealt out in equal blocks.
+    /// The connected client that owns a resource. Each client has an equal block of resource ids.
     pub fn owner_of(&self, resource: u32) -> Option<ClientId> {
         self.ids().find(|&id| self.slot(id).is_some_and(|slot| self.is_of(resource, slot)))
     }
@@ -69,17 +69,18 @@ impl<H: Host> Engine<H> {
         slot.base == (resource & RESOURCE_ID_BITS) / block * block
     }
 
-    /// How many clients the server can have: ids are dealt out in equal blocks, the first of which is the server's.
+    /// The number of clients that the server can have. Each has an equal block of resource ids; the server owns the
+    /// first block.
     pub fn clients_limit(&self) -> u32 {
         (RESOURCE_ID_BITS + 1).checked_div(self.ids_of_a_client).map_or(0, |blocks| blocks.saturating_sub(1))
     }
 
-    /// Who asks: a client, or somebody on the control socket.
+    /// The identity of a client, or of a peer on the control socket.
     pub fn identity(&self, asker: ClientId) -> Option<Identity> {
         self.slot(asker).map(|slot| slot.identity).or_else(|| self.host.identity_of_control(asker))
     }
 
-    /// Indices that may hold a client; does not borrow, so that the engine can be changed on the way.
+    /// All indices that may hold a client. Does not borrow the engine, so the loop may change it.
     pub fn ids(&self) -> impl Iterator<Item = ClientId> + use<H> {
         (0..self.slots.len() as u16).map(ClientId)
     }
@@ -89,17 +90,17 @@ impl<H: Host> Engine<H> {
         self.ids().filter(move |&id| self.slot(id).is_some_and(|slot| slot.group == group))
     }
 
-    /// Tells the scheduler of something that happens now.
+    /// Passes a fact to the scheduler as of now.
     pub(super) fn tell(&mut self, fact: Fact) -> FactOutcome {
         self.scheduler.handle(self.host.now(), fact)
     }
 
-    /// Whom the running slice is for.
+    /// The choice that the running slice serves.
     pub fn choice(&self) -> Option<Choice> {
         self.running.map(|running| running.choice)
     }
 
-    /// Memory that we take for clients, about.
+    /// The approximate memory that xqos uses for clients.
     pub fn memory_bytes(&self) -> usize {
         let slots = self.slots.capacity() * size_of::<Option<Slot>>() + self.ready.capacity() * size_of::<ClientId>();
         size_of::<Self>()
@@ -121,7 +122,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Holds a client back or serves it again, as the scheduler wants it.
+    /// Holds a client back or releases it, as the scheduler now wants it.
     pub fn sync_hold(&mut self, id: ClientId) {
         let held = self.scheduler.is_held_back(id);
         let is_open = self.host.is_open(id);

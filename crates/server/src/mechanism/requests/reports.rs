@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What requests are answered with.
+//! Builds the replies.
 
 use super::settings::{MAX_PERIOD_US, MIN_BUDGET_US, MIN_PERIOD_US};
 use crate::host::Host;
@@ -170,7 +170,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
     })
 }
 
-/// What is so of a client, but for who asks.
+/// The flags of a client that do not depend on the asker.
 fn flags<H: Host>(engine: &Engine<H>, id: ClientId) -> u32 {
     let Some(slot) = engine.slot(id) else { return 0 };
     let scheduler = &engine.scheduler;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Set, Clear and CheckAdmission: who may make a setting, and to what; the engine carries it out.
+//! The requests Set, Clear and CheckAdmission: checks rights and values before the engine applies a setting.
 
 use super::{Refused, base_of, base_of_holder, may_change, may_steer, subject as client_of, subject_to_change};
 use crate::host::Host;
@@ -10,18 +10,18 @@ use std::ops::RangeInclusive;
 use xqos_abi::{NO_RESERVATION, Setting, SettingKind, Subject, us};
 use xqos_core::{Admission, ClientId, GroupId, Holder, MAX_SHARE_PPM, Reservation};
 
-/// Limits of a reservation: a budget below a slice's bookkeeping, or a period of minutes, serves nobody.
+/// Limits of a reservation. A smaller budget would not pay for a slice, and a longer period helps no program.
 pub const MIN_BUDGET_US: u32 = 100;
 pub const MIN_PERIOD_US: u32 = 1000;
 pub const MAX_PERIOD_US: u32 = 10_000_000;
-/// Longest wait for an Expose, and the floor's interval.
+/// The limits of both the longest wait for an Expose and the interval of the floor.
 const PACING_RANGE_US: RangeInclusive<u32> = 1_000..=1_000_000;
 const WEIGHTS: RangeInclusive<u32> = 1..=10_000;
-/// A cap of less than a hundredth would look like a hang.
+/// A smaller cap would look like a hang.
 const CAPS_PPM: RangeInclusive<u32> = 10_000..=1_000_000;
 const PRIORITIES: RangeInclusive<i32> = -1000..=1000;
 
-/// Makes a setting, or takes it back where it is the initial one.
+/// Makes a setting, or undoes it if the new value is the initial one.
 pub(super) fn set<H: Host>(
     engine: &mut Engine<H>,
     asker: ClientId,
@@ -40,7 +40,7 @@ pub(super) fn set<H: Host>(
         }
     }
     let Some(origin) = engine.origin_for(asker, target, setting.kind()) else {
-        // A limit that is as wanted stays whose it is.
+        // A limit that already has this value keeps its origin.
         let is_as_wanted = setting == Setting::UserLimit(engine.groups.user_limit_ppm);
         return if is_as_wanted { Ok(()) } else { Err(Refused::Access(client)) };
     };
@@ -57,7 +57,7 @@ pub(super) fn set<H: Host>(
     Ok(())
 }
 
-/// What a subject has of a setting at first; refused where it has no such setting.
+/// The initial value of a subject's setting; refused if the subject has no such setting.
 pub(super) fn initial(subject: Subject, kind: SettingKind) -> Result<Setting, Refused> {
     kind.initial(subject).ok_or(Refused::Value(kind as u32))
 }
@@ -81,14 +81,14 @@ pub(super) fn check_admission<H: Host>(
     scheduler.check_admission(holder, reservation, now).ok_or(Refused::Value(client))
 }
 
-/// Whom a subject means, where the asker may change that.
+/// The target of a subject, if the asker may change it.
 fn target<H: Host>(engine: &Engine<H>, asker: ClientId, subject: Subject) -> Result<Target, Refused> {
     match subject {
         Subject::Client(client) => subject_to_change(engine, asker, client).map(Target::Client),
         Subject::Group(client) => {
             let id = subject_to_change(engine, asker, client)?;
             let group = engine.slot(id).map(|slot| slot.group).filter(|&group| group != GroupId::NONE);
-            // A client that stands for itself is in no group.
+            // A client that stands for itself has no group.
             let group = group.ok_or(Refused::Value(client))?;
             let may = may_change_all(engine, asker, group);
             if may { Ok(Target::Group(group, id)) } else { Err(Refused::Access(client)) }
@@ -97,7 +97,7 @@ fn target<H: Host>(engine: &Engine<H>, asker: ClientId, subject: Subject) -> Res
     }
 }
 
-/// What is done to a group, or shared with it, is done to each of its clients.
+/// Whether the asker may change each client of the group, since a setting of the group affects them all.
 fn may_change_all<H: Host>(engine: &Engine<H>, asker: ClientId, group: GroupId) -> bool {
     engine.members(group).all(|id| may_change(engine, asker, id))
 }
@@ -131,7 +131,7 @@ fn is_in_range(client: u32, setting: &Setting) -> Result<(), Refused> {
     if is_in_range { Ok(()) } else { Err(Refused::Value(value)) }
 }
 
-/// What one user may reserve is limited by itself.
+/// Checks the limit on one user's reservations, which is separate from admission control.
 fn is_within_user_limit<H: Host>(engine: &Engine<H>, target: Target, reservation: &Reservation) -> Result<(), Refused> {
     let (id, holder) = match target {
         Target::Client(id) => (id, Holder::Client(id)),

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! What is decided, and asked of the kernel, with contention and without.
+//! Decisions and requests to the kernel, with and without contention.
 
 use super::mock::{Does, MS, Server, at_us};
 use super::{clients, reserve};
 use crate::mechanism::settings::Settings;
 use xqos_core::{ClientId, Time};
 
-/// A batch of requests of 0.1 ms for this part of each period of 10 ms, until then.
+/// Sends batches of 0.1 ms requests that take this percentage of each period of 10 ms.
 fn load(server: &mut Server, id: ClientId, percent: u64, from_ms: u64, to_ms: u64) {
     for at_ms in (from_ms..to_ms).step_by(10) {
         (0..percent).for_each(|_| server.send_at(at_us(at_ms * 1000), id, MS / 10, Does::Nothing));
     }
 }
 
-/// One request in the midst of each batch.
+/// Sends one request in the middle of each batch.
 fn ask_often(server: &mut Server, id: ClientId, from_ms: u64, to_ms: u64) {
     (from_ms..to_ms)
         .step_by(10)
@@ -45,7 +45,7 @@ fn without_contention_no_slice_is_ended_early_and_nothing_is_asked_of_the_kernel
 fn with_contention_a_light_client_goes_first_and_short_slices_are_asked_for_once() {
     let mut server = Server::new(&Settings::default());
     let [batches, light] = clients(&mut server);
-    // Above the share at once, then for a second below it, with pauses that end contention each time, then rest.
+    // Above the contention threshold for one second, then below it for two.
     load(&mut server, batches, 99, 0, 1000);
     load(&mut server, batches, 60, 1000, 3000);
     ask_often(&mut server, light, 0, 3000);
