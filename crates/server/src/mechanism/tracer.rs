@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The trace that leaves the server: the ring and who reads it.
+//! The trace for readers outside the server: the ring buffer and its readers.
 //!
-//! Without a reader there is no ring, and each place that could write tests one pointer. One ring serves all readers; it
-//! carries as much as the most curious of them asked for, and ends when the last one stops or disconnects.
+//! Without a reader there is no ring, and each trace point tests a single pointer. All readers share one ring. It
+//! carries the highest level of detail that any of them asked for, and ends when the last reader stops or disconnects.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use xqos_abi::ring::{DEFAULT_CAPACITY, Writer};
 use xqos_abi::trace::{Event, Level, What};
 use xqos_core::{ClientId, Time};
 
-/// The ring, while anybody reads.
+/// The ring buffer, while there are readers.
 #[derive(Debug, Default)]
 pub struct Tracer(Option<Open>);
 
@@ -20,27 +20,27 @@ struct Open {
     readers: Vec<(ClientId, Level)>,
 }
 
-/// What a reader is given.
+/// Passed to a reader when its trace starts.
 #[derive(Debug)]
 pub struct Handed {
     pub fd: OwnedFd,
     pub capacity: u32,
-    /// Number of its `Begin`.
+    /// The record number of the reader's `Begin`.
     pub first: u64,
 }
 
 impl Tracer {
-    /// Somebody reads.
+    /// Whether there are readers.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// As much as any reader asked for.
+    /// The highest level that any reader asked for.
     pub fn level(&self) -> Option<Level> {
         self.0.as_ref().and_then(|open| open.readers.iter().map(|&(_, level)| level).max())
     }
 
-    /// Writes a fact down, if anybody reads.
+    /// Records an event if there are readers.
     #[inline]
     pub fn note(&mut self, at: Time, what: What) {
         if let Some(open) = &mut self.0 {
@@ -48,8 +48,8 @@ impl Tracer {
         }
     }
 
-    /// Adds a reader, or changes its level. The ring's size is that of the first one; `snapshot`: the scheduler as words,
-    /// which the new reader begins with.
+    /// Adds a reader or changes its level. The first reader determines the ring's capacity. `snapshot` is the
+    /// scheduler's state as words, recorded for the new reader.
     pub fn begin(
         &mut self,
         reader: ClientId,
@@ -62,7 +62,7 @@ impl Tracer {
             Some(open) => open,
             None => {
                 let asked = if capacity == 0 { DEFAULT_CAPACITY } else { capacity };
-                // Room for what a reader begins with, several times over.
+                // Leave room for several snapshots.
                 let least = u32::try_from(4 * snapshot.len()).unwrap_or(u32::MAX);
                 let ring = Writer::create(asked.max(least))?;
                 self.0.insert(Open { ring, readers: Vec::new() })
@@ -82,7 +82,7 @@ impl Tracer {
         Ok(Handed { fd, capacity: open.ring.capacity(), first })
     }
 
-    /// A reader has had enough, or is gone. True where it was one.
+    /// Removes a reader. Returns whether it was one.
     pub fn end(&mut self, reader: ClientId, now: Time) -> bool {
         let Some(open) = &mut self.0 else { return false };
         let before = open.readers.len();
@@ -94,7 +94,7 @@ impl Tracer {
         was_one
     }
 
-    /// Ends the trace for everybody.
+    /// Ends the trace for all readers.
     pub fn close(&mut self, now: Time) {
         self.note(now, What::End);
         self.0 = None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Requests of XQOS: who may make them, what admission control says, roles, loans and traces.
+//! Tests of XQOS requests: access rights, admission control, roles, loans and traces.
 
 use super::mock::{Does, IDS, MS, Server, at_us, base};
 use super::{clients, keep_busy, reserve, server};
@@ -99,7 +99,7 @@ fn a_window_manager_is_found_at_the_root_window_and_a_compositor_by_its_selectio
     let role = |server: &mut super::mock::Server, id| server.engine().scheduler.role(id);
     assert!(role(&mut server, manager).window_manager && role(&mut server, compositor).compositor);
     assert!(!role(&mut server, other).is_any());
-    // It goes, and the next one that redirects is looked for a quarter of a second later.
+    // The manager exits. A quarter of a second later the engine finds the next client that redirects.
     server.disconnect(manager);
     server.host().redirector = Some(base(other));
     server.send_at(Time(300 * MS), other, 1000, Does::Nothing);

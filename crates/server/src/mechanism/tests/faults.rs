@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Whatever goes wrong in us, the server goes on as if we had never been there.
+//! Tests that the server continues as if xqos had never been there, whatever fails in xqos.
 
 use super::mock::{Does, MS, Server};
 use super::{clients, keep_busy, reserve};
@@ -7,13 +7,13 @@ use crate::mechanism::fault::Fault;
 use crate::mechanism::settings::{FaultPlace, PlannedFault, Settings};
 use xqos_core::Time;
 
-/// One client is held back by then, and everybody has work.
+/// Runs a server to the point where one client is held back and both have work, then causes the fault.
 fn served_with(fault: Option<PlannedFault>, unsound: bool) -> Server {
     let mut server = Server::new(&Settings { fault, ..Settings::default() });
     let [held, other] = clients(&mut server);
     reserve(&mut server, held, 1, 100, true);
     [held, other].into_iter().for_each(|id| keep_busy(&mut server, id, 30));
-    // The server polls each time that a request comes when nobody else has any.
+    // With no other work pending, each of these requests makes the server poll.
     (8..18).for_each(|nth| server.send_at(Time(5 * nth * MS), other, 1000, Does::Nothing));
     server.run_until(Time(5 * MS));
     assert!(server.fault.is_none() && server.host().is_held(held));

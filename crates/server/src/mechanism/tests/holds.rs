@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Who is held back, until when, and that nobody stays so.
+//! Tests of which clients are held back, for how long, and that each of them is released.
 
 use super::mock::{Does, MS, at_us, base};
 use super::{clients, keep_busy, reserve, server};
@@ -35,7 +35,7 @@ fn a_server_with_nothing_else_to_do_is_woken_once_for_each_replenishment_and_els
     reserve(&mut server, client, 1, 10, true);
     keep_busy(&mut server, client, 5);
     server.run_until(Time(200 * MS));
-    // The last one finds its budget used up and nothing left to do.
+    // The last wakeup finds the budget restored and nothing left to do.
     assert_eq!((server.left(client), server.idle_wakeups), (0, 5));
     server.run_until(Time(10_000 * MS));
     assert_eq!(server.idle_wakeups, 5, "an idle server is woken by nobody");
@@ -65,7 +65,7 @@ fn who_uncovers_others_waits_for_them_for_a_while() {
     let pacing = Subject::Server.set(Setting::pacing(LIMIT_MS as u32 * 1000, 1_000_000));
     let root = server.connect(0);
     server.ask(root, pacing).unwrap();
-    // The painter answers after 5 ms, and then never.
+    // The painter answers the first Expose after 5 ms and the second one never.
     for (start, answers) in [(Time(MS), Some(5)), (Time(200 * MS), None)] {
         server.send_at(start, mover, 1000, Does::Expose(painter));
         server.send_at(start.after(MS), mover, 1000, Does::Nothing);
@@ -91,7 +91,7 @@ fn a_client_is_paced_or_not_by_itself_and_a_lease_ends_that() {
     let set = |client, paced| Subject::Client(base(client)).set(Setting::Paced(paced));
     let mut at = Time(0);
     let mut is_held = |server: &mut super::mock::Server, client| {
-        // Longer than what a floor remembers.
+        // Wait longer than the pacing floor remembers a hold.
         at = at.after(1200 * MS);
         server.send_at(at, client, 1000, Does::Expose(painter));
         server.send_at(at.after(MS), client, 1000, Does::Nothing);
@@ -162,7 +162,7 @@ fn who_waits_for_the_end_of_a_grab_has_waited_since_its_request_came() {
     let mut server = server(PolicyKind::Fair);
     let [holder, ready, idle] = clients(&mut server);
     server.send_at(at_us(10), holder, 1000, Does::Grab);
-    // It has come before the grab is looked at, and the holder goes on in the meantime.
+    // These requests arrive before the grab is checked; the holder keeps working meanwhile.
     server.send_at(Time(2 * MS), ready, 1000, Does::Nothing);
     server.send_at(Time(100 * MS), idle, 1000, Does::Nothing);
     (1..30).for_each(|at| server.send_at(Time(at * 10 * MS), holder, 1000, Does::Nothing));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The memory that a client takes in the mechanism, by the bytes that are allocated for it.
+//! Tests how many bytes the mechanism allocates for each client.
 //!
-//! Resident memory, which the experiment `memory` reads, depends on the machine: on pages, on what the server had freed before.
-//! The bytes asked of the allocator do not.
+//! Resident memory, which the experiment `memory` reads, depends on the machine: on pages and on what the server freed
+//! before. The number of allocated bytes does not.
 
 use super::*;
 use crate::host::Connection;
@@ -10,20 +10,20 @@ use crate::host::identity::Identity;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// For each of 500 clients; docs/figures.md says so.
+/// For each of 500 clients, as README and docs/figures.md say.
 const MOST_BYTES: usize = 1024;
-/// No process has a number from here on (PID_MAX_LIMIT): a real one would have a control group.
+/// Process ids from here on do not exist (PID_MAX_LIMIT); a real process would have a control group.
 const NOBODY: i32 = 1 << 22;
 
 thread_local! {
-    /// Allocated by this thread and not freed; a test that frees what another thread made goes below 0.
+    /// Bytes that this thread has allocated and not freed. May be negative if it frees memory of another thread.
     static BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
 struct Counting;
 
 fn add(bytes: isize) {
-    // A thread that is ending has no counter any more; nothing is measured there.
+    // A thread that is ending has no counter any more. Nothing is measured there.
     let _ = BYTES.try_with(|sum| sum.set(sum.get().wrapping_add(bytes)));
 }
 
@@ -52,7 +52,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes for each of so many clients that connect to a server without one; the mock's own records of them are not made.
+/// Allocated bytes per connected client, without the mock server's own records.
 fn bytes_per_client(settings: &Settings, clients: u16) -> usize {
     let mut server = Server::new(settings);
     let engine = server.engine();
@@ -76,7 +76,7 @@ fn a_client_takes_at_most_a_kilobyte_under_any_policy_and_grouping() {
             println!("{} {grouping:?}: {bytes}", policy.name());
             assert!(bytes <= MOST_BYTES, "policy {}, {grouping:?}: {bytes} bytes for each client", policy.name());
             assert!(bytes > size_of::<crate::mechanism::engine::Slot>(), "or else nothing was counted");
-            // Lists have just doubled.
+            // Here all vectors have just doubled their capacity.
             let most = bytes_per_client(&settings, 513);
             println!("{most} just above 512");
             assert!(most <= 2 * MOST_BYTES, "policy {}, {grouping:?}: {most} just above 512", policy.name());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! A server in virtual time, for tests of the mechanism: clients send requests of a given length, and nothing else takes time.
+//! A mock server in virtual time. Only requests take time, as long as the test says.
 //!
-//! [`Server::run_until`] does what a server does: it polls, lets the mechanism decide, executes requests until the slice is
-//! over, and polls again. By itself it ends a slice after 5 ms where two clients are ready, and serves them in turn.
+//! [`Server::run_until`] runs a server's main loop: it polls, lets the mechanism decide, executes requests until the
+//! slice is over, and polls again. Left to itself it ends a slice after 5 ms if two clients are ready, and serves them
+//! in turn.
 
 mod server;
 
@@ -22,25 +23,25 @@ use std::os::fd::OwnedFd;
 use xqos_abi::{Notify, Order, Request};
 use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Supply, Time};
 
-/// Resource ids of a client.
+/// The number of resource ids of each client.
 pub const IDS: u32 = 0x20_0000;
 const SLICE_NS: u64 = 5_000_000;
 const LONGEST_SLICE_NS: u64 = 15_000_000;
 pub const MS: u64 = 1_000_000;
 
-/// What executing a request does.
+/// The effect of executing a request.
 #[derive(Clone, Debug)]
 pub enum Does {
     Nothing,
     Grab,
     Ungrab,
-    /// An Expose for that client.
+    /// Sends an Expose to this client.
     Expose(ClientId),
-    /// An event of some other kind for that client.
+    /// Sends another kind of event to this client.
     Event(ClientId),
     /// Sets a client's SYNC priority.
     Prioritize(ClientId, i32),
-    /// The kernel ran something else for so long meanwhile.
+    /// The kernel runs something else for this time meanwhile, in nanoseconds.
     Stalls(u64),
 }
 
@@ -50,17 +51,17 @@ pub struct Job {
     pub does: Does,
 }
 
-/// A client as the server knows it.
+/// A client as the mock server knows it.
 #[derive(Debug)]
 struct Peer {
     jobs: VecDeque<Job>,
     held: bool,
-    /// The mechanism has it watched, with this rank.
+    /// The rank with which the mechanism watches this client, if it does.
     watched: Option<Rank>,
     arrived: Option<Time>,
 }
 
-/// Why this server cannot be served any more: a test said so.
+/// The error of a server that a test has made unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsound;
 
@@ -72,17 +73,17 @@ impl std::fmt::Display for Unsound {
 
 impl std::error::Error for Unsound {}
 
-/// The server's side of the seam.
+/// The host side of the mock server.
 #[derive(Debug, Default)]
 pub struct Mock {
     now: Cell<Time>,
     peers: Vec<Option<Peer>>,
-    /// Ready clients, in the order in which they came.
+    /// Ready clients in order of arrival.
     queue: Vec<ClientId>,
     grab: Option<ClientId>,
     chosen: Option<Choice>,
     ran: Option<Work>,
-    /// The slice is to end at the next request.
+    /// Set to end the slice at the next request.
     end: Cell<bool>,
     slice: u64,
     watching: Option<(Contest, Time)>,
@@ -94,23 +95,23 @@ pub struct Mock {
     pub unsound: bool,
     pub redirector: Option<u32>,
     pub supply: Supply,
-    /// So many others have the processor in turn with the server.
+    /// The number of other threads that take turns with the server on the processor.
     pub processor_shared_with: u64,
-    /// Until when the server's thread is raised; who lent it, if anybody.
+    /// Until when the server's thread is raised.
     pub raised: Cell<Option<Time>>,
     pub lent: bool,
     pub refuses_loans: bool,
     pub raises: Cell<u32>,
     pub seen: SeenRequests,
-    /// Short slices of the kernel: asked for, given back.
+    /// Each call to ask for short kernel slices (true) or to give them up (false).
     pub short_slices: Vec<bool>,
-    /// Time in which others had the server's processor.
+    /// Time that other threads took from the server's processor.
     pub stolen_ns: Cell<u64>,
     pub lines: RefCell<Vec<String>>,
     pub events: RefCell<Vec<(ClientId, Notify)>>,
     pub handed: Vec<OwnedFd>,
     pub step_back: bool,
-    /// Who is at the other end of the control socket.
+    /// The peer on the control socket.
     pub control: Option<Identity>,
 }
 
@@ -127,7 +128,7 @@ impl Mock {
         self.peer(id).is_some_and(|peer| peer.held)
     }
 
-    /// Whom a server without us could serve.
+    /// Whether a server without xqos could serve this client.
     fn can_be_served(&self, id: ClientId) -> bool {
         let is_free = self.grab.is_none_or(|holder| holder == id);
         is_free && self.peer(id).is_some_and(|peer| !peer.held && !peer.jobs.is_empty())
@@ -147,7 +148,7 @@ impl Mock {
         }
     }
 
-    /// The time that the mechanism asked for within the slice.
+    /// The time that the mechanism asked for within the slice has come.
     fn time_has_come(&self) {
         let Some((_, until)) = self.watching else { return };
         let until = if self.ended_at.get().is_some() { Time::NEVER } else { until };
@@ -292,7 +293,7 @@ impl Host for Mock {
         let now = self.now();
         let peer = self.peer_mut(client).expect("an open client");
         peer.watched = Some(rank);
-        // As an epoll tells at once of what is there.
+        // Like an epoll, report data that is already there.
         peer.arrived = (!peer.jobs.is_empty()).then_some(now);
     }
 
@@ -344,12 +345,12 @@ impl Host for Mock {
     }
 }
 
-/// First resource id of a client.
+/// The first resource id of a client.
 pub fn base(id: ClientId) -> u32 {
     u32::from(id.0) * IDS
 }
 
-/// A time, in microseconds from the start.
+/// The time this many microseconds after the start.
 pub fn at_us(us: u64) -> Time {
     Time(us * 1000)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Settings: who made one, what ends with whom, groups, and limits of users.
+//! Tests of settings: origins, leases, groups, and limits per user.
 
 use super::mock::{MS, Server, base};
 use super::{clients, keep_busy, reserve, server};
@@ -50,7 +50,7 @@ fn what_is_leased_ends_with_the_connection_and_what_is_set_by_hand_stays() {
     assert_eq!(stays.reservation_origin.as_str(), "itself");
 }
 
-/// As a daemon is that was stopped by SIGSTOP: its connection is there.
+/// Like a daemon that was stopped by SIGSTOP: it is silent but its connection stays open.
 #[test]
 fn what_is_leased_lasts_through_a_minute_of_silence_and_ends_with_the_connection_then() {
     let mut server = server(PolicyKind::Fair);
@@ -66,7 +66,7 @@ fn what_is_leased_lasts_through_a_minute_of_silence_and_ends_with_the_connection
     assert_eq!(server.ask(hand, Subject::Client(base(player)).set(Setting::Priority(9))), Ok(None));
     let held = entry(&mut server, player);
     assert_eq!((held.period_us, held.weight, held.fixed_priority), (10_000, 300, 9), "hands may change it meanwhile");
-    // It goes on, and is what it was.
+    // The daemon resumes and has its rights as before.
     assert_eq!(server.ask(daemon, Subject::Client(base(player)).set(Setting::Weight(400))), Ok(None));
     assert_eq!(
         server.ask(daemon, Subject::Client(base(player)).set(Setting::Priority(7))),
@@ -94,7 +94,7 @@ fn a_lease_neither_replaces_nor_ends_what_was_set_by_hand_or_by_the_program() {
     server.disconnect(daemon);
     let stays = entry(&mut server, player);
     assert_eq!((stays.period_us, stays.weight, stays.fixed_priority), (20_000, 50, 7));
-    // Undone by hand, it is open to leases again.
+    // Once undone manually, the setting is open to leases again.
     let daemon = server.connect(1000);
     server.ask(daemon, lease("rule players")).unwrap();
     server.ask(hand, Subject::Client(base(player)).set(Setting::Weight(100))).unwrap();
@@ -177,13 +177,13 @@ fn a_leased_limit_of_users_ends_with_its_connection_and_never_replaces_one_set_b
     assert_eq!(server.ask(daemon, limit(200_000)), Err(Refused::Access(0)));
     server.disconnect(daemon);
     assert_eq!(server.ask(user, reservation(5000)), Err(Refused::Admission(base(user))));
-    // It is as wanted, and stays whose it is.
+    // A limit that already has the wanted value keeps its origin.
     let daemon = server.connect(0);
     server.ask(daemon, lease("rules")).unwrap();
     assert_eq!(server.ask(daemon, limit(400_000)), Ok(None));
     server.disconnect(daemon);
     assert_eq!(server.ask(user, reservation(5000)), Err(Refused::Admission(base(user))));
-    // Without a limit made by hand there is room for a leased one.
+    // Without a limit set manually, a leased one is accepted.
     let daemon = server.connect(0);
     server.ask(daemon, lease("rules")).unwrap();
     server.ask(root, limit(0)).unwrap();

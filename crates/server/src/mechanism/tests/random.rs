@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Random clients, requests and settings: no request is lost, nobody is served while held back, and all ends well.
+//! Random clients, requests and settings. No request may be lost, no held client may be served, and all must finish.
 
 use super::mock::{Does, MS, Server, base};
 use super::{USER, server};
 use xqos_abi::{Grouping, Label, PolicyChange, Request, Setting, SettingKind, Subject};
 use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
 
-/// xorshift64*: the same operations in each run.
+/// xorshift64*, with the same operations in each run.
 struct Random(u64);
 
 impl Random {
@@ -48,7 +48,7 @@ fn random_operations() {
     }
 }
 
-/// One operation; how many requests it sent.
+/// Runs one random operation. Returns the number of requests that it sent.
 fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &mut Vec<ClientId>) -> u64 {
     let Some(id) = random.one_of(clients) else { return 0 };
     let other = random.one_of(clients).unwrap_or(id);
@@ -107,7 +107,7 @@ fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &m
     0
 }
 
-/// One operation on the group of a client, which may be in none.
+/// Runs one random operation on the group of a client, which may have none.
 fn operate_on_group(server: &mut Server, random: &mut Random, root: ClientId, id: ClientId) {
     let client = base(id);
     let request = match random.below(6) {
@@ -128,7 +128,7 @@ fn operate_on_group(server: &mut Server, random: &mut Random, root: ClientId, id
     let _ = server.ask(root, request);
 }
 
-/// Lets everybody finish.
+/// Lets all clients finish.
 fn finish(server: &mut Server, root: ClientId, clients: &[ClientId]) {
     server.ask(root, Subject::Server.set(Setting::pacing(0, 100_000))).unwrap();
     for &id in clients {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Who is served, for how long, and what ends a slice early.
+//! Tests of which client is served, for how long, and what ends a slice early.
 
 use super::mock::{Does, MS, at_us};
 use super::{clients, keep_busy, reserve, server};
@@ -28,7 +28,7 @@ fn an_idle_client_is_served_after_the_request_in_progress() {
     let mut server = server(PolicyKind::Fair);
     let [busy, light] = clients(&mut server);
     server.send(busy, 300, MS / 3);
-    // Each arrives in the midst of a request, long after its last one.
+    // Each request arrives in the middle of another one, long after the client's last request.
     (1..4).for_each(|nth| server.send_at(at_us(20_000 * nth + 100), light, 1000, Does::Nothing));
     server.run_until(at_us(100_000));
     let served: Vec<_> = server.done.iter().filter(|done| done.client == light).copied().collect();
@@ -47,7 +47,7 @@ fn the_stock_policy_leaves_all_to_the_server() {
     server.send_at(at_us(20_100), light, 1000, Does::Nothing);
     server.run_until(at_us(30_000));
     let done = server.done.iter().find(|done| done.client == light).copied();
-    // The server polls when the only busy client has nothing more.
+    // The server polls again only when the single busy client has nothing left.
     assert_eq!(done, None);
 }
 
@@ -87,7 +87,7 @@ fn a_soft_reservation_goes_first_within_its_budget_and_competes_beyond() {
     [reserved, one, two].into_iter().for_each(|id| keep_busy(&mut server, id, 400));
     server.run_until(Time(300 * MS));
     let got = server.time_of(reserved, Time(0), Time(300 * MS)) / MS;
-    // Its third of the rest comes on top of 90 ms; both are less than all.
+    // Its third of the rest is added to 90 ms; the sum must stay below all of the time.
     assert!((90..200).contains(&got), "{got} ms of 300");
     for period in 1..29 {
         let (from, to) = (Time(10 * MS * period), Time(10 * MS * (period + 1)));
@@ -113,7 +113,7 @@ fn the_holder_of_a_server_grab_is_the_only_one_served() {
 fn the_longest_request_is_the_one_that_took_most_processor_time() {
     let mut server = server(PolicyKind::Fair);
     let [one, other] = clients(&mut server);
-    // A tenth of the processor: 20 ms by the clock are 2 ms of work.
+    // A tenth of the processor: 20 ms of wall-clock time are 2 ms of work.
     server.host().processor_shared_with = 9;
     server.send(one, 1, 20 * MS);
     server.run_until(at_us(100_000));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What a rule makes of a display that nobody looks at: one group with a small cap, until somebody looks.
+//! Tests of the rule for a display without a viewer: one group of all clients with a small cap, until a viewer
+//! connects.
 
 use super::mock::{Does, MS, base};
 use super::{clients, keep_busy, server};
@@ -28,7 +29,7 @@ fn all_go_on_with_their_part_of_five_percent_and_with_all_of_it_when_a_viewer_co
         assert!(got.iter().all(|&ns| ns >= 5 * MS), "{got:?}: one of them is stopped");
         at = next;
     }
-    // It gets the server grab within the period; then it is served at once, however much is used up.
+    // The client gets its grab within the period and is then served immediately, even with the cap used up.
     server.send_at(at, grabber, 1000, Does::Grab);
     at = at.after(200 * MS);
     server.run_until(at);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The server around the mechanism: its main loop, in virtual time.
+//! The mock server's main loop, in virtual time.
 
 use super::*;
 
-/// What was executed, and when.
+/// A request that was executed, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     pub client: ClientId,
@@ -11,17 +11,17 @@ pub struct Done {
     pub end: Time,
 }
 
-/// The server around the mechanism.
+/// The mock server around the mechanism.
 #[derive(Debug)]
 pub struct Server {
-    /// None after xqos stepped aside.
+    /// `None` after xqos stepped aside.
     pub engine: Option<Engine<Mock>>,
     pub host_aside: Option<Mock>,
     pub fault: Option<Fault<Unsound>>,
-    /// Jobs that come later, by time.
+    /// Requests that arrive later, ordered by time.
     coming: Vec<(Time, ClientId, Job)>,
     pub done: Vec<Done>,
-    /// How often the server was woken with nothing to do.
+    /// How often the server woke up with nothing to do.
     pub idle_wakeups: u32,
 }
 
@@ -47,7 +47,7 @@ impl Server {
         self.host().now.get()
     }
 
-    /// A client of this user connects and is set up.
+    /// Connects and sets up a client of this user.
     pub fn connect(&mut self, uid: u32) -> ClientId {
         let host = self.host();
         let index = (1..).find(|&index| host.peers.get(index).is_none_or(Option::is_none)).unwrap();
@@ -76,7 +76,7 @@ impl Server {
         }
     }
 
-    /// Requests of this length come, all at once and now.
+    /// Delivers this many requests of this length now.
     pub fn send(&mut self, id: ClientId, count: usize, ns: u64) {
         (0..count).for_each(|_| self.host().data_arrived(id, Job { ns, does: Does::Nothing }));
     }
@@ -86,13 +86,13 @@ impl Server {
         self.coming.insert(place, (at, id, Job { ns, does }));
     }
 
-    /// A request of XQOS, as if it were executed at this moment.
+    /// Carries out an XQOS request as if the client had just sent it.
     pub fn ask(&mut self, id: ClientId, request: Request) -> Result<Option<Vec<u8>>, Refused> {
         let form = Form { sequence: 0, order: Order::Native };
         requests::answer(self.engine(), id, &request.encode(0), form)
     }
 
-    /// Requests that are still to be executed.
+    /// The number of requests not executed yet.
     pub fn left(&mut self, id: ClientId) -> usize {
         self.host().peer(id).map_or(0, |peer| peer.jobs.len())
     }
@@ -102,7 +102,7 @@ impl Server {
         self.done.iter().filter(|done| done.client == id && done.end > from && done.start < to).map(part).sum()
     }
 
-    /// Serves until that time, or until nothing is left to do before it.
+    /// Runs the server until this time, or until nothing is left to do before it.
     pub fn run_until(&mut self, to: Time) {
         while self.now() < to {
             self.call(Engine::block);
@@ -127,7 +127,7 @@ impl Server {
         }
     }
 
-    /// Waits for something to do; false where nothing comes before that time.
+    /// Waits for something to do. Returns false if nothing happens before this time.
     fn poll(&mut self, to: Time) -> bool {
         self.let_arrive();
         loop {
@@ -152,7 +152,7 @@ impl Server {
         }
     }
 
-    /// What has come by now.
+    /// Delivers all requests that are due by now.
     fn let_arrive(&mut self) {
         let now = self.now();
         while self.coming.first().is_some_and(|&(at, ..)| at <= now) {
@@ -186,7 +186,7 @@ impl Server {
                 break;
             }
         }
-        // In turn, where the server chooses.
+        // Move the client to the end of the queue.
         let host = self.host();
         host.queue.retain(|&other| other != id);
         if host.peer(id).is_some_and(|peer| !peer.jobs.is_empty()) {
@@ -194,7 +194,7 @@ impl Server {
         }
     }
 
-    /// One request: others arrive meanwhile, and the mechanism's time may come.
+    /// Executes one request. Meanwhile others may arrive and the mechanism's timer may expire.
     fn execute(&mut self, id: ClientId, job: Job) {
         let start = self.now();
         let end = start.after(job.ns);
