@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
-//! What the mechanism needs of a server, and the servers that give it.
+//! The interface between the mechanism and a server, and the hosts that implement it.
 //!
-//! The mechanism decides; a host carries it out. A host calls [`Engine`](crate::mechanism::engine::Engine) when something
-//! happens, all on the server's thread: `block` when a slice is over, `wakeup` when the next one is to be decided,
-//! `connected`, `established` and `gone` as clients come and go, `grabbed`, `noticed` and `delivered` for what it sees of
-//! grabs and events. It answers the calls below, which name clients by [`ClientId`] alone.
+//! The mechanism decides and a host carries it out. A host calls [`Engine`](crate::mechanism::engine::Engine) for each
+//! event, always on the server's thread: `block` when a slice is over, `wakeup` to decide the next one, `connected`,
+//! `established` and `gone` for clients, `grabbed`, `noticed` and `delivered` for grabs and events. It implements the
+//! calls of [`Host`], which identify clients by [`ClientId`] alone.
 //!
-//! | a host | chooses | ends a slice | holds a client back |
+//! | host | makes the server serve a client | ends a slice | holds a client back |
 //! |---|---|---|---|
 //! | [`dix`]: exported symbols | raises `ClientRec.priority` | sets `isItTimeToYield` | IgnoreClient |
-//! | [`libc`](self::libc): calls of libc | tells the server of its data | answers EAGAIN | does not tell of it |
+//! | [`libc`](self::libc): interposed libc calls | reports only its data | answers EAGAIN | does not report its data |
 //! | `mechanism/tests/mock`, in virtual time | serves it first | after the request | skips it |
 //!
-//! | file | what all hosts have |
+//! | file | shared by all hosts |
 //! |---|---|
-//! | `entry`, `wanted` | how the server finds us, what it was started with, and which host is to serve it |
-//! | `place` | the engine of this process; each call a panic boundary |
-//! | `identity` | who a client is |
+//! | `entry`, `wanted` | how the server loads xqos, its start-up options, and which host serves it |
+//! | `place` | the engine of this process; each call into it is a panic boundary |
+//! | `identity` | process and user of a client |
 //! | `control` | the control socket |
-//! | `behind`, `descriptors` | libc's own calls, and which descriptors are clients' and ours |
-//! | `kernel`, `cpu` | clocks, timers and threads; what we ask of the kernel's scheduler |
+//! | `behind`, `descriptors` | the real libc calls; which descriptors belong to clients and which to xqos |
+//! | `kernel`, `cpu` | clocks, timers and threads; requests to the kernel's scheduler |
 
 pub mod behind;
 pub mod control;
@@ -44,102 +44,102 @@ use xqos_core::{ClientId, Contest, Rank, Slice, Supply, Time};
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
     pub identity: Identity,
-    /// First of its resource ids.
+    /// The first of its resource ids.
     pub base: u32,
-    /// How many resource ids it has: all clients of a server have the same number.
+    /// The number of its resource ids, which is the same for all clients of a server.
     pub ids: u32,
-    /// Its socket; clients that share one stand one behind the other in the trace.
+    /// Its socket. The policy `classic` serves clients in the order of their sockets.
     pub descriptor: u32,
 }
 
-/// What was done in a slice.
+/// What a slice served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     pub client: ClientId,
-    /// Requests that were executed; 0 where the client was only set up or read from.
+    /// Executed requests; 0 if the client was only set up or read from.
     pub requests: u32,
-    /// Bytes of those requests, where they are counted.
+    /// The size of those requests, if the host counts it.
     pub bytes: u64,
     /// Major opcode + 65536 x minor opcode.
     pub last_request: u32,
-    /// It has more.
+    /// The client has more requests.
     pub still_ready: bool,
 }
 
-/// Which requests a host has to look at one by one.
+/// Which requests a host must see one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenRequests {
-    /// Counts them, and ends a slice after a number of them: the policy `classic`.
+    /// Requests are counted, and a slice ends after a number of them (policy `classic`).
     pub counted: bool,
-    /// Writes the time of each into the trace.
+    /// The trace records the time of each request.
     pub timed: bool,
 }
 
 /// A server as the mechanism sees it.
 pub trait Host {
-    /// Why a server cannot be served, or no longer.
+    /// Why a server cannot be served, or not any longer.
     type Error: std::error::Error;
 
-    // Clocks and the log. What the kernel says of the server's thread, except where time is virtual.
+    // Clocks and the log. The defaults ask the kernel; a mock with virtual time overrides them.
 
     /// CLOCK_MONOTONIC.
     fn now(&self) -> Time {
         kernel::now()
     }
-    /// Processor time of the server's thread, nanoseconds.
+    /// Processor time of the server's thread in nanoseconds.
     fn cpu_ns(&self) -> u64 {
         kernel::thread_cpu_ns()
     }
-    /// One line in the server's log.
+    /// Writes one line to the server's log.
     fn log(&self, line: &str);
 
     // The server.
 
-    /// Looks whether the server is sound. The server's name, the first time that it is known.
+    /// Checks that the server is as expected. Returns the server's name once, when it becomes known.
     fn check(&mut self) -> Result<Option<String>, Self::Error>;
     /// The user that the server runs as.
     fn user(&self) -> u32 {
         kernel::user()
     }
-    /// How many screens it has; 0 until that is known.
+    /// The number of screens; 0 until it is known.
     fn screens(&self) -> usize;
-    /// A resource of the client that redirects the top-level windows of this screen, if anybody does.
+    /// A resource of the client that redirects the top-level windows of this screen, if there is one.
     fn redirector(&self, screen: usize) -> Option<u32>;
-    /// Resources of the clients that have grabbed the pointer and the keyboard; 0: nobody, or it cannot be seen.
+    /// Resources of the clients that have grabbed the pointer and the keyboard; 0 if there is none or it is unknown.
     fn device_grabs(&self) -> [u32; 2] {
         [0; 2]
     }
-    /// What the kernel reserves for the server's thread.
+    /// The kernel's reservation for the server's thread.
     fn supply(&self) -> Supply {
         cpu::supply()
     }
-    /// Memory that the host takes, bytes, about.
+    /// The approximate memory of the host in bytes.
     fn memory_bytes(&self) -> usize;
 
     // Clients.
 
-    /// False once its connection is closed, even where `gone` was not called yet.
+    /// False once the client's connection is closed, even before `gone` is called.
     fn is_open(&self, client: ClientId) -> bool;
-    /// The engine forgets this client.
+    /// Drops all state of a client that has disconnected.
     fn forget(&mut self, client: ClientId);
-    /// Serves nothing of this client until [`resume`](Self::resume).
+    /// Stops serving this client until [`resume`](Self::resume).
     fn hold(&mut self, client: ClientId);
     fn resume(&mut self, client: ClientId);
-    /// Who is at the other end of a control connection that is no client's. Those have ids from [`ClientId::LIMIT`] on.
+    /// The peer of a control connection. These have ids from [`ClientId::LIMIT`] on.
     fn identity_of_control(&self, _asker: ClientId) -> Option<Identity> {
         None
     }
-    /// The control group of a client's application, where it has one.
+    /// The control group of the client's application, if it has one.
     fn application(&self, identity: &Identity) -> Option<String> {
         identity.application()
     }
-    /// The address from which a client of another machine connected.
+    /// The address of a client on another machine.
     fn address(&self, _client: ClientId) -> Option<String> {
         None
     }
     /// Sends an event to a client that selected it.
     fn notify(&self, listener: ClientId, event: &Notify);
-    /// Gives a client a descriptor, with the next reply to it.
+    /// Passes a descriptor to a client, together with the next reply.
     fn hand_over(&mut self, client: ClientId, fd: OwnedFd) -> io::Result<()>;
 
     // Slices.
@@ -148,56 +148,57 @@ pub trait Host {
     fn sees_each_request(&self) -> bool {
         true
     }
-    /// Whether the server's own timer ends a slice of one interval while others wait.
+    /// Whether the server's own timer ends a slice after one interval while other clients wait.
     fn ends_slices_itself(&self) -> bool {
         true
     }
-    /// Adds the clients that have requests, in the order in which they came.
+    /// Appends the clients that have requests, in order of arrival.
     fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Self::Error>;
-    /// Has the server serve whom the slice names; `ready`: whom it may choose from where that is the server.
+    /// Makes the server serve the slice's choice. If the choice is the server's, it may choose among `ready`.
     fn begin(&mut self, slice: &Slice, ready: &[ClientId], now: Time);
-    /// Who ran since [`begin`](Self::begin), and what it did; none where nobody executed anything.
+    /// What was served since [`begin`](Self::begin); `None` if nothing was executed.
     fn finish(&mut self) -> Option<Work>;
-    /// Whose request is being executed, where the server chose.
+    /// The client that is executing a request, if the server chose it.
     fn who_runs(&self) -> Option<ClientId>;
     /// Ends the running slice after the request in progress.
     fn end_slice(&self);
-    /// How requests are looked at from now on.
+    /// Sets which requests must be seen from now on.
     fn see_requests(&mut self, seen: SeenRequests);
-    /// Whether somebody reads a trace, and the requests of a slice are to be counted exactly.
+    /// While a trace is read, the requests of each slice are counted exactly.
     fn see_all_slices(&mut self, _is_traced: bool) {}
 
     // Arrivals within a slice.
 
-    /// Ends the slice for watched clients that win this contest, and at that time.
+    /// Ends the slice when a watched client wins this contest, or at this time.
     fn watch(&mut self, contest: &Contest, until: Time);
-    /// The slice is over. Where it was ended early: processor time of the request in progress since then, nanoseconds.
+    /// The slice is over. If it was ended early, returns the processor time of the last request since then, in
+    /// nanoseconds.
     fn unwatch(&mut self) -> Option<u64>;
-    /// Watches an idle client; it would have this rank on arrival. `loan_ns`: how long the server may be raised for it.
+    /// Watches an idle client, with its rank on arrival. `loan_ns`: how long its arrival may raise the server.
     fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64);
-    /// When a watched client's data were seen, if they were.
+    /// When data of a watched client arrived, if any did.
     fn arrival(&self, client: ClientId) -> Option<Time>;
-    /// What the server polls for itself (input, say) may end the slice, too.
+    /// From `now` on, the server's own descriptors (such as input) may end the slice, too.
     fn server_fds_may_preempt(&mut self, now: Time);
-    /// Calls `wakeup` at that time, even where nothing else happens; [`Time::NEVER`]: not.
+    /// Calls `wakeup` at this time even if nothing else happens; [`Time::NEVER`] cancels it.
     fn wake_at(&mut self, at: Time);
-    /// Waits until one of these clients has sent something, or until that time.
+    /// Waits until one of these clients has sent data, or until this time.
     fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time);
 
-    // What the kernel gives the server's thread.
+    // The server's thread and the kernel's scheduler.
 
-    /// Short slices of a processor, or those that every thread has.
+    /// Asks the kernel for short slices, or for its default.
     fn ask_for_short_slices(&mut self, _is_wanted: bool) {}
 
     // A real-time priority for the server's thread, lent by a client.
 
     fn begin_loan(&mut self) -> io::Result<()>;
-    /// `limit_before`: the process's limit of real-time priorities, to be set again.
+    /// Restores `limit_before`, the process's limit of real-time priorities.
     fn end_loan(&mut self, limit_before: u32);
     fn loan(&self) -> Option<&Loan> {
         None
     }
-    /// The thread has the priority, until that time at the latest.
+    /// Gives the thread the priority, at most until this time.
     fn raise(&self, until: Time) {
         if let Some(loan) = self.loan() {
             loan.raise(until);
@@ -208,7 +209,7 @@ pub trait Host {
             loan.lower();
         }
     }
-    /// How often it was raised.
+    /// How often the thread was raised.
     fn raises(&self) -> u32 {
         self.loan().map_or(0, Loan::raises)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! libc's own calls, behind those that stand before them, and what a host asks of the kernel for itself.
+//! The real libc calls, bypassing the interposed ones, and what a host needs from the kernel for itself.
 //!
-//! What goes through here is never seen by `libc::calls`, so that nothing of ours is taken for the server's.
+//! Calls made through here never pass `libc::calls`, so xqos's own traffic is not mistaken for the server's.
 
 use crate::host::descriptors::OURS;
 use std::ffi::{CStr, c_int, c_void};
@@ -10,20 +10,20 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::OnceLock;
 use xqos_abi::control::display_of_socket;
 
-/// Events of ours in the server's epoll: a descriptor beneath this tag, which is no address of a process.
+/// Tags the descriptors of xqos in the server's epoll. No address of a process has this prefix.
 pub const OWN: u64 = 0x5851_0000_0000_0000;
 
-/// Events of an epoll: until the next one.
+/// Epoll events: readable, reported once.
 pub const ONCE: u32 = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
 
-/// Whether an event is of a descriptor of ours.
+/// Whether an epoll event belongs to xqos.
 pub fn is_own(data: u64) -> bool {
     data & 0xffff_0000_0000_0000 == OWN
 }
 
 macro_rules! calls {
     ($($name:ident $symbol:literal: $type:ty;)*) => {
-        /// The calls behind ours.
+        /// The real calls of libc.
         #[derive(Clone, Copy)]
         pub struct Behind {
             $(pub $name: $type,)*
@@ -58,7 +58,7 @@ fn find(name: &CStr) -> *mut c_void {
     found
 }
 
-/// A change of what an epoll watches.
+/// Changes what an epoll watches.
 pub fn control(epoll: &impl AsRawFd, operation: c_int, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
     let mut event = libc::epoll_event { events, u64: token };
     // SAFETY: an open epoll and an event that lives through the call.
@@ -66,46 +66,46 @@ pub fn control(epoll: &impl AsRawFd, operation: c_int, fd: RawFd, events: u32, t
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Waits once until this descriptor can be read, in an epoll of ours; `known`: it is probably in there from an earlier time.
+/// Reports once when this descriptor can be read. `known`: an earlier call has probably added it to the epoll.
 pub fn arm(epoll: &impl AsRawFd, fd: RawFd, known: bool, token: u64) -> io::Result<()> {
     let (first, second) =
         if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };
     control(epoll, first, fd, ONCE, token).or_else(|_| control(epoll, second, fd, ONCE, token))
 }
 
-/// Adds a descriptor of ours to the server's epoll.
+/// Adds a descriptor of xqos to the server's epoll.
 pub fn watch_own(epoll: RawFd, fd: RawFd) {
     OURS.set(fd, true);
     let _ = control(&epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, OWN | fd as u64);
 }
 
-/// Waits for room for output on a descriptor of ours, in place of input, or for input again.
+/// Watches a descriptor of xqos for room for output, or for input again.
 pub fn watch_own_for(epoll: RawFd, fd: RawFd, output: bool) {
     let bits = if output { libc::EPOLLOUT } else { libc::EPOLLIN };
     let _ = control(&epoll, libc::EPOLL_CTL_MOD, fd, bits as u32, OWN | fd as u64);
 }
 
-/// Removes all of ours.
+/// Removes all descriptors of xqos from the server's epoll.
 pub fn leave_own(epoll: RawFd) {
     for fd in OURS.all() {
         leave(epoll, fd);
     }
 }
 
-/// Removes one of ours.
+/// Removes one descriptor of xqos.
 pub fn leave(epoll: RawFd, fd: RawFd) {
     OURS.set(fd, false);
     let _ = control(&epoll, libc::EPOLL_CTL_DEL, fd, 0, 0);
 }
 
-/// The events that the epoll has now.
+/// The events pending on the epoll now.
 pub fn epoll_wait_now(epoll: RawFd, events: &mut [libc::epoll_event]) -> usize {
     // SAFETY: room for that many events.
     let count = unsafe { (behind().epoll_wait)(epoll, events.as_mut_ptr(), events.len() as c_int, 0) };
     usize::try_from(count).unwrap_or(0)
 }
 
-/// Sends bytes with a descriptor.
+/// Sends bytes together with a descriptor.
 pub fn send_with_descriptor(socket: RawFd, bytes: &[u8], fd: RawFd) -> io::Result<()> {
     let mut control = [0u64; 4];
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
@@ -133,14 +133,14 @@ pub fn set_alarm(value: &libc::itimerval) {
     unsafe { (behind().setitimer)(libc::ITIMER_REAL, value, std::ptr::null_mut()) };
 }
 
-/// Looks at the bytes that can be read without taking them; 0: none, or the call failed.
+/// Reads available bytes without consuming them. Returns 0 if there are none or the call failed.
 pub fn peek(fd: RawFd, buffer: &mut [u8]) -> usize {
     // SAFETY: room for that many bytes.
     let seen = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_PEEK | libc::MSG_DONTWAIT) };
     usize::try_from(seen).unwrap_or(0)
 }
 
-/// The display whose clients connect to a listening socket of this process.
+/// The display that a listening socket of this process serves.
 pub fn display_of_process() -> Option<u32> {
     let numbers =
         std::fs::read_dir("/proc/self/fd").ok()?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -162,7 +162,7 @@ fn is_listening(fd: RawFd) -> bool {
     known == 0 && listens != 0
 }
 
-/// The display whose clients connect to this listening socket.
+/// The display that this listening socket serves.
 pub fn display_of(fd: RawFd) -> Option<u32> {
     // SAFETY: zeroes are an address of no family, and the call is told its size.
     let (address, length) = unsafe {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The control socket of a server, which both hosts have: its connections, and what is sent over them. It is answered by a server
-//! without the extension, while somebody holds the server grab, and when there is no place for another client.
+//! The control socket of a server, which both hosts have, and its connections. It works without the extension, during a
+//! server grab, and when the server has no room for another client.
 //!
-//! Everything here is non-blocking and on the server's thread. A connection gets little of it at a time, so that one that
-//! never stops asking holds up nobody: one read of a few requests, and none before its answers have found room.
+//! Everything here is non-blocking and runs on the server's thread. A connection gets little time per turn (one read of
+//! a few requests, none while its answers await room), so a flood of requests delays no client.
 
 use crate::host::identity::Identity;
 use crate::host::{Host, behind, kernel};
@@ -19,11 +19,11 @@ use xqos_abi::control::{EVENT, FIRST_ERROR, MAX_REQUEST_BYTES, done, error, path
 use xqos_abi::{Notify, Order};
 use xqos_core::ClientId;
 
-/// A connection with more unread bytes than this is closed: a few lists of all clients, or many events.
+/// A connection with more unread bytes is closed. The limit allows a few lists of all clients, or many events.
 const MAX_UNREAD_BYTES: usize = 4 << 20;
-/// Maximum connections; further ones are refused.
+/// The maximum number of connections; further ones are refused.
 const MAX_CONNECTIONS: usize = 64;
-/// Of users other than the server's and root, so that the administrator can always ask.
+/// The maximum for users other than the server's and root, so that the administrator can always connect.
 const MAX_OF_OTHERS: usize = 32;
 
 #[derive(Debug)]
@@ -33,15 +33,15 @@ struct Connection {
     identity: Identity,
     input: Vec<u8>,
     sequence: u16,
-    /// Goes with the next reply.
+    /// Sent with the next reply.
     descriptor: Option<OwnedFd>,
-    /// What the socket had no room for.
+    /// Bytes that did not fit into the socket's buffer.
     output: RefCell<Vec<u8>>,
     epoll: RawFd,
     is_gone: Cell<bool>,
 }
 
-/// A request, and the connection that it came from.
+/// A request and its connection.
 #[derive(Debug)]
 struct Asked {
     asker: ClientId,
@@ -49,7 +49,7 @@ struct Asked {
     bytes: Vec<u8>,
 }
 
-/// Where clients of a display ask.
+/// The control socket of one display.
 #[derive(Debug)]
 struct Listener {
     display: u32,
@@ -65,7 +65,7 @@ impl Drop for Listener {
 
 #[derive(Debug, Default)]
 pub struct Connections {
-    /// One for each display of the server: mutter gives its Xwayland two, one of them for itself.
+    /// One for each display of the server. Mutter gives its Xwayland two displays, one for itself.
     listeners: Vec<Listener>,
     open: Vec<Connection>,
 }
@@ -75,7 +75,7 @@ impl Connections {
         self.listeners.iter().any(|listener| listener.display == display)
     }
 
-    /// Listens for the display, in the first place that can be had.
+    /// Listens for the display at the first path that works.
     pub fn listen(&mut self, epoll: RawFd, display: u32) -> io::Result<()> {
         let mut failed = io::Error::from(io::ErrorKind::NotFound);
         for path in paths(display, kernel::user()) {
@@ -91,7 +91,7 @@ impl Connections {
         Err(failed)
     }
 
-    /// Takes new requests, and the connections that have ended.
+    /// Reads new requests. Also returns the connections that have ended.
     fn receive(&mut self, epoll: RawFd) -> (Vec<Asked>, Vec<ClientId>) {
         while let Some(stream) = self.listeners.iter().find_map(|listener| listener.socket.accept().ok()) {
             self.accept(epoll, stream.0);
@@ -148,7 +148,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Answers a request.
+    /// Answers one request.
     fn reply(&mut self, asked: &Asked, answer: Result<Option<Vec<u8>>, Refused>) {
         let Some(one) = self.open.iter_mut().find(|one| one.id == asked.asker) else { return };
         let descriptor = one.descriptor.take();
@@ -169,7 +169,7 @@ impl Connections {
 }
 
 impl Drop for Connection {
-    /// The kernel may give its descriptor to a client next.
+    /// The kernel may reuse this descriptor for a client next.
     fn drop(&mut self) {
         behind::leave(self.epoll, self.stream.as_raw_fd());
     }
@@ -180,7 +180,7 @@ impl Connection {
         if !self.output.borrow().is_empty() {
             return;
         }
-        // The epoll tells again of what is left.
+        // The epoll reports remaining input again.
         let mut chunk = [0; MAX_REQUEST_BYTES];
         match self.stream.read(&mut chunk) {
             Ok(0) => self.is_gone.set(true),
@@ -193,7 +193,7 @@ impl Connection {
         }
     }
 
-    /// Cuts whole requests off the input. One of no length, or of more than any has, is the last.
+    /// Takes complete requests from the input. A request with an impossible length ends the connection.
     fn take_requests(&mut self, asked: &mut Vec<Asked>) {
         while self.input.len() >= 4 && !self.is_gone.get() {
             let bytes = 4 * usize::from(u16::from_ne_bytes([self.input[2], self.input[3]]));
@@ -224,7 +224,7 @@ impl Connection {
         }
     }
 
-    /// Writes what there is room for.
+    /// Writes as much as fits into the socket's buffer.
     fn flush(&self) {
         let mut output = self.output.borrow_mut();
         let mut written = 0;
@@ -246,12 +246,12 @@ impl Connection {
         behind::watch_own_for(self.epoll, self.stream.as_raw_fd(), !self.output.borrow().is_empty());
     }
 
-    /// The second byte says how many descriptors come with a reply.
+    /// The second byte is the number of descriptors sent with the reply.
     fn send_with(&self, reply: &[u8], descriptor: &OwnedFd) {
         let mut reply = reply.to_vec();
         reply[1] = 1;
         if !self.output.borrow().is_empty() {
-            // It would overtake what came before.
+            // The descriptor would overtake earlier bytes.
             self.is_gone.set(true);
             return;
         }
@@ -262,7 +262,7 @@ impl Connection {
     }
 }
 
-/// Carries out what was asked over these connections, and answers it.
+/// Carries out and answers the requests from these connections.
 pub fn answer_all<H: Host>(engine: &mut Engine<H>, epoll: RawFd, connections: impl Fn(&mut H) -> &mut Connections) {
     let (all, gone) = connections(&mut engine.host).receive(epoll);
     gone.into_iter().for_each(|id| engine.control_gone(id));
@@ -275,12 +275,12 @@ pub fn answer_all<H: Host>(engine: &mut Engine<H>, epoll: RawFd, connections: im
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    // In /run/user/N and /run nothing is made but the last folder.
+    // In /run/user/N and /run, only the last folder may be created.
     if !folder.is_dir() {
         std::fs::create_dir(folder)?;
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
     }
-    // Of a server that is gone: this one has the display now.
+    // This server owns the display now, so any existing socket is stale.
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
     use crate::host::kernel;
 
-    /// Displays that no server of this machine has, different ones in each process of tests.
+    /// Display numbers that no server on this machine uses, different in each test process.
     fn displays() -> [u32; 2] {
         [1, 2].map(|at| 100_000 + 2 * std::process::id() + at)
     }

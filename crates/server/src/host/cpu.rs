@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! What we ask of the kernel's scheduler for the server's thread and for the watcher.
+//! Requests to the kernel's scheduler for the server's thread and for the watcher thread.
 //!
-//! Two things. **Short slices** bring a thread to a processor sooner and give it no more of it; they need no right, and
-//! kernels before 6.12 ignore them. The server's thread has them under contention only: beside programs that work for each other
-//! on a server that is mostly idle they made everybody late (docs/decisions/023-contention.md). **A loan**: while somebody with the right lends it (`xqos boost`), the server's thread
-//! has a real-time priority as long as it works for a reserved client, and no longer: what a reservation promises would
-//! else wait for whoever computes. The watcher raises it the moment that a reserved client's data arrive, the wakeup
-//! handler lowers it as soon as the choice is another, and a timer of the length of the budget lowers it in any case. It has
-//! one as well while a client has to redraw: that client has the processor then, and input would wait for it.
+//! **Short slices** bring a thread to a processor sooner but give it no more time. They need no privilege, and kernels
+//! before 6.12 ignore them. The server's thread has them under contention only: on a mostly idle server they delayed
+//! programs that work for each other (docs/contention.md).
 //!
-//! Both threads call in, without a lock. Who raises looks afterwards whether it was lowered meanwhile, and lowers again;
-//! so a race can end a loan too early, never leave it.
+//! **A loan**: while a privileged client lends it (`xqos boost`), the server's thread has a real-time priority as long
+//! as it works for a reserved client. Without it, a reservation would wait for any program that computes. The watcher
+//! raises the thread when data of a reserved client arrive, the wakeup handler lowers it when another client is chosen,
+//! and a timer as long as the budget lowers it in any case. The thread is also raised while a client must redraw: that
+//! client then has the processor, and input would wait for it.
+//!
+//! Both threads call in without a lock. After raising, the caller checks whether the thread was lowered meanwhile and
+//! lowers it again. A race can therefore end a loan too early but never leave the thread raised.
 
 use crate::host::kernel;
 use std::io;
@@ -19,14 +21,14 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use xqos_core::{Supply, Time};
 use xqos_sys::Attributes;
 
-/// Of the watcher's slices: the shortest that the kernel grants.
+/// The slices of the watcher thread, the shortest that the kernel grants.
 pub const WATCHER_SLICE_NS: u64 = 100_000;
-/// Of the server's thread, while it is raised; the programs that `xqos boost` raises stand below it.
+/// The priority of the raised server thread. The programs that `xqos boost` raises stay below it.
 const SERVER_PRIORITY: u32 = 3;
-/// Of the watcher, while there is a loan: it ends what it began.
+/// The watcher's priority during a loan. Highest, so that it can always end what it began.
 const WATCHER_PRIORITY: u32 = 4;
 
-/// The usual policy with slices of this length, the nice value as it is.
+/// The default scheduling policy with slices of this length and the present nice value.
 fn usual(thread: i32, slice_ns: u64) -> Attributes {
     // SAFETY: a number, and no more.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t) };
@@ -39,27 +41,27 @@ fn this_thread() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// The calling thread's slices, as far as it runs under the kernel's usual policy; 0 for the kernel's own choice.
+/// Sets the calling thread's slice length if it has the default scheduling policy; 0 leaves it to the kernel.
 pub fn ask_for_slices(ns: u64) {
     if Attributes::of(0).is_ok_and(|own| own.is_usual()) {
         let _ = usual(0, ns).give(0);
     }
 }
 
-/// What the calling thread gets of a processor by a reservation of the kernel.
+/// The kernel's processor reservation for the calling thread.
 pub fn supply() -> Supply {
     let reservation = Attributes::of(0).ok().and_then(|own| own.reservation());
     reservation.map_or_else(Supply::default, |(budget_ns, period_ns)| Supply { budget_ns, period_ns })
 }
 
-/// The loan, as both threads see it.
+/// The loan, shared by both threads.
 #[derive(Debug)]
 pub struct Loan {
     server: i32,
-    /// Of the server's thread while it is not raised; 0: the kernel's choice.
+    /// The slice length of the server's thread while it is not raised; 0 leaves it to the kernel.
     server_slice_ns: AtomicU64,
     watcher: AtomicI32,
-    /// Ends it at the latest; the watcher waits for it, and calls [`lower`](Self::lower).
+    /// The watcher waits for this timer and then calls [`lower`](Self::lower), so the raise ends in any case.
     timer: OwnedFd,
     is_on: AtomicBool,
     raised: AtomicBool,
@@ -67,7 +69,7 @@ pub struct Loan {
 }
 
 impl Loan {
-    /// For the server whose thread calls.
+    /// Called on the server's thread.
     pub fn new() -> io::Result<Loan> {
         Ok(Loan {
             server: this_thread(),
@@ -80,7 +82,7 @@ impl Loan {
         })
     }
 
-    /// The server's thread, which calls, has slices of this length from now on, or when it is not raised any more.
+    /// Sets the slice length of the server's thread, the caller, for whenever it is not raised.
     pub fn ask_for_slices(&self, ns: u64) {
         self.server_slice_ns.store(ns, Ordering::SeqCst);
         ask_for_slices(ns);
@@ -90,17 +92,17 @@ impl Loan {
         self.timer.as_raw_fd()
     }
 
-    /// The watcher's thread says which it is. Beside a server with a reservation of the kernel it would come late.
+    /// Registers the calling watcher thread. If the server has a kernel reservation, the watcher needs a real-time
+    /// priority to run in time.
     pub fn watcher_is_here(&self) {
         self.watcher.store(this_thread(), Ordering::SeqCst);
         if Attributes::of(self.server).is_ok_and(|server| server.reservation().is_some()) {
-            // Without the right it stays as it is.
+            // Without the privilege it keeps its default priority.
             let _ = Attributes::real_time(WATCHER_PRIORITY).give(0);
         }
     }
 
-    /// Begins the loan. An error where the kernel does not allow it, or the server's thread is scheduled otherwise than
-    /// usual already.
+    /// Begins the loan. Fails if the kernel does not allow it or the server's thread does not have the default policy.
     pub fn begin(&self) -> io::Result<()> {
         let watcher = self.watcher.load(Ordering::SeqCst);
         if watcher == 0 || !Attributes::of(self.server)?.is_usual() {
@@ -111,7 +113,7 @@ impl Loan {
         Ok(())
     }
 
-    /// Ends it.
+    /// Ends the loan.
     pub fn end(&self) {
         self.is_on.store(false, Ordering::SeqCst);
         self.lower();
@@ -135,7 +137,7 @@ impl Loan {
         self.raises.load(Ordering::Relaxed)
     }
 
-    /// The server's thread works for a reserved client, and is raised until then at the latest.
+    /// Raises the server's thread for a reserved client, at most until this time.
     pub fn raise(&self, until: Time) {
         kernel::set_timer(&self.timer, until);
         if self.raised.swap(true, Ordering::SeqCst) {
@@ -149,7 +151,7 @@ impl Loan {
         }
     }
 
-    /// It does not any more.
+    /// Lowers the server's thread.
     pub fn lower(&self) {
         if self.raised.load(Ordering::SeqCst) {
             self.put_down();
@@ -162,7 +164,7 @@ impl Loan {
     }
 }
 
-/// Sets the limit of real-time priorities of this process back, as far as it may: after a loan it is as it was before.
+/// Restores this process's limit of real-time priorities after a loan. It can only be lowered.
 pub fn limit_real_time(priority: u32) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a place for the limits, and then limits not above those.

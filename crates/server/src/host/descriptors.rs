@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Which descriptors are clients', and which are ours in the server's epoll: a bit for each.
+//! One bit per descriptor: which belong to clients, and which xqos has put into the server's epoll.
 //!
-//! A call that stands before libc's has to know it before it does anything else, in any thread; so it is one load.
+//! Every interposed libc call checks this first, in any thread, so the check is a single load.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Clients have descriptors below that; one above is left alone.
+/// Descriptors of clients are below this limit. Higher ones are left alone.
 const LIMIT: usize = 65_536;
 
 pub static CLIENTS: Set = Set::new();
