@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! A server that exports its functions and variables, and whose client record we know.
+//! The host for servers that export their functions and variables and that have a known client record.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `as_host` | what the mechanism asks for, by the server's own functions |
-//! | `symbols` | the server's functions and variables, found by name at run time |
-//! | `hooks` | what the server calls; each a panic boundary |
+//! | `as_host` | implements [`Host`](crate::host::Host) through the server's own functions |
+//! | `symbols` | the server's functions and variables, looked up by name at run time |
+//! | `hooks` | callbacks from the server; each is a panic boundary |
 //! | `client` | the server's client record, through the C shim |
-//! | `clients` | clients come and go; whether this server and its records are those we know |
+//! | `clients` | clients connect and disconnect; checks that the server and its records are known ones |
 //! | `ready` | the server's ring of ready clients |
-//! | `watcher`, `polled` | the thread that ends a slice early, and the server's own descriptors |
-//! | `sync_priority` | what SYNC clients see of the priority field that we use |
-//! | `per_request`, `ticks` | counting and timing requests, only while the policy `classic` or a trace asks for it |
+//! | `watcher`, `polled` | the thread that ends slices early, and the server's own descriptors |
+//! | `sync_priority` | hides our use of the priority field from SYNC clients |
+//! | `per_request`, `ticks` | counts and times requests, only while the policy `classic` or a trace needs it |
 //!
-//! Between slices every priority field is what `sync_priority` says it must be.
+//! Invariant: between slices, every priority field has the value that `sync_priority` requires.
 
 mod as_host;
 pub mod client;
@@ -43,26 +43,26 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use xqos_abi::Order;
 use xqos_core::{Choice, ClientId};
 
-/// Where clients compete with the server for the processors, it gets its turn after this time and not after one of theirs
-/// (3 ms): the better half of a reserved client's wait beside twelve of NoOp. Shorter ones gained nothing more.
+/// When clients compete with the server for the processors, the kernel schedules the server after this time rather than
+/// after a client's slice of 3 ms. Shorter slices gained nothing more.
 const KERNEL_SLICE_NS: u64 = 300_000;
 
-/// One generation of such a server.
+/// The state during one generation of the server.
 #[derive(Debug)]
 pub struct Dix {
     symbols: &'static Symbols,
     clients: Vec<Option<Known>>,
     ring: ReadyRing,
     running: Option<Running>,
-    /// The clients that the server may choose from, where it chooses.
+    /// The clients that the server may choose from, if it chooses itself.
     candidates: Vec<ClientId>,
-    /// Somebody holds the server grab: the ring holds other clients then.
+    /// During a server grab the ring holds other clients.
     pub grabbed: bool,
     watcher: Watcher,
     wakeup_timer: OwnedFd,
-    /// Answered also while somebody holds the server grab, and when the server has no place for another client.
+    /// Also answered during a server grab and when the server has no room for another client.
     pub control: Connections,
-    /// The sockets of `control`; the server polls it as one descriptor of ours.
+    /// The sockets of `control`. The server polls them as one descriptor.
     pub control_epoll: OwnedFd,
     /// Clients with a SYNC priority other than 0.
     prioritized: Vec<ClientId>,
@@ -79,7 +79,7 @@ pub struct Dix {
 struct Running {
     choice: Choice,
     sequence: u32,
-    /// Its connection was set up before: setting it up is no request of its.
+    /// The client was already set up. The set-up itself is not one of its requests.
     established: bool,
 }
 
@@ -114,7 +114,7 @@ impl Dix {
         })
     }
 
-    /// Stands before SYNC, and has the server poll our timer and the control socket.
+    /// Wraps SYNC and makes the server poll our timer and the control socket.
     pub fn hook(
         &mut self,
         sync_request: RequestProc,
@@ -133,7 +133,7 @@ impl Dix {
         Ok(())
     }
 
-    /// Opens the control socket. Without one the extension is still there.
+    /// Opens the control socket. If that fails, the extension still works.
     fn listen(&mut self) {
         let Some(display) = behind::display_of_process() else { return };
         if let Err(error) = self.control.listen(self.control_epoll.as_raw_fd(), display) {
@@ -162,17 +162,17 @@ impl Dix {
         self.clients.get_mut(usize::from(id.0))?.as_mut()
     }
 
-    /// A client whose connection is open.
+    /// The client, if its connection is open.
     fn open(&self, id: ClientId) -> Option<Client> {
         self.known(id).map(|known| known.client).filter(|client| !client.is_gone())
     }
 
-    /// A client's socket; -1 where its connection is closed.
+    /// The client's socket; -1 if its connection is closed.
     fn descriptor(&self, id: ClientId) -> RawFd {
         self.open(id).map_or(-1, |client| self.symbols.descriptor(client))
     }
 
-    /// Where the server chose: the client that executed a request, and its sequence number before.
+    /// If the server chose: the client that executed a request, and its previous sequence number.
     fn who_ran(&self) -> Option<(ClientId, u32)> {
         self.candidates.iter().find_map(|&id| {
             let known = self.known(id)?;

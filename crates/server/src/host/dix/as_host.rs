@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The server as the mechanism sees it: what is asked of [`Host`], carried out by the server's own functions.
+//! Implements [`Host`] through the server's own functions.
 
 use super::client::{device_grabs, redirector};
 use super::clients::Known;
@@ -66,7 +66,7 @@ impl Host for Dix {
 
     fn hold(&mut self, client: ClientId) {
         if let Some(client) = self.open(client) {
-            // SAFETY: a client whose connection is open; undone by `resume`.
+            // SAFETY: a client that has an open connection; undone by `resume`.
             unsafe { (self.symbols.ignore_client)(client.raw()) };
         }
     }
@@ -155,7 +155,7 @@ impl Host for Dix {
         };
         let known = self.known(id)?;
         let requests = known.client.sequence().wrapping_sub(before);
-        // The server takes a request back that has to wait, and counts it again when it is its turn.
+        // When a request must wait, the server takes it back, and counts it again later.
         let established = running.established && known.established;
         Some(Work {
             client: id,
@@ -190,7 +190,7 @@ impl Host for Dix {
     fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64) {
         let fd = self.descriptor(client);
         let Some(known) = self.clients.get_mut(usize::from(client.0)).and_then(Option::as_mut) else { return };
-        // A socket that cannot be watched is noticed at the end of the slice, as in a server without us.
+        // Data on a socket that cannot be watched is noticed at the end of the slice, as in a stock server.
         if fd >= 0 && self.watcher.arm(client, fd, known.armed_before, rank, loan_ns).is_ok() {
             known.armed_before = true;
         }
@@ -208,7 +208,7 @@ impl Host for Dix {
         kernel::set_timer(&self.wakeup_timer, at);
     }
 
-    /// A signal ends the wait, too.
+    /// A signal also ends the wait.
     fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) {
         kernel::wait_for(clients.map(|id| self.descriptor(id)), until);
     }

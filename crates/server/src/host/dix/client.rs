@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! The server's client record, through the C shim: plain values in and out.
+//! The server's client record, read and written as plain values through the C shim.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
 
-/// The server's `ClientRec`; only the shim looks inside.
+/// The server's `ClientRec`. Only the shim reads it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawClient {
@@ -51,7 +51,7 @@ unsafe extern "C" {
     fn xqos_setup_vendor(setup: *const c_void, length: *mut u32, release: *mut u32) -> *const c_char;
 }
 
-/// The request that is being dispatched, in short.
+/// The request that is being dispatched.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Head {
@@ -63,7 +63,7 @@ pub struct Head {
     pub swapped: u32,
 }
 
-/// Where a client is in its life.
+/// A client's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Connecting,
@@ -74,12 +74,12 @@ pub enum State {
 
 /// A live client of the server, used on the server's thread only.
 ///
-/// Invariant: made by [`Client::new`] from a pointer that the server gave us, and dropped at the latest when the
-/// server says that the client is gone.
+/// Invariant: made by [`Client::new`] from the server's pointer, and dropped at the latest when the server reports the
+/// client as gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client(NonNull<RawClient>);
 
-/// Plain questions about a client.
+/// Accessors for plain values of a client.
 macro_rules! asks {
     ($($(#[$meta:meta])* $name:ident: $type:ty = $call:ident;)*) => {$(
         $(#[$meta])*
@@ -91,7 +91,7 @@ macro_rules! asks {
 }
 
 impl Client {
-    /// `None` for null.
+    /// Returns `None` for a null pointer.
     ///
     /// # Safety
     /// The pointer is null or a `ClientRec` of the running server, and the `Client` is not used after the server
@@ -110,7 +110,7 @@ impl Client {
     }
 
     asks! {
-        /// Base of its resource ids.
+        /// The base of its resource ids.
         base: u32 = xqos_client_base;
         sequence: u32 = xqos_client_sequence;
         last_request: u32 = xqos_client_last_request;
@@ -118,7 +118,7 @@ impl Client {
         gone: c_int = xqos_client_gone;
         priority: i32 = xqos_client_priority;
         request_vector: *const c_void = xqos_client_request_vector;
-        /// Its node in the server's rings; linked to itself while it is in none.
+        /// The client's node in the server's rings; linked to itself if it is in none.
         ring: *mut Ring = xqos_client_ring;
     }
 
@@ -126,7 +126,7 @@ impl Client {
         self.swapped() != 0
     }
 
-    /// Its connection is closed.
+    /// Whether the client's connection is closed.
     pub fn is_gone(self) -> bool {
         self.gone() != 0
     }
@@ -146,7 +146,7 @@ impl Client {
         unsafe { xqos_client_set_priority(self.raw(), priority) }
     }
 
-    /// The request that is being dispatched. Only within a request procedure.
+    /// The request that is being dispatched. May only be called in a request procedure.
     pub fn request(self) -> Vec<u8> {
         // SAFETY: while a request is dispatched the buffer holds `request_bytes` bytes of it.
         unsafe {
@@ -155,7 +155,7 @@ impl Client {
         }
     }
 
-    /// What is asked at each request while requests are seen, in one call. Only within a request procedure.
+    /// All that is needed at each request, in a single call. May only be called in a request procedure.
     pub fn head(self) -> Head {
         let mut head = Head::default();
         // SAFETY: a live client, by the invariant, and a place for what is known of it.
@@ -163,7 +163,7 @@ impl Client {
         head
     }
 
-    /// Minor opcode and length of the request that is being dispatched.
+    /// The minor opcode and length of the request that is being dispatched.
     pub fn request_head(self) -> (u8, u32) {
         // SAFETY: a request that is being dispatched has at least its four bytes of header.
         unsafe { (*xqos_client_request(self.raw()).add(1), xqos_client_request_bytes(self.raw())) }
@@ -174,7 +174,7 @@ impl Client {
         unsafe { xqos_client_set_error_value(self.raw(), value) }
     }
 
-    /// True while it is in a ring of ready clients.
+    /// Whether the client is in a ring of ready clients.
     pub fn is_linked(self) -> bool {
         let node = self.ring();
         // SAFETY: the node is part of the live client.
@@ -182,7 +182,7 @@ impl Client {
     }
 }
 
-/// The client record around a ring's node; meaningless for the ring's head.
+/// The client record that contains this ring node; meaningless for the head of a ring.
 pub fn record_around(node: *mut Ring) -> ClientPtr {
     // SAFETY: address arithmetic only.
     unsafe { xqos_ring_client(node) }
@@ -213,7 +213,8 @@ pub unsafe fn of_grab_info(info: *mut c_void) -> (Option<Client>, Option<bool>) 
     }
 }
 
-/// To whom an EventCallback delivered what: `Some(true)` user input, `Some(false)` Expose, `None` anything else.
+/// The client that an EventCallback names, and the event: `Some(true)` is user input, `Some(false)` Expose, `None` any
+/// other.
 ///
 /// # Safety
 /// `info` is that callback's argument.
@@ -229,7 +230,7 @@ pub unsafe fn of_event_info(info: *mut c_void, xinput_opcode: c_int) -> (Option<
     }
 }
 
-/// The selection of a SelectionCallback, an atom, and its owner from now on.
+/// The selection's atom and its new owner, from a SelectionCallback.
 ///
 /// # Safety
 /// `info` is that callback's argument.
@@ -238,7 +239,7 @@ pub unsafe fn of_selection_info(info: *mut c_void) -> (u32, Option<Client>) {
     unsafe { (xqos_selection_atom(info), Client::new(xqos_selection_owner(info))) }
 }
 
-/// The root windows of all screens, by their ids.
+/// The ids of the root windows of all screens.
 ///
 /// # Safety
 /// `setup` is the server's ConnectionInfo, not null.
@@ -247,7 +248,7 @@ pub unsafe fn roots(setup: *const c_void) -> Vec<u32> {
     (0..).map(|screen| unsafe { xqos_setup_root(setup, screen) }).take_while(|&id| id != 0).collect()
 }
 
-/// A resource of the client that redirects the top-level windows of this screen, if anybody does.
+/// A resource of the client that redirects the top-level windows of this screen, if there is one.
 ///
 /// # Safety
 /// `root` is the `WindowRec` of the window `id`, of a server of release 21.1 or later.
@@ -256,7 +257,7 @@ pub unsafe fn redirector(root: NonNull<c_void>, id: u32) -> Option<u32> {
     Some(unsafe { xqos_redirector(root.as_ptr(), id) }).filter(|&resource| resource != 0)
 }
 
-/// Resources of the clients that have grabbed the pointer and the keyboard; 0: nobody.
+/// Resources of the clients that have grabbed the pointer and the keyboard; 0 if there is none.
 ///
 /// # Safety
 /// `input` is the `inputInfo` of a server of release 21.1.
@@ -265,7 +266,7 @@ pub unsafe fn device_grabs(input: NonNull<c_void>) -> [u32; 2] {
     [0, 1].map(|of_keyboard| unsafe { xqos_device_grab(input.as_ptr(), of_keyboard) })
 }
 
-/// Vendor and release in a connection setup.
+/// The vendor and release in a connection setup.
 ///
 /// # Safety
 /// `setup` is the server's ConnectionInfo, not null.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Clients come and go, as the server tells; and whether this server and its client records are those we know.
+//! Handles clients that connect and disconnect, and checks that this server and its client records are known ones.
 
 use super::client::{Client, State, roots, vendor_and_release};
 use super::{Dix, Error};
@@ -9,9 +9,9 @@ use crate::mechanism::engine::{Engine, Outcome};
 use std::os::fd::RawFd;
 use xqos_core::{Choice, ClientId};
 
-/// Earlier releases have another client record. Later ones are asked by their records' contents.
+/// Earlier releases have a different client record. Later ones are checked by the contents of the record.
 const FIRST_RELEASE: u32 = 12_000_000;
-/// Releases with the window record that the shim was compiled with: a window is not checked by its contents.
+/// Releases with the window record of the shim's headers. A window cannot be checked by its contents.
 const KNOWN_WINDOWS: std::ops::Range<u32> = 12_101_000..12_200_000;
 
 /// A connected client.
@@ -19,28 +19,28 @@ const KNOWN_WINDOWS: std::ops::Range<u32> = 12_101_000..12_200_000;
 pub struct Known {
     pub client: Client,
     pub established: bool,
-    /// Its socket was watched before.
+    /// The socket has been watched before.
     pub armed_before: bool,
-    /// What it has set by SYNC.
+    /// The priority that a client has set through SYNC.
     pub sync_priority: i32,
-    /// Its sequence number when the slice began, where the server chose.
+    /// The client's sequence number at the start of the slice, if the server chose.
     pub sequence: u32,
 }
 
-/// What is known of the server so far.
+/// The results of the checks so far.
 #[derive(Debug, Default)]
 pub struct Checked {
     server: bool,
     record: bool,
     /// The root windows of all screens.
     pub roots: Vec<u32>,
-    /// Whether the server's windows can be looked at.
+    /// Whether window records may be read.
     pub windows_known: bool,
     pub xinput_opcode: i32,
 }
 
 impl Engine<Dix> {
-    /// A client's state has changed.
+    /// Handles a change of the client's state.
     pub fn client_state(&mut self, client: Client) -> Outcome<Dix> {
         let id = match client.index() {
             index @ 1..ClientId::LIMIT => ClientId(index as u16),
@@ -48,7 +48,8 @@ impl Engine<Dix> {
         };
         match client.state() {
             State::Connecting => {
-                // Before the server polls its socket: one that we do not know can still be served from below.
+                // Check before the server polls the client's socket: an unknown server can still be served through
+                // libc.
                 if let Some(server) = self.host.check_server()? {
                     self.server_is_known(&server);
                 }
@@ -59,12 +60,12 @@ impl Engine<Dix> {
             }
             State::Running => {
                 self.host.established(id, client)?;
-                // One with a space may be all of the arguments: then it is found out what it is.
+                // A command with a space may contain the arguments too; then the program is looked up by pid.
                 let command = self.host.symbols.command_of(client.raw()).filter(|command| !command.contains(' '));
                 self.established(id, command.map(|command| xqos_sys::last_part(&command).to_owned()));
             }
             State::Retained => {
-                // Its record lives on with its resources, and other clients may ask for its priority.
+                // The record lives on with its resources, and other clients may query its priority.
                 if let Some(known) = self.host.known(id) {
                     known.client.set_priority(known.sync_priority);
                 }
@@ -95,7 +96,7 @@ impl Dix {
         }
     }
 
-    /// The server counts requests from here on.
+    /// The server counts requests from now on.
     fn established(&mut self, id: ClientId, client: Client) -> Result<(), Error> {
         self.check_record(client)?;
         let chosen = |choice| matches!(choice, Choice::Client(chosen, _) if chosen == id);
@@ -108,8 +109,8 @@ impl Dix {
         Ok(())
     }
 
-    /// A server that we may know: X.Org's. Whether its client record is the one that we were built for is seen when a client
-    /// comes, before anything is written to one.
+    /// Accepts X.Org servers. Returns the server's name once. The client record is checked when a client connects,
+    /// before anything is written to one.
     pub fn check_server(&mut self) -> Result<Option<String>, Error> {
         let setup = self.symbols.connection_setup();
         if self.checked.server || setup.is_null() {
@@ -131,7 +132,7 @@ impl Dix {
         Ok(Some(format!("{vendor}, release {release}")))
     }
 
-    /// The client record is laid out as we were compiled: before anything is written to one.
+    /// Checks a new client's record against the layout of the headers, before anything is written to it.
     fn check_new_record(&self, client: Client) -> Result<(), Error> {
         let index = client.index();
         let sound = self.symbols.client_at(index) == client.raw()
@@ -142,7 +143,7 @@ impl Dix {
         if sound || self.checked.record { Ok(()) } else { Err(Error::UnknownRecord) }
     }
 
-    /// The same, for what is only known of a client that runs.
+    /// Repeats the check with fields that are known only for a running client.
     fn check_record(&mut self, client: Client) -> Result<(), Error> {
         let tables = [self.symbols.proc_vector, self.symbols.swapped_proc_vector];
         let expected = tables[usize::from(client.is_swapped())].cast::<std::ffi::c_void>();

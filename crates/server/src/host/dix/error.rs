@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! Why a server that exports its symbols cannot be served, or no longer.
+//! Why the dix host cannot serve a server, or not any longer.
 
 use std::fmt;
 use std::io;
 
 #[derive(Debug)]
 pub enum Error {
-    /// The module was not registered before its extension was started.
+    /// The extension was set up before the module was registered.
     NotRegistered,
-    /// The server has no opcode left for an extension.
+    /// The server has no opcode left for another extension.
     NoRoom,
     Timer(io::Error),
     Watcher(io::Error),
@@ -17,7 +17,7 @@ pub enum Error {
     NotPolled,
     NoRing,
     BrokenRing,
-    /// Vendor and release of a server that we were not built for.
+    /// The vendor and release of an unknown server.
     UnknownServer(String, u32),
     UnknownRecord,
     ClientIndex(usize),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! What the server calls. Each function here is a panic boundary: behind it is safe Rust, before it C.
+//! Functions that the server calls. Each is a panic boundary between the C server and safe Rust.
 //!
-//! There is one [`Engine`] for each generation of the server (from start or reset to the next reset), used on the
-//! server's thread only.
+//! Each generation of the server (from start or reset to the next reset) has one [`Engine`], used on the server's
+//! thread only.
 
 use crate::host::dix::client::{self, Client, ClientPtr};
 use crate::host::dix::error::Error;
@@ -21,10 +21,11 @@ use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use xqos_core::PolicyKind;
 
-/// The engine of this generation, and why there is none any more.
+/// The engine of this generation, and why it ended.
 static PLACE: OnServerThread<Place<Dix, Option<String>>> = OnServerThread::new(Place::new(None));
 
-/// Runs `work` on the engine; a panic or an error in it makes xqos step aside. `None`: no engine, busy, or a fault.
+/// Runs `work` on the engine. A panic or error makes xqos step aside. Returns `None` without an engine, while it is in
+/// use, or after a fault.
 pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Dix>) -> Result<T, Fault<Error>>) -> Option<T> {
     // SAFETY: the server calls all hooks on its main thread.
     unsafe { PLACE.with(work) }?.map_err(|fault| step_aside(&fault)).ok()
@@ -36,7 +37,7 @@ pub fn aside() -> Option<String> {
     unsafe { (*PLACE.get()).aside.clone() }
 }
 
-/// The server sets up its extensions: at start, and after each reset.
+/// The server sets up its extensions, at start and after each reset.
 pub unsafe extern "C" fn init_extension() {
     let Ok(symbols) = symbols() else { return };
     if place::is_wanted() {
@@ -89,7 +90,7 @@ fn unhook(symbols: &Symbols) {
     }
 }
 
-/// The server's lists of callbacks, and what is called for each.
+/// The server's callback lists and our callback for each.
 fn callbacks(symbols: &Symbols) -> impl Iterator<Item = (*mut c_void, Callback)> {
     let all: [(_, Callback); 4] = [
         (symbols.client_state_callback, client_state),
@@ -100,8 +101,8 @@ fn callbacks(symbols: &Symbols) -> impl Iterator<Item = (*mut c_void, Callback)>
     all.into_iter().filter(|(list, _)| !list.is_null())
 }
 
-/// Leaves the server as if we had never been there, but for an extension that says why; one whose records are not those
-/// that we know is served from below, if nobody has connected yet.
+/// Leaves the server as if xqos had never been there, except for the extension, which reports the reason. A server with
+/// unknown records is served through libc instead, if no client has connected yet.
 fn step_aside(fault: &Fault<Error>) {
     let Ok(symbols) = symbols() else { return };
     let reason = fault.to_string();
@@ -119,13 +120,13 @@ fn step_aside(fault: &Fault<Error>) {
     // SAFETY: as above.
     unsafe { (*PLACE.get()).aside = Some(reason) };
     if let Some(mut engine) = engine {
-        // Even what is left undone by a second fault in here must not reach the server.
+        // A second fault in here must not reach the server either.
         let _ = fault::guarded(|| engine.step_back());
         let _ = fault::guarded(|| drop(engine));
     }
 }
 
-/// The generation ends: reset or exit of the server.
+/// The generation ends: the server resets or exits.
 unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
     let Ok(symbols) = symbols() else { return };
     // SAFETY: on the server's thread, between generations; nothing of ours is on the stack.
@@ -144,7 +145,8 @@ unsafe extern "C" fn block(_data: *mut c_void, _timeout: *mut c_void) {
 }
 
 unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
-    // Xephyr puts events off that it read while it waited for the server around it: they would wait for a whole slice.
+    // Xephyr queues events that it read while it waited for its host server; without this they would wait for a whole
+    // slice.
     let decides = with_engine(|engine| Ok(engine.scheduler.policy() != PolicyKind::Stock));
     if let (Some(true), Ok(symbols)) = (decides, symbols()) {
         symbols.do_queued_work();
@@ -197,12 +199,12 @@ unsafe extern "C" fn selection(_list: *mut *mut c_void, _data: *mut c_void, info
     });
 }
 
-/// The timer for the end of a hold fired; the wakeup handler that follows does the rest.
+/// The timer for the end of a hold expired; the wakeup handler that follows does the rest.
 unsafe extern "C" fn wakeup_timer(fd: c_int, _ready: c_int, _data: *mut c_void) {
     kernel::drain(fd);
 }
 
-/// Somebody asks over the control socket.
+/// A request arrived on the control socket.
 unsafe extern "C" fn control_asked(_fd: c_int, _ready: c_int, _data: *mut c_void) {
     with_engine(|engine| {
         let epoll = engine.host.control_epoll.as_raw_fd();
@@ -211,7 +213,7 @@ unsafe extern "C" fn control_asked(_fd: c_int, _ready: c_int, _data: *mut c_void
     });
 }
 
-/// Stands before the requests of SYNC.
+/// Wraps the requests of SYNC.
 unsafe extern "C" fn sync_request(raw: ClientPtr) -> c_int {
     // SAFETY: the client that the server dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
@@ -222,7 +224,7 @@ unsafe extern "C" fn sync_request(raw: ClientPtr) -> c_int {
         }
         Ok(engine.host.original_of_sync(client))
     });
-    // Wrapped for good where somebody else wrapped SYNC after us and xqos is gone.
+    // If another extension wrapped SYNC after us, our wrapper stays in place even without an engine.
     let Some(original) = original.flatten().or_else(|| sync_priority::last_original(client)) else {
         return x_error::IMPLEMENTATION;
     };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! What happens at each request, while somebody asked for it: counting for the policy `classic`, whose turns are ten
-//! requests long and whose buffers end, and timing for a trace of level `requests`.
+//! Work for each request, only while it is needed: counting for the policy `classic`, which ends turns after ten
+//! requests or at the end of a buffer, and timing for a trace of level `requests`.
 //!
-//! The only place where xqos runs per request. All entries of the request tables are wrapped (not a client's own vector,
-//! which RECORD swaps), and put back when nobody needs it any more, at a server reset and when xqos steps aside.
+//! This is the only code of xqos that runs per request. It wraps all entries of the request tables (not the client's
+//! own vector, which RECORD swaps) and restores them when nothing needs it, at a server reset, and when xqos steps
+//! aside.
 
 use crate::host::dix::client::{Client, ClientPtr, Head};
 use crate::host::dix::hooks::with_engine;
@@ -26,7 +27,7 @@ struct Wrapped {
     bytes_left: u32,
     bytes: u64,
     ticks: Ticks,
-    /// Where the next request's time begins: the end of the one before, or the beginning of the slice.
+    /// The start of the next request's time: the end of the previous request or the start of the slice.
     since: Time,
 }
 
@@ -47,13 +48,13 @@ unsafe extern "C" fn never(_: ClientPtr) -> i32 {
     x_error::IMPLEMENTATION
 }
 
-/// The reference must not be held over a call into the server.
+/// The reference must not be held across a call into the server.
 fn wrapped() -> &'static mut Wrapped {
     // SAFETY: on the server's thread; held by one function at a time, as the comment above asks.
     unsafe { &mut *WRAPPED.get() }
 }
 
-/// Wraps the tables or puts them back, as it is needed.
+/// Wraps or restores the tables as needed.
 pub fn want(symbols: &Symbols, counts: bool, times: bool) {
     let wrapped = wrapped();
     if times && !wrapped.times {
@@ -81,7 +82,7 @@ fn install(wrapped: &mut Wrapped, symbols: &Symbols) {
     wrapped.installed = true;
 }
 
-/// Entries that somebody else changed meanwhile are left alone.
+/// Restores the tables, except entries that other code has changed meanwhile.
 fn remove(wrapped: &mut Wrapped, symbols: &Symbols) {
     for entry in 0..ENTRIES {
         let entries = [
@@ -100,7 +101,7 @@ fn remove(wrapped: &mut Wrapped, symbols: &Symbols) {
     wrapped.installed = false;
 }
 
-/// A slice begins: it ends after this number of requests or bytes; 0: not limited.
+/// Starts a slice that ends after this number of requests or bytes; 0 means unlimited.
 pub fn slice_begins(requests: u32, bytes: u32, now: Time) {
     let wrapped = wrapped();
     wrapped.requests_left = if requests == 0 { u32::MAX } else { requests };
@@ -117,8 +118,8 @@ pub fn bytes() -> u64 {
     wrapped().bytes
 }
 
-/// In the table for clients of this machine's byte order. The core's swapped procedures end here too, after `swapped`
-/// has seen their request.
+/// Wraps the table for clients of this machine's byte order. The core's swapped procedures also end here, after
+/// `swapped` has counted their request.
 unsafe extern "C" fn native(raw: ClientPtr) -> i32 {
     // SAFETY: the client that the server dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
@@ -148,14 +149,14 @@ fn seen(client: Client, head: &Head, procedure: RequestProc) -> i32 {
     if wrapped().counts {
         count(bytes);
     }
-    // RECORD keeps copies of the table: one made in our time leads here still when nobody asks any more.
+    // RECORD keeps copies of the table. A copy made while it was wrapped still leads here afterwards.
     if !wrapped().times {
         return call(procedure, client.raw());
     }
     let result = call(procedure, client.raw());
     let now = wrapped().ticks.now();
     let since = std::mem::replace(&mut wrapped().since, now);
-    // A request may end its client. One that has to wait is taken back, and comes again.
+    // A request may end its client. A request that must wait is taken back and dispatched again.
     let is_there = symbols().is_ok_and(|symbols| symbols.client_at(index as usize) == client.raw());
     if !is_there || client.sequence() == sequence {
         let client = ClientId(index as u16);

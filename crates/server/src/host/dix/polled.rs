@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! What a server polls for itself: input of a nested server, viewers of a VNC server, devices, the display's events.
+//! The server's own descriptors: input of a nested server, viewers of a VNC server, devices, the display's events.
 //!
-//! The server looks at these only between two slices. Xorg reads its input devices in a thread and delivers between two
-//! requests; Xephyr and Xtigervnc get theirs over a socket, and a key or a motion would wait for the end of a slice, that
-//! is 5 ms and more. No call tells which descriptors they are, but the kernel does: all that the server's epoll watches,
-//! less the clients.
+//! The server reads these only between two slices. Xorg reads input devices in a thread and delivers between requests,
+//! but Xephyr and Xtigervnc get input over a socket, so a key press would wait for the end of a slice (5 ms and more).
+//! No server call lists these descriptors, but the kernel does: they are everything in the server's epoll except the
+//! clients.
 //!
-//! The watcher's thread reads that, and gathers them in an epoll of their own, which is readable while one of them is.
-//! Nobody else touches it; so what is read may be a moment old: a client's socket that gets in by mistake ends slices for
-//! nothing until the next look and disturbs no client, and what is closed leaves by itself.
+//! The watcher thread reads that list and adds the descriptors to an epoll of its own, which becomes readable with any
+//! of them. Only that thread uses the epoll, so the list may be slightly out of date. A client's socket added by
+//! mistake ends slices needlessly until the next look but harms no client, and a closed descriptor leaves the epoll by
+//! itself.
 
 use crate::host::behind::control;
 use crate::host::kernel::new_epoll;
@@ -18,18 +19,19 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use xqos_core::Time;
 
-/// Between two searches through all open descriptors, where the server's epoll is not found.
+/// The time between two searches through all open descriptors, if the server's epoll is not found.
 const SEARCH_NS: u64 = 1_000_000_000;
 
-/// The server's own descriptors, as the watcher sees them. Once it has found them, a look allocates nothing: the allocator
-/// has locks that the server's thread may want.
+/// The server's own descriptors, as the watcher sees them. Once they are found, a look allocates nothing: the allocator
+/// has locks that the server's thread may need.
 #[derive(Debug)]
 pub struct Polled {
-    /// A descriptor of ours that the server polls: its epoll is the one that holds it.
+    /// A descriptor of ours that the server polls. The epoll that contains it is the server's.
     known: RawFd,
     gathered: Arc<OwnedFd>,
     members: Vec<RawFd>,
-    /// What the kernel tells of the server's epoll. It is kept open, and goes by the number: another may have that one day.
+    /// The kernel's description of the server's epoll. It is kept open but refers to a descriptor number, which another
+    /// epoll may get one day.
     info: Option<File>,
     search_at: Time,
     text: String,
@@ -51,13 +53,13 @@ impl Polled {
         })
     }
 
-    /// The epoll that is readable while one of the server's own descriptors is.
+    /// The epoll that is readable while any of the server's own descriptors is.
     pub fn gathered(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.gathered)
     }
 
-    /// Reads anew which they are. The clients' descriptors are asked for afterwards: who is in the server's epoll by then
-    /// has been told of before.
+    /// Reads the list again. `clients` is evaluated afterwards, so that it contains every client already in the
+    /// server's epoll.
     pub fn look(&mut self, clients: impl Iterator<Item = RawFd>, now: Time) {
         self.read(now);
         self.clients.clear();
@@ -67,7 +69,7 @@ impl Polled {
         self.gather();
     }
 
-    /// What the server's epoll watches; nothing where there is none, or where the kernel does not tell.
+    /// Reads what the server's epoll watches; empty if it is not found or the kernel does not say.
     fn read(&mut self, now: Time) {
         if let Some(info) = &mut self.info {
             if holds(info, self.known, &mut self.text, &mut self.found) {
@@ -82,7 +84,7 @@ impl Polled {
         }
     }
 
-    /// Among all open descriptors.
+    /// Searches all open descriptors for the server's epoll.
     fn search(&mut self) -> Option<File> {
         let open = fs::read_dir("/proc/self/fd").ok()?;
         let epolls = open.flatten().filter(|entry| {
@@ -97,15 +99,16 @@ impl Polled {
         found
     }
 
-    /// What was found becomes what is watched.
+    /// Watches the descriptors that were found, and no others.
     fn gather(&mut self) {
         self.found.sort_unstable();
         for &fd in self.members.iter().filter(|fd| self.found.binary_search(fd).is_err()) {
-            // One that was closed is gone already.
+            // A closed descriptor is gone already.
             let _ = control(&*self.gathered, libc::EPOLL_CTL_DEL, fd, 0, 0);
         }
         for &fd in &self.found {
-            // All of them: another may have come under the number of one that was there. Most are known to the kernel.
+            // Add all of them, because a number may have been reused. For most of them the kernel reports that they
+            // exist.
             let _ = control(&*self.gathered, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 0);
         }
         std::mem::swap(&mut self.members, &mut self.found);
@@ -116,7 +119,7 @@ fn info_path(descriptor: &str) -> String {
     format!("/proc/self/fdinfo/{descriptor}")
 }
 
-/// Whether an epoll watches a descriptor; `found` is all that it watches.
+/// Whether the epoll watches `known`. Fills `found` with all that it watches.
 fn holds(info: &mut File, known: RawFd, text: &mut String, found: &mut Vec<RawFd>) -> bool {
     text.clear();
     found.clear();
@@ -127,13 +130,13 @@ fn holds(info: &mut File, known: RawFd, text: &mut String, found: &mut Vec<RawFd
     found.contains(&known)
 }
 
-/// Of lines such as `tfd:        5 events:       19 data: 7f01a8  pos:0 ino:1c2 sdev:9`.
+/// Parses lines such as `tfd:        5 events:       19 data: 7f01a8  pos:0 ino:1c2 sdev:9`.
 fn descriptors(info: &str) -> impl Iterator<Item = RawFd> {
     let targets = info.lines().filter_map(|line| line.strip_prefix("tfd:"));
     targets.filter_map(|rest| rest.split_whitespace().next()?.parse().ok())
 }
 
-/// Leaves out the clients', in as many steps as it takes to sort them.
+/// Removes the clients' descriptors by binary search.
 fn remove(found: &mut Vec<RawFd>, clients: &mut [RawFd]) {
     clients.sort_unstable();
     found.retain(|fd| clients.binary_search(fd).is_err());
@@ -146,7 +149,7 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 
-    /// As much of a server as is seen by /proc: an epoll, our timer in it, and what is added.
+    /// The part of a server that is visible in /proc: an epoll with our timer and further descriptors.
     struct Server {
         epoll: OwnedFd,
         timer: OwnedFd,
@@ -164,7 +167,7 @@ mod tests {
             control(&self.epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 7).unwrap();
         }
 
-        /// What is found that belongs to the server, in order.
+        /// The server's own descriptors that are found, in order.
         fn look(&self, polled: &mut Polled, clients: &[RawFd]) -> Vec<RawFd> {
             polled.look(clients.iter().copied(), self.now);
             polled.members.clone()
@@ -238,7 +241,7 @@ mod tests {
         let number = first.as_raw_fd();
         server.polls(number);
         assert_eq!(server.look(&mut polled, &[]), [number]);
-        // In one step, so that no other test gets the number.
+        // Use dup2 so that no other test gets the number in between.
         // SAFETY: two open descriptors; that of `first` stays one of its.
         assert_eq!(unsafe { libc::dup2(second.as_raw_fd(), number) }, number);
         send(&mut second_end);
@@ -276,7 +279,7 @@ mod tests {
         assert_eq!(server.look(&mut polled, &[]), []);
         server.now = server.now.after(1);
         assert_eq!(server.look(&mut polled, &[]), [viewer.0.as_raw_fd()]);
-        // From now on it is known, and seen without a search.
+        // From now on the epoll is known and needs no search.
         let next = pair();
         server.polls(next.0.as_raw_fd());
         assert_eq!(server.look(&mut polled, &[viewer.0.as_raw_fd()]), [next.0.as_raw_fd()]);
@@ -308,7 +311,7 @@ mod tests {
             let vectors = polled.found.capacity() + polled.members.capacity();
             (polled.text.capacity(), vectors, polled.clients.capacity())
         };
-        // The two vectors change places.
+        // The two vectors swap places at each look.
         (0..3).for_each(|_| assert_eq!(server.look(&mut polled, &numbers), []));
         let before = room(&polled);
         (0..5).for_each(|_| assert_eq!(server.look(&mut polled, &numbers), []));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! The server's ring of ready clients, as its own scheduler sees it.
+//! The server's ring of ready clients, as its own scheduler uses it.
 //!
-//! The ring's head is a static variable of the server that has no name for us. It is found once: the first time that
-//! a client is ready, its ring is walked, and the node that belongs to no client is the head. Only while nobody holds
-//! the server grab: then the ring of clients that wait for its end has another head. From then on a walk costs one step
-//! for each ready client, as the server's own choice does.
+//! The head of the ring is a static variable without an exported name, so it is found once: the first time that a
+//! client is ready, its ring is walked, and the node that belongs to no client is the head. This is not done during a
+//! server grab, because the clients that wait for its end are in a ring with another head. Afterwards a walk takes one
+//! step per ready client, like the server's own choice.
 
 use crate::host::dix::client::{Client, Ring, record_around};
 use std::ptr::null_mut;
@@ -17,7 +17,7 @@ pub struct ReadyRing {
     head: *mut Ring,
 }
 
-/// The ring is not what it was believed to be.
+/// The ring is not laid out as expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 
@@ -30,7 +30,7 @@ impl ReadyRing {
         !self.head.is_null()
     }
 
-    /// Finds the head through a client that is ready. `is_client` tells whether an address is that of a live client.
+    /// Finds the head of the ring through a ready client. `is_client` says whether an address is that of a live client.
     pub fn find(&mut self, ready: Client, is_client: impl Fn(Client) -> bool) -> Result<(), Broken> {
         let start = ready.ring();
         let mut node = start;

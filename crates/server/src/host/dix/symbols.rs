@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The server's functions and variables that we use, found by name when it loads us.
+//! The server's functions and variables that xqos uses, looked up by name when the server loads it.
 //!
-//! A lookup costs nothing later and needs no undefined symbols: the same binary works in every server, and one that
-//! does not export something is left untouched with a line that names it.
+//! The lookup leaves no undefined symbols, so the same binary works in every server. If a server lacks a required
+//! symbol, xqos names it in one line and does not touch the server.
 
 use crate::host::dix::client::{Client, ClientPtr};
 use std::ffi::{CStr, CString, c_char, c_int, c_short, c_uint, c_ushort, c_void};
@@ -28,7 +28,7 @@ type AddExtension = unsafe extern "C" fn(
 ) -> *mut ExtensionEntry;
 type ChangeCallbacks = unsafe extern "C" fn(*mut c_void, Callback, *mut c_void) -> c_int;
 
-/// `ExtensionEntry` of extnsionst.h, as far as we read it.
+/// The fields of `ExtensionEntry` (extnsionst.h) up to the last one that is read.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ExtensionEntry {
@@ -53,11 +53,11 @@ pub struct ExtensionModule {
 // SAFETY: the server reads it on its one thread, and it never changes.
 unsafe impl Sync for ExtensionModule {}
 
-/// What the server exports: each function and variable with its type and its name. Without one that ends with `?` the server is
-/// left untouched.
+/// Declares each exported function and variable with its type and name. If a symbol marked with `?` is missing, the
+/// server is left untouched.
 macro_rules! exported {
     ($($(#[$meta:meta])* $seen:vis $field:ident: $type:ty = $found:expr;)*) => {
-        /// What the server exports. Functions are called on its main thread only.
+        /// The server's exported symbols. Functions are called on the server's main thread only.
         #[derive(Debug)]
         pub struct Symbols {
             $($(#[$meta])* $seen $field: $type,)*
@@ -86,24 +86,24 @@ exported! {
     pub attend_client: unsafe extern "C" fn(ClientPtr) = function(c"AttendClient")?;
     pub set_notify_fd: unsafe extern "C" fn(c_int, NotifyFd, c_int, *mut c_void) -> c_int = function(c"SetNotifyFd")?;
     write_to_client: unsafe extern "C" fn(ClientPtr, c_int, *const c_void) -> c_int = function(c"WriteToClient")?;
-    /// Absent where the server was built without passing descriptors.
+    /// Missing if the server was built without descriptor passing.
     pub write_fd_to_client: Option<unsafe extern "C" fn(ClientPtr, c_int, c_int) -> c_int> =
         function(c"WriteFdToClient").ok();
     error_f: unsafe extern "C" fn(*const c_char, ...) = function(c"ErrorF")?;
     process_work_queue: Option<unsafe extern "C" fn()> = function(c"ProcessWorkQueue").ok();
-    /// Absent where the server does not track names of clients.
+    /// Missing if the server does not track client names.
     client_command: Option<unsafe extern "C" fn(ClientPtr) -> *const c_char> = function(c"GetClientCmdName").ok();
-    /// With `selection_callback`: absent where roles cannot be recognised.
+    /// If this or `selection_callback` is missing, roles cannot be recognised.
     name_for_atom: Option<unsafe extern "C" fn(u32) -> *const c_char> = function(c"NameForAtom").ok();
     look_up_window: Option<unsafe extern "C" fn(*mut *const c_void, u32, ClientPtr, u32) -> c_int> =
         function(c"dixLookupWindow").ok();
     server_client: *mut ClientPtr = symbol(c"serverClient").unwrap_or(std::ptr::null_mut()).cast();
-    /// Null where devices cannot be looked at.
+    /// Null if device grabs cannot be read.
     pub input_info: *mut c_void = symbol(c"inputInfo").unwrap_or(std::ptr::null_mut());
     pub selection_callback: *mut c_void = symbol(c"SelectionCallback").unwrap_or(std::ptr::null_mut());
     check_string_option: Option<unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_char> =
         function(c"xf86CheckStrOption").ok();
-    /// Callback lists, by address.
+    /// Addresses of callback lists.
     pub client_state_callback: *mut c_void = symbol(c"ClientStateCallback")?;
     pub event_callback: *mut c_void = symbol(c"EventCallback")?;
     pub server_grab_callback: *mut c_void = symbol(c"ServerGrabCallback")?;
@@ -123,19 +123,19 @@ unsafe impl Sync for Symbols {}
 
 static SYMBOLS: OnceLock<Result<Symbols, &'static str>> = OnceLock::new();
 
-/// The server around us, or the name of the first symbol that is not there.
+/// The symbols of this process's server, or the name of the first missing one.
 pub fn symbols() -> Result<&'static Symbols, &'static str> {
     SYMBOLS.get_or_init(look_up).as_ref().map_err(|name| *name)
 }
 
-/// The address of a symbol of the process, or its name where there is none.
+/// The address of a symbol of the process, or its name if it is missing.
 fn symbol(name: &'static CStr) -> Result<*mut c_void, &'static str> {
     // SAFETY: a C string and a handle that dlsym documents.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if address.is_null() { Err(name.to_str().unwrap_or("?")) } else { Ok(address) }
 }
 
-/// A function of the process by name.
+/// A function of the process, by name.
 ///
 /// # Safety
 /// `F` is a function pointer type of the C declaration of `name`.
@@ -147,15 +147,15 @@ unsafe fn function<F: Copy>(name: &'static CStr) -> Result<F, &'static str> {
 }
 
 impl Symbols {
-    /// One line in the server's log.
+    /// Writes one line to the server's log.
     pub fn log(&self, line: &str) {
         let text: Vec<u8> = format!("xqos: {line}\n").bytes().filter(|&byte| byte != 0).chain([0]).collect();
         // SAFETY: a format that takes one string, and that string with its end.
         unsafe { (self.error_f)(c"%s".as_ptr(), text.as_ptr().cast::<c_char>()) }
     }
 
-    /// Does what the server has put off until it polls again. Only between two slices, and with nothing of ours in use: the
-    /// work may end clients.
+    /// Does work that the server has queued until it polls again. Call it only between slices and without references to
+    /// the engine: the work may disconnect clients.
     pub fn do_queued_work(&self) {
         if let Some(process) = self.process_work_queue {
             // SAFETY: on the server's thread, where it calls this itself.
@@ -163,19 +163,19 @@ impl Symbols {
         }
     }
 
-    /// Ends the running slice after the request in progress.
+    /// Ends the running slice after the current request.
     pub fn end_slice(&self) {
         // SAFETY: a volatile char of the server that lives as long as the process; any thread may set it.
         unsafe { AtomicU8::from_ptr(self.is_it_time_to_yield.cast()) }.store(1, Ordering::Relaxed);
     }
 
-    /// A client's socket; below 0 where it has none.
+    /// A client's socket; negative if it has none.
     pub fn descriptor(&self, client: Client) -> c_int {
         // SAFETY: a live client, by the invariant of `Client`, whose connection is open.
         unsafe { (self.get_client_fd)(client.raw()) }
     }
 
-    /// Writes a reply or an event, in the client's byte order already.
+    /// Sends a reply or event that is already in the client's byte order.
     pub fn send(&self, client: Client, bytes: &[u8]) {
         if !client.is_gone() {
             // SAFETY: an open client, and that many bytes, which the server copies.
@@ -183,7 +183,7 @@ impl Symbols {
         }
     }
 
-    /// The server's entry for a client index; null where there is none.
+    /// The server's client record at this index; null if there is none.
     pub fn client_at(&self, index: usize) -> ClientPtr {
         if index >= self.max_clients() {
             return std::ptr::null_mut();
@@ -206,7 +206,7 @@ impl Symbols {
         Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
-    /// The window of this id, as the server itself may look at it.
+    /// The window with this id, looked up as the server itself.
     pub fn window(&self, id: u32) -> Option<NonNull<c_void>> {
         /// `DixGetAttrAccess` of resource.h.
         const GET_ATTRIBUTES: u32 = 1 << 4;
@@ -219,19 +219,19 @@ impl Symbols {
         NonNull::new(window.cast_mut()).filter(|_| status == x_error::SUCCESS)
     }
 
-    /// The extension of that name.
+    /// The extension of this name.
     pub fn extension(&self, name: &CStr) -> Option<&ExtensionEntry> {
         // SAFETY: the server returns null or an entry that lives until the extensions are closed down.
         unsafe { (self.check_extension)(name.as_ptr()).as_ref() }
     }
 
-    /// The connection setup that clients get; null before the server has made it.
+    /// The connection setup sent to clients; null until the server has made it.
     pub fn connection_setup(&self) -> *const c_void {
         // SAFETY: a pointer variable of the server, read on its thread.
         unsafe { *self.connection_info }
     }
 
-    /// The program behind a client, where the server knows it.
+    /// A client's command name, if the server knows it.
     pub fn command_of(&self, client: ClientPtr) -> Option<String> {
         // SAFETY: the server returns null or a string that lives as long as the client.
         let name = unsafe { (self.client_command?)(client).as_ref() }?;
@@ -239,8 +239,7 @@ impl Symbols {
         Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
-    /// Takes the first letter from the name of our extension, so that nobody finds it and programs look for the control
-    /// socket.
+    /// Overwrites the first letter of our extension's name, so that programs do not find it and use the control socket.
     pub fn hide_extension(&self, name: &CStr) {
         // SAFETY: a C string, and an entry that the server keeps, with a copy of the name that it made.
         unsafe {
@@ -267,12 +266,12 @@ impl Symbols {
     }
 }
 
-/// Codes of core errors that our procedures answer with (X.h).
+/// The core error codes that our procedures return (X.h).
 pub mod x_error {
     use super::c_int;
     pub const SUCCESS: c_int = 0;
     pub const IMPLEMENTATION: c_int = 17;
 }
 
-// Types that only appear in signatures of headers; named so that a change of width is noticed on odd platforms.
+// Types that appear only in signatures; a platform with other sizes fails to compile.
 const _: () = assert!(size_of::<c_uint>() == 4 && size_of::<c_short>() == 2);
