@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! How the server finds us, and which host is to serve it: Xorg's module data, or the constructor of a preloaded object.
+//! How the server loads xqos, and the choice of the host: through Xorg's module data or the constructor of a preloaded
+//! object.
 //!
-//! With host `dix` both end in LoadExtensionList, and the server runs `hooks::init` with its own extensions, at start and again after
-//! each reset. In a process that is no X server the constructor does nothing at all, so that a preload survives
-//! wrapper scripts on its way to the server; inside the server it takes itself out of the environment at once, or the
-//! `sh -c xkbcomp` that the server starts would inherit it.
+//! With the dix host both call LoadExtensionList, and the server runs `hooks::init_extension` with its own extensions,
+//! at start and after each reset. In a process that is no X server the constructor does nothing, so that a preload
+//! survives wrapper scripts on the way to the server. Inside the server it removes itself from the environment
+//! immediately; the server's child `sh -c xkbcomp` would inherit it otherwise.
 
 use crate::host::dix::hooks;
 use crate::host::dix::symbols::{ExtensionModule, symbols};
@@ -53,26 +54,26 @@ static VERSION: ModuleVersion = ModuleVersion {
     // MODINFOSTRING1 and MODINFOSTRING2
     mark_1: 0xef23_fdc5,
     mark_2: 0x10dc_023a,
-    // The server that the headers were of does not matter: we check the server ourselves.
+    // Any version will do: xqos checks the server itself.
     xorg_version: 12_101_007,
     major: 0,
     minor: 1,
     patch: 0,
-    // ABI_CLASS_NONE. Any class would have Xorg refuse the module for servers of another ABI version, though it links no
-    // symbol of the server. What we rely on instead is checked before it is used: symbols by name, vendor and release,
-    // and the client record by its contents (`clients`).
+    // ABI_CLASS_NONE. With any other class, Xorg would refuse the module for another ABI version, although it links no
+    // symbol of the server. xqos checks what it relies on before using it: symbols by name, vendor and release, and the
+    // contents of the client record (`clients`).
     abi_class: null(),
     abi_version: 0,
     module_class: null(),
     checksum: [0; 4],
 };
 
-/// What Xorg looks for in a module named `xqos`.
+/// The symbol that Xorg looks up in a module named `xqos`.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static xqosModuleData: ModuleData = ModuleData { version: &VERSION, setup: xorg_setup, teardown: None };
 
-/// Run by the dynamic loader when the object is preloaded (and, before `xorg_setup`, when Xorg loads it).
+/// Run by the dynamic loader if the object is preloaded, and before `xorg_setup` if Xorg loads it.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = constructor;
@@ -83,7 +84,7 @@ static EXTENSION: ExtensionModule =
     ExtensionModule { init: hooks::init_extension, name: c"XQOS".as_ptr(), disable: null_mut() };
 
 extern "C" fn constructor() {
-    // Nothing may unwind into the loader.
+    // A panic must not unwind into the loader.
     let _ = std::panic::catch_unwind(|| {
         if !is_preloaded() {
             return;
@@ -117,7 +118,7 @@ unsafe extern "C" fn xorg_setup(
 ) -> *mut c_void {
     const LDR_MODSPECIFIC: c_int = 12;
     let serves = || match (Wanted::read(), symbols()) {
-        // Preloaded as well.
+        // The object is also preloaded.
         _ if place::is_wanted() => true,
         (Wanted::Libc, _) | (Wanted::Any, Err(_)) => module_from_below(options),
         (Wanted::Any | Wanted::Dix, _) => register(options),
@@ -132,7 +133,7 @@ unsafe extern "C" fn xorg_setup(
     null_mut()
 }
 
-/// Serves the Xorg that has loaded us as a module by its calls of libc.
+/// Serves an Xorg that has loaded this module through libc.
 fn module_from_below(xorg_options: *mut c_void) -> bool {
     if let Err(reason) = slots::take() {
         eprintln!("xqos: {reason}; this X server is left untouched, with its own scheduling");
@@ -143,7 +144,7 @@ fn module_from_below(xorg_options: *mut c_void) -> bool {
     true
 }
 
-/// Has the server run our init with its extensions. Once, even where both ways lead here.
+/// Registers our extension with the server, once even if both entries call this.
 fn register(xorg_options: *mut c_void) -> bool {
     let symbols = match symbols() {
         Ok(symbols) => symbols,
@@ -161,12 +162,12 @@ fn register(xorg_options: *mut c_void) -> bool {
     true
 }
 
-/// True where LD_PRELOAD names this object; Xorg's module loader is the other way in.
+/// Whether LD_PRELOAD names this object. Otherwise Xorg's module loader has loaded it.
 fn is_preloaded() -> bool {
     own_file_name().is_some_and(|own| preload_entries().iter().any(|entry| file_name(entry) == own))
 }
 
-/// Takes this object out of LD_PRELOAD, and our setting out of the environment.
+/// Removes this object from LD_PRELOAD and our setting from the environment.
 fn leave_the_environment() {
     // SAFETY: as below.
     unsafe { std::env::remove_var(HOST) };
@@ -191,7 +192,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The file that this code was loaded from.
+/// The file from which this code was loaded.
 fn own_file_name() -> Option<String> {
     // SAFETY: dladdr fills in the record for any address; ours is in a loaded object.
     unsafe {
@@ -209,6 +210,6 @@ fn looks_like_x_server() -> bool {
     std::fs::read_link("/proc/self/exe")
         .ok()
         .and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()))
-        // A diverted one has the end .distrib.
+        // A diverted program has the suffix .distrib.
         .is_some_and(|name| SERVERS.contains(&name.split('.').next().unwrap_or_default()))
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! Who a client is, as the kernel knows it. What it may ask for is in `mechanism::access`.
+//! The identity of a client, as the kernel reports it. Its rights are in `mechanism::access`.
 
 use std::fs;
 use std::os::fd::RawFd;
 
-/// A client's process, as the kernel knows it.
+/// The process of a client, as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// 0 where it is not local, or in another process namespace.
+    /// 0 if the client is remote or in another pid namespace.
     pub pid: i32,
-    /// [`Identity::NOBODY`] where it is not local.
+    /// [`Identity::NOBODY`] if the client is remote.
     pub uid: u32,
 }
 
@@ -20,11 +20,11 @@ impl Default for Identity {
 }
 
 impl Identity {
-    /// No user of this machine.
+    /// Not a user of this machine.
     pub const NOBODY: u32 = u32::MAX;
     pub const REMOTE: Identity = Identity { pid: 0, uid: Identity::NOBODY };
 
-    /// Who is at the other end of a connection.
+    /// The process at the other end of a connection.
     pub fn of_peer(fd: RawFd) -> Identity {
         let mut peer = libc::ucred { pid: 0, uid: Identity::NOBODY, gid: Identity::NOBODY };
         let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -42,19 +42,19 @@ impl Identity {
         self.uid != Identity::NOBODY
     }
 
-    /// The program's name.
+    /// The name of the client's program.
     pub fn program(&self) -> String {
         if self.pid > 0 { xqos_sys::program(self.pid) } else { String::new() }
     }
 
-    /// The control group of its application ([`application_in`]).
+    /// The control group of the client's application ([`application_in`]).
     pub fn application(&self) -> Option<String> {
         let lines = (self.pid > 0).then(|| fs::read_to_string(format!("/proc/{}/cgroup", self.pid)).ok())??;
         application_in(&lines).map(str::to_owned)
     }
 }
 
-/// The application in the lines of /proc/PID/cgroup: what a desktop calls the scope or service of a program that it starts.
+/// The application in /proc/PID/cgroup: the name that a desktop gives the scope or service of a program it starts.
 fn application_in(lines: &str) -> Option<&str> {
     let path = lines.lines().find_map(|line| line.strip_prefix("0::"))?;
     let unit = path.rsplit('/').find(|part| part.ends_with(".scope") || part.ends_with(".service"))?;

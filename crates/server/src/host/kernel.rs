@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! What both hosts ask the kernel for: clocks, timers, and what waits for descriptors.
+//! System calls for both hosts: clocks, timers, epolls and threads.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::thread::{self, JoinHandle};
 use xqos_core::Time;
 
-/// Waits until one of these descriptors has something to read, or until that time; for a signal, too. Those below 0 are
-/// passed over.
+/// Waits until one of these descriptors is readable, a signal arrives, or the time is up. Negative descriptors are
+/// ignored.
 pub fn wait_for(descriptors: impl Iterator<Item = RawFd>, until: Time) {
-    // Of more, the first.
+    // Further descriptors are not waited for.
     const WAITED_FOR: usize = 16;
     let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; WAITED_FOR];
     for (place, fd) in polled.iter_mut().zip(descriptors) {
@@ -20,7 +20,7 @@ pub fn wait_for(descriptors: impl Iterator<Item = RawFd>, until: Time) {
     unsafe { libc::ppoll(polled.as_mut_ptr(), WAITED_FOR as libc::nfds_t, &time, std::ptr::null()) };
 }
 
-/// The address at the other end of a connection from another machine.
+/// The remote address of a connection from another machine.
 pub fn peer_address(fd: RawFd) -> Option<String> {
     if fd < 0 {
         return None;
@@ -35,7 +35,7 @@ pub fn now() -> Time {
     Time(read_clock(libc::CLOCK_MONOTONIC))
 }
 
-/// Processor time of the calling thread, nanoseconds.
+/// Processor time of the calling thread in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -46,7 +46,7 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// A clock of the kernel, nanoseconds.
+/// The value of a kernel clock in nanoseconds.
 pub fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid clock and a place for its value.
@@ -62,19 +62,19 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A timer of CLOCK_MONOTONIC.
+/// Creates a timer of CLOCK_MONOTONIC.
 pub fn new_timer() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })
 }
 
-/// An empty epoll.
+/// Creates an empty epoll.
 pub fn new_epoll() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
 }
 
-/// An eventfd that does not block.
+/// Creates a non-blocking eventfd.
 pub fn new_event() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
@@ -87,9 +87,9 @@ pub fn notify(event: &OwnedFd) {
     unsafe { libc::write(event.as_raw_fd(), std::ptr::from_ref(&one).cast(), 8) };
 }
 
-/// Programs a timer for an instant; [`Time::NEVER`] stops it.
+/// Sets a timer to this time; [`Time::NEVER`] stops it.
 pub fn set_timer(timer: &OwnedFd, at: Time) {
-    // An instant of 0 would stop it.
+    // A value of 0 would stop the timer.
     let at_ns = if at == Time::NEVER { 0 } else { at.0.max(1) };
     let value = libc::timespec { tv_sec: (at_ns / 1_000_000_000) as i64, tv_nsec: (at_ns % 1_000_000_000) as i64 };
     let program = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
@@ -97,17 +97,17 @@ pub fn set_timer(timer: &OwnedFd, at: Time) {
     unsafe { libc::timerfd_settime(timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &program, std::ptr::null_mut()) };
 }
 
-/// Empties a timer or an eventfd after it fired.
+/// Resets a timer or an eventfd after it has become readable.
 pub fn drain(fd: RawFd) {
     let mut count = 0u64;
     // SAFETY: eight bytes into a place of eight bytes; the descriptor does not block.
     unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
 }
 
-/// Address space, not memory: a thread uses a few pages; the rest leaves room for the server's thread-local data.
+/// Address space rather than memory: a thread uses few pages, but needs room for the server's thread-local data.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// Starts a thread that gets no signals: they are the server's, and its handlers expect its thread.
+/// Starts a thread that receives no signals: the server's signal handlers expect to run on its own thread.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let builder = thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
     // SAFETY: signal sets that the calls fill in, and the calling thread's mask, put back below.

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: MIT
-//! A server that exports nothing: scheduled by the calls of libc that it makes.
+//! The host for servers that export nothing: it schedules through interposed libc calls.
 //!
-//! An X server of today waits in `epoll_wait` for clients with data, which it adds edge-triggered, and reads a client's
-//! requests until a read says EAGAIN. So:
+//! A current X server waits in `epoll_wait` for clients with data, which it adds edge-triggered, and reads a client's
+//! requests until a read returns EAGAIN. This host uses that:
 //!
-//! | to | this host |
+//! | task | how this host does it |
 //! |---|---|
-//! | know who is ready | keeps the clients whose data the server has not read to the end |
-//! | choose | tells the server of this client alone, by an event with the data that the server gave |
-//! | end a slice | answers EAGAIN to the next read of the client that runs |
-//! | bound the work of one read | lets it return whole requests of less than half a millisecond, by what the client's bytes took so far |
-//! | hold back | does not tell the server of the client |
-//! | see arrivals within a slice | looks into the server's epoll at a read, at most each 50 us |
+//! | find ready clients | tracks each client until the server has read all its data |
+//! | choose a client | reports only this client to the server, in an event with the data that the server registered |
+//! | end a slice | answers EAGAIN to the next read from the running client |
+//! | limit the work of one read | lets it return complete requests worth one chunk of time, estimated from past reads |
+//! | hold a client back | does not report it to the server |
+//! | see arrivals during a slice | checks the server's epoll at a read, at most every 50 us |
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `as_host` | what the mechanism asks for, by what those calls are told |
-//! | `calls` | the calls that stand before libc's |
-//! | `slots` | turns the program's calls to them, where we are no preload |
-//! | `place` | the engine of this process; each call a panic boundary |
+//! | `as_host` | implements [`Host`](crate::host::Host) through these calls |
+//! | `calls` | the interposed calls |
+//! | `slots` | redirects the program's calls to them if xqos is not preloaded |
+//! | `place` | the engine of this process; each call into it is a panic boundary |
 //! | `alarm` | the server's own timer |
-//! | `clients` | clients, as their sockets come and go |
-//! | `reading` | what a read may return, and when the slice is over |
-//! | `framing` | where requests begin and end in what is read |
-//! | `output` | events in what is written |
-//! | `lender` | a real-time priority that somebody lends |
+//! | `clients` | clients, as their sockets open and close |
+//! | `reading` | how much a read may return, and when the slice is over |
+//! | `framing` | the boundaries of requests in the data that is read |
+//! | `output` | events in the data that is written |
+//! | `lender` | the loan of a real-time priority |
 //!
-//! The server's own timer, which ends its slices, is kept from it while we choose. Single requests are not timed, and a policy
-//! that counts them cannot be had; of a flood of small ones the number is an estimate unless there is a trace.
+//! The server's own timer, which would end its slices, is withheld while xqos chooses. Single requests are not timed,
+//! and the policy `classic`, which counts them, is not available. The number of small requests in a flood is an
+//! estimate unless there is a trace.
 
 mod alarm;
 mod as_host;
@@ -56,12 +57,12 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use xqos_core::{Choice, ClientId, Contest, Time};
 
-/// Bytes that are looked at to find where the first request ends.
+/// Bytes to peek at to find the end of the first request.
 const MIN_PEEK_BYTES: usize = 256;
-/// How long a client that hung up is still served what it sent before; a stock server drops that at once.
+/// How long earlier requests of a client that hung up are still served. A stock server drops them immediately.
 const HANGUP_NS: u64 = 100_000_000;
 const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP) as u32;
-/// Why a server cannot be served; never, since nothing of it has to be known.
+/// Why a server cannot be served. This host requires nothing of the server, so it never fails.
 #[derive(Debug)]
 pub struct Error(&'static str);
 
@@ -73,11 +74,11 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The slice that runs.
+/// The running slice.
 #[derive(Debug, Default)]
 struct Running {
     chosen: Option<ClientId>,
-    /// The client that is read from; not the chosen one where the server still had requests of another.
+    /// The client that is read from. Not the chosen one if the server still had buffered requests of another.
     reader: Option<ClientId>,
     chunks: u32,
     requests: u32,
@@ -94,16 +95,16 @@ struct Running {
 pub struct Libc {
     epoll: RawFd,
     clients: Vec<Option<Known>>,
-    /// By the data that the server gave to its epoll.
+    /// Keyed by the data that the server registered with its epoll.
     by_data: HashMap<u64, ClientId>,
     by_descriptor: Vec<Option<ClientId>>,
-    /// Clients with data, in the order in which these came; and some that had data before.
+    /// Clients with data, in order of arrival, and some that had data before.
     queue: Vec<ClientId>,
-    /// Clients that the server does not listen to.
+    /// The number of clients that the server does not listen to.
     muted: usize,
-    /// What a read may return is the work of this time, or one request.
+    /// A read may return this much work, or a single request.
     chunk_ns: u64,
-    /// Size of the server's buffer for what a client sends; 0: nobody has connected yet.
+    /// The size of the server's input buffer for a client; 0 before the first client connects.
     buffer_bytes: usize,
     is_traced: bool,
     running: Running,
@@ -112,7 +113,7 @@ pub struct Libc {
     ask_at: Cell<Time>,
     end: Cell<bool>,
     timer: OwnedFd,
-    /// Sockets of clients that the server does not listen to, until they have something.
+    /// The sockets of clients that the server does not listen to, watched for data.
     waiting: OwnedFd,
     pub alarm: Alarm,
     pub control: Connections,
@@ -157,7 +158,7 @@ impl Libc {
         self.epoll
     }
 
-    /// How long the server may sleep, at most as long as it wants to, milliseconds; below 0: for ever.
+    /// How long the server may sleep, in milliseconds, and at most what it wants; negative means forever.
     pub fn timeout(&self, wanted: c_int) -> c_int {
         let mut limit = c_int::MAX;
         for known in self.queue.iter().filter_map(|&id| self.known(id)) {
@@ -175,8 +176,8 @@ impl Libc {
         }
     }
 
-    /// Takes what the server's epoll told; what is not ours is left in place, and its number returned. True: a control
-    /// connection has something.
+    /// Handles the events of the server's epoll. Leaves those that are not ours in place and returns their number, and
+    /// whether a control connection has data.
     pub fn take_events(&mut self, events: &mut [libc::epoll_event]) -> (usize, bool) {
         let (mut kept, mut is_asked) = (0, false);
         for at in 0..events.len() {
@@ -198,10 +199,10 @@ impl Libc {
         (kept, is_asked)
     }
 
-    /// Notes when clients came that the server does not listen to.
+    /// Records arrivals of clients that the server does not listen to.
     fn see_waiting(&mut self) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
-        // Those that find no room are told of again.
+        // Events beyond this array are reported again.
         let count = behind::epoll_wait_now(self.waiting.as_raw_fd(), &mut events);
         for event in &events[..count] {
             if let Some(known) = self.known_mut(ClientId(event.u64 as u16)) {
@@ -210,7 +211,7 @@ impl Libc {
         }
     }
 
-    /// The events that have the server do what was decided.
+    /// The events that make the server carry out the decision.
     pub fn events_for_server(&mut self, choice: Option<Choice>, mut add: impl FnMut(libc::epoll_event) -> bool) {
         let chosen = match choice {
             Some(Choice::Client(id, _)) => Some(id),
@@ -225,7 +226,8 @@ impl Libc {
         for &id in queue.iter() {
             let Some(known) = clients.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { continue };
             let is_served = known.is_ready() && (leaves_all || chosen == Some(id));
-            // A hangup closes a client at once: it is told when its data have been read, or when that takes too long.
+            // A hangup makes the server close the client immediately, so it is reported after the data are read, or
+            // when that takes too long.
             let later = if known.pending && known.hung_up_at.after(HANGUP_NS) > now { HANGUP } else { 0 };
             let rest = known.saved & !later;
             let bits = rest | if is_served { libc::EPOLLIN as u32 } else { 0 };
@@ -235,7 +237,7 @@ impl Libc {
         }
     }
 
-    /// The epoll reported these events of a client.
+    /// The epoll reported these events for a client.
     fn has(&mut self, id: ClientId, bits: u32) {
         let Some(known) = self.known_mut(id) else { return };
         known.has(bits);

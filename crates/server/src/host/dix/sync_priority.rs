@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! What clients see and set as their SYNC priority.
+//! The SYNC priorities that clients set and read.
 //!
-//! The server's choice sorts by `ClientRec.priority` first, which is the field of SYNC SetPriority and GetPriority. We
-//! raise it for the client that was decided upon. So while we decide, the clients' own values are kept here and the
-//! fields are 0, and 1 for the chosen one: no tie is possible, whatever a client sets. The two requests of SYNC are
-//! wrapped, and only that extension's entry of the request table: before one runs the fields get the clients' values,
-//! after it what it set is taken out again. While the server decides (policy stock, a server grab) the fields hold the
-//! clients' values all the time.
+//! The server's choice sorts first by `ClientRec.priority`, the field of SYNC SetPriority and GetPriority, and xqos
+//! raises this field to choose a client. While xqos decides, the clients' own values are kept here, and the fields are
+//! 1 for the chosen client and 0 for all others, so a client's value can never cause a tie. The two SYNC requests are
+//! wrapped, only in that extension's entry of the request table: the fields get the clients' values before such a
+//! request, and changes are collected after it. While the server decides (policy `stock`, a server grab), the fields
+//! always hold the clients' values.
 
 use crate::host::dix::Dix;
 use crate::host::dix::client::{Client, ClientPtr};
@@ -19,7 +19,7 @@ use xqos_core::{Choice, ClientId};
 const SET_PRIORITY: u8 = 12;
 const GET_PRIORITY: u8 = 13;
 
-/// The wrapped entries, to be put back.
+/// The wrapped entries, to be restored.
 #[derive(Clone, Copy, Debug)]
 pub struct Wrapped {
     major_opcode: usize,
@@ -29,7 +29,7 @@ pub struct Wrapped {
 }
 
 impl Wrapped {
-    /// Puts `wrapper` in front of SYNC's requests; `None` where the server has no SYNC, and so no priorities.
+    /// Puts `wrapper` in front of SYNC's requests. Returns `None` if the server has no SYNC and so no priorities.
     pub fn install(symbols: &Symbols, wrapper: RequestProc) -> Option<Wrapped> {
         let major_opcode = usize::try_from(symbols.extension(c"SYNC")?.base).ok().filter(|&opcode| opcode >= 128)?;
         // SAFETY: an entry of the server's tables of 256, changed on its thread.
@@ -50,12 +50,13 @@ impl Wrapped {
         }
     }
 
-    /// The procedure that we stand before.
+    /// The procedure that we wrap, in the client's byte order.
     pub fn original(&self, client: Client) -> RequestProc {
         if client.is_swapped() { self.swapped_original } else { self.original }
     }
 
-    /// Puts the entries back, unless somebody has wrapped them after us; then ours stays and only passes on.
+    /// Restores the entries. An entry that other code has wrapped after us stays, and our wrapper only passes requests
+    /// on.
     pub fn remove(&self, symbols: &Symbols) {
         // SAFETY: as in `install`.
         unsafe {
@@ -71,15 +72,15 @@ impl Wrapped {
     }
 }
 
-/// The entries as they were found first; SYNC's procedures are the same in every generation of a server.
+/// The original entries. SYNC's procedures are the same in every generation of a server.
 static LAST: OnceLock<Wrapped> = OnceLock::new();
 
-/// The procedure to pass on to when there is no engine any more.
+/// The procedure to call when there is no engine any more.
 pub fn last_original(client: Client) -> Option<RequestProc> {
     LAST.get().map(|wrapped| wrapped.original(client))
 }
 
-/// True for the two requests that read or write priorities.
+/// Whether the request reads or sets a priority.
 pub fn concerns_priorities(client: Client) -> bool {
     matches!(client.request_head().0, SET_PRIORITY | GET_PRIORITY)
 }
@@ -91,7 +92,7 @@ pub fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
 }
 
 impl Dix {
-    /// The fields hold what clients set.
+    /// Puts the clients' own values into the fields.
     pub fn show_priorities(&mut self) {
         if std::mem::replace(&mut self.priorities_shown, true) {
             return;
@@ -107,7 +108,7 @@ impl Dix {
         }
     }
 
-    /// The fields are ours.
+    /// Takes the clients' values out of the fields, for our own use.
     pub fn hide_priorities(&mut self) {
         if !std::mem::replace(&mut self.priorities_shown, false) {
             return;
@@ -119,12 +120,12 @@ impl Dix {
         }
     }
 
-    /// The procedure that SYNC's requests are passed on to.
+    /// The original procedure of SYNC's requests.
     pub fn original_of_sync(&self, client: Client) -> Option<RequestProc> {
         self.sync.map(|sync| sync.original(client))
     }
 
-    /// What a client has set in this field since it was last looked.
+    /// A client's new priority, if it changed since the last call.
     fn new_priority(&mut self, id: ClientId) -> Option<i32> {
         let known = self.known_mut(id)?;
         let priority = known.client.priority();
@@ -140,7 +141,7 @@ impl Dix {
 }
 
 impl Engine<Dix> {
-    /// A client may have set priorities: any client's.
+    /// Collects changed priorities after a request, which may have set any client's.
     pub fn take_priorities(&mut self) {
         for id in self.ids() {
             if let Some(priority) = self.host.new_priority(id) {

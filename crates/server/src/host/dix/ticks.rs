@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! The processor's counter as a clock within a slice: a third of what the kernel's clock costs, where each request is timed.
+//! The processor's time-stamp counter as a clock within a slice, at a third of the cost of the kernel's clock. Used
+//! when each request is timed.
 //!
-//! Each slice begins with a reading of CLOCK_MONOTONIC; from there on the counter counts, by a rate that is taken from
-//! the slices before. Only where the kernel itself keeps time by that counter; elsewhere its clock is read.
+//! Each slice starts with a reading of CLOCK_MONOTONIC; from there the counter runs at a rate measured over earlier
+//! slices. The counter is used only if the kernel itself keeps time by it.
 
 use crate::host::kernel;
 use xqos_core::Time;
 
-/// The rate is known after this time, and better with each slice.
+/// The rate is known after this time, and becomes more exact with each slice.
 const MEASURE_NS: u64 = 2_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks {
-    /// The kernel's clock is the counter.
+    /// Whether the kernel's clock is based on the counter.
     usable: bool,
-    /// Nanoseconds for a tick, times 2^32; 0: not known yet.
+    /// Nanoseconds per tick, times 2^32; 0 if not known yet.
     rate: u64,
     began: (Time, u64),
     slice: (Time, u64),
@@ -30,7 +31,7 @@ impl Ticks {
         Ticks { usable, rate: 0, began: at, slice: at }
     }
 
-    /// A slice begins.
+    /// Starts a slice.
     pub fn synchronise(&mut self, now: Time) {
         self.slice = (now, counter());
         let (elapsed_ns, ticks) = (now.since(self.began.0), self.slice.1.wrapping_sub(self.began.1));
@@ -63,7 +64,7 @@ fn counter() -> u64 {
 mod tests {
     use super::*;
 
-    /// Longer than that between two readings: the thread was interrupted, and the two say nothing of each other.
+    /// If two readings are further apart, the thread was interrupted and they cannot be compared.
     const DISTURBED_NS: u64 = 2000;
 
     #[test]

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! The thread that ends a slice early: it sleeps on the sockets of idle clients and on a timer, and sets
+//! The thread that ends slices early. It waits for the sockets of idle clients and for a timer, and sets
 //! `isItTimeToYield`, which the server tests before each request.
 //!
-//! The server's own descriptors ([`crate::host::dix::polled`]) are watched with them, for input is looked at between slices. Which
-//! they are is read here, too, when the server's thread asks for it: at most every 100 ms, and only while somebody hogs.
+//! It also watches the server's own descriptors ([`crate::host::dix::polled`]), because the server reads input only
+//! between slices. It updates their list when the server's thread asks, at most every 100 ms and only while a client
+//! hogs the server.
 //!
-//! This answers section 9.3 of Packard's paper (know of new data without a select call). What it costs: a socket is
-//! armed one-shot, only while its client is idle, and only while somebody runs who could be cut short; the timer is
-//! programmed lazily, at most once in a slice. On an idle server the thread sleeps.
+//! This answers section 9.3 of Packard's paper, which asks how to learn of new data without a select call. It costs
+//! little: a socket is armed one-shot, only while its client is idle and the running slice could be cut short, and the
+//! timer is set at most once per slice. On an idle server the thread sleeps.
 //!
-//! The server's thread and the watcher share [`Shared`] and no lock: a lock holder that the kernel puts aside would hold
-//! up the whole server. The watcher's view may be a moment old; at worst a slice ends for nothing, or at its usual end.
+//! The server's thread and the watcher share [`Shared`] without a lock: if the kernel preempted a lock holder, the
+//! whole server would wait. The watcher's view may be slightly out of date. At worst a slice ends needlessly, or only
+//! at its usual end.
 //!
 //! | written by | fields |
 //! |---|---|
@@ -18,8 +20,9 @@
 //! | the watcher | `arrived` of slots, `yielded`, `yield_cpu_ns`, `fault` |
 //! | both | `timer_at`, `server_fired` |
 //!
-//! Store and load of `timer_at`, `until` and the beginning of `slice` are SeqCst on both sides: either the server's thread sees that the timer is
-//! not programmed, or the watcher sees the new end. The contest is a sequence lock over relaxed fields.
+//! Stores and loads of `timer_at`, `until` and the start of `slice` are SeqCst on both sides: either the server's
+//! thread sees that the timer is not set, or the watcher sees the new end. The contest is a sequence lock over relaxed
+//! fields.
 
 mod shared;
 mod thread;
@@ -44,16 +47,16 @@ const STOP_TOKEN: u64 = u64::MAX - 1;
 const LOAN_TOKEN: u64 = u64::MAX - 2;
 const SERVER_TOKEN: u64 = u64::MAX - 3;
 const LOOK_TOKEN: u64 = u64::MAX - 4;
-/// Minimum time between two looks which these are: a viewer that has come may go unnoticed for that long.
+/// The minimum time between two updates of the list. A new viewer may go unnoticed for this long.
 const LOOK_NS: u64 = 100_000_000;
 
-/// The watcher as the server's thread holds it. Dropping it ends the thread.
+/// The server thread's handle for the watcher. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct Watcher {
     shared: Arc<Shared>,
     epoll: Arc<OwnedFd>,
     timer: Arc<OwnedFd>,
-    /// An eventfd: the watcher shall read which the server's own descriptors are.
+    /// An eventfd that asks the watcher to update the list of the server's own descriptors.
     look: Arc<OwnedFd>,
     look_at: Time,
     /// The server's own descriptors ([`Polled::gathered`]).
@@ -61,14 +64,15 @@ pub struct Watcher {
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
     slices: u64,
-    /// The slice was published.
+    /// Whether the watcher knows of the running slice.
     in_slice: bool,
     server_cpu_clock: libc::clockid_t,
 }
 
 impl Watcher {
-    /// Starts the thread, for the server whose thread calls; `end_slice` has the server end a slice. `polled`: a descriptor that
-    /// the server polls for us. `fault_in`: a deliberate fault at that event, 0 for none.
+    /// Starts the watcher for the calling thread, which must be the server's. `end_slice` makes the server end a slice.
+    /// `polled` is a descriptor that the server polls for us. `fault_in` is the event at which a deliberate fault
+    /// occurs, or 0.
     pub fn start(end_slice: impl Fn() + Send + 'static, polled: RawFd, fault_in: u64) -> io::Result<Watcher> {
         let (epoll, timer) = (Arc::new(new_epoll()?), Arc::new(new_timer()?));
         let (stop, look) = (new_event()?, Arc::new(new_event()?));
@@ -113,17 +117,17 @@ impl Watcher {
         })
     }
 
-    /// Memory that a watcher takes, about.
+    /// The approximate memory of a watcher in bytes.
     pub fn memory_bytes() -> usize {
         size_of::<Shared>() + ClientId::LIMIT * size_of::<Slot>()
     }
 
-    /// False after the thread had a fault.
+    /// False after a fault in the thread.
     pub fn is_alive(&self) -> bool {
         !self.shared.failed.load(Ordering::Acquire)
     }
 
-    /// A client with this index connected, over this descriptor.
+    /// A client with this index connected over this descriptor.
     pub fn connected(&mut self, client: ClientId, fd: RawFd) {
         let slot = &self.shared.slots[usize::from(client.0)];
         // Pairs with the load of `descriptors`, as in `gone`.
@@ -133,13 +137,13 @@ impl Watcher {
         slot.loan_ns.store(0, Ordering::Relaxed);
     }
 
-    /// The client with this index has no connection any more: its descriptor may become anybody's.
+    /// The connection of the client with this index is closed, so its descriptor may be reused.
     pub fn gone(&mut self, client: ClientId) {
         self.shared.slots[usize::from(client.0)].descriptor.store(-1, Ordering::Release);
     }
 
-    /// Watches the socket of an idle client; `known`: it was armed before since the client connected. `loan_ns`: how long
-    /// the server may be raised for it, 0 where it has no budget.
+    /// Watches the socket of an idle client. `known`: it was armed before on this connection. `loan_ns`: how long its
+    /// arrival may raise the server; 0 without a budget.
     pub fn arm(&self, client: ClientId, fd: RawFd, known: bool, rank: Rank, loan_ns: u64) -> io::Result<()> {
         let slot = &self.shared.slots[usize::from(client.0)];
         self.set_rank(client, rank);
@@ -149,15 +153,14 @@ impl Watcher {
         arm(&*self.epoll, fd, known, token)
     }
 
-    /// The loan.
     pub fn loan(&self) -> &Loan {
         &self.shared.loan
     }
 
-    /// Whatever the server polls for itself ends the slice that begins now.
+    /// Lets the server's own descriptors end the slice that starts now.
     pub fn server_fds_may_preempt(&mut self, now: Time) {
         if self.shared.server_fired.swap(false, Ordering::Relaxed) {
-            // It is in there until both are closed.
+            // The epoll stays registered until one of the two is closed.
             let _ = control(&*self.epoll, libc::EPOLL_CTL_MOD, self.of_server.as_raw_fd(), ONCE, SERVER_TOKEN);
         }
         if now >= self.look_at {
@@ -166,20 +169,20 @@ impl Watcher {
         }
     }
 
-    /// How an armed client would stand on arrival.
+    /// Sets the rank that an armed client has on arrival.
     pub fn set_rank(&self, client: ClientId, rank: Rank) {
         let slot = &self.shared.slots[usize::from(client.0)];
         slot.tier.store(rank.tier, Ordering::Relaxed);
         slot.key.store(rank.key, Ordering::Relaxed);
     }
 
-    /// When the watcher saw an armed client arrive, if it did.
+    /// When the watcher saw the armed client arrive, if it did.
     pub fn arrival(&self, client: ClientId) -> Option<Time> {
         let at = self.shared.slots[usize::from(client.0)].arrived.load(Ordering::Relaxed);
         (at != 0).then_some(Time(at))
     }
 
-    /// A slice begins. `until`: end it then at the latest. Not called for one that nobody can cut short.
+    /// Starts a slice that ends at `until` at the latest. Not called for a slice that nothing can cut short.
     pub fn slice_begins(&mut self, contest: &Contest, until: Time) {
         self.slices += 1;
         self.in_slice = true;
@@ -192,7 +195,8 @@ impl Watcher {
         }
     }
 
-    /// The slice ended. If it was told to yield: the CPU time in nanoseconds that the request in progress took since.
+    /// Ends the slice. If it was ended early, returns the processor time of the last request since then, in
+    /// nanoseconds.
     pub fn slice_ends(&mut self) -> Option<u64> {
         if !std::mem::take(&mut self.in_slice) {
             return None;
@@ -202,7 +206,7 @@ impl Watcher {
         if self.shared.yielded.load(Ordering::Acquire) != self.slices {
             return None;
         }
-        // The repetition of the yield is not needed any more: it would wake the watcher for nothing.
+        // Cancel the repetition of the yield, which would wake the watcher needlessly.
         if self.shared.timer_at.swap(u64::MAX, Ordering::SeqCst) != u64::MAX {
             set_timer(&self.timer, Time::NEVER);
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The server's own timer, which ends its slices: kept from it while we choose.
+//! The server's own timer, which ends its slices. It is withheld while xqos chooses.
 //!
-//! A slice that the server ends leaves requests in its buffer, and the server goes on with those whomever we choose. The
-//! calls that set the timer are answered without it; when the server is to choose, and when we step aside, it is set as the
-//! server last wanted it.
+//! A slice that the server ends leaves requests in its buffer, and the server serves those next, whichever client xqos
+//! chooses. The server's calls to set the timer therefore only record it. When the server is to choose, or xqos steps
+//! aside, the timer is set as the server last wanted it.
 
 use crate::host::behind;
 
@@ -18,13 +18,13 @@ impl Alarm {
         Alarm { wanted: None, is_kept: false }
     }
 
-    /// The server sets its timer; true: it is not to be set.
+    /// Records the timer that the server sets. Returns true if it must not take effect.
     pub fn keeps(&mut self, value: libc::itimerval) -> bool {
         self.wanted = Some(value);
         self.is_kept
     }
 
-    /// Keeps it from the server from now on, or lets it have it again.
+    /// Withholds the timer from now on, or sets it again.
     pub fn keep(&mut self, is_kept: bool) {
         if std::mem::replace(&mut self.is_kept, is_kept) == is_kept {
             return;

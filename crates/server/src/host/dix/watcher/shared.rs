@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the server's thread and the watcher share: plain numbers, and no lock.
+//! The state that the server's thread and the watcher share: plain numbers without a lock.
 
 use crate::host::cpu::Loan;
 use std::io;
@@ -7,41 +7,41 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 use xqos_core::{ClientId, Contest, Rank, Time};
 
-/// One client as the watcher knows it.
+/// The watcher's state of one client.
 #[derive(Debug, Default)]
 pub struct Slot {
     pub tier: AtomicI64,
     pub key: AtomicI64,
-    /// When the watcher saw its socket readable; 0: not since it was armed.
+    /// When the watcher saw the socket readable; 0 if not since it was armed.
     pub arrived: AtomicU64,
-    /// Longest loan for it ([`Loan`]); 0: it has no reservation.
+    /// The longest loan for this client ([`Loan`]); 0 without a reservation.
     pub loan_ns: AtomicU64,
-    /// Its socket; -1: there is no client, or it has none.
+    /// The client's socket; -1 if there is none.
     pub descriptor: AtomicI32,
-    /// Distinguishes clients that had the same index one after the other.
+    /// Distinguishes successive clients with the same index.
     pub generation: AtomicU32,
 }
 
-/// What the two threads share.
+/// The shared state.
 #[derive(Debug)]
 pub struct Shared {
     pub slots: Box<[Slot]>,
-    /// Number of the running slice; 0 between slices.
+    /// The number of the running slice; 0 between slices.
     pub slice: AtomicU64,
     pub until: AtomicU64,
     pub timer_at: AtomicU64,
     contest_version: AtomicU64,
     contest: [AtomicI64; 6],
-    /// One of the server's own descriptors had something: they are to be armed again.
+    /// One of the server's own descriptors had data, so they must be armed again.
     pub server_fired: AtomicBool,
-    /// The last slice that was told to yield.
+    /// The last slice that was ended early.
     pub yielded: AtomicU64,
-    /// CPU time of the server's thread at that moment.
+    /// Processor time of the server's thread at that moment.
     pub yield_cpu_ns: AtomicU64,
-    /// The thread had a fault and ended.
+    /// The thread ended because of a fault.
     pub failed: AtomicBool,
     pub stop: AtomicBool,
-    /// Passages left to a deliberate fault; 0: none.
+    /// Events left before a deliberate fault; 0 for none.
     pub fault_in: AtomicU64,
     pub loan: Loan,
 }
@@ -68,7 +68,7 @@ impl Shared {
     pub fn publish_contest(&self, contest: &Contest) {
         let version = self.contest_version.load(Ordering::Relaxed);
         self.contest_version.store(version + 1, Ordering::Relaxed);
-        // Pairs with the acquire fence of `contest`: who reads a new field sees the odd version.
+        // Pairs with the acquire fence of `contest`: a reader of a new field also sees the odd version.
         fence(Ordering::Release);
         let Contest { rank, start, growth, margin, desktop_turn } = *contest;
         let fields = [rank.tier, rank.key, start.0 as i64, i64::from(growth), margin, desktop_turn.0 as i64];
@@ -83,7 +83,8 @@ impl Shared {
         self.slots.iter().map(|slot| slot.descriptor.load(Ordering::Acquire)).filter(|&fd| fd >= 0)
     }
 
-    /// The contest, unless it is being changed: then the slice has just begun or ended, and its end looks again.
+    /// The contest, or `None` while it changes. In that case a slice has just begun or ended, and the next check
+    /// repeats the test.
     pub fn contest(&self) -> Option<Contest> {
         let version = self.contest_version.load(Ordering::Acquire);
         let [tier, key, start, growth, margin, desktop_turn] =

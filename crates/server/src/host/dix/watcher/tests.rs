@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The thread on real sockets and a timer, with a flag in the server's place.
+//! Tests of the thread with real sockets and a timer; a flag stands for the server.
 
 use super::*;
 use crate::host::kernel::now;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 struct Server {
     flag: Arc<AtomicBool>,
     watcher: Watcher,
-    /// What the server polls: a timer of ours, and what is added.
+    /// The descriptors that the server polls: our timer and those that a test adds.
     epoll: OwnedFd,
     _timer: OwnedFd,
 }
@@ -30,7 +30,7 @@ impl Server {
         control(&self.epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 0).unwrap();
     }
 
-    /// Asks for a look, and returns when it is over: something that only that look can have found is told of.
+    /// Asks for an update of the list, and waits until it is done by means of a probe that only the update can find.
     fn has_looked(&mut self, at: Time) {
         let (probe, end) = socket();
         self.polls(probe);
@@ -193,7 +193,7 @@ fn many_arrivals_in_one_slice_do_not_put_the_repetition_off() {
         send(theirs);
     }
     assert!(server.is_told_to_yield(Duration::from_secs(5)));
-    // The server clears the flag as a slice begins; the yield must come again soon.
+    // The server clears the flag when a slice begins, so the yield must be repeated soon.
     std::thread::sleep(Duration::from_millis(5));
     server.flag.store(false, Ordering::Relaxed);
     assert!(server.is_told_to_yield(Duration::from_millis(500)), "the repetition was put off");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The thread: it waits for arrivals, the timer and the server's own descriptors, and ends the running slice.
+//! The watcher thread: waits for arrivals, the timer and the server's own descriptors, and ends the running slice.
 
 use super::shared::Shared;
 use super::{LOAN_TOKEN, LOOK_TOKEN, SERVER_TOKEN, STOP_TOKEN, TIMER_TOKEN};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use xqos_core::{Rank, Time};
 
-/// The thread's own state.
+/// The state of the thread.
 pub struct Run<F> {
     pub shared: Arc<Shared>,
     pub epoll: Arc<OwnedFd>,
@@ -26,7 +26,7 @@ pub struct Run<F> {
 
 impl<F: Fn()> Run<F> {
     pub fn run(&mut self) {
-        // So that a wakeup comes through where all processors are busy; the thread hardly runs.
+        // Short slices wake this thread promptly on busy processors. It hardly runs.
         cpu::ask_for_slices(WATCHER_SLICE_NS);
         self.shared.loan.watcher_is_here();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
@@ -73,7 +73,7 @@ impl<F: Fn()> Run<F> {
         self.carry_out(verdict, slice, now);
     }
 
-    /// Input, or something else that the server itself waits for: it is looked at between two slices.
+    /// The server's own descriptors have work, such as input, which the server reads between two slices.
     fn server_has_work(&mut self, now: Time) {
         self.shared.server_fired.store(true, Ordering::Relaxed);
         let slice = self.shared.slice.load(Ordering::Acquire);
@@ -123,7 +123,8 @@ impl<F: Fn()> Run<F> {
     fn program(&self, at: Time) {
         self.shared.timer_at.store(at.0, Ordering::SeqCst);
         set_timer(&self.timer, at);
-        // The server's thread may have begun a slice with an earlier end meanwhile, and our later one stand in its place.
+        // The server's thread may meanwhile have begun a slice with an earlier end, and our later time may have
+        // replaced it.
         let until = self.shared.until.load(Ordering::SeqCst);
         if until < at.0 && self.shared.yielded.load(Ordering::Relaxed) != self.shared.slice.load(Ordering::SeqCst) {
             self.shared.timer_at.store(until, Ordering::SeqCst);
