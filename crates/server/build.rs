@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Compiles the shim against the X server's own headers, so that a changed client record is a compile error.
+//! Compiles the shim with the X server's own headers, so that a changed client record is a compile error.
 
 use std::process::Command;
 
@@ -19,6 +19,6 @@ fn main() {
         build.flag(flag);
     }
     build.compile("xqos_shim");
-    // Our own names for calls of libc mean our own functions, also where libc stands before this object: in a module.
+    // Bind our own names for libc calls to our functions, even in a module, where libc comes first.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
 }

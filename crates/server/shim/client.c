@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's structures as plain C types; see client.h. xorg-server.h comes first: without it dixstruct.h lays the
- * client record out differently, which the assertions below would catch.
+ * Accessors for the server's structures; see client.h. xorg-server.h must be included first: without it dixstruct.h lays
+ * out the client record differently, which the assertions below would catch.
  */
 #include <xorg-server.h>
 #include <X11/X.h>
@@ -162,7 +162,7 @@ int xqos_event_kind(void *info, int xinput_opcode)
             if (generic->extension == xinput_opcode && generic->evtype >= XI_KeyPress &&
                 generic->evtype <= XI_LASTEVENT)
                 return 1;
-            /* A long event takes more places than it counts for. */
+            /* A long event occupies more elements than `count` says. */
             return 0;
         }
     }
@@ -178,7 +178,7 @@ void *xqos_selection_owner(void *info)
 {
     const SelectionInfoRec *change = info;
 
-    /* The two other kinds come before the owner is taken out. */
+    /* The other two kinds are sent before the owner is removed. */
     return change->kind == SelectionSetOwner ? change->selection->client : NULL;
 }
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! Inside the X server: the Xorg module and the preload, one shared object.
+//! The part of xqos inside the X server: one shared object, loaded as an Xorg module or as a preload.
 //!
-//! Mechanism without opinion: facts go from the host's calls to `xqos_core::Scheduler`, its decisions come back as whom to
-//! serve, an early end of the slice, or a client that is held back. Nothing here runs per request.
+//! It makes no decisions of its own. Facts from the host's calls go to `xqos_core::Scheduler`; its decisions come back
+//! as the client to serve, an early end of the slice, or a client to hold back. No code runs per request unless the
+//! policy `classic` or a trace needs it.
 //!
-//! | room | what |
+//! | module | contents |
 //! |---|---|
-//! | `mechanism` | from the host's calls to the scheduler and back: slices, holds, requests of XQOS, events, the trace |
-//! | `host` | what the mechanism needs of a server |
-//! | `host::dix` | a server that exports its symbols and whose client record we know |
+//! | `mechanism` | facts and decisions: slices, holds, requests of XQOS, events, the trace |
+//! | `host` | the interface between the mechanism and a server |
+//! | `host::dix` | the host for servers that export their symbols and have a known client record |
+//! | `host::libc` | the host for all other servers, which interposes libc calls |
 //!
-//! Every symbol of the server is looked up by name, never linked: the object is inert in any other process, and a server
-//! without a symbol is told so in a line of its log.
+//! Symbols of the server are looked up by name and never linked. The object therefore does nothing in other processes,
+//! and if a server lacks a symbol, a line in its log says so.
 
 mod host;
 mod mechanism;

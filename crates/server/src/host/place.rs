@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! What a host keeps for the server's thread alone: first of all the engine of this process.
+//! State that only the server's thread uses, in particular the engine of this process.
 //!
-//! Behind [`with`](OnServerThread::with) is a panic boundary: whatever goes wrong there is a fault, for which the host steps
-//! aside. The server may call us from within a call of ours (events that we cause, say): such a nested call finds the engine
-//! busy and does nothing.
+//! [`with`](OnServerThread::with) is a panic boundary: any failure inside is a fault that makes the host step aside.
+//! The server may call xqos from within one of xqos's own calls, for example because of an event that xqos sends. Such
+//! a nested call finds the engine busy and does nothing.
 
 use crate::host::Host;
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
 use std::cell::UnsafeCell;
 
-/// A value that only the server's thread touches.
+/// A value that only the server's thread uses.
 #[derive(Debug)]
 pub struct OnServerThread<T>(UnsafeCell<T>);
 
-// SAFETY: whoever uses the pointer that `get` returns is on the server's thread.
+// SAFETY: the pointer that `get` returns is used on the server's thread only.
 unsafe impl<T> Sync for OnServerThread<T> {}
 
 impl<T> OnServerThread<T> {
@@ -22,13 +22,13 @@ impl<T> OnServerThread<T> {
         OnServerThread(UnsafeCell::new(value))
     }
 
-    /// The value: to be used on the server's thread, and by one function at a time.
+    /// The value. Use the pointer on the server's thread, in one function at a time.
     pub fn get(&self) -> *mut T {
         self.0.get()
     }
 }
 
-/// The engine, and what its host keeps once it has stepped aside.
+/// The engine, and what the host keeps after xqos has stepped aside.
 #[derive(Debug)]
 pub struct Place<H, A> {
     pub engine: Option<Box<Engine<H>>>,
@@ -43,7 +43,7 @@ impl<H, A> Place<H, A> {
 }
 
 impl<H: Host, A> OnServerThread<Place<H, A>> {
-    /// Runs `work` on the engine. `None`: there is no engine, or it is busy.
+    /// Runs `work` on the engine. Returns `None` if there is no engine or it is busy.
     ///
     /// # Safety
     /// On the server's thread.

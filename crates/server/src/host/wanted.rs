@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! What this process was started with: which host is to serve it, and its settings.
+//! The start-up choices of this process: its host and its settings.
 //!
-//! `entry` writes it down when the server loads us, and `hooks` reads it at each start of a generation, also to go on with the
-//! other host where the records of this server are not those that we know.
+//! `entry` records them when the server loads xqos. `hooks` reads them at the start of each generation, and when it
+//! falls back to the other host because the server's records are unknown.
 
 use crate::host::libc::{place, slots};
 use crate::mechanism::settings::Settings;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The variable that names the host.
+/// The environment variable that names the host.
 pub const HOST: &str = "XQOS_HOST";
 
 static IS_PRELOADED: AtomicBool = AtomicBool::new(false);
 static IS_DIX_FORCED: AtomicBool = AtomicBool::new(false);
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// Which host is wanted, by [`HOST`].
+/// The host that [`HOST`] asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Any,
@@ -41,22 +41,22 @@ impl Wanted {
     }
 }
 
-/// The object stands before libc by itself.
+/// Records that this object is preloaded, so that its functions come before libc's.
 pub fn set_preloaded() {
     IS_PRELOADED.store(true, Ordering::Relaxed);
 }
 
-/// Takes the settings that `read` gives, unless there are some.
+/// Stores the settings that `read` returns, unless there are some already.
 pub fn set_settings(read: impl FnOnce() -> Settings) {
     SETTINGS.get_or_init(read);
 }
 
-/// What the server was started with.
+/// The settings of this server.
 pub fn settings() -> Option<&'static Settings> {
     SETTINGS.get()
 }
 
-/// Serves the server by its calls of libc, because its symbols were not enough. False: that is not wanted, or cannot be.
+/// Serves the server through libc because the dix host cannot. Returns false if that is not wanted or not possible.
 pub fn serve_from_below() -> bool {
     let Some(settings) = SETTINGS.get().filter(|_| !IS_DIX_FORCED.load(Ordering::Relaxed)) else { return false };
     let stands_before = IS_PRELOADED.load(Ordering::Relaxed) || slots::take().is_ok();

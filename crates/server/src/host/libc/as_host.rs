@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The server as the mechanism sees it: what is asked of [`Host`], carried out by what its calls of libc are told.
+//! Implements [`Host`] by changing what interposed libc calls return.
 
 use super::clients::Known;
 use super::lender::Lender;
@@ -82,7 +82,7 @@ impl Host for Libc {
         false
     }
 
-    /// It sees one ready client at a time, and would let that one run on.
+    /// The server sees a single ready client at a time and would let it continue.
     fn ends_slices_itself(&self) -> bool {
         false
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The calls that stand before libc's.
+//! The interposed libc calls.
 //!
-//! Each passes through unless the descriptor is a client's (or the epoll the server's) and the thread is the server's. A
-//! preload's are called by name; to those of an object that Xorg loads as a module `slots` turns the program's calls.
+//! Each passes through unless it concerns a client's descriptor (or the server's epoll) and runs on the server's
+//! thread. A preloaded object is found by name; if Xorg loads xqos as a module, `slots` redirects the program's calls
+//! here.
 
 use super::place;
 use crate::host::behind::{behind, display_of, is_own};
@@ -11,7 +12,7 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::RawFd;
 
-/// A client's descriptor, on the server's thread.
+/// Whether this is a client's descriptor and the caller is the server's thread.
 fn is_client(fd: RawFd) -> bool {
     CLIENTS.has(fd) && place::is_here()
 }
@@ -108,7 +109,7 @@ pub unsafe extern "C" fn epoll_wait(
     kept as c_int
 }
 
-/// Moves the events that are not ours to the front, and returns their number.
+/// Moves the events that are not ours to the front. Returns their number.
 fn without_own(events: &mut [libc::epoll_event]) -> usize {
     let mut kept = 0;
     for at in 0..events.len() {
@@ -121,7 +122,7 @@ fn without_own(events: &mut [libc::epoll_event]) -> usize {
     kept
 }
 
-/// Maximum bytes that this read may return; `None`: it fails with EAGAIN.
+/// The maximum number of bytes that this read may return; `None` makes it fail with EAGAIN.
 fn before_read(fd: RawFd, wanted: usize) -> Option<usize> {
     place::with_engine(|engine| {
         let id = engine.host.of_descriptor(fd);
@@ -133,7 +134,7 @@ fn before_read(fd: RawFd, wanted: usize) -> Option<usize> {
 /// # Safety
 /// `read` bytes were read into the buffer.
 unsafe fn after_read(fd: RawFd, buffer: *const c_void, read: isize) {
-    // Interrupted is neither: it is read again.
+    // An interrupted read is simply repeated.
     if read < 0 && io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
         return;
     }
@@ -147,14 +148,14 @@ unsafe fn after_read(fd: RawFd, buffer: *const c_void, read: isize) {
     });
 }
 
-/// Fails with EAGAIN.
+/// Makes a read fail with EAGAIN.
 fn nothing() -> isize {
     // SAFETY: this thread's errno.
     unsafe { *libc::__errno_location() = libc::EAGAIN };
     -1
 }
 
-/// Keeps errno as the call left it.
+/// Runs `work` without changing errno.
 fn keeping_errno(work: impl FnOnce()) {
     // SAFETY: this thread's errno.
     unsafe {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Clients as their sockets come and go in the server's epoll.
+//! Clients, as their sockets enter and leave the server's epoll.
 
 use super::Libc;
 use super::output::Output;
@@ -9,53 +9,53 @@ use crate::mechanism::engine::Engine;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Rank, Time};
 
-/// What a byte of a new client takes, picoseconds: its first requests are read by a few kilobytes.
+/// The assumed cost of a new client's bytes in picoseconds per byte. Its first reads return a few kilobytes.
 const FIRST_COST_PS: u64 = 100_000;
-/// Bytes of the setup's answer up to the mask of resource ids.
+/// The length of the setup reply up to the mask of resource ids.
 const SETUP_BYTES: usize = 20;
 
 /// A connected client.
 #[derive(Debug, Default)]
 pub struct Known {
     pub descriptor: RawFd,
-    /// What the server finds it by in an event.
+    /// The data by which the server identifies the client in an event.
     pub data: u64,
-    /// It has data, or its last read did not say that there are none.
+    /// The client has data, or its last read did not yet report the end of them.
     pub pending: bool,
     pub held: bool,
-    /// The server does not listen to it: somebody else has grabbed the server.
+    /// The server does not listen to it, because another client has grabbed the server.
     pub muted: bool,
-    /// Event bits besides EPOLLIN that the server was not told of.
+    /// Event bits other than EPOLLIN that the server has not received yet.
     pub saved: u32,
     pub watched: Option<Rank>,
     pub arrived: Option<Time>,
-    /// When it closed its connection, if it did.
+    /// When the client closed its connection, if it did.
     pub hung_up_at: Time,
     pub is_queued: bool,
     pub is_swapped: bool,
-    /// Its last read began with a request.
+    /// The client's last read began with a request.
     pub begins_request: bool,
-    /// What it has sent up to now ends with a request.
+    /// The data read so far end with a complete request.
     pub at_boundary: bool,
-    /// Bytes of a request that are still to come.
+    /// Bytes of a request that are still to be read.
     pub rest_bytes: usize,
-    /// When its last read returned; none where that was measured.
+    /// When the last read returned; `None` once its cost is measured.
     pub reading: Option<Time>,
     pub last_bytes: usize,
-    /// What a byte takes, picoseconds.
+    /// The cost of the client's bytes in picoseconds per byte.
     cost: u64,
     setup: Setup,
 }
 
-/// How far the connection setup is.
+/// The progress of the connection setup.
 #[derive(Debug, Default)]
 enum Setup {
-    /// It has sent nothing.
+    /// The client has sent nothing yet.
     #[default]
     Awaited,
-    /// The server's answer, as far as it was written.
+    /// The server's setup reply, as far as it has been written.
     Answered(Vec<u8>),
-    /// It is over, and the server writes messages.
+    /// The setup is complete, and the server writes messages.
     Done(Output),
 }
 
@@ -65,12 +65,12 @@ impl Known {
         Known { descriptor, data, hung_up_at, cost, ..Known::default() }
     }
 
-    /// Whether the server could serve it. A connection that is being set up is never held.
+    /// Whether the server could serve the client. A connection that is being set up is never held back.
     pub fn is_ready(&self) -> bool {
         self.pending && !self.muted && (!self.held || !self.is_set_up())
     }
 
-    /// The epoll told this of it.
+    /// Records epoll events of this client.
     pub fn has(&mut self, bits: u32) {
         self.pending |= bits & libc::EPOLLIN as u32 != 0;
         self.saved |= bits & !(libc::EPOLLIN as u32);
@@ -79,17 +79,18 @@ impl Known {
         }
     }
 
-    /// What the bytes of its last read took.
+    /// Updates the cost per byte from the time since the last read.
     pub fn measure(&mut self, now: Time) {
         let Some(began) = self.reading.take() else { return };
         let bytes = std::mem::take(&mut self.last_bytes) as u64;
         let Some(cost) = now.since(began).saturating_mul(1000).checked_div(bytes) else { return };
-        // Up at once, for a chunk that takes too long is what others wait for; but one hiccup is not believed.
+        // Rise quickly, because other clients wait for a chunk that takes too long, but at most fourfold in case of a
+        // hiccup.
         let cost = cost.clamp(1, self.cost.saturating_mul(4));
         self.cost = if cost > self.cost { cost } else { self.cost.saturating_mul(4).saturating_add(cost) / 5 + 1 };
     }
 
-    /// How many bytes take this time.
+    /// The number of bytes that take this time.
     pub fn bytes_in(&self, ns: u64) -> usize {
         let bytes = ns.saturating_mul(1000).checked_div(self.cost).unwrap_or(u64::MAX);
         usize::try_from(bytes).unwrap_or(usize::MAX)
@@ -99,7 +100,7 @@ impl Known {
         matches!(self.setup, Setup::Done(_))
     }
 
-    /// Its first byte has come: the byte order.
+    /// Reads the byte order from the client's first byte.
     pub fn begin_setup(&mut self, order: u8) {
         self.is_swapped = (order == b'B') != cfg!(target_endian = "big");
         if matches!(self.setup, Setup::Awaited) {
@@ -107,7 +108,7 @@ impl Known {
         }
     }
 
-    /// The server has written this to it. Its resource ids, once they are known: the first, and how many.
+    /// Follows the server's setup reply. Returns the client's first resource id and their number once they are known.
     fn set_up_by(&mut self, bytes: &[u8]) -> Option<(u32, u32)> {
         let Setup::Answered(answer) = &mut self.setup else { return None };
         let taken = bytes.len().min(SETUP_BYTES - answer.len());
@@ -122,14 +123,14 @@ impl Known {
         let mut output = Output::after((8 + 4 * usize::from(words)).saturating_sub(SETUP_BYTES));
         output.written(&bytes[taken..], self.is_swapped);
         self.setup = Setup::Done(output);
-        // The other byte order has the mask's low bits at the top.
+        // The mask of the other byte order has its low bits at the top.
         let (base, mask) = if mask & 1 == 0 { (base.swap_bytes(), mask.swap_bytes()) } else { (base, mask) };
         is_success.then(|| (base, mask.saturating_add(1)))
     }
 }
 
 impl Libc {
-    /// The client of a descriptor.
+    /// The client with this descriptor.
     pub fn of_descriptor(&self, fd: RawFd) -> Option<ClientId> {
         *self.by_descriptor.get(usize::try_from(fd).ok()?)?
     }
@@ -162,7 +163,7 @@ impl Engine<Libc> {
         self.connected(id, Connection { identity, base: 0, ids: 0, descriptor: fd as u32 });
     }
 
-    /// It listens to it, or does not.
+    /// The server listens to the client again, or stops listening to it.
     pub fn changed(&mut self, fd: RawFd, data: u64, events: u32) {
         let Some(id) = self.host.of_descriptor(fd) else { return };
         let Some(known) = self.host.known_mut(id) else { return };
@@ -177,7 +178,7 @@ impl Engine<Libc> {
         self.see_grab();
     }
 
-    /// The server has taken it out, or closed it.
+    /// The server has removed the client's socket or closed it.
     pub fn removed(&mut self, fd: RawFd) {
         if let Some(id) = self.host.of_descriptor(fd) {
             self.gone(id);
@@ -185,7 +186,7 @@ impl Engine<Libc> {
         }
     }
 
-    /// The server has written this to it.
+    /// The server has written these bytes to the client.
     pub fn written(&mut self, id: ClientId, bytes: &[u8]) {
         let Some(known) = self.host.known_mut(id) else { return };
         if let Setup::Done(output) = &mut known.setup {
@@ -201,7 +202,7 @@ impl Engine<Libc> {
         }
     }
 
-    /// Where the server listens to one client alone, and does not to others, that one has grabbed it.
+    /// Infers a server grab: the server listens to a single client and to no other.
     fn see_grab(&mut self) {
         let (muted, all) = (self.host.muted, self.host.by_data.len());
         let is_heard = |known: &Option<Known>| known.as_ref().is_some_and(|known| !known.muted);
@@ -216,8 +217,8 @@ impl Engine<Libc> {
         }
     }
 
-    /// Everybody's edge that the server was not told of, for a server that goes on without us. Whom it does not listen to it
-    /// is told of by the kernel, when it does so again.
+    /// The events that the server has not received yet, for a server that continues without xqos. Clients that it does
+    /// not listen to are excluded: the kernel reports their data when it listens again.
     pub fn untold(&self) -> Vec<(RawFd, libc::epoll_event)> {
         let known = self.host.clients.iter().flatten();
         let event = |known: &Known| {

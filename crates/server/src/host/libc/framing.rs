@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-//! Where requests begin and end in what a client has sent (X11 protocol, appendix B; BIG-REQUESTS).
+//! Finds the boundaries of requests in what a client has sent (X11 protocol, appendix B; BIG-REQUESTS).
 //!
-//! The server reads when its buffer holds no whole request; where it asks for as many bytes as the buffer has, it holds
-//! nothing at all, and what comes begins with a request. From there the lengths in the headers lead on. Nothing is kept from
-//! one read to the next but the rest of a request that was not whole, so a mistake lasts until the buffer is empty again.
+//! The server reads when its buffer holds no complete request. If it asks for as many bytes as the buffer has, the
+//! buffer is empty and the data begin with a request. From there, the lengths in the headers lead on. Only the rest of
+//! an incomplete request is remembered between reads, so a mistake lasts only until the buffer is empty again.
 
-/// What was found in a piece of a client's stream that begins with a request.
+/// The requests in a piece of a client's stream that begins with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framed {
-    /// Bytes of the whole requests.
+    /// The length of the complete requests.
     pub bytes: usize,
     pub requests: u32,
-    /// Of the last request that began in it: major opcode + 65536 x minor opcode.
+    /// The last request that began in it: major opcode + 65536 x minor opcode.
     pub last_request: u32,
-    /// Length of the one that is not whole, where its header is there; else 0.
+    /// The length of the incomplete request if its header is complete; else 0.
     pub next_bytes: usize,
 }
 
-/// Looks for requests, until `max_requests` of them are found.
+/// Finds up to `max_requests` complete requests.
 pub fn frame(stream: &[u8], is_swapped: bool, max_requests: u32) -> Framed {
     let mut found = Framed::default();
     while found.requests < max_requests {
@@ -34,19 +34,19 @@ pub fn frame(stream: &[u8], is_swapped: bool, max_requests: u32) -> Framed {
     found
 }
 
-/// Bytes of the request that begins here; none where its header is not there yet.
+/// The length of the request that begins here; `None` if its header is incomplete.
 fn length(stream: &[u8], is_swapped: bool) -> Option<usize> {
     let words = u16_at(stream, 2, is_swapped)?;
     if words > 0 {
         return Some(4 * usize::from(words));
     }
-    // Of a client without BIG-REQUESTS that is a mistake; the server reads on after four bytes.
+    // Without BIG-REQUESTS this is an error of the client; the server then continues after four bytes.
     let words = u32::from_ne_bytes(stream.get(4..8)?.try_into().ok()?);
     let words = if is_swapped { words.swap_bytes() } else { words };
     usize::try_from(words).ok()?.checked_mul(4).filter(|&bytes| bytes >= 8).or(Some(4))
 }
 
-/// Opcodes of extensions begin at 128, and have their minor opcode in the second byte.
+/// Opcodes of extensions start at 128 and have their minor opcode in the second byte.
 fn name(stream: &[u8]) -> u32 {
     let (major, minor) = (u32::from(stream[0]), u32::from(stream[1]));
     if major < 128 { major } else { major + 65536 * minor }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The thread that a loan needs ([`crate::host::cpu`]): it raises the server's thread when data of a reserved client come,
-//! and lowers it when its time is over. There is none before somebody lends.
+//! The thread for a loan ([`crate::host::cpu`]): it raises the server's thread when data of a reserved client arrive,
+//! and lowers it when its time is over. It exists only during a loan.
 
 use crate::host::behind::{arm, control};
 use crate::host::cpu::{Loan, WATCHER_SLICE_NS, ask_for_slices};
@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 const TIMER_TOKEN: u64 = u64::MAX;
 const STOP_TOKEN: u64 = u64::MAX - 1;
 
-/// The loan as the server's thread holds it. Dropping it ends the loan and the thread.
+/// The server thread's handle for the loan. Dropping it ends the loan and the thread.
 #[derive(Debug)]
 pub struct Lender {
     loan: Arc<Loan>,
@@ -24,7 +24,7 @@ pub struct Lender {
 }
 
 impl Lender {
-    /// Begins a loan to the server whose thread calls, and has slices of the kernel's own length.
+    /// Begins a loan to the calling thread, which must be the server's and have slices of the kernel's default length.
     pub fn begin() -> io::Result<Lender> {
         let (loan, epoll, stop) = (Arc::new(Loan::new()?), Arc::new(new_epoll()?), new_event()?);
         control(&*epoll, libc::EPOLL_CTL_ADD, loan.timer(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
@@ -47,9 +47,9 @@ impl Lender {
         &self.loan
     }
 
-    /// The server may be raised for this time when data of this socket come.
+    /// Raises the server for this time when data arrive on this socket.
     pub fn watch(&self, socket: RawFd, loan_ns: u64) {
-        // A socket that cannot be watched raises nobody.
+        // A socket that cannot be watched raises nothing.
         let _ = arm(&*self.epoll, socket, true, loan_ns.min(STOP_TOKEN - 1));
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! What the server writes to a client, message by message: who gets input, and who has to redraw.
+//! Follows what the server writes to a client, message by message, to find input events and Exposes.
 //!
-//! Errors and core events have 32 bytes; replies and generic events say how many follow those (X11 protocol, chapter 1; Generic
-//! Event Extension). Every byte passes once, so the place of the next message is known from the setup's answer on.
+//! Errors and core events have 32 bytes; replies and generic events state how many bytes follow (X11 protocol, chapter
+//! 1; Generic Event Extension). Every byte passes here, so the start of each message is known from the setup reply on.
 
 const MESSAGE_BYTES: usize = 32;
 const REPLY: u8 = 1;
@@ -11,36 +11,37 @@ const LEAVE_NOTIFY: u8 = 8;
 const EXPOSE: u8 = 12;
 const GRAPHICS_EXPOSE: u8 = 13;
 const GENERIC_EVENT: u8 = 35;
-/// First and last of the XInput events that a device causes: keys, buttons, motions, crossings, then raw ones and touches.
+/// The first and last XInput events that a device causes: keys, buttons, motions, crossings, then raw events and
+/// touches.
 const XI_KEY_PRESS: u16 = 2;
 const XI_LAST: u16 = 26;
-/// Words that follow the first 32 bytes of the shortest of them; the generic events of Present have fewer.
+/// The fewest words that follow the first 32 bytes of these events. Generic events of Present have fewer.
 const XI_WORDS: u32 = 3;
 
-/// Events that were in a piece of output.
+/// The events found in a piece of output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub input: bool,
     pub exposed: bool,
 }
 
-/// The place in the stream.
+/// The position in the stream.
 #[derive(Debug)]
 pub struct Output {
-    /// The first bytes of a message, as far as they were written.
+    /// The first bytes of a message, as far as they have been written.
     head: [u8; MESSAGE_BYTES],
     have: usize,
-    /// Bytes that follow those.
+    /// The number of bytes that still follow the head.
     rest: usize,
 }
 
 impl Output {
-    /// A stream that goes on with `rest` bytes before the first message.
+    /// Starts a stream with `rest` bytes before the first message.
     pub fn after(rest: usize) -> Output {
         Output { head: [0; MESSAGE_BYTES], have: 0, rest }
     }
 
-    /// Takes what was written next.
+    /// Processes the bytes that were written next.
     pub fn written(&mut self, mut bytes: &[u8], is_swapped: bool) -> Seen {
         let mut seen = Seen::default();
         while !bytes.is_empty() {
@@ -65,7 +66,7 @@ impl Output {
     fn message(&mut self, is_swapped: bool, seen: &mut Seen) {
         let order = |value: u32| if is_swapped { value.swap_bytes() } else { value };
         let words = order(u32::from_ne_bytes([self.head[4], self.head[5], self.head[6], self.head[7]]));
-        // What other clients send has the highest bit.
+        // Events from SendEvent have the highest bit set.
         match self.head[0] & 0x7f {
             REPLY => self.rest = bytes_of(words),
             GENERIC_EVENT => {
@@ -96,7 +97,7 @@ mod tests {
             let words = if is_swapped { words.swap_bytes() } else { words };
             bytes[4..8].copy_from_slice(&words.to_ne_bytes());
         }
-        // What follows looks like an Expose.
+        // The following bytes look like an Expose.
         bytes[MESSAGE_BYTES..].fill(EXPOSE);
         bytes
     }

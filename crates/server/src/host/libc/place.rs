@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The engine of this process, made when the server adds its first client. Used on the server's thread only.
+//! The engine of this process, created when the server adds its first client. Used on the server's thread only.
 
 use super::{Error, Libc};
 use crate::host::descriptors::CLIENTS;
@@ -12,18 +12,18 @@ use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
-/// The engine, and what the server has still to be told after we stepped aside, of which descriptor.
+/// The engine, and the events that the server has not received yet when xqos steps aside, with their descriptors.
 static PLACE: OnServerThread<Place<Libc, Vec<(RawFd, libc::epoll_event)>>> =
     OnServerThread::new(Place::new(Vec::new()));
-/// The settings of the server; none: this host is not wanted.
+/// The server's settings; not set if this host is not used.
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
-/// The thread that added the first client; 0: none yet.
+/// The thread that added the first client; 0 before that.
 static THREAD: AtomicUsize = AtomicUsize::new(0);
 static EPOLL: AtomicI32 = AtomicI32::new(-1);
 const NO_DISPLAY: u32 = u32::MAX;
 static DISPLAY: AtomicU32 = AtomicU32::new(NO_DISPLAY);
 
-/// This process is a server that is to be served.
+/// Makes this host serve the process.
 pub fn want(settings: Settings) {
     let _ = SETTINGS.set(settings);
 }
@@ -32,7 +32,7 @@ pub fn is_wanted() -> bool {
     SETTINGS.get().is_some()
 }
 
-/// The calling thread is the server's from now on, and this epoll; for tests, one server at a time.
+/// Makes the calling thread the server's, with this epoll. For tests, with one server at a time.
 #[cfg(test)]
 pub fn serve(epoll: RawFd, settings: &Settings) {
     let _ = SETTINGS.set(settings.clone());
@@ -46,14 +46,14 @@ pub fn serve(epoll: RawFd, settings: &Settings) {
     }
 }
 
-/// Whether xqos is there, and has not stepped aside.
+/// Whether there is an engine, that is, xqos has not stepped aside.
 #[cfg(test)]
 pub fn is_served() -> bool {
     // SAFETY: as above.
     unsafe { (*PLACE.get()).engine.is_some() }
 }
 
-/// The server of [`serve`] ends; its descriptors may be somebody else's from then on. Whether xqos had not stepped aside.
+/// Ends the server of [`serve`], so that its descriptors may be reused. Returns false if xqos had stepped aside.
 #[cfg(test)]
 pub fn end() -> bool {
     // SAFETY: as above.
@@ -62,12 +62,12 @@ pub fn end() -> bool {
     engine.is_some()
 }
 
-/// True on the server's thread.
+/// Whether the caller is the server's thread.
 pub fn is_here() -> bool {
     THREAD.load(Ordering::Relaxed) == this_thread()
 }
 
-/// True where this epoll is the server's, and it is its thread that waits.
+/// Whether this is the server's epoll and the caller is the server's thread.
 pub fn serves(epoll: RawFd) -> bool {
     EPOLL.load(Ordering::Relaxed) == epoll && is_here()
 }
@@ -85,16 +85,16 @@ pub fn listens_for(display: u32) {
     }
 }
 
-/// The server adds a client to this epoll: the first one makes the engine, and the first one after we stepped aside and
-/// everybody has left makes another.
+/// The server adds a client to this epoll. Creates the engine for the first client, and again after xqos stepped aside
+/// and all clients have left.
 pub fn begin(epoll: RawFd) {
     let Some(settings) = SETTINGS.get() else { return };
     if DISPLAY.load(Ordering::Relaxed) == NO_DISPLAY {
-        // The server listened before we stood before its calls.
+        // The server listened before its calls were interposed.
         DISPLAY.store(behind::display_of_process().unwrap_or(NO_DISPLAY), Ordering::Relaxed);
     }
     let is_first = THREAD.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok();
-    // SAFETY: looked at on the server's thread only.
+    // SAFETY: read on the server's thread only.
     let is_again = || serves(epoll) && unsafe { (*PLACE.get()).engine.is_none() } && CLIENTS.is_empty();
     if !is_first && !is_again() {
         return;
@@ -121,14 +121,15 @@ fn listen(engine: &mut Engine<Libc>) {
     }
 }
 
-/// Runs `work` on the engine; a panic or an error in it makes xqos step aside. `None`: no engine, busy, or a fault.
+/// Runs `work` on the engine. A panic or error makes xqos step aside. Returns `None` without an engine, while it is in
+/// use, or after a fault.
 pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Libc>) -> Result<T, Fault<Error>>) -> Option<T> {
     let work = |engine: &mut Engine<Libc>| engine.fail_on_purpose(FaultPlace::Call).and_then(|()| work(engine));
     // SAFETY: on the server's thread.
     unsafe { PLACE.with(work) }?.map_err(|fault| step_aside(&fault)).ok()
 }
 
-/// As [`with_engine`], for work that gives nothing back and cannot fail.
+/// Like [`with_engine`], for work that returns nothing and cannot fail.
 pub fn tell(work: impl FnOnce(&mut Engine<Libc>)) {
     with_engine(|engine| {
         work(engine);
@@ -136,7 +137,7 @@ pub fn tell(work: impl FnOnce(&mut Engine<Libc>)) {
     });
 }
 
-/// Steps aside: the server is told of all clients with data once more, and of each new edge from then on.
+/// Steps aside: the server receives the pending events of all clients once more, and every new event from then on.
 fn step_aside(fault: &Fault<Error>) {
     eprintln!("xqos: {}", fault::line(&fault.to_string()));
     // SAFETY: on the server's thread; `busy` is false.
@@ -151,19 +152,19 @@ fn step_aside(fault: &Fault<Error>) {
     let _ = fault::guarded(|| drop(engine));
 }
 
-/// Whether the server has still to be told of events.
+/// Whether the server still has to receive events.
 pub fn has_untold() -> bool {
     // SAFETY: as below.
     unsafe { !(*PLACE.get()).aside.is_empty() }
 }
 
-/// An event that the server has still to be told; empty unless we stepped aside.
+/// The next event that the server still has to receive; there are some only after xqos stepped aside.
 pub fn next_untold() -> Option<libc::epoll_event> {
     // SAFETY: on the server's thread; nobody holds a reference into the place here.
     unsafe { (*PLACE.get()).aside.pop() }.map(|(_, event)| event)
 }
 
-/// Drops these bits of a descriptor: the server has stopped listening to it, or has closed it.
+/// Drops pending event bits of a descriptor that the server has closed or stopped listening to.
 pub fn forget_untold(fd: RawFd, bits: u32) {
     // SAFETY: as above.
     let untold = unsafe { &mut (*PLACE.get()).aside };
@@ -173,7 +174,7 @@ pub fn forget_untold(fd: RawFd, bits: u32) {
     untold.retain(|(_, event)| event.events != 0);
 }
 
-/// Answers what was asked over the control socket.
+/// Answers the requests on the control socket.
 pub fn answer_control() {
     tell(|engine| {
         let epoll = engine.host.epoll();

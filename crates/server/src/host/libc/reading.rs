@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! What a client's read may return, and when the slice that it reads in is over.
+//! Decides how much a client's read may return, and when the running slice is over.
 //!
-//! | the server reads for | it gets |
+//! | the server reads from | the read returns |
 //! |---|---|
-//! | somebody else than was chosen | EAGAIN: it has to wait for its turn |
-//! | the client that runs, its slice is over | EAGAIN |
-//! | a client that is being set up | all that there is |
-//! | one whose bytes take little | all that there is |
-//! | one whose bytes take long | whole requests of one chunk's time, at least one |
-//! | the rest of a request | no more than that |
+//! | a client that was not chosen | EAGAIN |
+//! | the running client, after the end of its slice | EAGAIN |
+//! | a client that is being set up | all available data |
+//! | a client with cheap requests | all available data |
+//! | a client with expensive requests | complete requests worth one chunk of time, at least one |
+//! | a client with an incomplete request | at most the rest of this request |
 
 use super::framing::frame;
 use super::{Libc, MIN_PEEK_BYTES};
@@ -18,15 +18,16 @@ use crate::mechanism::early_end::Verdict;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Time};
 
-/// Arrivals are looked for at most so often.
+/// The minimum time between two checks for arrivals.
 const LOOK_NS: u64 = 50_000;
-/// Requests that are counted of one read; the rest is taken to be as long. While there is a trace, all are.
+/// The number of requests counted in one read. The rest is extrapolated, except while there is a trace.
 const COUNTED_REQUESTS: u32 = 128;
-/// Maximum bytes that are looked at; the server's buffer for a client's requests is no larger.
+/// The most bytes to peek at. The server's buffer for a client's requests is not larger.
 const MAX_BUFFER_BYTES: usize = 65_536;
 
 impl Libc {
-    /// Before a client's read: how many bytes it may return at most; none: nothing, for it is not its turn.
+    /// Called before a client's read. Returns the maximum number of bytes to read; `None` if it is not the client's
+    /// turn.
     pub fn before_read(&mut self, id: ClientId, fd: RawFd, wanted: usize) -> Option<usize> {
         let now = now();
         self.measure(now);
@@ -37,7 +38,7 @@ impl Libc {
                 return None;
             }
         } else if self.buffer_bytes == 0 && wanted <= MAX_BUFFER_BYTES {
-            // The server has put the head of a request before what is read first.
+            // The server has stored the request's header in front of the first read.
             self.buffer_bytes = wanted.next_multiple_of(1024);
         }
         self.running.reader = Some(id);
@@ -56,7 +57,7 @@ impl Libc {
         Some(if known.rest_bytes > 0 { known.rest_bytes.min(wanted) } else { wanted })
     }
 
-    /// Bytes of the whole requests in `room`, by what there is to read; at least one request.
+    /// The length of the complete requests available within `room`, at least of one request.
     fn whole_requests(&mut self, fd: RawFd, room: usize, wanted: usize, is_swapped: bool) -> usize {
         let mut stream = [0; MAX_BUFFER_BYTES];
         let seen = behind::peek(fd, &mut stream[..room.max(MIN_PEEK_BYTES).min(wanted).min(MAX_BUFFER_BYTES)]);
@@ -66,7 +67,8 @@ impl Libc {
         if bytes == 0 { wanted } else { bytes.min(wanted) }
     }
 
-    /// After it. None: the server was told that there is nothing more; empty: the client has closed.
+    /// Called after a client's read. `None` means that the server saw the end of the data, an empty slice that the
+    /// client has closed.
     pub fn after_read(&mut self, id: ClientId, read: Option<&[u8]>) {
         let max_requests = if self.is_traced { u32::MAX } else { COUNTED_REQUESTS };
         let Some(known) = self.known_mut(id) else { return };
@@ -103,7 +105,7 @@ impl Libc {
         running.last_request = last_request.unwrap_or(running.last_request);
     }
 
-    /// What the last read's bytes took.
+    /// Measures the cost of the last read.
     pub(super) fn measure(&mut self, now: Time) {
         if let Some(known) = self.running.reader.and_then(|id| self.known_mut(id)) {
             known.measure(now);
@@ -125,7 +127,7 @@ impl Libc {
         self.end.get()
     }
 
-    /// Who has come since the slice began.
+    /// Checks which clients have become ready since the slice began.
     fn look(&mut self, now: Time) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         let count = behind::epoll_wait_now(self.epoll, &mut events);
@@ -143,7 +145,7 @@ impl Libc {
             self.has(id, bits);
             let Some(known) = self.known_mut(id) else { continue };
             let Some(rank) = known.watched.filter(|_| was_idle && known.is_ready()) else { continue };
-            // It may have been seen before the server listened to it again.
+            // The data may have been seen before the server listened to the client again.
             (known.watched, known.arrived) = (None, known.arrived.or(Some(now)));
             let verdict = self.early.borrow_mut().arrived(self.slice, &contest, rank, now);
             self.carry_out(verdict, now);
@@ -162,7 +164,7 @@ impl Libc {
     }
 }
 
-/// Bytes of the first request; 0 where its header is not there.
+/// The length of the first request; 0 if its header is incomplete.
 fn one_request(stream: &[u8], is_swapped: bool) -> usize {
     let first = frame(stream, is_swapped, 1);
     first.bytes.max(first.next_bytes)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Calls of the server's program turned to ours, where this object is a module and does not stand before libc by itself.
+//! Redirects libc calls of the server's program to ours if xqos is loaded as a module and so does not come before libc.
 //!
-//! A program calls a function of a library through a slot that the loader fills with its address. Those of the calls
-//! that this host needs get ours; all other objects of the process go on calling libc.
+//! A program calls a library function through a slot that the loader fills with its address. The slots of the calls
+//! that this host needs get our functions; all other objects in the process continue to call libc.
 
 use super::calls;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -23,7 +23,7 @@ const RELOCATIONS: i64 = 7;
 const RELOCATIONS_BYTES: i64 = 8;
 const PLT_RELOCATIONS: i64 = 23;
 
-/// Kinds of relocations whose place is a slot: `GLOB_DAT` and `JUMP_SLOT` of elf.h.
+/// Relocation types that mark a slot: `GLOB_DAT` and `JUMP_SLOT` of elf.h.
 #[cfg(target_arch = "x86_64")]
 const SLOT_KINDS: [u32; 2] = [6, 7];
 #[cfg(target_arch = "aarch64")]
@@ -31,7 +31,7 @@ const SLOT_KINDS: [u32; 2] = [1025, 1026];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const SLOT_KINDS: [u32; 0] = [];
 
-/// The calls that this host stands before.
+/// The calls that this host interposes.
 fn ours() -> [(&'static CStr, *const c_void); 7] {
     [
         (c"epoll_ctl", calls::epoll_ctl as *const c_void),
@@ -44,15 +44,15 @@ fn ours() -> [(&'static CStr, *const c_void); 7] {
     ]
 }
 
-/// The program of this process, as the loader describes it.
+/// The process's program, as described by the loader.
 struct Program {
     base: u64,
     dynamic: *const Dynamic,
-    /// Addresses that the loader has made read-only after it filled them.
+    /// Addresses that the loader has made read-only after filling them.
     read_only: std::ops::Range<u64>,
 }
 
-/// Turns the program's calls to ours. An error leaves all as they were, or says which the program does not make.
+/// Redirects the program's calls. Fails if the program does not call epoll_ctl and epoll_wait.
 pub fn take() -> io::Result<()> {
     let program = program().ok_or_else(|| io::Error::other("the program's dynamic section was not found"))?;
     let found: Vec<(u64, *const c_void)> = ours()
@@ -70,7 +70,7 @@ pub fn take() -> io::Result<()> {
 }
 
 fn program() -> Option<Program> {
-    /// The first object that the loader tells of is the program.
+    /// The loader reports the program as the first object.
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
         // SAFETY: the loader's record and headers, and the place that `program` gave.
         unsafe {
@@ -94,7 +94,7 @@ fn program() -> Option<Program> {
 }
 
 impl Program {
-    /// An entry of the dynamic section; 0: there is none.
+    /// A value in the dynamic section; 0 if it is missing.
     fn entry(&self, tag: i64) -> u64 {
         let mut at = self.dynamic;
         // SAFETY: the section ends with an entry of its own.
@@ -109,7 +109,7 @@ impl Program {
         0
     }
 
-    /// The same, as an address: the loader has added the base, or not.
+    /// The same value as an address. Some loaders have added the base already.
     fn address(&self, tag: i64) -> u64 {
         let value = self.entry(tag);
         if value != 0 && value < self.base { value + self.base } else { value }
@@ -125,7 +125,7 @@ impl Program {
     }
 }
 
-/// Where the program keeps the address of a function.
+/// The slots that hold the address of a function.
 fn slots(program: &Program, name: &CStr) -> Vec<u64> {
     let (symbols, strings) = (program.address(SYMBOLS) as *const libc::Elf64_Sym, program.address(STRINGS));
     if symbols.is_null() || strings == 0 {
@@ -158,7 +158,8 @@ fn write(program: &Program, slot: u64, call: *const c_void) -> io::Result<()> {
         }
     };
     protect(libc::PROT_READ | libc::PROT_WRITE)?;
-    // SAFETY: a slot for an address, writable now; the loader runs this before the server has a second thread that calls.
+    // SAFETY: a slot for an address, now writable. The loader runs this before the server has another thread that makes
+    // calls.
     unsafe { (slot as *mut *const c_void).write_volatile(call) };
     if program.read_only.contains(&slot) { protect(libc::PROT_READ) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A small server that polls, reads and closes as an X server does, with this host before its calls of libc: whatever its
-//! clients send and wherever we fail, each request is served once, in its client's order.
+//! A small server that polls, reads and closes like an X server, under this host. Whatever its clients send, and at
+//! whichever call xqos fails, each request must be served once and in its client's order.
 
 use super::place;
 use crate::mechanism::settings::{FaultPlace, PlannedFault, Settings};
@@ -15,15 +15,15 @@ use std::time::Duration;
 const BUFFER_BYTES: usize = 4096;
 const IN: u32 = libc::EPOLLIN as u32;
 const EDGE: u32 = libc::EPOLLET as u32;
-/// Requests of a slice, where others wait.
+/// The requests in a slice while other clients wait.
 const SLICE_REQUESTS: usize = 20;
-/// First bytes of requests that do something.
+/// The first bytes of requests with an effect.
 const WORK: u8 = 1;
 const SYNC: u8 = 43;
 const GRAB: u8 = 36;
 const UNGRAB: u8 = 37;
 
-/// Numbers from a seed.
+/// A random number generator.
 struct Random(u64);
 
 impl Random {
@@ -33,11 +33,11 @@ impl Random {
     }
 }
 
-/// A connection as the server has it.
+/// A connection as the server sees it.
 struct Connection {
     buffer: Vec<u8>,
     is_set_up: bool,
-    /// Requests that were served; each has its number.
+    /// The number of requests served; each request carries its number.
     served: u32,
     is_ready: bool,
 }
@@ -47,7 +47,7 @@ struct Server {
     connections: BTreeMap<RawFd, Connection>,
     grab: Option<RawFd>,
     output: Vec<(RawFd, Vec<u8>)>,
-    /// How many requests were served of each client that has gone.
+    /// The number of requests served for each client that has gone.
     gone: Vec<u32>,
 }
 
@@ -91,7 +91,7 @@ impl Server {
     fn run(&mut self) {
         while !self.connections.is_empty() {
             let mut events = [libc::epoll_event { events: 0, u64: 0 }; 256];
-            // Who is left with requests in the server's buffer is served without an event.
+            // Clients with requests in the server's buffer are served without an event.
             let timeout = if self.ready().is_empty() { 10_000 } else { 0 };
             // SAFETY: an open epoll and room for that many events.
             let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), 256, timeout) };
@@ -135,7 +135,7 @@ impl Server {
         }
     }
 
-    /// Reads and executes a request; false: it has none, or has gone.
+    /// Reads and executes one request. Returns false if the client has none or has gone.
     fn serve_one(&mut self, fd: RawFd) -> bool {
         let Some(connection) = self.connections.get_mut(&fd) else { return false };
         if self.grab.is_some_and(|holder| holder != fd) {
@@ -180,7 +180,7 @@ impl Server {
     }
 }
 
-/// Bytes of the request that begins here; 8 where that cannot be said yet.
+/// The length of the request that begins here; 8 if it cannot be determined yet.
 fn length(stream: &[u8]) -> usize {
     let Some(head) = stream.first_chunk::<8>() else { return 8 };
     match u16::from_ne_bytes([head[2], head[3]]) {
@@ -211,7 +211,7 @@ fn request(kind: u8, words: usize, number: u32) -> Vec<u8> {
     bytes
 }
 
-/// A client of so many requests, in pieces of any size; how many it was told to be served before it left.
+/// A client that sends random requests in pieces of random size. Returns how many requests it has sent.
 fn client(mut socket: UnixStream, mut random: Random) -> JoinHandle<u32> {
     thread::spawn(move || {
         let mut hello = vec![0; 12];
@@ -258,7 +258,7 @@ fn client(mut socket: UnixStream, mut random: Random) -> JoinHandle<u32> {
 
 fn served(seed: u64, fault: Option<PlannedFault>) -> bool {
     let mut random = Random(seed);
-    // So that clients have numbers that were ours in the server before.
+    // Lets clients get descriptor numbers that xqos used in the server before.
     let _others: Vec<_> = (0..seed % 5).map(|_| File::open("/dev/null").unwrap()).collect();
     // SAFETY: no pointers; the descriptor was just made.
     let epoll = unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) };
