@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Each cell of the tables in docs/access.md: every kind of client sends every request to a real server.
+//! Tests each cell of the tables in docs/access.md: every kind of client sends every request to a real server.
 //!
-//! The tables are read from the document, so that neither can change without the other. A request that is in no row fails the
-//! test as well.
+//! The tables are read from the document, so the document and the server cannot differ unnoticed. The test also fails
+//! if a request appears in no row.
 
 mod askers;
 mod connect;
@@ -18,22 +18,22 @@ use xqos_abi::{
     Grouping, Label, Paced, PolicyChange, REQUESTS, Request, Setting, SettingKind, Subject, event_mask, reservation,
 };
 
-/// The group in which clients of two users are.
+/// The group that has clients of two users.
 const SHARED: &str = "shared";
 
 type Name = fn(u32) -> Subject;
 
-/// Words of the table for the subjects of settings.
+/// The words that the table uses for the subjects of settings.
 const SUBJECTS: [(&str, Name); 3] =
     [("client", Subject::Client), ("group", Subject::Group), ("server", |_| Subject::Server)];
 
-/// Whom the requests of a row name.
+/// The client that the requests of a row name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
     Itself,
     SameUser,
     OtherUser,
-    /// Itself, in a group with somebody of another user.
+    /// The asker itself, in a group with a client of another user.
     InSharedGroup,
 }
 
@@ -85,7 +85,7 @@ fn each_kind_of_client_may_do_what_the_table_says() {
     assert!(info.armed, "stepped aside: {}", info.reason);
 }
 
-/// A server in a user namespace takes all users that have no number there for one, which they are not.
+/// A server in a user namespace sees all users without a number there as a single user, but must not treat them as one.
 #[test]
 fn users_without_a_number_in_the_servers_namespace_are_not_one() {
     let _turn = beside_others();
@@ -100,13 +100,13 @@ fn users_without_a_number_in_the_servers_namespace_are_not_one() {
     let steer = Request::SetPolicy { change: PolicyChange::default() };
     let refused = Answer::Error(code::BAD_ACCESS);
     assert_eq!([weight(other.base), steer].map(|request| one.ask(request)), [refused; 2]);
-    // The control socket knows a client of one's own by its user alone.
+    // The control socket identifies the asker only by its user, so it cannot match its own client.
     let own = weight(one.base().unwrap());
     assert_eq!(one.ask(own), if is_from_below() { refused } else { Answer::Done });
     assert_eq!([weight(other.base), steer].map(|request| root.ask(request)), [Answer::Done; 2]);
 }
 
-/// Sends the requests of a row. What was not answered as its cell says.
+/// Sends the requests of a row. Describes any difference from its cell.
 fn walk(place: &Place, asker: &mut Asker, row: &Row, cell: Cell) -> Option<String> {
     let (mut same, mut other) = (place.second_of(asker), place.stranger());
     let named = Named::of(row);
@@ -138,14 +138,14 @@ fn walk(place: &Place, asker: &mut Asker, row: &Row, cell: Cell) -> Option<Strin
 
 fn is_as_told(name: &str, answer: Answer, cell: Cell) -> bool {
     match cell {
-        // The kernel may give this server no priority to lend, which only those learn that may ask.
+        // The kernel may refuse this server a priority. Only an asker with the right to lend gets this far.
         Cell::Yes => answer == Answer::Done || name == "LendProcessor" && answer == Answer::Error(code::BAD_ALLOC),
         Cell::Access => answer == Answer::Error(code::BAD_ACCESS),
         Cell::Unseen => answer == Answer::Unseen,
     }
 }
 
-/// A request that is carried out where it is allowed. It names this client, where it names any.
+/// A request that succeeds if it is allowed. If it names a client, then this one.
 fn sample(name: &str, client: u32, is_shared: bool) -> Request {
     if let [verb, subject, kind] = name.split(' ').collect::<Vec<_>>()[..] {
         let subject = SUBJECTS.iter().find(|(word, _)| *word == subject).expect(name).1(client);
@@ -194,7 +194,7 @@ fn value(kind: SettingKind, client: u32, is_shared: bool) -> Setting {
     }
 }
 
-/// Who opens as many connections as there are leaves room for others.
+/// A user that opens as many connections as possible leaves room for others.
 fn assert_room_for_root(place: &Place) {
     let mut others: Vec<Asker> = (0..80).map(|_| place.asker("another user")).collect();
     let answered = others.iter_mut().filter_map(|other| other.try_ask(Request::GetServerInfo)).count();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Servers that are served from below, by what they ask of libc: what is particular to them. All other tests run for such
-//! servers too, with XQOS_HOST=libc.
+//! Tests of servers that are served through libc. All other tests also run for such servers with XQOS_HOST=libc.
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
@@ -17,7 +16,7 @@ use xqos_client::{Control, Error};
 use xqos_core::{ClientId, Fact, PolicyKind, Time};
 use xqos_lab::server::{Kind, Setup};
 
-/// All of these must come about, on a busy machine too.
+/// Must suffice on a busy machine, too.
 const SOON: Duration = Duration::from_secs(60);
 
 fn setup_below(kind: Kind) -> Setup {
@@ -64,7 +63,7 @@ fn what_needs_single_requests_is_refused() {
     assert!(server.info().policy == PolicyKind::Fair, "it is as it was");
 }
 
-/// Longer than what a server's buffer holds, and than any request without BIG-REQUESTS, beside one that draws all the time.
+/// Longer than the server's buffer and than any request without BIG-REQUESTS, with a client that draws all the time.
 #[test]
 fn a_request_of_sixteen_megabytes_arrives_whole() {
     const SIDE: u16 = 1990;
@@ -98,7 +97,7 @@ fn a_request_of_sixteen_megabytes_arrives_whole() {
     }
 }
 
-/// The seeds are fixed, so that a failure comes again.
+/// The seeds are fixed, so that a failure can be repeated.
 #[test]
 fn random_bytes_at_the_control_socket_harm_nobody() {
     let _turn = alone();
@@ -119,16 +118,16 @@ fn random_bytes_at_the_control_socket_harm_nobody() {
         let length = 1 + random() as usize % 2000;
         let mut bytes: Vec<u8> = (0..length).map(|_| random() as u8).collect();
         if turn % 2 == 0 {
-            // Headers that are right, mostly.
+            // Mostly valid headers.
             for start in (0..length.saturating_sub(4)).step_by(16) {
                 bytes[start..start + 4].copy_from_slice(&[0, random() as u8 % 24, 4, 0]);
             }
         }
-        // It disconnects whom it does not understand.
+        // The server disconnects a client that it does not understand.
         let _ = stream.write_all(&bytes);
         wire.sync();
     }
-    // Who asks and never reads.
+    // A client that sends requests and never reads.
     let mut greedy = control_socket(&server);
     greedy.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let list = xqos_abi::Request::ListClients.encode(0);
@@ -142,7 +141,7 @@ fn random_bytes_at_the_control_socket_harm_nobody() {
     server.assert_armed();
 }
 
-/// The socket lies where its user alone can reach it, or asks who is at the other end.
+/// Either the socket is in a folder that only its user can reach, or the server checks the peer.
 #[test]
 fn another_user_changes_nothing_over_the_control_socket() {
     let _turn = beside_others();
@@ -159,8 +158,8 @@ fn another_user_changes_nothing_over_the_control_socket() {
     assert!(server.info().policy == PolicyKind::Fair);
 }
 
-/// The exact promise: from the moment at which xqos knows that a reserved client has work, nobody else is chosen before it. What
-/// the slice in progress still serves is at most the rest of a chunk, which the figures tell.
+/// The exact promise: once xqos knows that a reserved client has work, no other client is chosen first. The running
+/// slice may still serve the rest of a chunk; the figures report how long that takes.
 #[test]
 fn nobody_is_chosen_between_the_arrival_of_a_reserved_client_and_its_turn() {
     const TURNS: usize = 250;
@@ -176,13 +175,13 @@ fn nobody_is_chosen_between_the_arrival_of_a_reserved_client_and_its_turn() {
         control.reserve(wire.base, 3000, 10_000, false).unwrap();
         let mut reader = control.start_trace(Level::Slices, 0).unwrap();
         let mut turns = Turns { base: wire.base, ..Turns::default() };
-        // A request that comes before the server has seen that there was none is no arrival.
+        // A request that arrives before the server has seen the end of the data is no new arrival.
         for _ in 0..4 * TURNS {
             if turns.served + turns.depleted >= TURNS {
                 break;
             }
             wire.sync();
-            // At once: a slow machine has written more by the end than the ring holds.
+            // Read during the run: on a slow machine the ring would overflow before the end.
             turns.read(&mut reader);
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -193,21 +192,22 @@ fn nobody_is_chosen_between_the_arrival_of_a_reserved_client_and_its_turn() {
     }
 }
 
-/// What became of the arrivals of the client of this base.
+/// The arrivals of the client with this base, and what followed.
 #[derive(Debug, Default)]
 struct Turns {
     base: u32,
     own: Option<ClientId>,
     arrived: Option<Time>,
     served: usize,
-    /// Found without budget, where the kernel had stretched a slice before: it is best effort then.
+    /// Arrivals without budget, because the kernel stretched an earlier slice. The client is served as best effort
+    /// then.
     depleted: usize,
-    /// From the arrival to the turn.
+    /// The longest time from an arrival to the client's slice.
     longest_ns: u64,
 }
 
 impl Turns {
-    /// Fails where somebody else was chosen between an arrival and its turn.
+    /// Fails if another client was chosen between an arrival and the client's slice.
     fn read(&mut self, reader: &mut Reader) {
         while let Next::Record(words) = reader.read() {
             let event = Event::decode(words).unwrap();
@@ -255,7 +255,7 @@ fn a_client_of_the_other_byte_order_is_served_under_every_policy_from_below() {
         let requests = entry(&control, wire.base).requests - before.requests;
         assert!((500..=2000).contains(&requests), "{kind:?}: {requests} of 1001, estimated by their lengths");
     }
-    // A client that never stops is held back by the name that its own byte order gave it.
+    // A busy client is held back, identified by its id in its own byte order.
     let held = Busy::start_on(server.wire(Order::Swapped));
     control.reserve(held.base, 1000, 10_000_000, true).unwrap();
     wait_for("it is held back", SOON, || entry(&control, held.base).flags & entry_flag::HELD_BACK != 0);
@@ -278,7 +278,7 @@ fn clients_of_another_machine_are_served_and_have_no_name() {
         let found = entry(&control, remote.base);
         assert_eq!((found.pid, found.uid, found.name.as_str()), (0, u32::MAX, ""), "{order:?}");
         assert!(found.flags & entry_flag::LOCAL == 0 && found.requests > 500 && found.server_time_ns > 0, "{found:?}");
-        // The server's user may do for it what it cannot ask for.
+        // The server's user may set for a remote client what that cannot request itself.
         let held = Busy::start_on(Wire::connect_by_tcp(server.display(), order));
         control.reserve(held.base, 1000, 10_000_000, true).unwrap();
         wait_for("it is held back", SOON, || entry(&control, held.base).flags & entry_flag::HELD_BACK != 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Clients that always have more to do.
+//! Clients that keep the server busy.
 
 use crate::decisions::{Decisions, Slice};
 use crate::fixture::{Fixture, wait_for};
@@ -16,11 +16,11 @@ use xqos_abi::{ClientEntry, Request};
 use xqos_client::Control;
 use xqos_lab::process::Owned;
 
-/// Requests in one write. The kernel counts what waits in a socket by writes, so that many small requests in each make a
-/// stock that lasts for tenths of a second, even where this process does not get a processor for a while.
+/// The number of requests in one write. The kernel limits the data in a socket by the number of writes, so many small
+/// requests per write keep the server supplied for tenths of a second while this process does not run.
 const AT_ONCE: u64 = 16;
 
-/// A client that fills a pixmap until it is dropped; a request takes the server about a tenth of a millisecond.
+/// A client that fills a pixmap until it is dropped. Each request takes about 0.1 ms.
 #[derive(Debug)]
 pub struct Busy {
     pub base: u32,
@@ -34,12 +34,13 @@ impl Busy {
         Busy::start_on(fixture.native())
     }
 
-    /// On a connection that was set up for it.
+    /// Uses an existing connection.
     pub fn start_on(wire: Wire) -> Busy {
         Busy::start_with(wire, &[])
     }
 
-    /// With requests of XQOS before the first of its own. They are not waited for: with them it may be held back.
+    /// Sends XQOS requests before the drawing requests, without waiting for them, because they may hold the client
+    /// back.
     pub fn start_with(mut wire: Wire, first: &[Request]) -> Busy {
         let (base, canvas) = (wire.base, wire.canvas(500, 500));
         for &request in first {
@@ -59,18 +60,18 @@ impl Busy {
         Busy { base, stream, sent, thread: Some(thread) }
     }
 
-    /// Requests that found room on their way; it stands still soon after the server no longer reads.
+    /// The number of requests written. It stops growing soon after the server stops reading.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Goes away at once, with all that is not served yet.
+    /// Disconnects immediately, with requests still unserved.
     pub fn end(self) {}
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        // Errors say that the server closed it before.
+        // An error means that the server has closed the connection before.
         let _ = self.stream.shutdown(Shutdown::Both);
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
@@ -90,7 +91,7 @@ impl X11perf {
         X11perf(Owned::start(&mut command, Duration::from_millis(1500)).unwrap())
     }
 
-    /// So many of them, all connected and drawing.
+    /// Starts `count` processes and waits until all of them draw.
     pub fn start_many(fixture: &Fixture, test: &str, count: usize) -> Vec<X11perf> {
         let control = fixture.control().unwrap();
         let all: Vec<X11perf> = (0..count).map(|_| X11perf::start(fixture, test)).collect();
@@ -100,7 +101,7 @@ impl X11perf {
         all
     }
 
-    /// Its entry in the list, once it draws.
+    /// The client's entry in the list, once it draws.
     pub fn entry_when_busy(&self, control: &Control) -> ClientEntry {
         let mut found = None;
         wait_for("x11perf draws", Duration::from_secs(20), || {
@@ -115,15 +116,15 @@ impl X11perf {
         self.0.is_running()
     }
 
-    /// SIGKILL, in the midst of whatever it does.
+    /// Kills it with SIGKILL at an arbitrary moment.
     pub fn kill(mut self) {
         self.0.pipes().kill().unwrap();
     }
 }
 
-/// Holds the server while clients send. What they have sent then waits in their sockets as a whole: from the moment the
-/// server is free they are busy until the last of it is done, however seldom this process gets a processor. Who held it is to be
-/// kept until then, and asks nothing after it: the server would serve that in between.
+/// Grabs the server while `send` queues requests, so that the clients stay busy from the ungrab until the last request,
+/// however rarely this process runs. The caller keeps the returned connection until then without using it: its requests
+/// would be served in between.
 pub fn send_before_any_is_served(fixture: &Fixture, send: impl FnOnce()) -> Wire {
     let mut holder = fixture.native();
     holder.set_grab(true);
@@ -133,11 +134,11 @@ pub fn send_before_any_is_served(fixture: &Fixture, send: impl FnOnce()) -> Wire
     holder
 }
 
-/// A property that nobody else uses (CUT_BUFFER0), and its type.
+/// A property that no other client uses (CUT_BUFFER0), and its type.
 const SIGNED: u32 = 9;
 const STRING: u32 = 31;
 
-/// A client whose work is counted out; a request takes the server about a twentieth of a millisecond.
+/// A client that sends a known number of requests. Each takes about 0.05 ms.
 #[derive(Debug)]
 pub struct Worker {
     pub wire: Wire,
@@ -145,7 +146,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Requests that find room in a socket that nobody reads.
+    /// The number of requests that fit into a socket while the server does not read it.
     pub const MOST: u16 = 5000;
 
     pub fn start(fixture: &Fixture) -> Worker {
@@ -159,19 +160,19 @@ impl Worker {
         self.wire.base
     }
 
-    /// Sends so many requests.
+    /// Sends this many requests.
     pub fn send(&mut self, requests: u16) {
         self.wire.send_many(&self.canvas.fill(1).repeat(requests.into()), requests);
     }
 
-    /// Sends requests of which every fiftieth adds this letter to a property of the root window, which so tells the order
-    /// in which all was carried out, on any server.
+    /// Sends requests, every fiftieth of which appends this letter to a property of the root window. The property shows
+    /// the order in which they were executed, on any server.
     pub fn send_and_sign(&mut self, letter: u8, letters: u16) {
         let signed = [self.canvas.fill(1).repeat(49), self.signature(letter)].concat();
         self.wire.send_many(&signed.repeat(letters.into()), 50 * letters);
     }
 
-    /// Sends one that adds this letter.
+    /// Sends one request that appends this letter.
     pub fn sign(&mut self, letter: u8) {
         let signature = self.signature(letter);
         self.wire.send(&signature);
@@ -183,20 +184,20 @@ impl Worker {
         add.raw(&[8, 0, 0, 0]).u32(1).raw(&[letter]).finish()
     }
 
-    /// The letters in the order in which they were added, which are gone then.
+    /// Reads and deletes the letters, in the order in which they were appended.
     pub fn take_signatures(&mut self) -> String {
         let request = self.wire.message(opcode::GET_PROPERTY, 1).u32(self.wire.root).u32(SIGNED);
         let reply = self.wire.ask(&request.u32(STRING).u32(0).u32(1000).finish()).unwrap();
         String::from_utf8_lossy(&reply[32..][..self.wire.u32_in(&reply, 16) as usize]).into_owned()
     }
 
-    /// Waits until all that was sent is done.
+    /// Waits until all requests are executed.
     pub fn finish(&mut self) {
         self.wire.sync();
     }
 }
 
-/// All of them send so many requests before any is served; the slices until all is done.
+/// Lets all workers send this many requests before any is served. Returns the slices until all are executed.
 pub fn slices_of(fixture: &Fixture, workers: &mut [Worker], requests: u16) -> Vec<Slice> {
     let decisions = Decisions::of(fixture);
     let _holder = send_before_any_is_served(fixture, || workers.iter_mut().for_each(|worker| worker.send(requests)));

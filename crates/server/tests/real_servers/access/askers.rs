@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A server of an ordinary user, and each kind of client that asks it.
+//! A server that runs as an ordinary user, and each kind of client that asks it.
 
 use super::connect::{Identity, connect_as};
 use crate::fixture::{Fixture, is_from_below, setup};
@@ -20,29 +20,29 @@ use xqos_lab::server::Kind;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Done,
     Error(u8),
-    /// There was no way to ask.
+    /// The asker had no way to send it.
     Unseen,
 }
 
-/// A served Xvfb, which runs as a user that is not root and wants a cookie from everybody.
+/// A served Xvfb that runs as a user other than root and requires a cookie from every client.
 #[derive(Debug)]
 pub struct Place {
     server: Fixture,
     _folder: Folder,
     trusted: Authorization,
     untrusted: Authorization,
-    /// As whom the server runs, by its own namespace.
+    /// The server's user id in its own namespace.
     user: u32,
-    /// XQOS's opcode, where it has one.
+    /// The opcode of XQOS, if the server has the extension.
     major: Option<u8>,
 }
 
-/// Numbers that no user of the machine has, others in each process of tests.
+/// User ids that do not exist on this machine, different in each test process.
 fn user(at: u32) -> u32 {
     1_000_000 + 4 * std::process::id() + at
 }
@@ -51,7 +51,7 @@ fn server_user() -> u32 {
     user(0)
 }
 
-/// Who a kind of client is for the kernel.
+/// The kernel's view of each kind of client.
 fn identity_of(kind: &str) -> Identity {
     let (user, is_sandboxed) = match kind {
         "server's user" | "untrusted" => (server_user(), false),
@@ -67,29 +67,29 @@ fn identity_of(kind: &str) -> Identity {
 }
 
 impl Place {
-    /// `None` where one of the kinds of clients cannot be here.
+    /// Returns `None` if one of the kinds of clients is not possible here.
     pub fn start() -> Option<Place> {
         let user = server_user();
         Place::start_by(&format!("setpriv --reuid={user} --regid={user} --clear-groups"), user)
     }
 
-    /// The server is root in a user namespace of its own, which has a number for nobody else.
+    /// Starts a server as root in its own user namespace, in which no other user has a number.
     pub fn start_in_namespace() -> Option<Place> {
         Place::start_by("unshare --user --map-root-user", 0)
     }
 
-    /// `command`: what becomes that user and then the server.
+    /// `command` changes the user and then runs the server.
     fn start_by(command: &str, user: u32) -> Option<Place> {
         let folder = Folder::create().unwrap();
         fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).unwrap();
         let nowhere = connect_as(identity_of("sandboxed"), &folder.path("no socket"));
-        // Reached from within a sandbox, then.
+        // The error shows that the sandbox works.
         nowhere.err().filter(|error| error.kind() == io::ErrorKind::NotFound)?;
         let cookie = folder.path("cookie");
         let trusted = Authorization::cookie(&[7; 16]);
         fs::write(&cookie, authority_entry(&trusted.name, &trusted.data)).unwrap();
         let mut wanted = setup(Kind::Xvfb);
-        // Where that user can read it.
+        // Copy the module to where that user can read it.
         let module = wanted.module.as_mut().unwrap();
         let copy = folder.path("module.so");
         fs::copy(&module.path, &copy).unwrap();
@@ -136,7 +136,7 @@ impl Place {
         stream
     }
 
-    /// Another client of the asker's user, outside of any sandbox; a stranger's where it may have none.
+    /// Another client of the asker's user, outside any sandbox; a stranger's if the asker may have none.
     pub fn second_of(&self, asker: &Asker) -> Wire {
         let kind = match asker.kind.as_str() {
             "untrusted" | "sandboxed" => "server's user",
@@ -147,19 +147,19 @@ impl Place {
         self.client(kind, &self.trusted)
     }
 
-    /// A client of a user that asks for nothing.
+    /// A client of a user that sends no requests.
     pub fn stranger(&self) -> Wire {
         self.client("stranger", &self.trusted)
     }
 }
 
-/// An Xvfb that becomes the server's user first.
+/// Writes an Xvfb wrapper that first becomes the server's user.
 fn write_program(path: &Path, command: &str) {
     let real = program::find("Xvfb").unwrap();
     xqos_skip::executable(path, format!("#!/bin/sh\nexec {command} {} \"$@\"\n", real.display()).as_bytes());
 }
 
-/// A client, and its connection to the control socket where that is what it asks.
+/// A client, and its connection to the control socket if it sends its requests there.
 #[derive(Debug)]
 pub struct Asker {
     kind: String,
@@ -169,7 +169,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Of its resource ids.
+    /// The first of the asker's resource ids.
     pub fn base(&self) -> Option<u32> {
         self.wire.as_ref().map(|wire| wire.base)
     }
@@ -178,7 +178,7 @@ impl Asker {
         self.try_ask(request).unwrap_or_else(|| panic!("{}: the connection was closed", self.kind))
     }
 
-    /// `None`: the connection was closed.
+    /// Returns `None` if the server closed the connection.
     pub fn try_ask(&mut self, request: Request) -> Option<Answer> {
         if let Some(control) = &mut self.control {
             return Some(
@@ -199,7 +199,7 @@ impl Asker {
         })
     }
 
-    /// The reply to a request that it may make.
+    /// The reply to a request that the asker may make.
     fn reply(&mut self, request: Request) -> Vec<u8> {
         if let Some(control) = &mut self.control {
             return ask_control(control, request).expect("an answer").expect("no error");
@@ -212,7 +212,7 @@ impl Asker {
         ServerInfo::decode(&self.reply(Request::GetServerInfo), Order::Native).unwrap()
     }
 
-    /// All that can be set for a client, as text.
+    /// All settings of a client as text.
     pub fn settings_of(&mut self, base: u32) -> String {
         let list = ClientList::decode(&self.reply(Request::ListClients), Order::Native).unwrap();
         let entry: &ClientEntry = list.clients.iter().find(|entry| entry.client == base).expect("a client");
@@ -220,7 +220,7 @@ impl Asker {
         format!("{:?}", (entry.weight, entry.fixed_priority, entry.budget_us, entry.period_us, of_group))
     }
 
-    /// Takes back what was set for a client and for this connection; `root` may.
+    /// Undoes the settings of a client and of this connection with the rights of `root`.
     pub fn undo(&mut self, client: u32, root: &mut Asker) {
         for request in [
             Subject::Client(client).clear(SettingKind::Reservation),

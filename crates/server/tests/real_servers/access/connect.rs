@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Connections made by processes of other users and in other namespaces: the kernel tells a server who connected, and it stays
-//! so when somebody else goes on with the connection.
+//! Connects as other users and from other namespaces. The kernel tells the server which process connected, and this
+//! does not change when another process uses the connection.
 
 use std::ffi::CString;
 use std::io;
@@ -9,15 +9,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Who connects.
+/// The user that connects.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
     pub user: u32,
-    /// In a user and a process namespace of its own, where it is root.
+    /// Whether it is root in user and pid namespaces of its own.
     pub is_sandboxed: bool,
 }
 
-/// Connects a socket in a process that is this one.
+/// Connects a socket in a child process that has this identity.
 pub fn connect_as(identity: Identity, path: &Path) -> io::Result<UnixStream> {
     // SAFETY: no pointers.
     let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
@@ -33,7 +33,8 @@ pub fn connect_as(identity: Identity, path: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// All that the child needs: it allocates nothing, for another thread may have held the allocator's lock.
+/// The child's data, prepared in advance: the child must not allocate, because another thread may hold the allocator's
+/// lock.
 struct Call {
     identity: Identity,
     address: libc::sockaddr_un,
@@ -52,10 +53,10 @@ impl Call {
         Call { identity, address, map: CString::new(format!("0 {} 1", identity.user)).unwrap() }
     }
 
-    /// 0, or the number of an error.
+    /// Returns 0 or an error number.
     fn make(&self, socket: RawFd) -> i32 {
         let user = self.identity.user;
-        // SAFETY: no pointers. The system call itself, for a thread may have held the C library's lock.
+        // SAFETY: no pointers. Uses the system call itself, because another thread may hold a lock of the C library.
         let failed = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) } != 0;
         if failed {
             return errno();
@@ -64,7 +65,7 @@ impl Call {
             return self.connect(socket);
         }
         match self.enter_sandbox() {
-            // Only a child is in the new process namespace.
+            // Only children are in the new pid namespace.
             0 => in_a_child(|| self.connect(socket)),
             error => error,
         }
@@ -73,7 +74,7 @@ impl Call {
     fn enter_sandbox(&self) -> i32 {
         // SAFETY: no pointers but strings that live through the calls.
         unsafe {
-            // Who has changed its user may else not write to its own files in /proc.
+            // A process that has changed its user could not write to its own files in /proc otherwise.
             libc::prctl(libc::PR_SET_DUMPABLE, 1);
             if libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) != 0 {
                 return errno();
@@ -96,7 +97,7 @@ impl Call {
     }
 }
 
-/// What a function gives, from 0 to 255, in a child process. It may do nothing but system calls.
+/// Runs a function in a child process and returns its result from 0 to 255. It may only make system calls.
 fn in_a_child(work: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child makes system calls alone, and ends.
     let child = unsafe { libc::fork() };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! The tables of docs/access.md.
+//! Reads the tables of docs/access.md.
 
-/// What one kind of client is answered.
+/// The expected result for one kind of client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
     Yes,
@@ -23,7 +23,7 @@ impl Cell {
 #[derive(Debug)]
 pub struct Row {
     pub title: String,
-    /// By the names of the protocol.
+    /// As the protocol names them.
     pub requests: Vec<String>,
     /// One for each kind of client.
     pub cells: Vec<Cell>,
@@ -31,13 +31,13 @@ pub struct Row {
 
 #[derive(Debug)]
 pub struct Table {
-    /// Of clients.
+    /// The kinds of clients.
     pub kinds: Vec<String>,
     pub rows: Vec<Row>,
 }
 
 impl Table {
-    /// The table below a heading.
+    /// Reads the table below a heading.
     pub fn read(heading: &str) -> Table {
         let text = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/access.md");
         let text = std::fs::read_to_string(text).unwrap();
@@ -61,7 +61,7 @@ fn cells(line: &str) -> Vec<String> {
 fn row(text: &str, cells: &[String], columns: &[Vec<String>]) -> Row {
     assert_eq!(cells.len(), 1 + columns.len(), "{cells:?}");
     let (title, requests) = cells[0].split_once(": ").expect("TITLE: REQUESTS");
-    // A word in italics stands for the requests of the paragraph that begins with it.
+    // A word in italics refers to the requests in the paragraph that begins with it.
     let requests = if requests.starts_with('*') {
         let list = text.split("\n\n").find_map(|paragraph| paragraph.strip_prefix(requests)?.strip_prefix(':'));
         list.and_then(|list| list.split('.').next()).expect(requests)
