@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! When slices are decided and short ones asked of the kernel, on a server as it comes.
+//! Tests when slices are decided and short kernel slices requested, on a server with default settings.
 
 use crate::busy::X11perf;
 use crate::fixture::{Fixture, alone, module, wait_for};
@@ -10,13 +10,13 @@ use xqos_sys::Attributes;
 const SOON: Duration = Duration::from_secs(20);
 const SHORT_NS: u64 = 300_000;
 
-/// As the kernel tells them.
+/// The slice length that the kernel reports for this thread.
 fn kernel_slice_ns(thread: u32) -> u64 {
     let [_, runtime_ns, ..] = Attributes::of(thread as i32).unwrap().words();
     runtime_ns
 }
 
-/// Kernels before 6.12 know none.
+/// Kernels before 6.12 do not support slice lengths.
 fn knows_slices() -> bool {
     let tried = std::thread::spawn(|| {
         Attributes::usual(0, SHORT_NS).give(0).unwrap();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! What was decided, by the trace: at each slice who ran, for how long by the server's clock, and who was ready and had
-//! budget when it was chosen.
+//! Reconstructs decisions from a trace: for each slice, the client, its length by the server's clock, and which clients
+//! were ready and had budget.
 //!
-//! The facts of the trace are given to a scheduler here, which then stands as the server's did at each decision. How long
-//! anything takes on a busy machine changes none of what is asked of it.
+//! The facts of the trace are fed to a scheduler here, which then has the same state as the server's at each decision.
+//! The results do not depend on how long anything takes on a busy machine.
 
 use crate::fixture::Fixture;
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use xqos_abi::trace::{Event, Level, What};
 use xqos_client::Control;
 use xqos_core::{ClientId, Fact, Mode, ReservationState, Scheduler, Service, Time};
 
-/// A slice, and what stood when it was decided.
+/// A slice, and the state when it was decided.
 #[derive(Clone, Debug)]
 pub struct Slice {
     pub client: u32,
-    /// The reservation chose it.
+    /// Whether the client was chosen for its reservation.
     pub is_reserved: bool,
     pub decided: Time,
     pub ns: u64,
@@ -35,7 +35,7 @@ impl Slice {
     }
 }
 
-/// A trace that goes on until it is read.
+/// A trace that runs until it is read.
 #[derive(Debug)]
 pub struct Decisions {
     control: Control,
@@ -49,7 +49,7 @@ impl Decisions {
         Decisions { control, reader }
     }
 
-    /// All slices since the beginning.
+    /// All slices since the start of the trace.
     pub fn end(mut self) -> Vec<Slice> {
         self.control.stop_trace().unwrap();
         let mut told = Told::default();
@@ -101,9 +101,9 @@ impl Told {
         Slice { client: 0, is_reserved, decided, ns: 0, ready, reservations }
     }
 
-    /// Who was chosen is who was served; where the server chooses it may be anybody.
+    /// Records the end of a slice. The client must be the chosen one; if the server chose, it may be any.
     fn served(&mut self, client: ClientId, ns: u64) {
-        // The slice in which the trace began has no decision in it.
+        // The slice in which the trace started has no recorded decision.
         let Some((chosen, slice)) = self.chosen.take() else { return };
         assert!(chosen.is_none_or(|chosen| chosen == client), "{chosen:?} was chosen, {client:?} served");
         let client = self.bases.get(&client).copied().unwrap_or_default();
@@ -111,12 +111,12 @@ impl Told {
     }
 }
 
-/// A client with this reservation, the only busy one that has any, is served while it has budget and only then above others.
+/// Checks that the only busy client with a reservation is preferred while it has budget, and only then.
 pub fn check_reservation(slices: &[Slice], base: u32) {
     check_reservation_of(slices, &[base]);
 }
 
-/// The same of a reservation that several clients use together.
+/// The same for a reservation that several clients share.
 pub fn check_reservation_of(slices: &[Slice], bases: &[u32]) {
     let mut used_ns = 0;
     let began = slices.first().expect("slices").decided;
@@ -131,7 +131,8 @@ pub fn check_reservation_of(slices: &[Slice], bases: &[u32]) {
             assert!(is_theirs && slice.is_reserved, "it had budget: {slice:?}");
         }
         if is_theirs && slice.is_reserved {
-            // One budget that was there, one for each period that has begun, and what each slice was too long is paid back.
+            // At most one budget left from before and one for each period that has begun; an overrun is paid back
+            // later.
             let periods = 2 + slice.decided.since(began) / reservation.period_ns;
             assert!(used_ns < periods * reservation.budget_ns, "{used_ns} ns used in {periods} periods: {slice:?}");
             used_ns += slice.ns;
@@ -139,21 +140,21 @@ pub fn check_reservation_of(slices: &[Slice], bases: &[u32]) {
     }
 }
 
-/// As long as all of them are busy, what two of them have paid differs by no more than a slice of each (the bound of start-time
-/// fair queueing) and the credit of who rested.
+/// Checks that the time paid by two clients, while all are busy, differs at most by a slice of each (the bound of
+/// start-time fair queueing) and the credit of a client that has rested.
 pub fn check_fairness<const N: usize>(slices: &[Slice], bases: &[u32; N], weights: [u32; N]) {
     const CREDIT_NS: u64 = 3_000_000;
     let all_ready = |slice: &Slice| bases.iter().all(|&base| slice.was_ready(base));
-    // The server may look at what waits for it one connection after the other when a grab ends: the longest span counts.
+    // After a grab, the server may notice the waiting connections one after the other. The longest common span counts.
     let together = slices.chunk_by(|one, next| all_ready(one) == all_ready(next)).filter(|span| all_ready(&span[0]));
     let together = together.max_by_key(|span| span.len()).expect("all are busy");
-    // Who ran last before that span is ahead by that slice.
+    // The client of the last slice before that span is ahead by that slice.
     let before = slices.iter().rev().filter(|slice| slice.decided < together[0].decided);
     let last = before.map(|slice| (slice.client, slice.ns)).find(|(client, _)| bases.contains(client));
     let mut longest_ns = last.map_or(0, |(_, ns)| ns);
     let (mut paid, mut count) = ([0; N], 0);
     for slice in together {
-        // Who held the server may still ask whether it is free.
+        // The client that held the grab may still send a request to see whether the server is free.
         let Some(at) = bases.iter().position(|&base| base == slice.client) else { continue };
         paid[at] += slice.ns * 100 / u64::from(weights[at]);
         longest_ns = longest_ns.max(slice.ns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Xwayland as Wayland compositors start it, by a script that stands before it: it is served from below, and keeps there what
-//! that promises. Decided by the server's own accounting.
+//! Tests of Xwayland as Wayland compositors start it, through a wrapper script. It is served through libc and keeps
+//! that host's promises. The server's own accounting decides.
 
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Slice, check_fairness, check_reservation};
@@ -23,8 +23,8 @@ use xqos_lab::server::{Compositor, Kind};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// `make test` starts weston and sway. `make test-lab` sets XQOS_TEST_LAB for all four: mutter and kwin bring half a
-/// desktop with them, so that only `scripts/setup --for lab` installs them.
+/// `make test` uses weston and sway. `make test-lab` sets XQOS_TEST_LAB to use all four: mutter and kwin need half a
+/// desktop, which only `scripts/setup --for lab` installs.
 fn compositors() -> Vec<Compositor> {
     if is_missing_program("Xwayland") {
         return Vec::new();
@@ -52,7 +52,8 @@ fn start(compositor: Compositor) -> (Fixture, Control) {
     (server, control)
 }
 
-/// While both have requests waiting in their sockets: to a slice, however long the kernel made one of them last.
+/// Measured while both have requests waiting in their sockets. Exact to one slice, however long the kernel stretched
+/// it.
 #[test]
 fn two_busy_clients_get_half_of_xwayland_each() {
     let _turn = alone();
@@ -75,7 +76,7 @@ fn two_busy_clients_get_half_of_xwayland_each() {
     }
 }
 
-/// Beside another one, and then alone, with all its requests waiting in its socket.
+/// With another busy client, and then alone, with all requests waiting in the socket.
 #[test]
 fn a_hard_reservation_in_xwayland_gets_its_budgets_and_no_more() {
     const BUDGET_US: u32 = 3000;
@@ -99,7 +100,8 @@ fn a_hard_reservation_in_xwayland_gets_its_budgets_and_no_more() {
     }
 }
 
-/// How many budgets there were before the last one, which need not be used up, and how much was used of them in what time.
+/// The number of complete budgets, the time used from them, and the elapsed time. The last budget may be unfinished and
+/// is excluded.
 fn budgets_of(slices: &[Slice], base: u32) -> (u64, u64, u64) {
     let of_budget = |slice: &Slice| slice.reservation(base).unwrap().deadline;
     let its: Vec<&Slice> = slices.iter().filter(|slice| slice.client == base && slice.is_reserved).collect();
@@ -131,10 +133,10 @@ fn the_list_of_xwayland_names_the_processes_of_its_clients() {
     }
 }
 
-/// By what a compositor hands its sockets to Xwayland, and a connection of its own.
+/// The options by which a compositor passes its sockets and its own connection to Xwayland.
 fn hands_over(compositor: Compositor) -> [&'static str; 2] {
     match compositor {
-        // The older name.
+        // An older name.
         Compositor::Weston => ["-listen", "-wm"],
         Compositor::Mutter => ["-listenfd", "-initfd"],
         _ => ["-listenfd", "-wm"],
@@ -146,7 +148,7 @@ fn words_of(pid: u32) -> Vec<String> {
     line.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// One that was written for the extension: the example of libxqos, which `make build` builds.
+/// Runs a program written for the extension: the example of libxqos, which `make build` builds.
 #[test]
 fn a_program_reserves_for_itself_in_xwayland() {
     let _turn = beside_others();
@@ -161,7 +163,7 @@ fn a_program_reserves_for_itself_in_xwayland() {
     }
 }
 
-/// While the compositor begins, and while clients draw.
+/// The faults occur while the compositor starts and while clients draw.
 #[test]
 fn a_fault_in_xwayland_leaves_a_desktop_that_is_served() {
     let _turn = beside_others();
@@ -201,7 +203,7 @@ fn an_xwayland_in_a_window_of_its_own_is_served() {
     assert!(info.armed && info.server_pid == process.pid(), "{}", info.reason);
 }
 
-/// A socket of a display that nobody has, with its file.
+/// A socket for an unused display, and its file.
 struct Socket {
     display: String,
     path: PathBuf,
@@ -222,7 +224,7 @@ impl Drop for Socket {
     }
 }
 
-/// As a compositor starts it, and as a user does who wants one for a single program.
+/// The socket is passed as a compositor does, or a user that starts an Xwayland for a single program.
 #[test]
 fn an_xwayland_that_is_handed_its_socket_is_served_and_ends_with_its_last_client() {
     let _turn = beside_others();
@@ -263,7 +265,7 @@ fn nothing_is_left_of_a_compositor_that_has_ended() {
     }
 }
 
-/// How many processes have a folder in their environment.
+/// The number of processes with this folder in their environment.
 fn processes_of(folder: &Path) -> usize {
     let folder = folder.to_string_lossy();
     let has_it = |path: &Path| {

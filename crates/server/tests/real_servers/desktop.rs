@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Compositors and window managers: recognised as they come and go, served first, shown in list and traces.
+//! Tests of compositors and window managers: recognised as they start and stop, served first, shown in lists and
+//! traces.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, beside_others, entry, is_missing, setup, wait_for, xvfb};
@@ -19,7 +20,7 @@ use xqos_sim::check::Check;
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// A client that may own selections.
+/// A client that can own selections.
 struct Manager {
     connection: RustConnection,
     window: Window,
@@ -103,7 +104,7 @@ fn who_redirects_the_root_windows_children_is_a_window_manager() {
     }
 }
 
-/// Round trips of a compositor beside two busy clients; all records of them.
+/// Traces the round trips of a compositor while two clients are busy. Returns all records.
 fn traced(share_ppm: u32) -> Vec<Event> {
     let fixture = xvfb();
     let control = fixture.control().unwrap();
@@ -137,7 +138,7 @@ fn a_compositor_is_dispatched_for_what_it_is_and_replay_agrees() {
         };
         let is_told = |what| matches!(what, What::Fact(Fact::Role { role, .. }) if role.compositor);
         assert!(events.iter().any(|event| is_told(event.what)));
-        // Several round trips that follow each other fast are one slice.
+        // Several round trips in quick succession share a slice.
         assert_eq!(dispatched_as(Reason::Desktop) > 5, is_first, "share {share_ppm}");
         let mut check = Check::default();
         events.iter().for_each(|event| check.take(event));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Ends: of what a client sends, of its connection, of a generation of the server, and of the server itself.
+//! Tests of endings: of a client's stream, of its connection, of a generation of the server, and of the server itself.
 
 use crate::busy::{Busy, Worker, send_before_any_is_served};
 use crate::fixture::{Fixture, beside_others, is_from_below, setup, try_entry, wait_for, xvfb};
@@ -10,14 +10,14 @@ use xqos_abi::{ClientList, Order, Request, ServerInfo, Setting, Subject};
 use xqos_core::ReservationKind;
 use xqos_lab::server::{Kind, Setup};
 
-/// All of these must come about, on a busy machine too.
+/// Must suffice on a busy machine, too.
 const SOON: Duration = Duration::from_secs(60);
 
 fn reserve(budget_us: u32, period_us: u32) -> Request {
     Subject::Client(0).set(Setting::reservation(budget_us, period_us, ReservationKind::Hard))
 }
 
-/// A client that only stops sending waits for its answers, however long they take.
+/// A client that only stops sending still gets its replies, however long they take.
 #[test]
 fn what_was_sent_before_the_end_of_a_stream_is_answered() {
     const REQUESTS: u16 = 3000;
@@ -38,8 +38,8 @@ fn what_was_sent_before_the_end_of_a_stream_is_answered() {
     server.assert_armed();
 }
 
-/// The kernel tells of a hangup and of the data before it together. From below those are carried out, in their order, for a
-/// tenth of a second by the server's clock; a stock server drops them all.
+/// The kernel reports a hangup together with the data before it. The libc host executes that data in order, for up to
+/// 0.1 s by the server's clock; a stock server drops it.
 #[test]
 fn a_client_that_hung_up_with_data_unread_is_served_in_order_and_then_is_gone() {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
@@ -71,7 +71,7 @@ fn a_client_that_hung_up_with_data_unread_is_served_in_order_and_then_is_gone() 
     server.assert_armed();
 }
 
-/// The same process goes on, asked at the same place, and knows nobody any more.
+/// The same process continues at the same display and knows none of its earlier clients.
 #[test]
 fn a_server_that_resets_forgets_everybody_and_is_served_on() {
     const RESETS: usize = 20;
@@ -85,14 +85,14 @@ fn a_server_that_resets_forgets_everybody_and_is_served_on() {
         assert_eq!((list.clients.len(), info.reservations), (1, 0), "turn {turn}: {list:?}");
         assert!(info.armed && info.server_pid == server.pid(), "turn {turn}: {info:?}");
         kept.push((server.threads(), server.open_files()));
-        // The last client leaves with all that it can leave with: half a request, a grab, a hold.
+        // The last client leaves with something unfinished: half a request, a grab, or a hold.
         match turn % 3 {
             0 => wire.send_raw(&[127]),
             1 => wire.set_grab(true),
             _ => drop(Busy::start_with(wire, &[reserve(1000, 10_000_000)])),
         }
     }
-    // The first generations open what the others use; xqos opens a file or two when somebody is busy for long.
+    // The first generations open files that later ones reuse, and xqos opens one or two more when a client stays busy.
     let grown = |part: fn(&(usize, usize)) -> usize| part(&kept[RESETS - 1]).saturating_sub(part(&kept[2]));
     assert!(grown(|kept| kept.0) < 3 && grown(|kept| kept.1) < RESETS / 2, "threads and files: {kept:?}");
     connect_after_reset(&server).sync();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Exposes: who is marked, who waits for whom, and until when. And the loan of a processor.
+//! Tests of expose pacing: which clients are marked, and which wait, for whom, and for how long. Also tests the
+//! processor loan.
 //!
-//! One client covers the window of another and moves away; the other one answers by drawing, or does not.
+//! One client covers another client's window and moves away. The other client answers by drawing, or does not answer.
 
 use crate::fixture::{Fixture, alone, as_nobody, entry, is_not_root, served, wait_for, xvfb, xvfb_with};
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use xqos_core::PolicyKind;
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// The longest that a client can be made to wait for an answer to its Expose.
+/// The longest time that a client can be made to wait for an answer to an Expose.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// A client with one window.
@@ -41,7 +42,7 @@ impl Client {
         client
     }
 
-    /// Of the resources.
+    /// The first of the client's resource ids.
     fn base(&self) -> u32 {
         self.connection.setup().resource_id_base
     }
@@ -63,13 +64,13 @@ impl Client {
         self.connection.flush().unwrap();
     }
 
-    /// Uncovers what was beneath.
+    /// Moves the window and so uncovers what was below it.
     fn move_to(&self, x: i16) {
         self.connection.configure_window(self.window, &ConfigureWindowAux::new().x(i32::from(x))).unwrap();
         self.connection.flush().unwrap();
     }
 
-    /// How long the server takes to answer: it does so when it is this client's turn.
+    /// How long the server takes to answer. It answers when it is this client's turn.
     fn answer_time(&self) -> Duration {
         let asked = Instant::now();
         self.connection.get_input_focus().unwrap().reply().unwrap();
@@ -77,11 +78,11 @@ impl Client {
     }
 }
 
-/// One who draws, and one whose window lies upon it.
+/// A client that draws, and a client with a window on top of it.
 fn painter_and_mover(fixture: &Fixture) -> (Client, Client) {
     let painter = Client::start(fixture, 0, 100);
     let mover = Client::start(fixture, 0, 60);
-    // What was drawn when the windows came is answered.
+    // Answer the Exposes from mapping the windows.
     painter.draw();
     mover.draw();
     painter.answer_time();
@@ -121,7 +122,7 @@ fn a_client_that_does_not_answer_holds_nobody_for_longer_than_the_limit() {
     let (painter, mover) = painter_and_mover(&fixture);
     let asked = Instant::now();
     mover.move_to(200);
-    // From below requests that come together are served together: the next one comes when the Expose is out.
+    // The libc host serves requests that arrive together in one go, so send the next one after the Expose.
     painter.wait_for_expose();
     mover.answer_time();
     let waited = asked.elapsed();
@@ -243,7 +244,7 @@ fn pacing_that_is_impossible_is_refused_and_only_the_owner_sets_it() {
     }
 }
 
-/// The kernel's policy of each of the server's threads.
+/// The kernel's scheduling policy of each of the server's threads.
 fn policies(fixture: &Fixture) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", fixture.pid())).unwrap();
     let threads = tasks.map(|task| task.unwrap().file_name().to_string_lossy().parse::<i32>().unwrap());
@@ -270,9 +271,9 @@ fn a_loan_raises_the_server_for_reserved_clients_and_ends_with_the_lender() {
         std::thread::sleep(Duration::from_millis(2));
     }
     let after = lender.processor().unwrap();
-    // It stays raised from one request to the next where these follow each other within the budget.
+    // The server stays raised between requests that follow each other within the budget.
     assert!(after.raises >= before.raises + 2, "{before:?} {after:?}");
-    // At rest nobody is raised: at the latest when the budget's time is over.
+    // An idle server is lowered, at the latest when the time of the budget is over.
     wait_for("the server is lowered", SOON, || {
         policies(&fixture).iter().filter(|&&policy| policy == libc::SCHED_RR).count() == 1
     });
