@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The extension XQOS on the wire: every request in both byte orders, every mistake, and who may.
+//! Tests of the XQOS extension on the wire: every request in both byte orders, every error, and access rights.
 
 mod access;
 mod events;
@@ -20,7 +20,7 @@ use xqos_lab::server::Kind;
 
 const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
 const SOON: Duration = Duration::from_secs(5);
-/// Length in units of four bytes of each request, by minor opcode.
+/// The length of each request in units of four bytes, by minor opcode.
 const LENGTHS: [usize; 19] = [3, 1, 12, 4, 6, 2, 1, 1, 1, 1, 1, 1, 1, 8, 10, 3, 2, 3, 1];
 const SET: u8 = 2;
 const CHECK_ADMISSION: u8 = 4;
@@ -57,13 +57,13 @@ fn admission(wire: &mut Wire, request: Request) -> AdmissionReport {
     AdmissionReport::decode(&reply, wire.order).unwrap()
 }
 
-/// A request of XQOS with these words behind its header.
+/// An XQOS request with these words after its header.
 fn words(wire: &mut Wire, minor: u8, words: &[u32]) -> Vec<u8> {
     let message = Message::new(wire.order, wire.xqos().major, minor);
     words.iter().fold(message, |message, &word| message.u32(word)).finish()
 }
 
-/// The error to a request, whether it would have a reply or not.
+/// The error for a request, with or without a reply.
 fn error_of(wire: &mut Wire, request: &[u8]) -> Option<XError> {
     wire.tell_or_ask(request).err()
 }
@@ -198,7 +198,7 @@ fn a_request_of_any_other_length_is_refused() {
             let most = words(&mut wire, minor as u8, &vec![0; 65_534]);
             assert_refused(&mut wire, &most, code::BAD_LENGTH, 0);
         }
-        // A length of nothing is a length of the header alone, without BIG-REQUESTS.
+        // Without BIG-REQUESTS, a length of 0 counts as the header alone.
         for minor in 0..LENGTHS.len() as u8 {
             let request = [wire.xqos().major, minor, 0, 0];
             assert_refused(&mut wire, &request, code::BAD_LENGTH, 0);
@@ -217,7 +217,7 @@ fn big_requests_are_measured_like_others() {
         let big = wire.extension("BIG-REQUESTS").unwrap().major;
         let enable = wire.message(big, 0).finish();
         wire.ask(&enable).unwrap();
-        // The same request with its length in four bytes of their own.
+        // The same request in the format of BIG-REQUESTS.
         let widen = |request: Vec<u8>| {
             let units = request.len() as u32 / 4 + 1;
             let long = wire.message(0, 0).u32(units).finish()[4..8].to_vec();
@@ -263,7 +263,7 @@ fn values_out_of_their_range_are_refused_and_nothing_changes() {
         let mut wire = fixture.wire(order);
         wire.tell_xqos(reserve(0, 3000, 10_000, true)).unwrap();
         let before = (reservation(&mut wire, 0).budget_us, info(&mut wire));
-        // Budget, period, flags; which of them is the bad one.
+        // Budget, period and flags, and the index of the invalid one.
         let reservations: [([u32; 3], usize); 13] = [
             ([0, 10_000, 0], 0),
             ([99, 10_000, 0], 0),
@@ -280,7 +280,7 @@ fn values_out_of_their_range_are_refused_and_nothing_changes() {
             ([3000, 10_000, u32::MAX], 2),
         ];
         for (values, bad) in reservations {
-            // Of the sender, which is a client of number 0.
+            // For the sender: client 0.
             let checked = [0, 0, values[0], values[1], values[2]];
             let set = [&[0, 0, SettingKind::Reservation as u32], &values[..], &[0; 5]].concat();
             for (minor, content) in [(SET, &set[..]), (CHECK_ADMISSION, &checked[..])] {
@@ -315,7 +315,7 @@ fn settings_of(info: &ServerInfo) -> (PolicyKind, [u32; 5]) {
     (info.policy, [values[0], values[1], values[2], values[3], info.blocking_configured_us])
 }
 
-/// Each with good values beside the bad one: nothing changes unless all of it can.
+/// Each request also has valid values, none of which may take effect.
 fn refuse_bad_policies(wire: &mut Wire) {
     let good = PolicyChange {
         policy: Some(PolicyKind::Classic),
@@ -335,7 +335,7 @@ fn refuse_bad_policies(wire: &mut Wire) {
             assert_refused(wire, &request, code::BAD_VALUE, bad);
         }
     }
-    // Below what is admitted, and above what best effort can do without.
+    // Less than what is admitted, or too much to leave time for best effort.
     for bad in [0, 299_999, 950_001, 1_000_000, u32::MAX] {
         let request =
             wire.xqos_bytes(Request::SetPolicy { change: PolicyChange { max_utilization_ppm: Some(bad), ..good } });
@@ -386,7 +386,7 @@ fn a_refused_reservation_names_whose_term_fails_and_changes_nothing() {
     let _turn = beside_others();
     let fixture = xvfb();
     let mut long = fixture.native();
-    // What is observed depends on the machine.
+    // Set explicitly, since the observed blocking depends on the machine.
     long.tell_xqos(Request::SetPolicy { change: PolicyChange { blocking_us: Some(1000), ..PolicyChange::default() } })
         .unwrap();
     long.tell_xqos(reserve(0, 20_000, 100_000, false)).unwrap();
@@ -396,7 +396,7 @@ fn a_refused_reservation_names_whose_term_fails_and_changes_nothing() {
         let term = admission(&mut wire, check(0, 6900, 10_000));
         assert!(term.admitted, "0.69 + 0.2 + blocking 1 / 100 is 0.9: {term:?}");
         assert_eq!((term.sum_ppm, term.failing_client, term.failing_period_us), (890_000, long.base, 100_000));
-        // 0.8 of its own and blocking 1 / 10, then with the other's.
+        // First 0.8 of its own and blocking 1 / 10, then with the other client's share.
         let refused =
             [((8001, 10_000), own, 800_100, 10_000, 100_000), ((7000, 10_000), long.base, 900_000, 100_000, 10_000)];
         for ((budget_us, period_us), client, sum_ppm, failing_period_us, blocking_ppm) in refused {
@@ -409,7 +409,7 @@ fn a_refused_reservation_names_whose_term_fails_and_changes_nothing() {
             assert_refused(&mut wire, &request, admission_error, client);
             assert!(!reservation(&mut wire, 0).active);
         }
-        // A refused change leaves the reservation that is there.
+        // A refused change leaves the present reservation in place.
         wire.tell_xqos(reserve(0, 6900, 10_000, true)).unwrap();
         let request = wire.xqos_bytes(reserve(0, 6901, 10_000, false));
         assert_refused(&mut wire, &request, admission_error, long.base);
@@ -465,7 +465,7 @@ fn a_reservation_ends_with_its_client_and_is_not_inherited() {
     assert_eq!((found.weight, found.sync_priority, found.depletions, found.reserved_time_ns), (100, 0, 0, 0));
 }
 
-/// The server counts anew when a connection is set up, mostly within the client's first slice.
+/// The server restarts its request count when a connection is set up, mostly in the client's first slice.
 #[test]
 fn a_clients_first_requests_are_counted_under_every_policy() {
     let (fixture, control) = served();
@@ -494,7 +494,7 @@ fn a_client_sees_its_own_work_counted() {
     wire.sync();
     control.server_info().unwrap();
     assert_eq!(entry(&control, wire.base).requests - before.requests, 1001);
-    // Alone in its slice, so that it can be named.
+    // A request that is alone in its slice, so that it can be named.
     let long = wire.canvas(1000, 1000).fill(30);
     wire.sync();
     std::thread::sleep(Duration::from_millis(50));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Faults of ours, made on purpose: everybody is served as by a stock server.
+//! Tests of deliberate faults in xqos: afterwards all clients are served as by a stock server.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, beside_others, is_from_below, module, policies, setup, wait_for};
@@ -17,7 +17,7 @@ fn reserve(budget_us: u32, period_us: u32, hard: bool) -> Request {
     Subject::Client(0).set(Setting::reservation(budget_us, period_us, hard))
 }
 
-/// A server with a fault to come, and what has to be right after it.
+/// A server with a planned fault, and checks for the time after it.
 struct Faulty {
     fixture: Fixture,
     fault: String,
@@ -30,10 +30,10 @@ impl Faulty {
         Faulty { fixture: Fixture::start(&wanted), fault: fault.to_owned() }
     }
 
-    /// None where XQOS answers with an error, as it does to the request with the fault.
+    /// Returns `None` if XQOS answers with an error, as it does to the request that has the fault.
     fn is_armed(&self, wire: &mut Wire) -> Option<(bool, String)> {
         if is_from_below() && self.fixture.xqos_log().contains("stepped aside: ") {
-            // There is nobody left to ask.
+            // The control socket is closed.
             return Some((false, "it stands in the log".into()));
         }
         let reply = wire.ask_xqos(Request::GetServerInfo).ok()?;
@@ -76,13 +76,13 @@ fn x11perf_load(fixture: &Fixture) -> Load {
     Load::start(fixture.display(), &Perf { test: "ellipse100".to_owned(), reps: 1000 }, 3, Placement::Stacked).unwrap()
 }
 
-/// With three busy clients, a light one, SYNC priorities and a client that is held back at that moment.
+/// With three busy clients, a light one, SYNC priorities, and a client that is held back at that moment.
 #[test]
 fn after_a_fault_under_load_everybody_is_served_as_by_a_stock_server() {
     let _turn = beside_others();
     for fault in ["wakeup:600", "block:901", "check:700", "request:30", "watcher:30"] {
         if fault.starts_with("watcher") && is_from_below() {
-            // There is no such thread.
+            // The libc host has no watcher thread.
             continue;
         }
         let mut faulty = Faulty::start(fault);
@@ -104,7 +104,7 @@ fn after_a_fault_under_load_everybody_is_served_as_by_a_stock_server() {
         faulty.assert_everybody_is_served(&mut light, &mut load);
         let sent = throttled.sent();
         wait_for(&format!("{fault}: who was held back is served"), SOON, || throttled.sent() > sent + 300);
-        // The low one itself would have to wait for the busy ones, as it should.
+        // The low client itself would have to wait for the busy ones, so others read its priority.
         let mut others = |client: &Wire| light.sync_priority(client.base + 1);
         assert_eq!((others(&high), others(&low)), (70, i32::MIN), "{fault}");
         assert_eq!((high.sync_priority(0), light.sync_priority(0)), (70, 0), "{fault}");
@@ -127,7 +127,7 @@ fn after_an_early_fault_everybody_is_served_as_by_a_stock_server() {
     }
 }
 
-/// The client that is held back cannot be made ready at that moment.
+/// The held client cannot be made ready at that moment.
 #[test]
 fn after_a_fault_under_a_grab_who_was_held_back_is_served_with_the_others() {
     let _turn = beside_others();
@@ -165,7 +165,8 @@ fn a_server_that_resets_after_a_fault_is_armed_again() {
     }
 }
 
-/// RECORD keeps copies of the request tables, with our entries in them: they must lead on when xqos is gone.
+/// RECORD keeps copies of the request tables with our wrappers in them. These must still lead to the original
+/// procedures.
 #[test]
 fn a_recorder_goes_on_after_a_fault() {
     let _turn = beside_others();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Servers with xqos in them, and what the kernel knows of them.
+//! Servers with xqos in them, and what the kernel reports about them.
 //!
-//! A test that fails prints what xqos said in its server's log. Tests share the machine with each other; one that
-//! measures time or shares takes it for itself ([`alone`]).
+//! A test that fails prints what xqos wrote to the server's log. Tests run at the same time; a test that measures time
+//! or shares runs alone ([`alone`]).
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -18,22 +18,23 @@ use crate::wire::Wire;
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// This test may run beside others.
+/// For a test that may run at the same time as others.
 pub fn beside_others() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// This test measures: no other one runs meanwhile.
+/// For a test that measures: no other test runs meanwhile.
 pub fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The object under test. It decides each slice, however much of the processors the clients get: `contention` tests when it does not.
+/// The module under test. It always assumes contention and so decides each slice; the tests in `contention` do not use
+/// this setting.
 pub fn module() -> Module {
     Module { is_always_contended: true, ..Module::new(find_module(None).unwrap()) }
 }
 
-/// A server of this kind with xqos in it, to be changed before it starts.
+/// The settings for a server of this kind with xqos, which a test may change before it starts.
 pub fn setup(kind: Kind) -> Setup {
     Setup::with_module(kind, module())
 }
@@ -42,7 +43,7 @@ pub fn xvfb() -> Fixture {
     Fixture::start(&setup(Kind::Xvfb))
 }
 
-/// A server for a test that may run beside others, and a control connection to it.
+/// Starts a server for a test that may run at the same time as others, and connects to it.
 pub fn served() -> (Fixture, Control) {
     let turn = beside_others();
     let mut fixture = xvfb();
@@ -55,22 +56,22 @@ pub fn xvfb_with(policy: PolicyKind) -> Fixture {
     Fixture::start(&Setup::with_module(Kind::Xvfb, Module { policy: Some(policy), ..module() }))
 }
 
-/// Whether the servers are served by their calls of libc, as if they exported nothing.
+/// Whether servers are served by the libc host, as if they exported nothing.
 pub fn is_from_below() -> bool {
     std::env::var("XQOS_HOST").is_ok_and(|host| host == "libc")
 }
 
-/// The policies that such a server can have: `classic` counts single requests.
+/// The policies that the host supports: the libc host has no `classic`, which counts single requests.
 pub fn policies() -> Vec<PolicyKind> {
     PolicyKind::ALL.into_iter().filter(|&policy| policy != PolicyKind::Classic || !is_from_below()).collect()
 }
 
-/// Says why a test is left out, where its server is not here.
+/// Skips a test with a message if its server is not installed.
 pub fn is_missing(kind: Kind) -> bool {
     is_missing_program(kind.program())
 }
 
-/// Says why a test is left out, where a program that it starts is not here.
+/// Skips a test with a message if a program that it needs is not installed.
 pub fn is_missing_program(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     let missing = !path.split(':').any(|folder| Path::new(folder).join(program).exists());
@@ -80,12 +81,12 @@ pub fn is_missing_program(program: &str) -> bool {
     missing
 }
 
-/// Says why a test is left out, where it is not run by root.
+/// Skips a test with a message unless root runs it.
 pub fn is_not_root() -> bool {
     is_left_to_root("become another user")
 }
 
-/// The same, where root is needed for something else.
+/// The same for other things that only root can do.
 pub fn is_left_to_root(what: &str) -> bool {
     // SAFETY: no arguments, cannot fail.
     let not_root = unsafe { libc::geteuid() } != 0;
@@ -95,7 +96,7 @@ pub fn is_left_to_root(what: &str) -> bool {
     not_root
 }
 
-/// Connects as the user nobody: the kernel tells the server whose thread it was that connected.
+/// Connects as the user nobody. The kernel tells the server the user of the connecting thread.
 pub fn as_nobody<T: Send>(connect: impl FnOnce() -> T + Send) -> T {
     const NOBODY: libc::uid_t = 65534;
     std::thread::scope(|scope| {
@@ -113,7 +114,7 @@ pub fn as_nobody<T: Send>(connect: impl FnOnce() -> T + Send) -> T {
 #[derive(Debug)]
 pub struct Fixture {
     server: Server,
-    /// The test's, until the server has ended.
+    /// The test's permit to run, held until the server has ended.
     _turn: Option<RwLockReadGuard<'static, ()>>,
 }
 
@@ -135,19 +136,19 @@ impl Fixture {
         self.control().unwrap().server_info().unwrap()
     }
 
-    /// Armed, and has been since the server started.
+    /// Checks that xqos serves the server and has not stepped aside.
     pub fn assert_armed(&mut self) {
         assert!(self.is_running(), "the server ended");
         let info = self.info();
         assert!(info.armed, "stepped aside: {}", info.reason);
     }
 
-    /// What xqos has said in the server's log.
+    /// The lines of xqos in the server's log.
     pub fn xqos_log(&self) -> String {
         self.log().lines().filter(|line| line.contains("xqos")).collect::<Vec<_>>().join("\n")
     }
 
-    /// While the server is stopped in the middle of whatever it does, so that it finds all of that at once.
+    /// Runs `work` while the server is stopped, so that the server finds all its effects at the same time.
     pub fn while_stopped<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let status = format!("/proc/{}/stat", self.pid());
         self.stop(true);
@@ -168,7 +169,7 @@ impl Fixture {
         std::fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
     }
 
-    /// Memory of its own in kilobytes.
+    /// The server's private memory in kilobytes.
     pub fn private_kb(&self) -> u64 {
         process::memory(self.pid()).unwrap().private_dirty_kb
     }
@@ -199,7 +200,7 @@ impl Drop for Fixture {
     }
 }
 
-/// Waits for something that must come about.
+/// Waits until a condition holds, and fails if it takes too long.
 pub fn wait_for(what: &str, limit: Duration, mut came: impl FnMut() -> bool) {
     let end = Instant::now() + limit;
     while !came() {
@@ -208,7 +209,7 @@ pub fn wait_for(what: &str, limit: Duration, mut came: impl FnMut() -> bool) {
     }
 }
 
-/// The list's entry of the client with this resource base.
+/// The list entry of the client with this resource base.
 pub fn entry(control: &Control, base: u32) -> ClientEntry {
     try_entry(control, base).unwrap_or_else(|| panic!("client {base:#x} is not in the list"))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Bad input, a bounded flood of it: random bytes, random requests, random requests of XQOS.
+//! Floods a server with bad input for a limited time: random bytes, random requests, random requests of XQOS.
 //!
-//! The seeds are fixed, so that a failure comes again.
+//! The seeds are fixed, so that a failure can be repeated.
 
 use crate::fixture::{Fixture, alone, as_nobody, is_not_root, setup, wait_for};
 use crate::wire::{Wire, opcode};
@@ -15,7 +15,7 @@ use xqos_lab::server::Kind;
 const DURATION: Duration = Duration::from_millis(2400);
 const SOON: Duration = Duration::from_secs(10);
 
-/// A generator of random numbers (splitmix64).
+/// A random number generator (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -35,14 +35,14 @@ impl Random {
     }
 }
 
-/// What a connection sends until its time is over.
+/// The data that a connection sends until its time is over.
 #[derive(Clone, Copy, Debug)]
 enum Flood {
-    /// No structure at all.
+    /// Random bytes without any structure.
     Bytes,
-    /// Requests of likely lengths with random content; none that shuts others out by right.
+    /// Requests of plausible lengths with random content, except those that may legitimately block other clients.
     Requests,
-    /// Requests of XQOS with random content.
+    /// XQOS requests with random content.
     Xqos,
 }
 
@@ -54,7 +54,7 @@ impl Flood {
                 random.bytes(length)
             }
             Flood::Requests => {
-                // A server grab would hold up everybody, on any server.
+                // A server grab would block all other clients on any server.
                 const LEFT_OUT: [u8; 3] = [opcode::GRAB_SERVER, opcode::KILL_CLIENT, opcode::SET_CLOSE_DOWN_MODE];
                 let major = random.next() as u8;
                 let major = if LEFT_OUT.contains(&major) { opcode::NO_OPERATION } else { major };
@@ -65,7 +65,7 @@ impl Flood {
     }
 }
 
-/// A header that is right, mostly, and words that mean something, sometimes.
+/// A request with a mostly valid header and some meaningful words.
 fn request(random: &mut Random, major: u8, order: Order, ids: &[u32]) -> Vec<u8> {
     const LENGTHS: [usize; 30] =
         [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2, 3, 1, 1, 3, 3, 1, 1, 2, 1, 10, 3, 1, 10, 3, 3, 5, 2, 3, 1];
@@ -86,7 +86,7 @@ fn request(random: &mut Random, major: u8, order: Order, ids: &[u32]) -> Vec<u8>
     message.finish()
 }
 
-/// Floods from one connection after the other until it is told to stop.
+/// Floods through one connection after another until it is told to stop.
 fn flood(fixture: &Fixture, kind: Flood, seed: u64, ids: &[u32], stop: &AtomicBool) -> u64 {
     let mut random = Random(seed);
     let mut sent = 0;
@@ -100,7 +100,7 @@ fn flood(fixture: &Fixture, kind: Flood, seed: u64, ids: &[u32], stop: &AtomicBo
         while Instant::now() < end {
             let chunk = kind.chunk(&mut random, major, order, ids);
             if stream.write_all(&chunk).is_err() {
-                // Waits for the rest of a long request, or was closed: both are its right.
+                // The server waits for the rest of a long request or has closed the connection. It may do both.
                 break;
             }
             sent += chunk.len() as u64;
@@ -116,7 +116,7 @@ fn throw_away_answers(stream: &mut UnixStream) {
     stream.set_nonblocking(false).unwrap();
 }
 
-/// Floods of all kinds at once, and how another client is served meanwhile.
+/// Runs floods of all kinds at the same time. Returns the response times of another client.
 fn endure(fixture: &Fixture, light: &mut Wire, ids: &[u32], as_stranger: bool) -> Vec<Duration> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -145,7 +145,7 @@ fn endure(fixture: &Fixture, light: &mut Wire, ids: &[u32], as_stranger: bool) -
     })
 }
 
-/// Of another user: it may not touch others, so that their service must go on unchanged.
+/// Another user's clients may not change other clients, so the service of those must not change.
 #[test]
 fn a_strangers_flood_harms_neither_the_server_nor_other_clients() {
     let _turn = alone();
@@ -161,7 +161,7 @@ fn a_strangers_flood_harms_neither_the_server_nor_other_clients() {
     responses.sort_unstable();
     let (median, most) = (responses[responses.len() / 2], responses[responses.len() - 1]);
     println!("{} answers, median {median:?}, the last {most:?}", responses.len());
-    // The last one may have waited for a processor, but not for a flood to end.
+    // The longest response may include a wait for a processor, but not for the end of a flood.
     assert!(median < Duration::from_millis(5) && most < DURATION, "median {median:?}, {most:?}");
     let control = fixture.control().unwrap();
     assert_eq!(control.server_info().unwrap().policy, xqos_core::PolicyKind::Fair);
@@ -171,7 +171,7 @@ fn a_strangers_flood_harms_neither_the_server_nor_other_clients() {
     fixture.assert_armed();
 }
 
-/// Of the server's own user: it may change everything, and must break nothing.
+/// The server's own user may change everything, but must not be able to break anything.
 #[test]
 fn a_flood_of_the_servers_own_user_does_not_harm_the_server() {
     let _turn = alone();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a server polls for itself is looked at before a slice is over: a viewer's pointer does not wait for busy clients.
+//! Tests that the server's own descriptors end a slice early: a viewer's pointer does not wait for busy clients.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, beside_others, is_missing, module, setup};
@@ -10,13 +10,13 @@ use xqos_lab::viewer::Viewer;
 
 const MOTIONS: u16 = 100;
 
-/// Slices that ended early while the pointer of a viewer moved, or nothing did, beside two busy clients.
+/// The number of slices that ended early beside two busy clients, with or without a viewer that moves the pointer.
 fn early_ends(setup: &Setup, moves: bool) -> u64 {
     let server = Fixture::start(setup);
     let control = server.control().unwrap();
     let viewer = moves.then(|| Viewer::connect(&server.viewer_socket().unwrap()).unwrap());
     let _busy = [Busy::start(&server), Busy::start(&server)];
-    // By then one has had a long slice, and the server's descriptors were looked at.
+    // A client has had a long slice by now, and the watcher knows the server's descriptors.
     std::thread::sleep(Duration::from_millis(200));
     let before = control.server_info().unwrap().early_ends;
     for turn in 0..MOTIONS {
@@ -34,7 +34,7 @@ fn a_viewers_pointer_ends_slices_where_xqos_decides() {
         return;
     }
     let _others = beside_others();
-    // Where the machine is busy, many motions reach the server together: then more are made.
+    // On a busy machine, several motions reach the server together, so repeat the test if needed.
     let mut moved = 0;
     for _ in 0..4 {
         moved += early_ends(&setup(Kind::Xtigervnc), true);
@@ -43,7 +43,7 @@ fn a_viewers_pointer_ends_slices_where_xqos_decides() {
         }
     }
     assert!(moved > u64::from(MOTIONS) / 4, "{moved} slices ended early for {} motions", 4 * MOTIONS);
-    // The question about the server itself comes from a client that has paid nothing.
+    // Only the test's own questions, from a client that has paid nothing, may still end slices.
     let still = early_ends(&setup(Kind::Xtigervnc), false);
     assert!(still <= 5, "{still} slices ended early, and nothing moved");
     let stock = Module { policy: Some(PolicyKind::Stock), ..module() };

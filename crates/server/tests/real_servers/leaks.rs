@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What grows must not: memory, files and threads over many connections and resets, and up to the last client.
+//! Tests that memory, files and threads do not grow over many connections and resets, up to the maximum number of
+//! clients.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, alone, setup, wait_for, xvfb};
@@ -11,7 +12,7 @@ use xqos_lab::process;
 use xqos_lab::server::{Kind, Setup};
 
 const SOON: Duration = Duration::from_secs(10);
-/// Less than 64 bytes for each of ten thousand connections, above what a stock server's heap moves by.
+/// Less than 64 bytes for each of ten thousand connections, and more than a stock server's heap varies by.
 const NOISE_KB: u64 = 500;
 
 fn reserve(hard: bool) -> Request {
@@ -28,7 +29,7 @@ fn kept(fixture: &Fixture) -> Kept {
     Kept { threads: fixture.threads(), open_files: fixture.open_files() }
 }
 
-/// Connections of every sort: some only come and go, some do all that can be left behind.
+/// Opens connections of every kind: some only connect and disconnect, others leave something behind.
 fn come_and_go(fixture: &Fixture, count: usize) {
     for turn in 0..count {
         let order = if turn % 5 == 1 { Order::Swapped } else { Order::Native };
@@ -58,7 +59,7 @@ fn ten_thousand_connections_leave_nothing_behind() {
     all_gone();
     assert_eq!(kept(&fixture), before);
     drop(busy);
-    // Faster, with nobody to wait for.
+    // Faster, because there is no busy client to wait for.
     come_and_go(&fixture, 9000);
     let busy = Busy::start(&fixture);
     all_gone();
@@ -79,7 +80,7 @@ fn a_hundred_resets_leave_nothing_behind() {
     let _turn = alone();
     let ours = Fixture::start(&Setup { resets: true, ..setup(Kind::Xvfb) });
     let stock = Fixture::start(&Setup { resets: true, ..Setup::stock(Kind::Xvfb) });
-    // Measured while a client holds the generation: none begins or ends then.
+    // Measured while a client is connected, so that no generation begins or ends.
     let measured = |fixture: &Fixture| {
         let mut wire = connect_after_reset(fixture);
         wire.sync();
@@ -113,7 +114,7 @@ fn a_hundred_resets_leave_nothing_behind() {
 
 #[test]
 fn two_thousand_clients_are_served_and_listed() {
-    /// The limit is 2,048, the server itself counts as one; a few are kept for others.
+    /// The limit is 2,048 including the server itself. A few are left for other clients.
     const CLIENTS: usize = 2040;
     let _turn = alone();
     process::allow_many_files();
@@ -129,7 +130,7 @@ fn two_thousand_clients_are_served_and_listed() {
     assert!(all.iter().all(|wire| list.iter().any(|entry| entry.client == wire.base)));
     assert_eq!(control.server_info().unwrap().clients as usize, CLIENTS + 2);
     assert!(control.server_info().unwrap().memory_bytes < (1 << 20) + 1024 * CLIENTS as u32);
-    // The last of them can do what the first can.
+    // The last client can do what the first can.
     let last = all.last_mut().unwrap();
     last.tell_xqos(reserve(false)).unwrap();
     last.set_sync_priority(0, 3).unwrap();
@@ -146,7 +147,7 @@ fn two_thousand_clients_are_served_and_listed() {
         })
         .collect();
     responses.sort_unstable();
-    // Slices of 5 ms, one after the other, would make three of four answers later than that, however idle the machine.
+    // With slices of 5 ms in turn, three of four answers would be later than this even on an idle machine.
     assert!(responses[10] < Duration::from_millis(4), "answers after {responses:?}");
     drop(busy);
     drop(all);

@@ -1,33 +1,35 @@
 // SPDX-License-Identifier: MIT
-//! xqos in real servers: Xvfb, Xephyr, Xtigervnc and Xorg as they come from the distribution, clients that speak the protocol
-//! byte by byte and real ones.
+//! Tests of xqos in real servers: the distribution's Xvfb, Xephyr, Xtigervnc and Xorg, with raw connections and real
+//! programs as clients.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `servers` | loading, settings, and leaving everybody else alone |
+//! | `servers` | loading, settings, and processes that must not be disturbed |
 //! | `survival` | resets, grabs, vanishing clients, byte orders |
-//! | `faults` | faults of ours, after which everybody is served as by a stock server |
+//! | `faults` | deliberate faults of xqos, after which clients are served as by a stock server |
 //! | `recorder` | RECORD |
 //! | `priorities` | SYNC priorities |
 //! | `access` | the table of docs/access.md: what each kind of client may ask for |
 //! | `extension` | the protocol of XQOS: requests, errors, rights, events |
-//! | `below` | servers served by what they ask of libc: the control socket, long requests |
-//! | `desks` | Xwayland under the compositors that are here |
+//! | `below` | servers served through libc: the control socket, long requests |
+//! | `others` | servers of another release, and servers that lack a symbol |
+//! | `desks` | Xwayland under the installed compositors |
 //! | `desktop` | compositors and window managers: recognised, and served first |
 //! | `contention` | when slices are decided, and when the server is left alone |
 //! | `reservations` | shares, holds, and an idle server's wakeups |
-//! | `exposing` | pacing of clients that uncover others, and the loan of a processor |
-//! | `tracing` | traces: what they say, and readers that die |
-//! | `input` | what comes to the server itself |
+//! | `exposing` | pacing of clients that uncover others, and the processor loan |
+//! | `tracing` | the contents of traces, and readers that die |
+//! | `input` | the server's own input |
 //! | `programs` | a terminal, toolkits, a player and a browser |
 //! | `shared` | memory shared with the server, and descriptors passed both ways |
-//! | `ends` | of streams, connections, generations and servers |
+//! | `ends` | the end of streams, connections, generations and servers |
 //! | `leaks` | many connections, many resets, many clients |
 //! | `flood` | random input |
-//! | `fixture`, `wire`, `busy`, `decisions` | servers, raw connections, clients that make load, what a trace says of slices |
+//! | `fixture`, `wire`, `busy`, `decisions` | servers, raw connections, load, decisions read from a trace |
 //!
-//! The module is that of XQOS_MODULE, else the one built with the tests, whose arithmetic is checked for overflow, else the
-//! one in target/release. The tests of the command line and of libxqos load that one, as it is installed.
+//! The module is the one named by XQOS_MODULE, else the one built with the tests (with overflow checks), else the one
+//! in target/release. The tests of the command line and of libxqos use that last one, since it is the one that is
+//! installed.
 
 mod access;
 mod below;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Servers that this build was not made for: copies of an installed one that say another release, or do not export a symbol.
+//! Tests of servers for which this build was not made: copies of an installed server with another release number or
+//! without a symbol.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, beside_others, entry, is_missing, setup};
@@ -8,14 +9,14 @@ use std::path::{Path, PathBuf};
 use xqos_lab::folder::Folder;
 use xqos_lab::server::Kind;
 
-/// Release 21.1.7 of Debian 12 as the program's code has it; other releases are found by asking.
+/// The release number of the installed server, as it appears in the program.
 fn release_of(kind: Kind) -> u32 {
     use x11rb::connection::Connection;
     let fixture = Fixture::start(&setup(kind));
     fixture.control().unwrap().connection().unwrap().setup().release_number
 }
 
-/// The program of an Xvfb with these bytes for those, in a folder of its own.
+/// Copies Xvfb into a folder, with all occurrences of some bytes replaced.
 fn changed(folder: &Folder, from: &[u8], to: &[u8]) -> PathBuf {
     assert_eq!(from.len(), to.len());
     let path = std::env::var("PATH").unwrap();
@@ -81,7 +82,7 @@ fn a_release_with_another_client_record_is_served_from_below() {
     assert!(!info.armed && info.reason.contains("11900000"), "{}", info.reason);
 }
 
-/// As Xorg of XLibre.
+/// Like Xorg of XLibre.
 #[test]
 fn a_server_that_exports_all_but_one_symbol_is_served_from_below() {
     let _turn = beside_others();

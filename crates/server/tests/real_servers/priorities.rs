@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! SYNC priorities: what clients set and read is as on a stock server, though xqos decides by the same field.
+//! Tests of SYNC priorities: clients set and read them as on a stock server, although xqos uses the same field.
 
 use crate::busy::{Busy, Worker, send_before_any_is_served};
 use crate::fixture::{Fixture, beside_others, entry, policies, xvfb_with};
@@ -36,7 +36,7 @@ fn clients_read_what_clients_set_under_every_policy() {
     }
 }
 
-/// In one write, so that all is carried out in the slice for which the client was chosen.
+/// All requests are sent in one write, so that they are executed in the slice for which the client was chosen.
 #[test]
 fn a_client_reads_what_it_set_within_its_own_slice() {
     let _turn = beside_others();
@@ -45,7 +45,7 @@ fn a_client_reads_what_it_set_within_its_own_slice() {
         let busy = Busy::start(&fixture);
         for order in [Order::Native, Order::Swapped] {
             let mut wire = fixture.wire(order);
-            // A high one first, so that the busy client does not come in between.
+            // A high priority first, so that the busy client does not run in between.
             for value in [5, i32::MAX, 1, 70] {
                 assert_eq!(set_and_read(&mut wire, value), [value, value / 2, value], "{policy:?}");
                 assert_eq!(wire.sync_priority(0), value, "{policy:?}: in a later slice");
@@ -55,7 +55,7 @@ fn a_client_reads_what_it_set_within_its_own_slice() {
     }
 }
 
-/// Sets the value, half of it, and the value again; what is read after each.
+/// Sets the value, half of it, and the value again. Returns the priority read after each.
 fn set_and_read(wire: &mut Wire, value: i32) -> [i32; 3] {
     let major = wire.extension("SYNC").unwrap().major;
     let set = |value| wire.message(major, 12).u32(0).i32(value).finish();
@@ -91,7 +91,7 @@ fn a_change_of_policy_leaves_priorities_as_they_are() {
 #[test]
 fn a_busy_client_of_high_priority_keeps_the_server_as_on_a_stock_one() {
     let _turn = beside_others();
-    // The stock server itself: this is what is to be kept.
+    // The stock server shows the behaviour to preserve.
     check_strict(&Fixture::start(&Setup::stock(Kind::Xvfb)), "the stock server");
     for policy in policies() {
         let mut fixture = xvfb_with(policy);
@@ -100,7 +100,7 @@ fn a_busy_client_of_high_priority_keeps_the_server_as_on_a_stock_one() {
     }
 }
 
-/// All of the high client's work is done before any of the low one's, whichever connected first.
+/// Checks that all work of the high client is done before any of the low one's, whichever connected first.
 fn check_strict(fixture: &Fixture, what: &str) {
     const LETTERS: u16 = 40;
     let mut workers = [(); 2].map(|()| Worker::start(fixture));

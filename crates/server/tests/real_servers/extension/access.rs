@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Who may change what.
+//! Tests which client may change what.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn requests_for(client: u32) -> [Request; 4] {
     ]
 }
 
-/// It may read all, change itself, and nothing else.
+/// Checks that a client may read everything and change only itself.
 fn assert_stranger(wire: &mut Wire, other: u32) {
     for request in requests_for(0) {
         wire.tell_xqos(request).unwrap();
@@ -73,7 +73,7 @@ fn a_remote_client_may_only_change_itself() {
         assert_stranger(&mut remote, own.base);
         let other = Wire::connect_by_tcp(fixture.display(), order);
         let request = remote.xqos_bytes(reserve(other.base, 1000, 10_000, false));
-        // Two remote clients are not one user.
+        // Two remote clients do not count as the same user.
         assert_refused(&mut remote, &request, code::BAD_ACCESS, other.base);
         own.tell_xqos(reserve(remote.base, 1000, 10_000, false)).expect("the server's user");
         let found = list(&mut own).into_iter().find(|entry| entry.client == remote.base).unwrap();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Events: who comes and goes, what is reserved, depletions and missed deadlines.
+//! Tests of events: clients that connect and disconnect, reservations, depletions and missed deadlines.
 
 use super::*;
 
-/// The next event of XQOS, checked as it came.
+/// The next event of XQOS, with its form checked.
 fn event(wire: &mut Wire, within: Duration) -> Option<Notify> {
     let code = wire.xqos().first_event;
     let bytes = wire.event(within)?;
@@ -28,7 +28,7 @@ fn events_tell_who_comes_and_goes_and_what_is_reserved() {
         let set = event(&mut wire, SOON).unwrap();
         assert_eq!((set.kind, set.client, set.flags), (NotifyKind::ReservationSet, other.base, 1));
         assert_eq!((set.budget_us, set.period_us), (2000, 20_000));
-        // One's own are told as well, and a set one that is replaced is set.
+        // A listener also gets events about itself, and replacing a reservation counts as setting it.
         wire.tell_xqos(reserve(own, 3000, 30_000, false)).unwrap();
         let set = event(&mut wire, SOON).unwrap();
         assert_eq!((set.kind, set.client, set.budget_us, set.flags), (NotifyKind::ReservationSet, own, 3000, 0));
@@ -42,7 +42,8 @@ fn events_tell_who_comes_and_goes_and_what_is_reserved() {
         assert_eq!((gone.kind, gone.client, gone.budget_us), (NotifyKind::ClientGone, base, 2000));
         assert!(gone.time_ms.wrapping_sub(came.time_ms) < 10_000);
 
-        // Refused and needless requests are no events, and neither is anything that is not selected.
+        // Refused requests, and requests that change nothing, cause no events. Neither does anything that is not
+        // selected.
         let request = wire.xqos_bytes(reserve(0, 9999, 10_000, false));
         assert!(wire.tell(&request).is_err());
         wire.tell_xqos(Subject::Client(0).clear(SettingKind::Reservation)).unwrap();
@@ -74,7 +75,7 @@ fn depletions_are_told_ten_times_a_second_and_none_is_lost() {
             (events, told) = (events + 1, told + depleted.count);
         }
         let depletions = control.reservation(busy.base).unwrap().depletions;
-        // 200 periods a second, some of them spent on an overrun of the last.
+        // There are 200 periods a second; some of them only pay for an earlier overrun.
         assert!(events > 9 && events <= 16, "{events} events in 1.5 s");
         assert!(depletions > 50 && told <= depletions && depletions - told <= 30, "told {told} of {depletions}");
     }
@@ -90,7 +91,7 @@ fn missed_deadlines_are_counted_and_told() {
     wire.tell_xqos(Request::SelectEvents { mask: event_mask::MISSES }).unwrap();
     let mut reserved = fixture.native();
     reserved.tell_xqos(reserve(0, 500, 1000, false)).unwrap();
-    // Requests of many milliseconds come in between, each longer than its period.
+    // Requests of many milliseconds, each longer than its period, come in between.
     let mut blocking = fixture.native();
     let long = blocking.canvas(1000, 1000).fill(50);
     for _ in 0..20 {
@@ -102,7 +103,7 @@ fn missed_deadlines_are_counted_and_told() {
     assert_eq!((missed.kind, missed.client, missed.budget_us), (NotifyKind::Missed, reserved.base, 500));
     let report = reservation(&mut wire, reserved.base);
     assert!(report.misses >= missed.count && missed.count > 0, "{report:?} {missed:?}");
-    // What it suffered from is what the admission test now counts with.
+    // The blocking that it suffered now counts in the admission test.
     assert!(info(&mut wire).blocking_observed_us > 1000, "{:?}", info(&mut wire));
 }
 
