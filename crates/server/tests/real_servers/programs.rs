@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Programs as people use them: a terminal, two toolkits, a player, a browser. Each shows a window, is listed as what it is, and
-//! leaves nothing of itself, alone and with all others beside a busy client.
+//! Tests with ordinary programs: a terminal, two toolkits, a player, a browser. Each must show a window, be listed
+//! correctly, and leave no client behind, both alone and together with the others and a busy client.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, beside_others, is_missing_program, wait_for, xvfb};
@@ -15,11 +15,11 @@ use xqos_lab::film::Film;
 use xqos_lab::folder::Folder;
 use xqos_lab::process::Owned;
 
-/// A browser needs seconds where processors are short.
+/// A browser needs seconds if processors are short.
 const PATIENCE: Duration = Duration::from_secs(240);
 const GRACE: Duration = Duration::from_secs(20);
 
-/// Something that moves all the time; a browser does not draw what other windows cover.
+/// An animation, so that the browser draws all the time. It does not draw what other windows cover.
 const PAGE: &str = "<!doctype html><style>div{width:60px;height:60px;background:#c52;animation:a 1s linear infinite \
 alternate}@keyframes a{to{transform:translate(200px,150px)}}</style><div></div>";
 
@@ -47,12 +47,12 @@ impl Program {
         }
     }
 
-    /// Says of one that cannot be started here why not.
+    /// Skips a program that is not installed, with a message.
     fn is_missing(self) -> bool {
         is_missing_program(self.name()) || self == Program::Mpv && is_missing_program("ffmpeg")
     }
 
-    /// Whether it draws without being asked.
+    /// Whether the program draws without input.
     fn is_moving(self) -> bool {
         matches!(self, Program::Xterm | Program::Mpv | Program::Chromium)
     }
@@ -76,7 +76,7 @@ impl Program {
     }
 }
 
-/// A server, and what programs find around them: nothing of the user's.
+/// A server and an environment without any of the user's files.
 #[derive(Debug)]
 struct Desk {
     server: Fixture,
@@ -107,13 +107,13 @@ impl Desk {
         Started { program, process: Owned::start(&mut command, GRACE).unwrap() }
     }
 
-    /// Bases of the clients whose windows are on the screen.
+    /// The id bases of the clients with windows on the screen.
     fn shown(&self) -> Vec<u32> {
         let connection = self.control.connection().unwrap();
         let (root, mask) = (connection.setup().roots[0].root, connection.setup().resource_id_mask);
         let windows = connection.query_tree(root).unwrap().reply().unwrap().children;
         let is_shown = |window: &u32| {
-            // It may be gone by now.
+            // The window may have been destroyed meanwhile.
             let found = connection.get_window_attributes(*window).unwrap().reply();
             found.is_ok_and(|found| found.map_state == MapState::VIEWABLE)
         };
@@ -124,13 +124,14 @@ impl Desk {
         self.control.clients().unwrap().clients
     }
 
-    /// Requests and server time of all clients of a program; a browser draws from another process than has its window.
+    /// Requests and server time of all clients of a program. A browser does not draw from the process that has its
+    /// window.
     fn work_of(&self, name: &str) -> (u64, u64) {
         let own = self.clients().into_iter().filter(|entry| entry.name == name);
         own.fold((0, 0), |sum, entry| (sum.0 + entry.requests, sum.1 + entry.server_time_ns))
     }
 
-    /// Waits until its window is on the screen, and gives what the list says of whom that belongs to.
+    /// Waits until the program's window is on the screen. Returns the list entry of the window's client.
     fn wait_until_shown(&self, started: &mut Started) -> ClientEntry {
         let (pid, name) = (started.process.pid() as i32, started.program.name());
         let mut found = None;
@@ -192,7 +193,7 @@ fn programs_are_served_together_beside_a_busy_client() {
     }
     let sent = busy.sent();
     wait_for("the busy client is served", PATIENCE, || busy.sent() > sent + 100);
-    // All are asked before any is waited for.
+    // Ask all programs to end before waiting for any of them.
     all.iter_mut().for_each(|started| started.process.ask_to_end());
     drop(all);
     desk.wait_until_left(before, "all");

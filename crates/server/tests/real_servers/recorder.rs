@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! RECORD beside us: a recorder sees every request.
+//! Tests with RECORD: a recorder sees every request while xqos runs.
 
 use crate::fixture::{Fixture, entry, policies, served, wait_for};
 use crate::survival::policy;
@@ -10,7 +10,7 @@ use xqos_core::PolicyKind;
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// A recorder sees each request once, whichever policy is set, and whether it came before or after that policy.
+/// A recorder sees each request once under any policy, whether it started before or after that policy was set.
 #[test]
 fn a_recorder_sees_every_request_under_every_policy() {
     let (mut fixture, control) = served();
@@ -30,7 +30,7 @@ fn a_recorder_sees_every_request_under_every_policy() {
             assert_eq!(recorder.seen_of(&mut client), 100, "{kind:?} {order:?}: recorded after the next policy");
             client.set_sync_priority(0, 9).unwrap();
             assert_eq!((client.sync_priority(0), entry(&control, client.base).sync_priority), (9, 9));
-            // It vanishes with its context enabled.
+            // The recorder disconnects with its context enabled.
             drop(recorder);
             client.sync();
         }
@@ -38,7 +38,7 @@ fn a_recorder_sees_every_request_under_every_policy() {
     fixture.assert_armed();
 }
 
-/// Records the NoOperations and the requests of extensions of all clients but its own two connections.
+/// Records NoOperation and all extension requests of all clients except its own two connections.
 pub struct Recorder {
     control: x11rb::rust_connection::RustConnection,
     context: u32,
@@ -85,7 +85,7 @@ impl Recorder {
         Recorder { control, context, seen, thread }
     }
 
-    /// Has the client send a hundred NoOperations; how many of them were recorded.
+    /// Sends a hundred NoOperation requests from the client. Returns how many of them were recorded.
     pub fn seen_of(&self, client: &mut Wire) -> u64 {
         use std::sync::atomic::Ordering::SeqCst;
         let before = self.seen.load(SeqCst);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Reservations against real load: who is served before whom, when a hold begins and ends, and what it costs an idle server.
+//! Tests of reservations under real load: the order of service, when holds begin and end, and the cost on an idle
+//! server.
 //!
-//! Who gets how much of the time is decided here by the trace of each decision; shares of the wall clock are measured by the
-//! lab's experiments `hard`, `response` and `fairness`.
+//! Shares are checked decision by decision in a trace. Shares of wall-clock time are measured by the lab's experiments
+//! `hard`, `response` and `fairness`.
 
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Decisions, Slice, check_fairness, check_reservation, check_reservation_of};
@@ -14,7 +15,7 @@ use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::{Kind, Setup};
 
 const SOON: Duration = Duration::from_secs(5);
-/// For what comes about by many turns of a client that the kernel may let wait.
+/// For results that need many turns of a client that the kernel may delay.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
@@ -70,7 +71,7 @@ fn a_hard_reservation_bounds_a_client_that_waits_for_answers() {
     let (fixture, control) = served();
     let perf = X11perf::start(&fixture, "getimagexy100");
     let client = perf.entry_when_busy(&control).client;
-    // Little enough that it is used up however seldom the kernel lets the client ask.
+    // Small enough to be used up however rarely the kernel runs the client.
     control.reserve(client, 200, 30_000, true).unwrap();
     let decisions = Decisions::of(&fixture);
     let before = control.reservation(client).unwrap().depletions;
@@ -91,7 +92,7 @@ fn a_hold_ends_at_once_when_another_client_clears_it() {
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(entry(&control, busy.base).requests, before, "served while it is held back");
         match replaced {
-            // What it used of the old budget counts, and leaves it most of the new one.
+            // Time used from the old budget counts, but leaves most of the new one.
             true => control.reserve(busy.base, 100_000, 10_000_000, true).unwrap(),
             false => control.release(busy.base).unwrap(),
         }
@@ -100,7 +101,7 @@ fn a_hold_ends_at_once_when_another_client_clears_it() {
     }
 }
 
-/// On an idle server nothing else would wake it up, and its own timers count in milliseconds.
+/// On an idle server nothing else wakes the server up, and its own timers have millisecond resolution.
 #[test]
 fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
     let _turn = alone();
@@ -110,14 +111,14 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
     let small = wire.canvas(500, 500).fill(20);
     wire.tell_xqos(Subject::Client(0).set(Setting::reservation(300, 20_300, ReservationKind::Hard))).unwrap();
     for _ in 0..15 {
-        // After two periods of rest it has its whole budget, which is less than its next request takes.
+        // After two idle periods it has its whole budget, which is less than its next request takes.
         std::thread::sleep(Duration::from_millis(45));
         wire.send(&small);
         wait_for("it is held back", SOON, || entry(&control, wire.base).flags & entry_flag::HELD_BACK != 0);
         let report = control.reservation(wire.base).unwrap();
         let debts = (-report.budget_left_ns) as u64 / 300_000;
         let due_ns = report.deadline_ns + debts * 20_300_000;
-        // It is set for each replenishment until then. How late a processor is found at that time is not ours.
+        // The timer must be set for one of the replenishments. How late the kernel then runs the server is not tested.
         let asked_ns = now_ns();
         let left_ns = timers_left_ns(fixture.pid());
         let told_ns = now_ns();
@@ -132,7 +133,7 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
     }
 }
 
-/// After how long each timer of a process that is set ends.
+/// The time until each active timer of a process expires.
 fn timers_left_ns(pid: u32) -> Vec<u64> {
     let infos = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
     let left = infos.filter_map(|info| {
@@ -174,8 +175,8 @@ fn best_effort_keeps_what_is_not_reserved() {
     let base = workers[0].base();
     control.reserve(base, 8500, 10_000, false).unwrap();
     for policy in policies() {
-        // Shorter than what is left between two budgets: in a longer turn the reserved client, which goes on as best effort, could
-        // have these to itself until it has done all that a fast machine leaves it to do.
+        // Shorter than the time between two budgets. In a longer turn the reserved client, which continues as best
+        // effort, could use all of that time until it has finished.
         let change = PolicyChange { policy: Some(policy), slice_us: Some(1000), ..PolicyChange::default() };
         control.set_policy(change).unwrap();
         let slices = slices_of(&fixture, &mut workers, Worker::MOST);
@@ -210,7 +211,7 @@ fn a_light_client_that_comes_is_next_beside_busy_ones() {
         let before_it = slices.iter().filter(|slice| slice.was_ready(light.base) && slice.client != light.base).count();
         assert!(its >= TURNS, "reserved {is_reserved}: {its} slices in {TURNS} turns");
         assert!(before_it <= TURNS / 10, "reserved {is_reserved}: {before_it} slices of others in {TURNS} turns");
-        // It does not wait for the end of the slice in which it comes. In how many it comes, the processors decide.
+        // An arrival ends the running slice. How often it arrives within a slice depends on the processors.
         assert!(early_ends > 0, "reserved {is_reserved}: no early end in {TURNS} turns");
     }
 }
@@ -223,7 +224,7 @@ fn an_idle_server_is_not_woken_up() {
     let stock = Fixture::start(&Setup::stock(Kind::Xvfb));
     let ours = xvfb();
     let control = ours.control().unwrap();
-    // There has been work, and there are reservations, one of them depleted and its client gone to rest.
+    // There has been work, and there are reservations, one of them depleted with an idle client.
     let plain = stock.connect().unwrap();
     let load = X11perf::start_many(&ours, "ellipse100", 2);
     let mut soft = ours.native();
@@ -246,13 +247,13 @@ fn an_idle_server_is_not_woken_up() {
     drop(plain);
 }
 
-/// Waits until the load is gone and every hold and timer has run out.
+/// Waits until the load is gone and all holds and timers have ended.
 fn settle(control: &Control) {
     wait_for("the load is gone", SOON, || control.clients().unwrap().clients.len() == 4);
     std::thread::sleep(Duration::from_millis(1500));
 }
 
-/// Of all threads.
+/// The context switches of all threads.
 fn switches(fixture: &Fixture) -> u64 {
     fixture.switches().unwrap().iter().map(|thread| thread.voluntary + thread.involuntary).sum()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Loading: xqos is in every server that it can serve, and in nothing else.
+//! Tests of loading: xqos serves every server that it can serve, and does nothing in any other process.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, beside_others, entry, is_from_below, is_missing, module, policies, setup, wait_for};
@@ -31,7 +31,7 @@ fn every_kind_of_server_is_armed_with_fair_and_has_a_keyboard() {
         assert!(info.armed && info.policy == PolicyKind::Fair, "{kind:?}: {info:?}");
         assert_eq!(info.server_pid, fixture.pid(), "{kind:?}");
         assert!(fixture.xqos_log().contains("serves this server"), "{kind:?}: {}", fixture.xqos_log());
-        // xkbcomp, which the server starts, would have died of a preload.
+        // The server's child xkbcomp would fail with the preload.
         assert!(has_keyboard(&fixture), "{kind:?} has no keyboard map");
         let log = fixture.log();
         for trouble in ["ERROR: ld.so", "Failed to compile keymap", "xkbcomp: ", "Fatal", "stepped aside"] {
@@ -83,12 +83,12 @@ fn an_xorg_that_gets_the_object_both_ways_has_it_once() {
     let fixture = Fixture::start(&wanted);
     assert!(fixture.info().armed);
     if is_from_below() {
-        // No thread stands beside it that could be counted; it says once that it serves.
+        // Without a thread to count, the log must say once that xqos serves the server.
         let said = fixture.xqos_log();
         return assert_eq!(said.matches("serves this server").count(), 1, "{said}");
     }
     let watchers = || fixture.switches().unwrap().iter().filter(|thread| thread.name.contains("xqos")).count();
-    // A thread names itself once it runs, which may be after the server's first answer.
+    // A thread sets its name when it runs, which may be after the server's first reply.
     wait_for("the watcher has its name", SOON, || watchers() > 0);
     assert_eq!(watchers(), 1);
 }
@@ -97,7 +97,7 @@ fn has_keyboard(fixture: &Fixture) -> bool {
     const GET_KEYBOARD_MAPPING: u8 = 101;
     let mut wire = fixture.native();
     let request = wire.message(GET_KEYBOARD_MAPPING, 0).raw(&[38, 1, 0, 0]).finish();
-    // The key at the place of A on an evdev keyboard: symbols begin behind the reply's head.
+    // The key at the position of A on an evdev keyboard. The symbols follow the reply's header.
     wire.ask(&request).unwrap()[32..36] == 0x61_u32.to_ne_bytes()
 }
 
@@ -167,7 +167,7 @@ fn a_wrapper_script_starts_a_server_with_xqos_in_it() {
 fn a_server_that_exports_nothing_is_told_so_in_one_line_where_its_symbols_are_asked_for() {
     let _turn = beside_others();
     let folder = Folder::new("inert");
-    // What looks like a server by its name, and has none of a server's symbols.
+    // A program with the name of a server and none of a server's symbols.
     let program = folder.0.join("Xvfb");
     fs::copy("/bin/sh", &program).unwrap();
     let script = "echo child:$LD_PRELOAD:$XQOS_HOST";
@@ -180,12 +180,12 @@ fn a_server_that_exports_nothing_is_told_so_in_one_line_where_its_symbols_are_as
     assert!(output.status.success(), "{output:?}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.starts_with("xqos: ") && said.contains("does not export"), "{said}");
-    // A real server's children would inherit them.
+    // A real server's children would inherit these variables.
     assert_eq!(output.stdout, b"child::\n");
 }
 
-/// The server runs xkbcomp, which reads its files in a folder of ours, one of them a pipe: it waits there for as long as
-/// we look at its environment.
+/// The server runs xkbcomp, which reads its files from the test's folder. One of them is a pipe, so xkbcomp waits while
+/// the test reads its environment.
 #[test]
 fn the_servers_children_do_not_get_the_preload_nor_our_settings() {
     const OTHER: &str = "/lib/x86_64-linux-gnu/libm.so.6";
@@ -199,7 +199,7 @@ fn the_servers_children_do_not_get_the_preload_nor_our_settings() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let marker = folder.0.to_string_lossy().into_owned();
     let look = std::thread::spawn(move || {
-        // Opens as soon as xkbcomp does.
+        // Returns as soon as xkbcomp opens the pipe.
         let mut file = fs::OpenOptions::new().write(true).open(pipe).unwrap();
         let found = environment_of("xkbcomp", &marker);
         file.write_all(&fs::read(original.join("keycodes/evdev")).unwrap()).unwrap();
@@ -243,7 +243,7 @@ fn link_all(from: &Path, to: &Path, but: &str) {
     }
 }
 
-/// A folder that goes away with the test.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {

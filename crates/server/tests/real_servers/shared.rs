@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Memory that a client shares with its server (MIT-SHM), attached in each of the ways that there are: by the segment's key, by a
-//! descriptor that the client passes, and by one that the server passes. What is read back is what was drawn.
+//! Tests of memory that a client shares with the server (MIT-SHM), attached in each possible way: by key, by a
+//! descriptor from the client, and by a descriptor from the server. Pictures must be the same when read back.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, beside_others, setup, wait_for, xvfb};
@@ -18,9 +18,9 @@ use xqos_lab::server::Kind;
 const SOON: Duration = Duration::from_secs(60);
 const SIDE: u16 = 100;
 const DEPTH: u8 = 24;
-/// Of a picture.
+/// The size of a picture.
 const BYTES: usize = 4 * SIDE as usize * SIDE as usize;
-/// A segment has room for what is drawn, and for what is read back.
+/// A segment holds the picture to draw and the one read back.
 const SEGMENT_BYTES: usize = 2 * BYTES;
 
 #[derive(Clone, Copy, Debug)]
@@ -34,16 +34,16 @@ impl Way {
     const ALL: [Way; 3] = [Way::Key, Way::ClientsDescriptor, Way::ServersDescriptor];
 }
 
-/// Our side of a segment.
+/// The client's side of a segment.
 #[derive(Debug)]
 enum Memory {
-    /// Mapped, at this address.
+    /// Mapped at this address.
     Mapped(*mut u8),
     File(File),
 }
 
 impl Memory {
-    /// One that has to be attached by its key, which it gives, too.
+    /// Creates a segment to attach by key. Also returns the key.
     fn with_key() -> (Memory, u32) {
         // SAFETY: no pointers; the segment is marked for removal as soon as it is mapped, and goes with its last user.
         unsafe {
@@ -75,7 +75,7 @@ impl Memory {
         }
     }
 
-    /// What the server has put behind the picture.
+    /// The picture that the server has written after the first one.
     fn read_back(&self) -> Vec<u8> {
         let mut bytes = vec![0; BYTES];
         match self {
@@ -96,14 +96,14 @@ impl Drop for Memory {
     }
 }
 
-/// A picture that no other seed has.
+/// A picture that differs for each seed.
 fn picture(seed: u32) -> Vec<u8> {
     (0..BYTES as u32)
         .map(|at| ((at ^ seed.wrapping_mul(0x9E37_79B9)).wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect()
 }
 
-/// Where the first pixel is that is another one; the fourth byte of each means nothing.
+/// The first pixel that differs. The fourth byte of a pixel is unused.
 fn difference(is: &[u8], wanted: &[u8]) -> Option<usize> {
     assert_eq!(is.len(), wanted.len());
     is.chunks(4).zip(wanted.chunks(4)).position(|(is, wanted)| is[..3] != wanted[..3])
@@ -132,7 +132,7 @@ impl Painter {
         pixmap
     }
 
-    /// Attaches a new segment; waits for the server only where that has to pass something.
+    /// Attaches a new segment. Waits for the server only if the server must pass something.
     fn attach(&self, way: Way) -> (shm::Seg, Memory) {
         let segment = self.connection.generate_id().unwrap();
         let memory = match way {
@@ -178,13 +178,13 @@ impl Painter {
         put.unwrap();
     }
 
-    /// The pixmap's picture, over the connection.
+    /// Reads the pixmap's picture over the connection.
     fn get(&self, pixmap: u32) -> Vec<u8> {
         let image = self.connection.get_image(ImageFormat::Z_PIXMAP, pixmap, 0, 0, SIDE, SIDE, !0);
         image.unwrap().reply().unwrap().data
     }
 
-    /// The same, by the segment.
+    /// Reads the pixmap's picture through the segment.
     fn get_shared(&self, pixmap: u32, segment: shm::Seg, memory: &Memory) -> Vec<u8> {
         let format = ImageFormat::Z_PIXMAP.into();
         let got = self.connection.shm_get_image(pixmap, 0, 0, SIDE, SIDE, !0, format, segment, BYTES as u32);
@@ -192,7 +192,7 @@ impl Painter {
         memory.read_back()
     }
 
-    /// Work of a tenth of a second, much of which waits while others are served.
+    /// Sends work for 0.1 s, much of which waits while others are served.
     fn fill(&self, pixmap: u32) {
         let all = [Rectangle { x: 0, y: 0, width: SIDE, height: SIDE }; 8];
         for _ in 0..300 {
@@ -205,7 +205,7 @@ impl Painter {
     }
 }
 
-/// Files without a name that the server has open, as all memory is that is passed by a descriptor.
+/// The number of unnamed files that the server has open; memory passed by descriptor is one of these.
 fn shared_files(server: &Fixture) -> usize {
     let links = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
     let is_one = |path: std::path::PathBuf| {
@@ -239,7 +239,7 @@ fn a_picture_in_shared_memory_is_drawn_and_read_back_whichever_way_it_is_attache
     server.assert_armed();
 }
 
-/// Descriptors that were sent in the midst of more work than one read returns belong to the requests that they came with.
+/// Checks that descriptors sent in the middle of more work than one read returns reach the requests they belong to.
 fn assert_each_descriptor_finds_its_request(server: &Fixture) {
     let _busy = Busy::start(server);
     let painter = Painter::connect(server);
@@ -269,7 +269,7 @@ fn descriptors_in_the_midst_of_work_find_their_requests() {
     server.assert_armed();
 }
 
-/// Some were read by us then, and their requests are carried out after us.
+/// xqos has read some of the data by then, and the server executes those requests afterwards.
 #[test]
 fn descriptors_find_their_requests_also_where_xqos_steps_aside_meanwhile() {
     let _turn = beside_others();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What a server lives through: resets, grabs, clients that vanish, recorders, foreign byte orders, faults of ours.
+//! Tests of what a server must survive: resets, grabs, vanishing clients, recorders, the other byte order, faults of
+//! xqos.
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
@@ -14,7 +15,7 @@ use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
 
 const SOON: Duration = Duration::from_secs(5);
-/// Not answered by then: it waits for something.
+/// A client without a reply after this time is waiting for something.
 const A_WHILE: Duration = Duration::from_millis(150);
 
 fn reserve(budget_us: u32, period_us: u32, hard: bool) -> Request {
@@ -25,7 +26,7 @@ pub fn policy(kind: PolicyKind) -> PolicyChange {
     PolicyChange { policy: Some(kind), ..PolicyChange::default() }
 }
 
-/// A busy client that gets a millisecond in ten seconds, after it has had that.
+/// A busy client that may use a millisecond in ten seconds and has used it.
 fn held_back(fixture: &Fixture, control: &Control) -> Busy {
     let busy = Busy::start_with(fixture.native(), &[reserve(1000, 10_000_000, true)]);
     wait_for("it is held back", SOON, || entry(control, busy.base).flags & entry_flag::HELD_BACK != 0);
@@ -51,7 +52,7 @@ fn a_reset_server_is_armed_again() {
         assert_eq!((list.clients.len(), list.clients[0].sync_priority), (1, 7), "generation {generation}: {list:?}");
         drop(wire);
     }
-    // Held back, in the midst of a slice, and with the grab: the last client leaves with all of it.
+    // The last client disconnects while it is held back, in the middle of a slice, or with the grab.
     let busy = Busy::start_with(connect_after_reset(&fixture), &[reserve(1000, 10_000_000, true)]);
     std::thread::sleep(A_WHILE);
     drop(busy);
@@ -65,7 +66,8 @@ fn a_reset_server_is_armed_again() {
     assert!(fixture.is_running());
 }
 
-/// Once the server has noticed that its clients are gone. Who comes while it resets may be turned away with them.
+/// Connects once the server has noticed that its clients are gone. A client that connects during a reset may be
+/// rejected.
 pub fn connect_after_reset(fixture: &Fixture) -> Wire {
     wait_for("its clients are gone", SOON, || !has_clients(fixture));
     let end = Instant::now() + SOON;
@@ -77,7 +79,7 @@ pub fn connect_after_reset(fixture: &Fixture) -> Wire {
     }
 }
 
-/// By the kernel's list of sockets: those of the server's end have the display's name.
+/// Whether the kernel lists a connected socket with the display's name, as on the server's end.
 fn has_clients(fixture: &Fixture) -> bool {
     const CONNECTED: &str = "03";
     let name = format!("/X{}", fixture.display().trim_start_matches(':'));
@@ -127,7 +129,7 @@ fn who_holds_the_grab_is_not_held_back_and_is_again_afterwards() {
     let canvas = holder.canvas(500, 500);
     holder.tell_xqos(reserve(1000, 500_000, true)).unwrap();
     holder.set_grab(true);
-    // Far more than its budget; with it alone the last answer would come after half a minute.
+    // Far more than the budget, which would delay the last reply by half a minute.
     let began = Instant::now();
     let many = canvas.fill(10).repeat(10);
     for _ in 0..4 {
@@ -138,7 +140,7 @@ fn who_holds_the_grab_is_not_held_back_and_is_again_afterwards() {
     assert!(began.elapsed() < Duration::from_secs(2), "held back with the grab: {:?}", began.elapsed());
     holder.set_grab(false);
     other.sync();
-    // Without the grab it is held back like anyone.
+    // Without the grab it is held back like any other client.
     (0..10).for_each(|_| holder.send(&[]));
     holder.send_raw(&many);
     wait_for("it is held back", SOON, || is_held_back(&control, holder.base));
@@ -154,7 +156,7 @@ fn a_throttled_client_grabs_once_it_is_served_and_nobody_waits_before() {
     let canvas = holder.canvas(500, 500);
     holder.tell_xqos(reserve(1000, 20_000, true)).unwrap();
     other.sync();
-    // Depleted by the first request, then the grab, then work under it, all in one write.
+    // One write with a request that uses up the budget, the grab, and work during the grab.
     let mut bytes = canvas.fill(60);
     bytes.extend(holder.message(opcode::GRAB_SERVER, 0).finish());
     bytes.extend(canvas.fill(20).repeat(10));
@@ -227,7 +229,7 @@ fn clients_that_vanish_in_the_midst_of_a_request_leave_nothing_behind() {
             other.sync();
         }
     }
-    // In the midst of the connection's setup, and before it.
+    // In the middle of the connection setup, and before it.
     for cut in [0, 1, 7, 11] {
         let mut stream = local_socket(fixture.display());
         stream.write_all(&[b'l', 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0][..cut]).unwrap();
@@ -291,7 +293,7 @@ fn a_client_that_vanishes_while_it_is_held_back_is_gone_at_once() {
         wait_for("it is gone", Duration::from_secs(2), || try_entry(&control, base).is_none());
         assert_eq!(control.server_info().unwrap().reservations, 0);
     }
-    // Also by the wish of another client.
+    // Another client may also end it, by KillClient.
     let busy = held_back(&fixture, &control);
     let mut other = fixture.native();
     let request = other.message(opcode::KILL_CLIENT, 0).u32(busy.base + 1).finish();
@@ -314,7 +316,7 @@ fn clients_that_leave_their_resources_behind_are_no_clients_any_more() {
         wire.tell_xqos(reserve(1000, 10_000, true)).unwrap();
         let request = wire.message(opcode::SET_CLOSE_DOWN_MODE, RETAIN_PERMANENT).finish();
         wire.tell(&request).unwrap();
-        // It goes in the midst of its work.
+        // It disconnects in the middle of its work.
         wire.send_raw(&canvas.fill(1).repeat(100));
         retained.push((wire.base, canvas));
         drop(wire);

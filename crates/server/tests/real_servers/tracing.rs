@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The trace: what it says, who gets it, and that readers that die, read slowly or never read cost nobody anything.
+//! Tests of traces: their contents, access to them, and readers that die, read slowly or never read.
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{Fixture, alone, as_nobody, beside_others, entry, policies, setup, wait_for, xvfb, xvfb_with};
@@ -15,7 +15,7 @@ use xqos_sim::check::Check;
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// What there is to read now.
+/// All events that can be read now.
 fn read(reader: &mut Reader) -> Vec<Event> {
     let mut events = Vec::new();
     loop {
@@ -57,14 +57,14 @@ fn id_of(events: &[Event], wanted: u32) -> ClientId {
 #[test]
 fn a_trace_tells_the_seven_events_of_the_paper_and_who_they_are_about() {
     let _others = beside_others();
-    // `fair` dispatches nobody itself on a server that is idle.
+    // On an idle server `fair` dispatches no client itself.
     let fixture = xvfb_with(PolicyKind::Fixed);
     let control = fixture.control().unwrap();
     let mut reader = control.start_trace(Level::Slices, 0).unwrap();
     let mut wire = fixture.native();
     wire.sync();
     let base = wire.base;
-    // A client that goes within its slice is not deactivated before.
+    // A client that disconnects in its own slice gets no deactivation event.
     std::thread::sleep(Duration::from_millis(50));
     drop(wire);
     wait_for("it is gone", SOON, || control.clients().unwrap().clients.iter().all(|entry| entry.client != base));
@@ -166,7 +166,7 @@ fn readers_come_and_go_and_die_without_the_others_noticing() {
     wait_for("requests are not timed any more", SOON, || {
         !has(&read_for(&mut reading, Duration::from_millis(20)), |what| matches!(what, What::Request { .. }))
     });
-    // One that maps the ring and never reads, and one whose connection just breaks.
+    // One reader maps the ring and never reads; another one's connection breaks.
     let third = fixture.control().unwrap();
     let _never_read = third.start_trace(Level::Slices, 256).unwrap();
     drop(third);
@@ -204,7 +204,7 @@ fn a_reset_ends_the_trace_and_the_next_generation_gives_another() {
     let control = fixture.control().unwrap();
     let mut reader = control.start_trace(Level::Slices, 0).unwrap();
     control.clients().unwrap();
-    // An answer may be there before the slice that gave it has ended.
+    // A reply may arrive before its slice has ended.
     assert!(has(&read_for(&mut reader, Duration::from_millis(50)), is_slice));
 }
 

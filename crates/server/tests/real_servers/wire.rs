@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A raw connection to an X server in either byte order: every byte of a request is the test's, every byte of the
-//! answer can be looked at.
+//! A raw connection to an X server in either byte order. A test controls every byte of a request and sees every byte of
+//! the reply.
 
 mod authority;
 mod canvas;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use xqos_abi::control::EVENT;
 use xqos_abi::{EXTENSION_NAME, Order, Request};
 
-/// No answer takes so long, not even on a busy machine.
+/// Longer than any reply takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Core opcodes.
@@ -48,7 +48,7 @@ pub mod code {
     pub const BAD_IMPLEMENTATION: u8 = 17;
 }
 
-/// An X error as it came.
+/// An X error as received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XError {
     pub code: u8,
@@ -57,7 +57,7 @@ pub struct XError {
     pub major: u8,
 }
 
-/// Where an extension is.
+/// The numbers assigned to an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension {
     pub major: u8,
@@ -65,7 +65,7 @@ pub struct Extension {
     pub first_error: u8,
 }
 
-/// A request that is being written.
+/// A request under construction.
 #[derive(Clone, Debug)]
 pub struct Message {
     bytes: Vec<u8>,
@@ -96,7 +96,7 @@ impl Message {
         self
     }
 
-    /// Pads it and fills in its length, as BIG-REQUESTS has it where it is longer than the protocol itself allows.
+    /// Pads the request and fills in its length, in the format of BIG-REQUESTS if it is too long for the core protocol.
     pub fn finish(mut self) -> Vec<u8> {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
         let units = self.bytes.len() / 4;
@@ -123,31 +123,31 @@ impl Message {
 pub struct Wire {
     stream: UnixStream,
     pub order: Order,
-    /// Requests sent.
+    /// The number of requests sent.
     sequence: u16,
-    /// Base of our resource ids.
+    /// The first of our resource ids.
     pub base: u32,
     pub root: u32,
     resources: u32,
-    /// Events that came in between.
+    /// Events received while waiting for a reply.
     pub events: VecDeque<Vec<u8>>,
     xqos: Option<Extension>,
-    /// The control socket of a server without the extension.
+    /// The control socket, if the server has no extension.
     control: Option<UnixStream>,
 }
 
 impl Wire {
-    /// By the local socket, without authorization.
+    /// Connects to the local socket without authorization.
     pub fn connect(display: &str, order: Order) -> Wire {
         Wire::try_connect(local_socket(display), order, &Authorization::default()).unwrap()
     }
 
-    /// By TCP on this machine: no local client for the server.
+    /// Connects by TCP on this machine, so that the server takes the client for a remote one.
     pub fn connect_by_tcp(display: &str, order: Order) -> Wire {
         Wire::try_connect(tcp_socket(display), order, &Authorization::default()).unwrap()
     }
 
-    /// The setup over a connected socket; the server's reason where it refuses.
+    /// Sets up a connected socket. Returns the server's reason if it refuses.
     pub fn try_connect(stream: UnixStream, order: Order, authorization: &Authorization) -> Result<Wire, String> {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -178,7 +178,7 @@ impl Wire {
         }
     }
 
-    /// The server's reason where it refuses.
+    /// Returns the server's reason if it refuses.
     fn read_setup(&mut self) -> io::Result<Option<String>> {
         let mut head = [0; 8];
         self.stream.read_exact(&mut head)?;
@@ -200,19 +200,19 @@ impl Wire {
         self.stream.write_all(bytes).unwrap_or_else(|error| panic!("the server does not take what is sent: {error}"));
     }
 
-    /// Sends one request, and does not wait for anything.
+    /// Sends one request without waiting.
     pub fn send(&mut self, request: &[u8]) {
         self.sequence = self.sequence.wrapping_add(1);
         self.send_raw(request);
     }
 
-    /// Sends so many requests in one write, and does not wait for anything.
+    /// Sends several requests in one write without waiting.
     pub fn send_many(&mut self, requests: &[u8], count: u16) {
         self.sequence = self.sequence.wrapping_add(count);
         self.send_raw(requests);
     }
 
-    /// Nothing more is sent; answers still come.
+    /// Ends the outgoing stream. Replies still arrive.
     pub fn end_stream(&mut self) {
         self.stream.shutdown(Shutdown::Write).unwrap();
     }
@@ -221,18 +221,18 @@ impl Wire {
         Message::new(self.order, opcode, data)
     }
 
-    /// Sends a request that has a reply.
+    /// Sends a request and returns its reply.
     pub fn ask(&mut self, request: &[u8]) -> Result<Vec<u8>, XError> {
         self.send(request);
         self.answer().unwrap_or_else(|| panic!("no answer to {request:02x?} within {PATIENCE:?}"))
     }
 
-    /// Sends a request that has none, and waits until it was carried out.
+    /// Sends a request without a reply, and waits until it has been executed.
     pub fn tell(&mut self, request: &[u8]) -> Result<(), XError> {
         self.tell_or_ask(request)
     }
 
-    /// Sends a request that may have a reply or not, and waits until it was carried out.
+    /// Sends a request with or without a reply, and waits until it has been executed.
     pub fn tell_or_ask(&mut self, request: &[u8]) -> Result<(), XError> {
         self.send(request);
         let sequence = self.sequence;
@@ -255,7 +255,7 @@ impl Wire {
         self.send(&request);
     }
 
-    /// Waits until all that was sent is carried out.
+    /// Waits until all requests sent have been executed.
     pub fn sync(&mut self) {
         self.send_sync();
         self.answer().expect("an answer").expect("no error");
@@ -263,7 +263,7 @@ impl Wire {
 
     // Receiving.
 
-    /// The next reply or error; `None` where none comes in the time set.
+    /// The next reply or error; `None` if none arrives in time.
     pub fn answer(&mut self) -> Option<Result<Vec<u8>, XError>> {
         loop {
             let bytes = self.read_message()?;
@@ -278,7 +278,7 @@ impl Wire {
         }
     }
 
-    /// The next reply, whichever request it belongs to.
+    /// The next reply, to whichever request.
     pub fn reply(&mut self) -> Vec<u8> {
         loop {
             let bytes = self.read_message().expect("a reply");
@@ -290,7 +290,7 @@ impl Wire {
         }
     }
 
-    /// The next event; `None` where none comes within that time.
+    /// The next event; `None` if none arrives in time.
     pub fn event(&mut self, within: Duration) -> Option<Vec<u8>> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -303,7 +303,7 @@ impl Wire {
         Some(bytes)
     }
 
-    /// True where the server answers to what was sent (a request with a reply) within that time.
+    /// Whether the reply to the last request arrives in time.
     pub fn is_answered(&mut self, within: Duration) -> bool {
         self.set_patience(within);
         let answer = self.answer();
@@ -315,7 +315,7 @@ impl Wire {
         self.stream.set_read_timeout(Some(patience)).unwrap();
     }
 
-    /// One message of the server's; `None` where none begins in the time set.
+    /// Reads one message from the server; `None` if none arrives in time.
     fn read_message(&mut self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; 32];
         let first = loop {
@@ -376,7 +376,7 @@ impl Wire {
         (reply[8] == 1).then(|| Extension { major: reply[9], first_event: reply[10], first_error: reply[11] })
     }
 
-    /// Where XQOS is; it must be there.
+    /// The numbers of the XQOS extension, which must exist.
     pub fn xqos(&mut self) -> Extension {
         if self.xqos.is_none() {
             self.xqos = self.extension(EXTENSION_NAME);
@@ -384,13 +384,13 @@ impl Wire {
         self.xqos.expect("the server has XQOS")
     }
 
-    /// A request of XQOS in our byte order.
+    /// An XQOS request in our byte order.
     pub fn xqos_bytes(&mut self, request: Request) -> Vec<u8> {
         let major = self.xqos().major;
         request.encode_as(major, self.order)
     }
 
-    /// Over the control socket, where there is no extension.
+    /// Asks over the control socket if the server has no extension.
     fn ask_below(&mut self, request: Request) -> Option<Result<Vec<u8>, XError>> {
         if self.xqos.is_none() && self.control.is_none() {
             self.xqos = self.extension(EXTENSION_NAME);
@@ -398,7 +398,7 @@ impl Wire {
         if self.xqos.is_some() {
             return None;
         }
-        // The socket goes with what has stepped aside.
+        // The control socket closes when xqos steps aside.
         let aside = XError { code: code::BAD_IMPLEMENTATION, value: 0, minor: 0, major: 0 };
         let Some(mut stream) = self.control.take().or_else(|| self.connect_below()) else { return Some(Err(aside)) };
         let Some(answer) = ask_control(&mut stream, named(request, self.base)) else { return Some(Err(aside)) };
@@ -430,7 +430,7 @@ impl Wire {
         self.tell(&bytes)
     }
 
-    /// Sends a request of XQOS, and waits for nothing that it may cause.
+    /// Sends an XQOS request without waiting for its effects.
     pub fn send_xqos(&mut self, request: Request) {
         if self.ask_below(request).is_none() {
             let bytes = self.xqos_bytes(request);
@@ -465,13 +465,13 @@ impl Wire {
         self.tell(&request).unwrap();
     }
 
-    /// For work of another kind; whoever takes it counts for itself.
+    /// The bare socket. The caller must count its own requests from here on.
     pub fn into_stream(self) -> UnixStream {
         self.stream
     }
 }
 
-/// The same, with the sender named where it means itself: over the control socket 0 is nobody.
+/// Names the sender explicitly, because 0 does not mean the sender on the control socket.
 fn named(request: Request, own: u32) -> Request {
     match request {
         Request::Set { subject, setting } => subject.named(own).set(setting),
@@ -484,7 +484,7 @@ fn named(request: Request, own: u32) -> Request {
     }
 }
 
-/// Asks over a control socket. The answer; `None`: the connection was closed.
+/// Sends a request over a control socket. Returns `None` if the server closed the connection.
 pub fn ask_control(stream: &mut UnixStream, request: Request) -> Option<Result<Vec<u8>, XError>> {
     stream.write_all(&request.encode_as(0, Order::Native)).ok()?;
     let mut answer = vec![EVENT; 32];
@@ -500,7 +500,7 @@ pub fn ask_control(stream: &mut UnixStream, request: Request) -> Option<Result<V
     Some(Ok(answer))
 }
 
-/// Where local clients connect.
+/// The path of the display's local socket.
 pub fn socket_path(display: &str) -> PathBuf {
     format!("/tmp/.X11-unix/X{}", display_number(display)).into()
 }
@@ -513,7 +513,7 @@ pub fn tcp_socket(display: &str) -> UnixStream {
     let port = 6000 + display_number(display);
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_nodelay(true).unwrap();
-    // Reading, writing, timeouts and shutdown are the same calls for both kinds of socket.
+    // Reads, writes, timeouts and shutdown work alike for both kinds of socket.
     UnixStream::from(OwnedFd::from(stream))
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! What a connection shows to be let in.
+//! The authorization data of a connection.
 
 use super::Wire;
 
 pub const COOKIE: &[u8] = b"MIT-MAGIC-COOKIE-1";
 
-/// How a client proves that it may connect.
+/// An authorization that a client sends when it connects.
 #[derive(Clone, Debug, Default)]
 pub struct Authorization {
     pub name: Vec<u8>,
@@ -19,7 +19,7 @@ impl Authorization {
 }
 
 impl Wire {
-    /// A new cookie, whose clients SECURITY calls untrusted; `None`: the server has no SECURITY.
+    /// Creates a cookie that makes clients untrusted. Returns `None` if the server has no SECURITY.
     pub fn untrusted_cookie(&mut self) -> Option<Authorization> {
         const GENERATE_AUTHORIZATION: u8 = 1;
         const TRUST_LEVEL: u32 = 2;
@@ -34,7 +34,7 @@ impl Wire {
     }
 }
 
-/// An entry of an authority file that holds for every address and display.
+/// An entry of an authority file that is valid for every address and display.
 pub fn authority_entry(name: &[u8], data: &[u8]) -> Vec<u8> {
     const FAMILY_WILD: u16 = 65535;
     let mut bytes = FAMILY_WILD.to_be_bytes().to_vec();

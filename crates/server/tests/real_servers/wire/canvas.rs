@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! A window, and a graphics context to draw in it.
+//! A pixmap and a graphics context to draw with.
 
 use super::*;
 
-/// Something to draw in: a request that fills it costs the server as much as it is large.
+/// Something to draw in. The cost of filling it grows with its size.
 #[derive(Clone, Copy, Debug)]
 pub struct Canvas {
     pub pixmap: u32,
@@ -14,12 +14,12 @@ pub struct Canvas {
 }
 
 impl Canvas {
-    /// The same, drawn with another's context.
+    /// The same pixmap with another canvas's context.
     pub fn with_context_of(self, other: &Canvas) -> Canvas {
         Canvas { context: other.context, ..self }
     }
 
-    /// One request that fills all of it so many times over.
+    /// A single request that fills the whole pixmap this many times.
     pub fn fill(&self, times: usize) -> Vec<u8> {
         let request = Message::new(self.order, opcode::POLY_FILL_RECTANGLE, 0).u32(self.pixmap).u32(self.context);
         (0..times).fold(request, |request, _| request.u16(0).u16(0).u16(self.width).u16(self.height)).finish()
@@ -27,7 +27,7 @@ impl Canvas {
 }
 
 impl Wire {
-    /// A pixmap of that size and a context to draw in it.
+    /// Creates a pixmap of this size and a context to draw in it.
     pub fn canvas(&mut self, width: u16, height: u16) -> Canvas {
         let (pixmap, context) = (self.new_id(), self.new_id());
         let request = self.message(opcode::CREATE_PIXMAP, 24).u32(pixmap).u32(self.root).u16(width).u16(height);
