@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accessors for the server's structures; see client.h. xorg-server.h must be included first: without it dixstruct.h lays
- * out the client record differently, which the assertions below would catch.
+ * Accessors for the server's structures; see client.h. xorg-server.h must be included first: without it dixstruct.h
+ * lays out the client record differently, which the assertions below would catch.
  */
 #include <xorg-server.h>
 #include <X11/X.h>
