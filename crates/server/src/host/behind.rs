@@ -31,7 +31,7 @@ macro_rules! calls {
 
         pub fn behind() -> &'static Behind {
             static BEHIND: OnceLock<Behind> = OnceLock::new();
-            // SAFETY: functions of libc, of the types of their declarations.
+            // SAFETY: functions of libc with the types of their declarations.
             BEHIND.get_or_init(|| unsafe {
                 Behind { $($name: std::mem::transmute::<*mut c_void, $type>(find($symbol)),)* }
             })
@@ -50,7 +50,7 @@ calls! {
 }
 
 fn find(name: &CStr) -> *mut c_void {
-    // SAFETY: a C string and a handle that dlsym documents; libc has all of them.
+    // SAFETY: a C string and a handle that dlsym documents. libc has all these functions.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     if found.is_null() {
         std::process::abort();
@@ -109,7 +109,7 @@ pub fn epoll_wait_now(epoll: RawFd, events: &mut [libc::epoll_event]) -> usize {
 pub fn send_with_descriptor(socket: RawFd, bytes: &[u8], fd: RawFd) -> io::Result<()> {
     let mut control = [0u64; 4];
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: zeroes are a message of nothing.
+    // SAFETY: a message of zeroes is empty.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &mut part;
     message.msg_iovlen = 1;
@@ -149,7 +149,7 @@ pub fn display_of_process() -> Option<u32> {
 
 fn is_listening(fd: RawFd) -> bool {
     let (mut listens, mut length): (c_int, _) = (0, size_of::<c_int>() as libc::socklen_t);
-    // SAFETY: room for the number, and the call is told its size.
+    // SAFETY: room for the number; the call gets its size.
     let known = unsafe {
         libc::getsockopt(
             fd,
@@ -164,7 +164,7 @@ fn is_listening(fd: RawFd) -> bool {
 
 /// The display that this listening socket serves.
 pub fn display_of(fd: RawFd) -> Option<u32> {
-    // SAFETY: zeroes are an address of no family, and the call is told its size.
+    // SAFETY: an address of zeroes has no family; the call gets its size.
     let (address, length) = unsafe {
         let mut address: libc::sockaddr_un = std::mem::zeroed();
         let mut length = size_of::<libc::sockaddr_un>() as libc::socklen_t;

@@ -30,7 +30,7 @@ const WATCHER_PRIORITY: u32 = 4;
 
 /// The default scheduling policy with slices of this length and the present nice value.
 fn usual(thread: i32, slice_ns: u64) -> Attributes {
-    // SAFETY: a number, and no more.
+    // SAFETY: a number only.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t) };
     Attributes::usual(nice, slice_ns)
 }
@@ -167,7 +167,7 @@ impl Loan {
 /// Restores this process's limit of real-time priorities after a loan. It can only be lowered.
 pub fn limit_real_time(priority: u32) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a place for the limits, and then limits not above those.
+    // SAFETY: room for the limits, then limits that are not higher.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_RTPRIO, &mut limit) == 0 && limit.rlim_max > u64::from(priority) {
             (limit.rlim_cur, limit.rlim_max) = (priority.into(), priority.into());

@@ -126,7 +126,7 @@ unsafe extern "C" fn xorg_setup(
     if std::panic::catch_unwind(serves).unwrap_or(false) {
         return std::ptr::dangling_mut::<u8>().cast();
     }
-    // SAFETY: Xorg gives a place for the code, or null.
+    // SAFETY: Xorg passes room for the code, or null.
     if let Some(code) = unsafe { error_major.as_mut() } {
         *code = LDR_MODSPECIFIC;
     }

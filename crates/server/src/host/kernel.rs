@@ -16,7 +16,7 @@ pub fn wait_for(descriptors: impl Iterator<Item = RawFd>, until: Time) {
         place.fd = fd;
     }
     let time = libc::timespec { tv_sec: 0, tv_nsec: until.since(now()) as i64 };
-    // SAFETY: that many places, and a time that lives through the call.
+    // SAFETY: room for that many, and a time that lives through the call.
     unsafe { libc::ppoll(polled.as_mut_ptr(), WAITED_FOR as libc::nfds_t, &time, std::ptr::null()) };
 }
 
@@ -49,7 +49,7 @@ pub fn user() -> u32 {
 /// The value of a kernel clock in nanoseconds.
 pub fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid clock and a place for its value.
+    // SAFETY: a valid clock and room for its value.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -58,7 +58,7 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a descriptor that was just made, and belongs to nobody else.
+    // SAFETY: a new descriptor with no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -83,7 +83,7 @@ pub fn new_event() -> io::Result<OwnedFd> {
 /// Makes an eventfd readable.
 pub fn notify(event: &OwnedFd) {
     let one = 1u64;
-    // SAFETY: eight bytes from a place of eight bytes; the descriptor does not block.
+    // SAFETY: reads eight bytes; the descriptor does not block.
     unsafe { libc::write(event.as_raw_fd(), std::ptr::from_ref(&one).cast(), 8) };
 }
 
@@ -93,14 +93,14 @@ pub fn set_timer(timer: &OwnedFd, at: Time) {
     let at_ns = if at == Time::NEVER { 0 } else { at.0.max(1) };
     let value = libc::timespec { tv_sec: (at_ns / 1_000_000_000) as i64, tv_nsec: (at_ns % 1_000_000_000) as i64 };
     let program = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-    // SAFETY: an open timer and a program that lives through the call.
+    // SAFETY: an open timer and a value that lives through the call.
     unsafe { libc::timerfd_settime(timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &program, std::ptr::null_mut()) };
 }
 
 /// Resets a timer or an eventfd after it has become readable.
 pub fn drain(fd: RawFd) {
     let mut count = 0u64;
-    // SAFETY: eight bytes into a place of eight bytes; the descriptor does not block.
+    // SAFETY: room for eight bytes; the descriptor does not block.
     unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
 }
 
@@ -110,7 +110,7 @@ const STACK_BYTES: usize = 256 * 1024;
 /// Starts a thread that receives no signals: the server's signal handlers expect to run on its own thread.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let builder = thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
-    // SAFETY: signal sets that the calls fill in, and the calling thread's mask, put back below.
+    // SAFETY: signal sets that the calls fill in; the calling thread's mask is restored below.
     unsafe {
         let mut all = std::mem::zeroed();
         let mut before = std::mem::zeroed();

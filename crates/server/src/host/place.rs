@@ -52,7 +52,7 @@ impl<H: Host, A> OnServerThread<Place<H, A>> {
         work: impl FnOnce(&mut Engine<H>) -> Result<T, Fault<H::Error>>,
     ) -> Option<Result<T, Fault<H::Error>>> {
         let place = self.get();
-        // SAFETY: as the caller says, and `busy` keeps a nested call from a second reference to the engine.
+        // SAFETY: guaranteed by the caller. `busy` prevents a second reference to the engine in a nested call.
         let engine = unsafe {
             if (*place).busy {
                 return None;
@@ -62,7 +62,7 @@ impl<H: Host, A> OnServerThread<Place<H, A>> {
             engine
         };
         let result = fault::guarded(|| work(engine)).unwrap_or_else(|panic| Err(Fault::panicked(panic.as_ref())));
-        // SAFETY: the reference above is not used any more.
+        // SAFETY: the reference from above is no longer used.
         unsafe { (*place).busy = false };
         Some(result)
     }

@@ -101,7 +101,7 @@ pub fn as_nobody<T: Send>(connect: impl FnOnce() -> T + Send) -> T {
     const NOBODY: libc::uid_t = 65534;
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // SAFETY: no pointers. The system call itself changes this thread only, which ends below.
+            // SAFETY: no pointers. The bare system call changes only this thread, which ends below.
             let result = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
             assert_eq!(result, 0, "cannot become another user");
             connect()

@@ -36,13 +36,13 @@ impl Host for Dix {
 
     fn redirector(&self, screen: usize) -> Option<u32> {
         let id = *self.checked.roots.get(screen).filter(|_| self.checked.windows_known)?;
-        // SAFETY: a window of that id of a server whose window record we know.
+        // SAFETY: the window with this id, of a server with a known window record.
         self.symbols.window(id).and_then(|root| unsafe { redirector(root, id) })
     }
 
     fn device_grabs(&self) -> [u32; 2] {
         let input = NonNull::new(self.symbols.input_info).filter(|_| self.checked.windows_known);
-        // SAFETY: the devices of a server whose records we know, as for its windows.
+        // SAFETY: the devices of a server with known records.
         input.map_or([0; 2], |input| unsafe { device_grabs(input) })
     }
 
@@ -73,7 +73,7 @@ impl Host for Dix {
 
     fn resume(&mut self, client: ClientId) {
         if let Some(client) = self.open(client) {
-            // SAFETY: a client that we ignored before.
+            // SAFETY: a client that was ignored before.
             unsafe { (self.symbols.attend_client)(client.raw()) };
         }
     }
@@ -239,7 +239,7 @@ impl Host for Dix {
         self.show_priorities();
         unsafe extern "C" fn nobody(_: i32, _: i32, _: *mut std::ffi::c_void) {}
         for fd in [&self.wakeup_timer, &self.control_epoll] {
-            // SAFETY: a mask of 0 takes the descriptor out of the server's poll.
+            // SAFETY: a mask of 0 removes the descriptor from the server's poll.
             unsafe { (self.symbols.set_notify_fd)(fd.as_raw_fd(), nobody, 0, std::ptr::null_mut()) };
         }
     }

@@ -158,7 +158,7 @@ impl Client {
     /// All that is needed at each request, in a single call. May only be called in a request procedure.
     pub fn head(self) -> Head {
         let mut head = Head::default();
-        // SAFETY: a live client, by the invariant, and a place for what is known of it.
+        // SAFETY: a live client, by the invariant, and room for the result.
         unsafe { xqos_client_head(self.raw(), &mut head) };
         head
     }
@@ -193,7 +193,7 @@ pub fn record_around(node: *mut Ring) -> ClientPtr {
 /// # Safety
 /// `info` is that callback's argument.
 pub unsafe fn of_state_info(info: *mut c_void) -> Option<Client> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { Client::new(xqos_state_client(info)) }
 }
 
@@ -202,7 +202,7 @@ pub unsafe fn of_state_info(info: *mut c_void) -> Option<Client> {
 /// # Safety
 /// `info` is that callback's argument.
 pub unsafe fn of_grab_info(info: *mut c_void) -> (Option<Client>, Option<bool>) {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let state = match xqos_grab_state(info) {
             1 => Some(true),
@@ -219,7 +219,7 @@ pub unsafe fn of_grab_info(info: *mut c_void) -> (Option<Client>, Option<bool>) 
 /// # Safety
 /// `info` is that callback's argument.
 pub unsafe fn of_event_info(info: *mut c_void, xinput_opcode: c_int) -> (Option<Client>, Option<bool>) {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let kind = match xqos_event_kind(info, xinput_opcode) {
             1 => Some(true),
@@ -235,7 +235,7 @@ pub unsafe fn of_event_info(info: *mut c_void, xinput_opcode: c_int) -> (Option<
 /// # Safety
 /// `info` is that callback's argument.
 pub unsafe fn of_selection_info(info: *mut c_void) -> (u32, Option<Client>) {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { (xqos_selection_atom(info), Client::new(xqos_selection_owner(info))) }
 }
 
@@ -244,7 +244,7 @@ pub unsafe fn of_selection_info(info: *mut c_void) -> (u32, Option<Client>) {
 /// # Safety
 /// `setup` is the server's ConnectionInfo, not null.
 pub unsafe fn roots(setup: *const c_void) -> Vec<u32> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     (0..).map(|screen| unsafe { xqos_setup_root(setup, screen) }).take_while(|&id| id != 0).collect()
 }
 
@@ -253,7 +253,7 @@ pub unsafe fn roots(setup: *const c_void) -> Vec<u32> {
 /// # Safety
 /// `root` is the `WindowRec` of the window `id`, of a server of release 21.1 or later.
 pub unsafe fn redirector(root: NonNull<c_void>, id: u32) -> Option<u32> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     Some(unsafe { xqos_redirector(root.as_ptr(), id) }).filter(|&resource| resource != 0)
 }
 
@@ -262,7 +262,7 @@ pub unsafe fn redirector(root: NonNull<c_void>, id: u32) -> Option<u32> {
 /// # Safety
 /// `input` is the `inputInfo` of a server of release 21.1.
 pub unsafe fn device_grabs(input: NonNull<c_void>) -> [u32; 2] {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     [0, 1].map(|of_keyboard| unsafe { xqos_device_grab(input.as_ptr(), of_keyboard) })
 }
 
@@ -272,7 +272,7 @@ pub unsafe fn device_grabs(input: NonNull<c_void>) -> [u32; 2] {
 /// `setup` is the server's ConnectionInfo, not null.
 pub unsafe fn vendor_and_release(setup: *const c_void) -> (String, u32) {
     let (mut length, mut release) = (0, 0);
-    // SAFETY: as the caller says; the vendor follows the fixed part, `length` bytes of it.
+    // SAFETY: guaranteed by the caller. The vendor, `length` bytes, follows the fixed part.
     unsafe {
         let vendor = xqos_setup_vendor(setup, &mut length, &mut release);
         let bytes = std::slice::from_raw_parts(vendor.cast::<u8>(), (length as usize).min(256));

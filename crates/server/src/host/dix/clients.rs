@@ -116,7 +116,7 @@ impl Dix {
         if self.checked.server || setup.is_null() {
             return Ok(None);
         }
-        // SAFETY: not null, and made by the server before it dispatches.
+        // SAFETY: not null, and complete before the server dispatches.
         let (vendor, release) = unsafe { vendor_and_release(setup) };
         if !vendor.contains("X.Org") || release < FIRST_RELEASE {
             return Err(Error::UnknownServer(vendor, release));

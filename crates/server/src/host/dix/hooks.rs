@@ -33,7 +33,7 @@ pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Dix>) -> Result<T, Fault<Err
 
 /// Why xqos stepped aside, if it did.
 pub fn aside() -> Option<String> {
-    // SAFETY: on the server's thread; nobody holds a reference into the place here.
+    // SAFETY: on the server's thread, without another reference into the place.
     unsafe { (*PLACE.get()).aside.clone() }
 }
 
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn init_extension() {
 
 fn start(symbols: &'static Symbols) -> Result<(), Error> {
     let settings = wanted::settings().ok_or(Error::NotRegistered)?;
-    // SAFETY: a name that lives for ever and procedures of the types of extnsionst.h.
+    // SAFETY: a static name, and procedures of the types in extnsionst.h.
     let extension = unsafe {
         (symbols.add_extension)(
             c"XQOS".as_ptr(),
@@ -67,7 +67,7 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
     };
     let extension = extension.ok_or(Error::NoRoom)?;
     let engine = Engine::new(Dix::new(symbols, extension, settings.fault)?, settings);
-    // SAFETY: on the server's thread, and no engine exists: it was dropped when the last generation closed down.
+    // SAFETY: on the server's thread; the last engine was dropped at the end of its generation.
     unsafe {
         (*PLACE.get()).aside = None;
         (*PLACE.get()).engine = Some(Box::new(engine));
@@ -81,7 +81,7 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
 }
 
 fn unhook(symbols: &Symbols) {
-    // SAFETY: the very functions that `start` gave; the server allows it within its handlers and callbacks.
+    // SAFETY: the same functions as in `start`. The server allows this call in its handlers and callbacks.
     unsafe {
         (symbols.remove_handlers)(block, wakeup, null_mut());
         for (list, callback) in callbacks(symbols) {
@@ -107,7 +107,7 @@ fn step_aside(fault: &Fault<Error>) {
     let Ok(symbols) = symbols() else { return };
     let reason = fault.to_string();
     unhook(symbols);
-    // SAFETY: on the server's thread; `busy` is false and stays so for the callers above us.
+    // SAFETY: on the server's thread; `busy` is false here and in all callers.
     let engine = unsafe { (*PLACE.get()).engine.take() };
     let is_unknown = matches!(fault, Fault::Host(Error::UnknownServer(..) | Error::UnknownRecord));
     let is_new = engine.as_ref().is_some_and(|engine| engine.host.has_no_clients());
@@ -129,7 +129,7 @@ fn step_aside(fault: &Fault<Error>) {
 /// The generation ends: the server resets or exits.
 unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
     let Ok(symbols) = symbols() else { return };
-    // SAFETY: on the server's thread, between generations; nothing of ours is on the stack.
+    // SAFETY: on the server's thread, between generations, with none of our functions on the stack.
     let engine = unsafe { (*PLACE.get()).engine.take() };
     if let Some(mut engine) = engine {
         unhook(symbols);

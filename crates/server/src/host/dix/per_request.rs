@@ -50,7 +50,7 @@ unsafe extern "C" fn never(_: ClientPtr) -> i32 {
 
 /// The reference must not be held across a call into the server.
 fn wrapped() -> &'static mut Wrapped {
-    // SAFETY: on the server's thread; held by one function at a time, as the comment above asks.
+    // SAFETY: on the server's thread; held by one function at a time, as required above.
     unsafe { &mut *WRAPPED.get() }
 }
 
@@ -71,7 +71,7 @@ pub fn want(symbols: &Symbols, counts: bool, times: bool) {
 
 fn install(wrapped: &mut Wrapped, symbols: &Symbols) {
     for entry in 0..ENTRIES {
-        // SAFETY: the server's tables have 256 entries; on its thread.
+        // SAFETY: the server's tables have 256 entries; changed on its thread.
         unsafe {
             wrapped.original[entry] = *symbols.proc_vector.add(entry);
             wrapped.swapped_original[entry] = *symbols.swapped_proc_vector.add(entry);
@@ -136,7 +136,7 @@ unsafe extern "C" fn swapped(raw: ClientPtr) -> i32 {
 }
 
 fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
-    // SAFETY: the entry that the server's table had, with the client that it dispatches.
+    // SAFETY: the original entry of the server's table, with the client that it dispatches.
     unsafe { procedure(client) }
 }
 

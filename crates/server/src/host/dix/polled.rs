@@ -180,7 +180,7 @@ mod tests {
 
     fn is_readable(epoll: &OwnedFd) -> bool {
         let mut polled = libc::pollfd { fd: epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one place.
+        // SAFETY: room for one entry.
         unsafe { libc::poll(&mut polled, 1, 0) == 1 }
     }
 
@@ -242,7 +242,7 @@ mod tests {
         server.polls(number);
         assert_eq!(server.look(&mut polled, &[]), [number]);
         // Use dup2 so that no other test gets the number in between.
-        // SAFETY: two open descriptors; that of `first` stays one of its.
+        // SAFETY: two open descriptors; `first` keeps its own.
         assert_eq!(unsafe { libc::dup2(second.as_raw_fd(), number) }, number);
         send(&mut second_end);
         assert!(!is_readable(&polled.gathered()), "what was there is closed, and has left");
@@ -259,7 +259,7 @@ mod tests {
         let number = client.as_raw_fd();
         server.polls(number);
         assert_eq!(server.look(&mut polled, &[number]), []);
-        // SAFETY: two open descriptors; that of `client` stays one of its.
+        // SAFETY: two open descriptors; `client` keeps its own.
         assert_eq!(unsafe { libc::dup2(viewer.as_raw_fd(), number) }, number);
         server.polls(number);
         assert_eq!(server.look(&mut polled, &[]), [number]);

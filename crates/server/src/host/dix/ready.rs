@@ -40,7 +40,7 @@ impl ReadyRing {
             if node == start {
                 return Err(Broken);
             }
-            // SAFETY: only compared, never looked into, unless it is a client.
+            // SAFETY: only compared; dereferenced only if it is a client.
             let candidate = unsafe { Client::new(record_around(node)) };
             if !candidate.is_some_and(&is_client) {
                 self.head = node;

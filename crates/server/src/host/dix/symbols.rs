@@ -142,7 +142,7 @@ fn symbol(name: &'static CStr) -> Result<*mut c_void, &'static str> {
 unsafe fn function<F: Copy>(name: &'static CStr) -> Result<F, &'static str> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     let address = symbol(name)?;
-    // SAFETY: the caller says that F is the type of this function; both are one pointer wide.
+    // SAFETY: the caller guarantees that F is the type of this function; both are one pointer wide.
     Ok(unsafe { std::mem::transmute_copy(&address) })
 }
 
@@ -150,7 +150,7 @@ impl Symbols {
     /// Writes one line to the server's log.
     pub fn log(&self, line: &str) {
         let text: Vec<u8> = format!("xqos: {line}\n").bytes().filter(|&byte| byte != 0).chain([0]).collect();
-        // SAFETY: a format that takes one string, and that string with its end.
+        // SAFETY: a format for one string, and a terminated string.
         unsafe { (self.error_f)(c"%s".as_ptr(), text.as_ptr().cast::<c_char>()) }
     }
 
@@ -158,7 +158,7 @@ impl Symbols {
     /// the engine: the work may disconnect clients.
     pub fn do_queued_work(&self) {
         if let Some(process) = self.process_work_queue {
-            // SAFETY: on the server's thread, where it calls this itself.
+            // SAFETY: on the server's thread, which calls this itself, too.
             unsafe { process() }
         }
     }
@@ -171,7 +171,7 @@ impl Symbols {
 
     /// A client's socket; negative if it has none.
     pub fn descriptor(&self, client: Client) -> c_int {
-        // SAFETY: a live client, by the invariant of `Client`, whose connection is open.
+        // SAFETY: a live client, by the invariant of `Client`, with an open connection.
         unsafe { (self.get_client_fd)(client.raw()) }
     }
 
@@ -214,7 +214,7 @@ impl Symbols {
             return None;
         }
         let mut window = std::ptr::null();
-        // SAFETY: a place for the answer, and the server's own client, read on its thread.
+        // SAFETY: room for the result, and the server's own client, read on its thread.
         let status = unsafe { (self.look_up_window?)(&mut window, id, *self.server_client, GET_ATTRIBUTES) };
         NonNull::new(window.cast_mut()).filter(|_| status == x_error::SUCCESS)
     }
@@ -241,7 +241,7 @@ impl Symbols {
 
     /// Overwrites the first letter of our extension's name, so that programs do not find it and use the control socket.
     pub fn hide_extension(&self, name: &CStr) {
-        // SAFETY: a C string, and an entry that the server keeps, with a copy of the name that it made.
+        // SAFETY: a C string, and an entry with the server's own copy of the name.
         unsafe {
             if let Some(entry) = (self.check_extension)(name.as_ptr()).as_ref() {
                 entry.name.cast_mut().write(b'-' as c_char);
@@ -257,7 +257,7 @@ impl Symbols {
         }
         // SAFETY: `options` is the list that Xorg gave to the module's setup; the default is null.
         let value = unsafe { (self.check_string_option?)(options, name.as_ptr(), std::ptr::null()).as_mut() }?;
-        // SAFETY: Xorg hands out a copy in malloc's memory.
+        // SAFETY: Xorg returns a copy allocated with malloc.
         unsafe {
             let text = CStr::from_ptr(value).to_string_lossy().into_owned();
             libc::free(std::ptr::from_mut(value).cast());

@@ -32,7 +32,7 @@ impl Wrapped {
     /// Puts `wrapper` in front of SYNC's requests. Returns `None` if the server has no SYNC and so no priorities.
     pub fn install(symbols: &Symbols, wrapper: RequestProc) -> Option<Wrapped> {
         let major_opcode = usize::try_from(symbols.extension(c"SYNC")?.base).ok().filter(|&opcode| opcode >= 128)?;
-        // SAFETY: an entry of the server's tables of 256, changed on its thread.
+        // SAFETY: an entry of the server's tables (256 entries), changed on its thread.
         unsafe {
             if std::ptr::fn_addr_eq(*symbols.proc_vector.add(major_opcode), wrapper) {
                 return LAST.get().copied();

@@ -17,7 +17,7 @@
 //! | written by | fields |
 //! |---|---|
 //! | the server's thread | `slice`, `until`, the contest, ranks, descriptors and generations of slots |
-//! | the watcher | `arrived` of slots, `yielded`, `yield_cpu_ns`, `fault` |
+//! | the watcher | `arrived` of slots, `yielded`, `yield_cpu_ns`, `failed`, `fault_in` |
 //! | both | `timer_at`, `server_fired` |
 //!
 //! Stores and loads of `timer_at`, `until` and the start of `slice` are SeqCst on both sides: either the server's

@@ -29,7 +29,7 @@ impl Alarm {
         if std::mem::replace(&mut self.is_kept, is_kept) == is_kept {
             return;
         }
-        // SAFETY: zeroes are a timer that is off.
+        // SAFETY: a timer of zeroes is off.
         let off = unsafe { std::mem::zeroed() };
         if let Some(wanted) = self.wanted {
             behind::set_alarm(if is_kept { &off } else { &wanted });

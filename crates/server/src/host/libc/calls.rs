@@ -18,10 +18,10 @@ fn is_client(fd: RawFd) -> bool {
 }
 
 /// # Safety
-/// As of epoll_ctl(2).
+/// As for epoll_ctl(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let result = unsafe { (behind().epoll_ctl)(epoll, operation, fd, event) };
     if result == 0 && place::is_wanted() {
         // SAFETY: the kernel has read it.
@@ -61,7 +61,7 @@ fn epoll_changed(epoll: RawFd, operation: c_int, fd: RawFd, event: Option<(u32, 
 }
 
 /// # Safety
-/// As of epoll_wait(2).
+/// As for epoll_wait(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_wait(
     epoll: c_int,
@@ -71,17 +71,17 @@ pub unsafe extern "C" fn epoll_wait(
 ) -> c_int {
     let behind = behind().epoll_wait;
     if !place::serves(epoll) || most <= 0 {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         return unsafe { behind(epoll, events, most, timeout) };
     }
     place::with_engine(|engine| engine.block());
     let alone = || if place::has_untold() { 0 } else { timeout };
     let timeout = place::with_engine(|engine| Ok(engine.host.timeout(timeout))).unwrap_or_else(alone);
     let room = most as usize;
-    // SAFETY: as the caller says; some room is kept for what we add.
+    // SAFETY: guaranteed by the caller; an eighth is kept free for our own events.
     let count = unsafe { behind(epoll, events, most - most / 8, timeout) };
     let Ok(count) = usize::try_from(count) else { return count };
-    // SAFETY: the caller gives this much room, and plain numbers in it may be anything.
+    // SAFETY: the caller provides this much room; any bytes are valid events.
     let events = unsafe { std::slice::from_raw_parts_mut(events, room) };
     let (mut kept, is_asked) = place::with_engine(|engine| Ok(engine.host.take_events(&mut events[..count])))
         .unwrap_or_else(|| (without_own(&mut events[..count]), false));
@@ -139,7 +139,7 @@ unsafe fn after_read(fd: RawFd, buffer: *const c_void, read: isize) {
         return;
     }
     let bytes = usize::try_from(read).ok();
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let bytes = bytes.map(|bytes| unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), bytes) });
     place::tell(|engine| {
         if let Some(id) = engine.host.of_descriptor(fd) {
@@ -166,31 +166,31 @@ fn keeping_errno(work: impl FnOnce()) {
 }
 
 /// # Safety
-/// As of setitimer(2).
+/// As for setitimer(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn setitimer(which: c_int, new: *const libc::itimerval, old: *mut libc::itimerval) -> c_int {
     if which == libc::ITIMER_REAL && old.is_null() && place::is_here() {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let new = unsafe { new.as_ref() }.copied();
         let is_kept = new.and_then(|new| place::with_engine(|engine| Ok(engine.host.alarm.keeps(new))));
         if is_kept == Some(true) {
             return 0;
         }
     }
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { (behind().setitimer)(which, new, old) }
 }
 
 /// # Safety
-/// As of read(2).
+/// As for read(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, most: usize) -> isize {
     if !is_client(fd) {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         return unsafe { (behind().read)(fd, buffer, most) };
     }
     let Some(most) = before_read(fd, most) else { return nothing() };
-    // SAFETY: as the caller says, and no more than that.
+    // SAFETY: guaranteed by the caller; the size is not larger.
     let read = unsafe { (behind().read)(fd, buffer, most) };
     // SAFETY: the kernel has written them.
     keeping_errno(|| unsafe { after_read(fd, buffer, read) });
@@ -198,19 +198,20 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, most: usize) -> is
 }
 
 /// # Safety
-/// As of recvmsg(2).
+/// As for recvmsg(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize {
-    // SAFETY: as the caller says: a message with that many parts.
+    // SAFETY: guaranteed by the caller: a message with that many parts.
     let part = unsafe { message.as_ref() }.filter(|message| message.msg_iovlen == 1).map(|message| message.msg_iov);
     let Some(part) = part.filter(|_| is_client(fd)) else {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         return unsafe { (behind().recvmsg)(fd, message, flags) };
     };
     // SAFETY: as above.
     let (whole, buffer) = unsafe { ((*part).iov_len, (*part).iov_base) };
     let Some(most) = before_read(fd, whole) else { return nothing() };
-    // SAFETY: as the caller says; the part is shorter during the call only. Descriptors come with its first byte.
+    // SAFETY: guaranteed by the caller. The part is shortened only during the call. Descriptors come with its first
+    // byte.
     let read = unsafe {
         (*part).iov_len = most;
         let read = (behind().recvmsg)(fd, message, flags);
@@ -223,21 +224,21 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c
 }
 
 /// # Safety
-/// As of writev(2).
+/// As for writev(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let written = unsafe { (behind().writev)(fd, parts, count) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { look_at_written(fd, parts, count as usize, written) };
     written
 }
 
 /// # Safety
-/// As of sendmsg(2).
+/// As for sendmsg(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> isize {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let written = unsafe { (behind().sendmsg)(fd, message, flags) };
     if written > 0 {
         // SAFETY: the kernel has read this message.
@@ -250,7 +251,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, flags:
 /// There are `count` parts, and where `written` is above 0 the kernel has read as many bytes of them.
 unsafe fn look_at_written(fd: RawFd, parts: *const libc::iovec, count: usize, written: isize) {
     if let Some(left) = usize::try_from(written).ok().filter(|&written| written > 0 && is_client(fd)) {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let parts = unsafe { std::slice::from_raw_parts(parts, count) };
         keeping_errno(|| wrote(fd, parts, left));
     }

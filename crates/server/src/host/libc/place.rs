@@ -39,7 +39,7 @@ pub fn serve(epoll: RawFd, settings: &Settings) {
     THREAD.store(this_thread(), Ordering::Relaxed);
     EPOLL.store(epoll, Ordering::Relaxed);
     let engine = Engine::new(Libc::new(epoll, settings.chunk_ns).unwrap(), settings);
-    // SAFETY: no other thread calls in.
+    // SAFETY: no other thread uses it.
     unsafe {
         *PLACE.get() = Place::new(Vec::new());
         (*PLACE.get()).engine = Some(Box::new(engine));
@@ -104,7 +104,7 @@ pub fn begin(epoll: RawFd) {
         Ok(host) => {
             let mut engine = Engine::new(host, settings);
             listen(&mut engine);
-            // SAFETY: on the server's thread, and there is none yet.
+            // SAFETY: on the server's thread, before there is an engine.
             unsafe { (*PLACE.get()).engine = Some(Box::new(engine)) };
         }
         Err(error) => eprintln!("xqos: not started: {error}; this server is left untouched"),
@@ -160,7 +160,7 @@ pub fn has_untold() -> bool {
 
 /// The next event that the server still has to receive; there are some only after xqos stepped aside.
 pub fn next_untold() -> Option<libc::epoll_event> {
-    // SAFETY: on the server's thread; nobody holds a reference into the place here.
+    // SAFETY: on the server's thread, without another reference into the place.
     unsafe { (*PLACE.get()).aside.pop() }.map(|(_, event)| event)
 }
 

@@ -72,7 +72,7 @@ pub fn take() -> io::Result<()> {
 fn program() -> Option<Program> {
     /// The loader reports the program as the first object.
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
-        // SAFETY: the loader's record and headers, and the place that `program` gave.
+        // SAFETY: the loader's record and headers, and the variable that `program` passed.
         unsafe {
             let info = &*info;
             let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
@@ -88,7 +88,7 @@ fn program() -> Option<Program> {
         1
     }
     let mut found: Option<Program> = None;
-    // SAFETY: a callback of that type, and a place that lives through the call.
+    // SAFETY: a callback of that type, and a variable that lives through the call.
     unsafe { libc::dl_iterate_phdr(Some(first), std::ptr::from_mut(&mut found).cast()) };
     found
 }
@@ -97,7 +97,7 @@ impl Program {
     /// A value in the dynamic section; 0 if it is missing.
     fn entry(&self, tag: i64) -> u64 {
         let mut at = self.dynamic;
-        // SAFETY: the section ends with an entry of its own.
+        // SAFETY: the section ends with an END entry.
         unsafe {
             while (*at).tag != END {
                 if (*at).tag == tag {
@@ -158,8 +158,7 @@ fn write(program: &Program, slot: u64, call: *const c_void) -> io::Result<()> {
         }
     };
     protect(libc::PROT_READ | libc::PROT_WRITE)?;
-    // SAFETY: a slot for an address, now writable. The loader runs this before the server has another thread that makes
-    // calls.
+    // SAFETY: a slot for an address, now writable, before another thread of the server can call through it.
     unsafe { (slot as *mut *const c_void).write_volatile(call) };
     if program.read_only.contains(&slot) { protect(libc::PROT_READ) } else { Ok(()) }
 }

@@ -75,7 +75,7 @@ impl Server {
             self.set_grab(None);
         }
         listen(&self.epoll, libc::EPOLL_CTL_DEL, fd, 0);
-        // SAFETY: it was taken out of a stream, and is not used any more.
+        // SAFETY: taken from a stream and not used any more.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
     }
 
@@ -108,7 +108,7 @@ impl Server {
             self.serve_ready();
             for (fd, bytes) in std::mem::take(&mut self.output) {
                 let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-                // SAFETY: one part, which lives through the call. A client that has gone needs no answer.
+                // SAFETY: one part, which lives through the call. A client that has gone needs no reply.
                 unsafe { libc::writev(fd, &part, 1) };
             }
         }

@@ -24,7 +24,7 @@ pub fn connect_as(identity: Identity, path: &Path) -> io::Result<UnixStream> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a descriptor that was just made, and belongs to nobody else.
+    // SAFETY: a new descriptor with no other owner.
     let stream = unsafe { UnixStream::from_raw_fd(fd) };
     let call = Call::new(identity, path);
     match in_a_child(|| call.make(stream.as_raw_fd())) {
@@ -56,7 +56,7 @@ impl Call {
     /// Returns 0 or an error number.
     fn make(&self, socket: RawFd) -> i32 {
         let user = self.identity.user;
-        // SAFETY: no pointers. Uses the system call itself, because another thread may hold a lock of the C library.
+        // SAFETY: no pointers. The bare system call is used because another thread may hold a lock of the C library.
         let failed = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) } != 0;
         if failed {
             return errno();
@@ -99,7 +99,7 @@ impl Call {
 
 /// Runs a function in a child process and returns its result from 0 to 255. It may only make system calls.
 fn in_a_child(work: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child makes system calls alone, and ends.
+    // SAFETY: the child only makes system calls and exits.
     let child = unsafe { libc::fork() };
     if child < 0 {
         return errno();
@@ -110,7 +110,7 @@ fn in_a_child(work: impl FnOnce() -> i32) -> i32 {
         unsafe { libc::_exit(result) };
     }
     let mut status = 0;
-    // SAFETY: our own child, and a place for its status.
+    // SAFETY: our own child, and room for its status.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
         if errno() != libc::EINTR {
             return errno();

@@ -68,13 +68,13 @@ fn socket() -> (RawFd, RawFd) {
 }
 
 fn send(fd: RawFd) {
-    // SAFETY: one byte from a place of one byte.
+    // SAFETY: reads one byte of a string.
     assert_eq!(unsafe { libc::write(fd, b"x".as_ptr().cast(), 1) }, 1);
 }
 
 fn drain_socket(fd: RawFd) {
     let mut byte = 0u8;
-    // SAFETY: one byte into a place of one byte.
+    // SAFETY: room for one byte.
     assert_eq!(unsafe { libc::read(fd, std::ptr::from_mut(&mut byte).cast(), 1) }, 1);
 }
 
