@@ -3,7 +3,7 @@
 
 use super::Engine;
 use crate::host::Host;
-use crate::mechanism::roles::Seat;
+use crate::mechanism::roles::ManagerKind;
 use xqos_core::{ClientId, Fact, Outcome, Time};
 
 /// Root windows are checked at most once in this time, and only when a decision is made.
@@ -12,10 +12,10 @@ const LOOK_AT_ROOTS_NS: u64 = 250_000_000;
 impl<H: Host> Engine<H> {
     /// The owner of a selection changed.
     pub fn selection(&mut self, name: &str, owner: Option<ClientId>) {
-        let Some((seat, screen)) = Seat::of_selection(name) else { return };
+        let Some((kind, screen)) = ManagerKind::from_selection(name) else { return };
         // Before the server knows its screens no client can own a selection.
         if screen < self.host.screens() {
-            self.seat(seat, screen, owner);
+            self.set_manager(kind, screen, owner);
         }
     }
 
@@ -27,7 +27,7 @@ impl<H: Host> Engine<H> {
         self.look_at_roots_at = now.after(LOOK_AT_ROOTS_NS);
         for screen in 0..self.host.screens() {
             let client = self.host.redirector(screen).and_then(|resource| self.owner_of(resource));
-            self.seat(Seat::Redirector, screen, client);
+            self.set_manager(ManagerKind::Redirector, screen, client);
         }
     }
 
@@ -58,10 +58,10 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    fn seat(&mut self, seat: Seat, screen: usize, client: Option<ClientId>) {
-        let before = self.roles.take(seat, screen, client);
+    fn set_manager(&mut self, kind: ManagerKind, screen: usize, client: Option<ClientId>) {
+        let before = self.roles.take(kind, screen, client);
         for id in before.into_iter().chain(client) {
-            self.scheduler.handle(self.host.now(), Fact::Role { client: id, role: self.roles.of(id) });
+            self.scheduler.handle(self.host.now(), Fact::Role { client: id, role: self.roles.role_of(id) });
             self.sync_hold(id);
         }
     }
