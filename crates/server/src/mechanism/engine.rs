@@ -27,7 +27,7 @@ use crate::mechanism::departed::Departed;
 use crate::mechanism::fault::{Counted, Fault};
 use crate::mechanism::groups::Groups;
 use crate::mechanism::longest::{Longest, ProcessorTime};
-use crate::mechanism::origins::{Made, Origins};
+use crate::mechanism::origins::{DeclaredOrigins, SettingOrigins};
 use crate::mechanism::recorded::Recorded;
 use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
@@ -94,9 +94,9 @@ pub struct Engine<H> {
     /// The grab holder, while clients that wait for the end of its grab are watched to learn since when they wait.
     grab_watched: Option<ClientId>,
     pub groups: Groups,
-    origins: Origins,
+    declared_origins: DeclaredOrigins,
     /// The origins of the server's own settings.
-    made: Made,
+    origins: SettingOrigins,
     roles: Roles,
     look_at_roots_at: Time,
     /// Clients that owe an answer to an Expose or to input, while a client listens for these events.
@@ -148,8 +148,8 @@ impl<H: Host> Engine<H> {
             grab_reported: false,
             grab_watched: None,
             groups: Groups::new(settings.grouping),
-            origins: Origins::default(),
-            made: Made::default(),
+            declared_origins: DeclaredOrigins::default(),
+            origins: SettingOrigins::default(),
             roles: Roles::default(),
             look_at_roots_at: Time(0),
             attention: Attentions::default(),

@@ -11,7 +11,7 @@
 //! stand for the group that this grouping would choose. Invariant: a group has a number exactly while it has members.
 
 use crate::host::identity::Identity;
-use crate::mechanism::origins::Made;
+use crate::mechanism::origins::SettingOrigins;
 use xqos_abi::{Grouping, Label};
 use xqos_core::GroupId;
 
@@ -33,7 +33,7 @@ struct Group {
     members: usize,
     /// The user whose limit the group's reservation counts towards.
     reserved_for: Option<u32>,
-    made: Made,
+    origins: SettingOrigins,
 }
 
 /// The properties of a client that determine its group.
@@ -80,27 +80,27 @@ impl Groups {
         }
         let is_free = |id: &GroupId| self.groups.iter().all(|group| group.id != *id);
         let id = (1..=u16::MAX).map(GroupId).find(is_free).unwrap_or(GroupId::NONE);
-        self.groups.push(Group { key, id, label, members: 1, reserved_for: None, made: Made::default() });
+        self.groups.push(Group { key, id, label, members: 1, reserved_for: None, origins: SettingOrigins::default() });
         id
     }
 
     /// Removes a client from its group. Returns the origins of the group's settings if the group ended.
-    pub fn leave(&mut self, id: GroupId) -> Option<Made> {
+    pub fn leave(&mut self, id: GroupId) -> Option<SettingOrigins> {
         let at = self.groups.iter().position(|group| group.id == id)?;
         self.groups[at].members -= 1;
-        (self.groups[at].members == 0).then(|| self.groups.swap_remove(at).made)
+        (self.groups[at].members == 0).then(|| self.groups.swap_remove(at).origins)
     }
 
     pub fn ids(&self) -> impl Iterator<Item = GroupId> + '_ {
         self.groups.iter().map(|group| group.id)
     }
 
-    pub fn made(&self, id: GroupId) -> Option<&Made> {
-        self.group(id).map(|group| &group.made)
+    pub fn origins(&self, id: GroupId) -> Option<&SettingOrigins> {
+        self.group(id).map(|group| &group.origins)
     }
 
-    pub fn made_mut(&mut self, id: GroupId) -> Option<&mut Made> {
-        self.group_mut(id).map(|group| &mut group.made)
+    pub fn origins_mut(&mut self, id: GroupId) -> Option<&mut SettingOrigins> {
+        self.group_mut(id).map(|group| &mut group.origins)
     }
 
     pub fn set_reserved_for(&mut self, id: GroupId, uid: Option<u32>) {

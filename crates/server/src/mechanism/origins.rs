@@ -18,16 +18,16 @@ pub struct Origin {
 
 /// The origins of one subject's settings, in the order in which they were set.
 #[derive(Debug, Default)]
-pub struct Made(Vec<(SettingKind, Origin)>);
+pub struct SettingOrigins(Vec<(SettingKind, Origin)>);
 
-impl Made {
-    pub fn by(&self, kind: SettingKind) -> Option<Origin> {
+impl SettingOrigins {
+    pub fn get(&self, kind: SettingKind) -> Option<Origin> {
         self.0.iter().find(|&&(other, _)| other == kind).map(|&(_, origin)| origin)
     }
 
     /// The name of the reservation's origin.
     pub fn reservation_name(&self) -> Label {
-        self.by(SettingKind::Reservation).map_or(Label::default(), |origin| origin.name)
+        self.get(SettingKind::Reservation).map_or(Label::default(), |origin| origin.name)
     }
 
     /// The name of the origin of the most recent setting other than the reservation.
@@ -44,7 +44,7 @@ impl Made {
 
     /// Whether a setting from this origin may replace the present one. A lease gives way to a setting without a lease.
     pub fn gives_way(&self, kind: SettingKind, to: &Origin) -> bool {
-        to.leased_by.is_none() || self.by(kind).is_none_or(|origin| origin.leased_by.is_some())
+        to.leased_by.is_none() || self.get(kind).is_none_or(|origin| origin.leased_by.is_some())
     }
 
     pub fn kinds(&self) -> impl Iterator<Item = SettingKind> + '_ {
@@ -59,9 +59,9 @@ impl Made {
 
 /// The name and lease that each connection declared for its settings.
 #[derive(Debug, Default)]
-pub struct Origins(Vec<(ClientId, Label, bool)>);
+pub struct DeclaredOrigins(Vec<(ClientId, Label, bool)>);
 
-impl Origins {
+impl DeclaredOrigins {
     /// With an empty name and no lease, the connection's settings count as made manually again.
     pub fn set(&mut self, asker: ClientId, name: Label, lease: bool) {
         self.end(asker);
@@ -75,7 +75,7 @@ impl Origins {
     }
 
     /// The origin of a setting that this connection makes now. `for_itself`: the setting concerns its own client.
-    pub fn of(&self, asker: ClientId, for_itself: bool) -> Origin {
+    pub fn origin_for(&self, asker: ClientId, for_itself: bool) -> Origin {
         let said = self.0.iter().find(|&&(other, ..)| other == asker);
         let name = said.map(|&(_, name, _)| name).filter(|name| !name.is_empty());
         let by_default = || Label::new(if for_itself { "itself" } else { "hand" });
@@ -89,19 +89,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_gives_way_to_the_hand_and_not_the_other_way_round() {
-        let mut origins = Origins::default();
+    fn a_manual_setting_replaces_a_lease_and_not_the_other_way_round() {
+        let mut declared = DeclaredOrigins::default();
         let (daemon, hand) = (ClientId(1), ClientId(2));
-        origins.set(daemon, Label::new("rule players"), true);
-        let (leased, by_hand) = (origins.of(daemon, false), origins.of(hand, false));
-        let mut made = Made::default();
-        assert!(made.gives_way(SettingKind::Weight, &leased));
-        made.set(SettingKind::Weight, Some(leased));
-        assert!(made.gives_way(SettingKind::Weight, &leased) && made.gives_way(SettingKind::Weight, &by_hand));
-        made.set(SettingKind::Weight, Some(by_hand));
-        assert!(!made.gives_way(SettingKind::Weight, &leased));
-        assert_eq!((made.last_name().as_str(), made.reservation_name().as_str()), ("hand", ""));
-        origins.end(daemon);
-        assert_eq!(origins.of(daemon, true).name.as_str(), "itself");
+        declared.set(daemon, Label::new("rule players"), true);
+        let (leased, manual) = (declared.origin_for(daemon, false), declared.origin_for(hand, false));
+        let mut settings = SettingOrigins::default();
+        assert!(settings.gives_way(SettingKind::Weight, &leased));
+        settings.set(SettingKind::Weight, Some(leased));
+        assert!(settings.gives_way(SettingKind::Weight, &leased) && settings.gives_way(SettingKind::Weight, &manual));
+        settings.set(SettingKind::Weight, Some(manual));
+        assert!(!settings.gives_way(SettingKind::Weight, &leased));
+        assert_eq!((settings.last_name().as_str(), settings.reservation_name().as_str()), ("hand", ""));
+        declared.end(daemon);
+        assert_eq!(declared.origin_for(daemon, true).name.as_str(), "itself");
     }
 }

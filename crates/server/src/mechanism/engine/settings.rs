@@ -5,7 +5,7 @@
 
 use super::Engine;
 use crate::host::Host;
-use crate::mechanism::origins::{Made, Origin};
+use crate::mechanism::origins::{Origin, SettingOrigins};
 use xqos_abi::{Label, NO_RESERVATION, NotifyKind, Setting, SettingKind, Subject};
 use xqos_core::{Admission, ClientId, Fact, GroupId, Holder, Parameters, PolicyKind, Reservation};
 
@@ -100,13 +100,13 @@ impl<H: Host> Engine<H> {
     }
 
     pub fn set_origin(&mut self, asker: ClientId, name: Label, lease: bool) {
-        self.origins.set(asker, name, lease);
+        self.declared_origins.set(asker, name, lease);
     }
 
     /// The origin for a setting about to be made; `None` if it is leased and must give way to a setting that is not.
     pub fn origin_for(&self, asker: ClientId, target: Target, kind: SettingKind) -> Option<Origin> {
-        let origin = self.origins.of(asker, self.is_for_itself(asker, target));
-        let gives_way = |target, kind| self.made(target).is_none_or(|made| made.gives_way(kind, &origin));
+        let origin = self.declared_origins.origin_for(asker, self.is_for_itself(asker, target));
+        let gives_way = |target, kind| self.origins_of(target).is_none_or(|origins| origins.gives_way(kind, &origin));
         let may = match target {
             // A lease does not change a group that a client was put into manually, either.
             Target::Group(_, named) => gives_way(target, kind) && gives_way(Target::Client(named), SettingKind::Group),
@@ -122,20 +122,20 @@ impl<H: Host> Engine<H> {
     }
 
     /// Records the origin of a setting; `None` means that it has its initial value again.
-    pub fn note_made(&mut self, target: Target, setting: &Setting, origin: Option<Origin>) {
+    pub fn note_origin(&mut self, target: Target, setting: &Setting, origin: Option<Origin>) {
         let kind = setting.kind();
         match target {
             Target::Client(id) => {
                 if let Some(slot) = self.slot_mut(id) {
-                    slot.made.set(kind, origin);
+                    slot.origins.set(kind, origin);
                 }
             }
             Target::Group(group, _) => {
-                if let Some(made) = self.groups.made_mut(group) {
-                    made.set(kind, origin);
+                if let Some(origins) = self.groups.origins_mut(group) {
+                    origins.set(kind, origin);
                 }
             }
-            Target::Server if kind == SettingKind::UserLimit => self.made.set(kind, origin),
+            Target::Server if kind == SettingKind::UserLimit => self.origins.set(kind, origin),
             // No other server setting can be leased.
             Target::Server => {}
         }
@@ -148,24 +148,24 @@ impl<H: Host> Engine<H> {
 
     /// Undoes the settings that this connection leased.
     pub(super) fn end_leases(&mut self, asker: ClientId) {
-        self.origins.end(asker);
+        self.declared_origins.end(asker);
         let of_group = |group| self.members(group).next().map(|named| Target::Group(group, named));
         let groups: Vec<Target> = self.groups.ids().filter_map(of_group).collect();
         for target in groups.into_iter().chain([Target::Server]).chain(self.ids().map(Target::Client)) {
-            for kind in self.made(target).map(|made| made.leased_by(asker)).unwrap_or_default() {
+            for kind in self.origins_of(target).map(|origins| origins.leased_by(asker)).unwrap_or_default() {
                 if let Some(initial) = kind.initial(target.subject()) {
                     self.put(target, initial);
-                    self.note_made(target, &initial, None);
+                    self.note_origin(target, &initial, None);
                 }
             }
         }
     }
 
-    fn made(&self, target: Target) -> Option<&Made> {
+    fn origins_of(&self, target: Target) -> Option<&SettingOrigins> {
         match target {
-            Target::Client(id) => self.slot(id).map(|slot| &slot.made),
-            Target::Group(group, _) => self.groups.made(group),
-            Target::Server => Some(&self.made),
+            Target::Client(id) => self.slot(id).map(|slot| &slot.origins),
+            Target::Group(group, _) => self.groups.origins(group),
+            Target::Server => Some(&self.origins),
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::{Engine, FactOutcome, Outcome};
 use crate::host::Host;
 use crate::host::identity::Identity;
-use crate::mechanism::origins::Made;
+use crate::mechanism::origins::SettingOrigins;
 use crate::mechanism::settings::FaultPlace;
 use xqos_abi::{Label, Paced};
 use xqos_core::{Choice, ClientId, Fact, GroupId, Time};
@@ -29,7 +29,7 @@ pub struct Slot {
     pub(super) named: Option<Label>,
     /// Whether the client waits for the clients that it uncovers.
     pub paced: Paced,
-    pub made: Made,
+    pub origins: SettingOrigins,
     /// Processor time of the client's longest slice that was a single request.
     pub longest_request_ns: u64,
     /// The major opcode + 65536 x minor opcode of that request.

@@ -53,7 +53,7 @@ pub(super) fn set<H: Host>(
         None if !is_initial && setting.kind() == SettingKind::Reservation => return Err(Refused::Value(client)),
         _ => {}
     }
-    engine.note_made(target, &setting, Some(origin).filter(|_| !is_initial));
+    engine.note_origin(target, &setting, Some(origin).filter(|_| !is_initial));
     Ok(())
 }
 
