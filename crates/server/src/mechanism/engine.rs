@@ -31,7 +31,7 @@ use crate::mechanism::origins::{DeclaredOrigins, SettingOrigins};
 use crate::mechanism::recorded::Recorded;
 use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
-use contention::Attended;
+use contention::ContentionState;
 use xqos_abi::NotifyKind;
 use xqos_abi::trace::What;
 use xqos_core::{
@@ -87,7 +87,7 @@ pub struct Engine<H> {
     pub longest: Longest,
     pub departed: Departed,
     processor: ProcessorTime,
-    contention: Attended,
+    contention: ContentionState,
     /// The log names a client that holds the server grab for longer than this; 0 disables it.
     grab_limit_ns: u64,
     grab_reported: bool,
@@ -125,7 +125,7 @@ impl<H: Host> Engine<H> {
         }
         let mut scheduler = Scheduler::new(policy, settings.parameters);
         scheduler.handle(started, Fact::DesktopShare { ppm: settings.desktop_share_ppm });
-        let contention = Attended::new(settings.contention, started);
+        let contention = ContentionState::new(settings.contention, started);
         scheduler.handle(started, Fact::Contention { is_on: contention.is_on() });
         Engine {
             host,
@@ -283,7 +283,7 @@ impl<H: Host> Engine<H> {
         let (id, start) = (work.client, running.start);
         let end = if work.requests == 0 && work.still_ready { now.min(start.after(READING_NS)) } else { now };
         self.totals.busy_ns += end.since(start);
-        self.see_contention(start, end);
+        self.measure_contention(start, end);
         let (Work { requests, bytes, last_request, still_ready, .. }, ended_early) = (work, overran_ns.is_some());
         let service = Service { client: id, start, end, requests, bytes, last_request, still_ready, ended_early };
         self.note_processor(&service, running.cpu_ns);

@@ -28,7 +28,7 @@ named! {
         Call "call",
     }
     /// Whether contention is measured or always assumed (for tests that want each slice decided).
-    When {
+    ContentionMode {
         Measured "measured",
         Always "always",
     }
@@ -48,7 +48,7 @@ pub struct Settings {
     /// The largest share of compositors and window managers while other clients wait, in millionths; 0 serves them like
     /// all other clients.
     pub desktop_share_ppm: u32,
-    pub contention: When,
+    pub contention: ContentionMode,
     /// How clients form groups under `fair`.
     pub grouping: Grouping,
     /// On hosts that do not see requests, a read returns work for at most this time, or a single request.
@@ -64,7 +64,7 @@ impl Default for Settings {
             policy: PolicyKind::Fair,
             parameters: Parameters::default(),
             desktop_share_ppm: DEFAULT_SHARE_PPM,
-            contention: When::Measured,
+            contention: ContentionMode::Measured,
             grouping: Grouping::Application,
             chunk_ns: 400_000,
             grab_limit_ns: 0,
@@ -109,7 +109,7 @@ impl Settings {
                 self.parameters.max_utilization_ppm = number(value, 0..=MAX_UTILIZATION_LIMIT_PPM)? as u32;
             }
             "XQOS_DESKTOP_SHARE_PPM" => self.desktop_share_ppm = number(value, 0..=MAX_SHARE_PPM)? as u32,
-            "XQOS_CONTENTION" => self.contention = When::from_name(value)?,
+            "XQOS_CONTENTION" => self.contention = ContentionMode::from_name(value)?,
             "XQOS_GROUPS" => self.grouping = Grouping::from_name(value)?,
             "XQOS_CHUNK_US" => self.chunk_ns = number(value, CHUNK_RANGE_US)? * 1000,
             "XQOS_GRAB_LIMIT_MS" => self.grab_limit_ns = number(value, 0..=3_600_000)? * 1_000_000,

@@ -13,7 +13,7 @@ mod random;
 mod slices;
 mod unwatched;
 
-use crate::mechanism::settings::{Settings, When};
+use crate::mechanism::settings::{ContentionMode, Settings};
 use mock::{MS, Server};
 use xqos_abi::{Setting, Subject};
 use xqos_core::{ClientId, PolicyKind};
@@ -22,7 +22,7 @@ use xqos_core::{ClientId, PolicyKind};
 const USER: u32 = 1000;
 
 fn server(policy: PolicyKind) -> Server {
-    Server::new(&Settings { policy, contention: When::Always, ..Settings::default() })
+    Server::new(&Settings { policy, contention: ContentionMode::Always, ..Settings::default() })
 }
 
 /// Connects N clients.

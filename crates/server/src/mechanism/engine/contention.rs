@@ -3,7 +3,7 @@
 
 use super::Engine;
 use crate::host::Host;
-use crate::mechanism::settings::When;
+use crate::mechanism::settings::ContentionMode;
 use xqos_core::{Contention, Fact, Time};
 
 /// Short kernel slices stay on this long after contention, so that they are switched only a few times a second.
@@ -11,7 +11,7 @@ const SHORT_SLICES_OUTLAST_NS: u64 = 500_000_000;
 
 /// The state of contention.
 #[derive(Debug)]
-pub struct Attended {
+pub struct ContentionState {
     /// `None` if contention is always assumed.
     measure: Option<Contention>,
     has_short_slices: bool,
@@ -19,10 +19,10 @@ pub struct Attended {
     last: Option<Time>,
 }
 
-impl Attended {
-    pub fn new(when: When, now: Time) -> Attended {
-        let measure = (when == When::Measured).then(|| Contention::new(now));
-        Attended { measure, has_short_slices: false, last: None }
+impl ContentionState {
+    pub fn new(mode: ContentionMode, now: Time) -> ContentionState {
+        let measure = (mode == ContentionMode::Measured).then(|| Contention::new(now));
+        ContentionState { measure, has_short_slices: false, last: None }
     }
 
     pub fn is_on(&self) -> bool {
@@ -39,17 +39,17 @@ impl Attended {
 
 impl<H: Host> Engine<H> {
     /// Accounts for a slice that was served from `start` to `end`.
-    pub(super) fn see_contention(&mut self, start: Time, end: Time) {
+    pub(super) fn measure_contention(&mut self, start: Time, end: Time) {
         let change = self.contention.measure.as_mut().and_then(|measure| measure.served(start, end));
         if let Some(is_on) = change {
             self.scheduler.handle(end, Fact::Contention { is_on });
         }
-        let attended = &mut self.contention;
-        if attended.is_on() {
-            attended.last = Some(end);
+        let state = &mut self.contention;
+        if state.is_on() {
+            state.last = Some(end);
         }
-        let is_wanted = attended.last.is_some_and(|last| end.since(last) < SHORT_SLICES_OUTLAST_NS);
-        if is_wanted != std::mem::replace(&mut attended.has_short_slices, is_wanted) {
+        let is_wanted = state.last.is_some_and(|last| end.since(last) < SHORT_SLICES_OUTLAST_NS);
+        if is_wanted != std::mem::replace(&mut state.has_short_slices, is_wanted) {
             self.host.ask_for_short_slices(is_wanted);
         }
     }
