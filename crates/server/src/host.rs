@@ -3,8 +3,8 @@
 //!
 //! The mechanism decides and a host carries it out. A host calls [`Engine`](crate::mechanism::engine::Engine) for each
 //! event, always on the server's thread: `block` when a slice is over, `wakeup` to decide the next one, `connected`,
-//! `established` and `gone` for clients, `grabbed`, `noticed` and `delivered` for grabs and events. It implements the
-//! calls of [`Host`], which identify clients by [`ClientId`] alone.
+//! `established` and `gone` for clients, `grabbed`, `input_or_expose` and `delivered` for grabs and events. It
+//! implements the calls of [`Host`], which identify clients by [`ClientId`] alone.
 //!
 //! | host | makes the server serve a client | ends a slice | holds a client back |
 //! |---|---|---|---|
@@ -68,7 +68,7 @@ pub struct Work {
 
 /// Which requests a host must see one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SeenRequests {
+pub struct ObservedRequests {
     /// Requests are counted, and a slice ends after a number of them (policy `classic`).
     pub counted: bool,
     /// The trace records the time of each request.
@@ -159,13 +159,13 @@ pub trait Host {
     /// What was served since [`begin`](Self::begin); `None` if nothing was executed.
     fn finish(&mut self) -> Option<Work>;
     /// The client that is executing a request, if the server chose it.
-    fn who_runs(&self) -> Option<ClientId>;
+    fn running_client(&self) -> Option<ClientId>;
     /// Ends the running slice after the request in progress.
     fn end_slice(&self);
     /// Sets which requests must be seen from now on.
-    fn see_requests(&mut self, seen: SeenRequests);
+    fn observe_requests(&mut self, seen: ObservedRequests);
     /// While a trace is read, the requests of each slice are counted exactly.
-    fn see_all_slices(&mut self, _is_traced: bool) {}
+    fn count_exactly(&mut self, _is_traced: bool) {}
 
     // Arrivals within a slice.
 

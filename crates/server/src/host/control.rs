@@ -114,7 +114,7 @@ impl Connections {
         let id = (0..MAX_CONNECTIONS).map(|at| ClientId((ClientId::LIMIT + at) as u16)).find(is_free);
         let (Some(id), Ok(())) = (id, stream.set_nonblocking(true)) else { return };
         let identity = Identity::of_peer(stream.as_raw_fd());
-        let is_other = |identity: &Identity| !identity.may_steer(kernel::user());
+        let is_other = |identity: &Identity| !identity.may_administer(kernel::user());
         if is_other(&identity) && self.open.iter().filter(|one| is_other(&one.identity)).count() >= MAX_OF_OTHERS {
             return;
         }

@@ -25,11 +25,11 @@ impl Identity {
 
     /// Whether this client may set another client's reservation, weight or priority.
     pub fn may_change(&self, other: &Identity, server_uid: u32) -> bool {
-        self.may_steer(server_uid) || self.is_same_user(other)
+        self.may_administer(server_uid) || self.is_same_user(other)
     }
 
     /// Whether this client may set the server's policy.
-    pub fn may_steer(&self, server_uid: u32) -> bool {
+    pub fn may_administer(&self, server_uid: u32) -> bool {
         self.has_known_user() && (self.uid == 0 || self.uid == server_uid)
     }
 
@@ -73,7 +73,7 @@ mod tests {
         assert!(user(0).may_change(&user(1000), 900) && user(900).may_change(&user(1000), 900));
         assert!(!Identity::REMOTE.may_change(&Identity::REMOTE, 0), "two remote clients are not one user");
         assert!(!Identity::REMOTE.may_change(&user(1000), Identity::NOBODY));
-        assert!(!user(1000).may_steer(0) && user(0).may_steer(900));
+        assert!(!user(1000).may_administer(0) && user(0).may_administer(900));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! scheduler, and makes the host serve the choice. Before the server polls again ([`Engine::block`]), the engine
 //! reports what was served. The server always makes both calls before each of its own choices.
 //!
-//! Invariants: a client is `linked` exactly if it was ready at the last look, and `held` exactly while the host holds
+//! Invariants: a client is `linked` exactly if it was ready in the last round, and `held` exactly while the host holds
 //! it back on our request.
 
 mod clients;
@@ -78,7 +78,7 @@ pub struct Engine<H> {
     ids_of_a_client: u32,
     ready: Vec<ClientId>,
     linked: usize,
-    look: u32,
+    round: u32,
     running: Option<Running>,
     wake_at: Time,
     server_known: bool,
@@ -98,7 +98,7 @@ pub struct Engine<H> {
     /// The origins of the server's own settings.
     origins: SettingOrigins,
     roles: Roles,
-    look_at_roots_at: Time,
+    poll_roots_at: Time,
     /// Clients that owe an answer to an Expose or to input, while a client listens for these events.
     attention: Attentions,
     /// The pacing set for all clients; the scheduler's may be on for only some of them.
@@ -135,7 +135,7 @@ impl<H: Host> Engine<H> {
             ids_of_a_client: 0,
             ready: Vec::new(),
             linked: 0,
-            look: 0,
+            round: 0,
             running: None,
             wake_at: Time::NEVER,
             server_known: false,
@@ -151,7 +151,7 @@ impl<H: Host> Engine<H> {
             declared_origins: DeclaredOrigins::default(),
             origins: SettingOrigins::default(),
             roles: Roles::default(),
-            look_at_roots_at: Time(0),
+            poll_roots_at: Time(0),
             attention: Attentions::default(),
             pacing: Pacing::default(),
             to_hold: None,
@@ -211,8 +211,8 @@ impl<H: Host> Engine<H> {
             }
         }
         self.watch_grab(now);
-        self.look_at_roots(now);
-        self.look(now)?;
+        self.poll_root_windows(now);
+        self.find_ready(now)?;
         let slice = self.scheduler.decide(now);
         if self.lender.is_some() {
             self.raise_or_lower(slice.as_ref(), now);
@@ -225,7 +225,7 @@ impl<H: Host> Engine<H> {
 
     pub fn server_is_known(&mut self, server: &str) {
         self.server_known = true;
-        self.see_requests();
+        self.observe_requests();
         let (policy, version) = (self.scheduler.policy().name(), env!("CARGO_PKG_VERSION"));
         self.host.log(&format!("version {version} serves this server ({server}); policy {policy}"));
     }
@@ -304,7 +304,7 @@ impl<H: Host> Engine<H> {
         }
         // Checked for the whole group: a compositor uses up the cap of the clients in its group.
         let is_used_up = self.slot(id).is_some_and(|slot| self.scheduler.is_cap_used_up(slot.group));
-        if is_used_up || self.is_out_with_group(id) {
+        if is_used_up || self.is_held_with_group(id) {
             self.sync_holds();
         }
         if let Some(held) = self.to_hold.take() {
@@ -326,14 +326,14 @@ impl<H: Host> Engine<H> {
     }
 
     /// Lists the ready clients and reports changes to the scheduler.
-    fn look(&mut self, now: Time) -> Outcome<H> {
-        self.look = self.look.wrapping_add(1);
+    fn find_ready(&mut self, now: Time) -> Outcome<H> {
+        self.round = self.round.wrapping_add(1);
         self.ready.clear();
         self.host.ready(&mut self.ready)?;
         let mut arrivals = 0;
         for id in &self.ready {
             if let Some(slot) = self.slots.get_mut(usize::from(id.0)).and_then(Option::as_mut) {
-                slot.seen = self.look;
+                slot.seen_in = self.round;
                 arrivals += usize::from(!slot.linked);
             }
         }
@@ -361,7 +361,7 @@ impl<H: Host> Engine<H> {
     /// Withdraws clients that are no longer ready although they have not run: the host holds them back.
     fn withdraw_unseen(&mut self, now: Time) {
         for id in self.ids() {
-            if self.slot(id).is_some_and(|slot| slot.linked && slot.seen != self.look) {
+            if self.slot(id).is_some_and(|slot| slot.linked && slot.seen_in != self.round) {
                 self.set_linked(id, false);
                 self.scheduler.handle(now, Fact::Withdrawn { client: id });
             }
@@ -379,7 +379,7 @@ impl<H: Host> Engine<H> {
     /// likes.
     fn program_wakeup(&mut self) {
         let at = self.scheduler.next_replenish().filter(|_| self.slots.iter().flatten().any(|slot| slot.held));
-        let at = at.unwrap_or(Time::NEVER).min(self.look_at_grab_at());
+        let at = at.unwrap_or(Time::NEVER).min(self.grab_check_at());
         if at != self.wake_at {
             self.wake_at = at;
             self.host.wake_at(at);

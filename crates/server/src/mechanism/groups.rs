@@ -147,7 +147,7 @@ fn grouping_of(name: Label) -> Option<Grouping> {
 }
 
 /// Whether a group may have this name. The empty name means no explicit group.
-pub fn is_fit(name: Label) -> bool {
+pub fn is_valid_name(name: Label) -> bool {
     !name.as_str().starts_with(':') || grouping_of(name).is_some()
 }
 
@@ -205,7 +205,7 @@ mod tests {
         groups.grouping = Grouping::Application;
         assert_eq!(groups.enter(&member(8, None)), of_process, "with those that the grouping puts there");
         assert_eq!(groups.enter(&named(":user", 9)), of_user);
-        let fits = [":app", "players", "", ":none"].map(|name| is_fit(Label::new(name)));
-        assert_eq!((fits, is_fit(Label::new(":all"))), ([true; 4], false));
+        let fits = [":app", "players", "", ":none"].map(|name| is_valid_name(Label::new(name)));
+        assert_eq!((fits, is_valid_name(Label::new(":all"))), ([true; 4], false));
     }
 }

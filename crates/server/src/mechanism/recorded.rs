@@ -32,7 +32,7 @@ impl Recorded {
 
     /// Passes a fact to the scheduler and records it, unless it would change nothing. Returns the scheduler's outcome.
     pub fn handle(&mut self, now: Time, fact: Fact) -> Outcome {
-        if !self.is_news(now, &fact) {
+        if !self.changes_anything(now, &fact) {
             return Outcome::None;
         }
         self.overran |= matches!(fact, Fact::Overran { .. });
@@ -59,7 +59,7 @@ impl Recorded {
     }
 
     /// Whether the fact would change anything.
-    fn is_news(&self, now: Time, fact: &Fact) -> bool {
+    fn changes_anything(&self, now: Time, fact: &Fact) -> bool {
         match *fact {
             Fact::Arrived { client } => !self.scheduler.is_ready(client),
             Fact::Withdrawn { client } => self.scheduler.is_ready(client),

@@ -107,7 +107,7 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
         Request::GetGroups => reports::groups_report(engine).encode(sequence, order),
         Request::GetPacing => reports::pacing_report(engine).encode(sequence, order),
         Request::GetProcessor => {
-            engine.look_at_supply();
+            engine.update_supply();
             reports::processor_report(engine).encode(sequence, order)
         }
         Request::ListLongestRequests => LongestRequests { requests: engine.longest.list() }.encode(sequence, order),
@@ -134,7 +134,7 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
             settings::set(engine, asker, subject, settings::initial(subject, setting)?)?;
         }
         Request::SetPolicy { change } => {
-            may_steer(engine, asker)?;
+            may_administer(engine, asker)?;
             if change.policy == Some(PolicyKind::Classic) && !engine.host.sees_each_request() {
                 return Err(Refused::Implementation);
             }
@@ -142,7 +142,7 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
             engine.set_policy(change.policy, parameters);
         }
         Request::LendProcessor { on, limit_before } => {
-            may_steer(engine, asker)?;
+            may_administer(engine, asker)?;
             if let Err(error) = engine.lend(asker, on, limit_before) {
                 engine.host.log(&format!("no real-time priority was taken: {error}"));
                 return Err(Refused::Alloc);
@@ -218,11 +218,11 @@ fn may_ask<H: Host>(engine: &Engine<H>, asker: ClientId) -> bool {
     let Some(asking) = engine.identity(asker) else { return false };
     // A connection that the server has not admitted yet has no resource ids.
     let is_in = |id| engine.slot(id).is_some_and(|slot| slot.base != 0 && asking.is_same_user(&slot.identity));
-    asking.may_steer(engine.host.user()) || engine.ids().any(is_in)
+    asking.may_administer(engine.host.user()) || engine.ids().any(is_in)
 }
 
-fn may_steer<H: Host>(engine: &Engine<H>, asker: ClientId) -> Result<(), Refused> {
-    let may = engine.identity(asker).is_some_and(|identity| identity.may_steer(engine.host.user()));
+fn may_administer<H: Host>(engine: &Engine<H>, asker: ClientId) -> Result<(), Refused> {
+    let may = engine.identity(asker).is_some_and(|identity| identity.may_administer(engine.host.user()));
     if may { Ok(()) } else { Err(Refused::Access(0)) }
 }
 

@@ -9,7 +9,7 @@ use super::watcher::Watcher;
 use super::{Dix, KERNEL_SLICE_NS, Running, order_of, per_request};
 use crate::host::cpu::{self, Loan};
 use crate::host::identity::Identity;
-use crate::host::{Host, SeenRequests, Work, kernel};
+use crate::host::{Host, ObservedRequests, Work, kernel};
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -166,7 +166,7 @@ impl Host for Dix {
         })
     }
 
-    fn who_runs(&self) -> Option<ClientId> {
+    fn running_client(&self) -> Option<ClientId> {
         self.who_ran().map(|(id, _)| id)
     }
 
@@ -174,7 +174,7 @@ impl Host for Dix {
         self.symbols.end_slice();
     }
 
-    fn see_requests(&mut self, seen: SeenRequests) {
+    fn observe_requests(&mut self, seen: ObservedRequests) {
         self.sees_requests = seen.counted || seen.timed;
         per_request::want(self.symbols, seen.counted, seen.timed);
     }

@@ -167,7 +167,7 @@ unsafe extern "C" fn event(_list: *mut *mut c_void, _data: *mut c_void, info: *m
         let (client, is_input) = unsafe { client::of_event_info(info, engine.host.xinput_opcode()) };
         let Some(id) = client.and_then(|client| engine.host.id_of(client)) else { return Ok(()) };
         match is_input {
-            Some(is_input) => engine.noticed(id, is_input),
+            Some(is_input) => engine.input_or_expose(id, is_input),
             None => engine.delivered(id),
         }
         Ok(())

@@ -7,7 +7,7 @@ use super::{Error, Libc, Running};
 use crate::host::cpu::{self, Loan};
 use crate::host::identity::Identity;
 use crate::host::kernel::{self, now};
-use crate::host::{Host, SeenRequests, Work, behind};
+use crate::host::{Host, ObservedRequests, Work, behind};
 use std::io;
 use std::os::fd::OwnedFd;
 use xqos_abi::Notify;
@@ -118,7 +118,7 @@ impl Host for Libc {
         Some(Work { client, requests, bytes, last_request, still_ready })
     }
 
-    fn who_runs(&self) -> Option<ClientId> {
+    fn running_client(&self) -> Option<ClientId> {
         self.running.reader
     }
 
@@ -126,9 +126,9 @@ impl Host for Libc {
         self.end.set(true);
     }
 
-    fn see_requests(&mut self, _seen: SeenRequests) {}
+    fn observe_requests(&mut self, _seen: ObservedRequests) {}
 
-    fn see_all_slices(&mut self, is_traced: bool) {
+    fn count_exactly(&mut self, is_traced: bool) {
         self.is_traced = is_traced;
     }
 

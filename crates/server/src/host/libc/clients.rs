@@ -192,13 +192,13 @@ impl Engine<Libc> {
         if let Setup::Done(output) = &mut known.setup {
             let seen = output.written(bytes, known.is_swapped);
             if seen.exposed {
-                self.noticed(id, false);
+                self.input_or_expose(id, false);
             }
             if seen.input {
-                self.noticed(id, true);
+                self.input_or_expose(id, true);
             }
         } else if let Some((base, ids)) = known.set_up_by(bytes) {
-            self.named(id, base, ids);
+            self.ids_known(id, base, ids);
         }
     }
 

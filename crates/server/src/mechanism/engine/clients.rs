@@ -22,7 +22,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// The client's resource ids are known, if they were not when it connected.
-    pub fn named(&mut self, id: ClientId, base: u32, ids: u32) {
+    pub fn ids_known(&mut self, id: ClientId, base: u32, ids: u32) {
         self.ids_of_a_client = ids;
         if let Some(slot) = self.slot_mut(id) {
             slot.base = base;
@@ -67,7 +67,7 @@ impl<H: Host> Engine<H> {
     /// The connection of a client that asked for events, a trace or a loan is closed.
     pub fn control_gone(&mut self, asker: ClientId) {
         if self.scheduler.trace.end(asker, self.host.now()) {
-            self.see_requests();
+            self.observe_requests();
         }
         self.listeners.retain(|&(other, _)| other != asker);
         if self.lender.is_some_and(|(lender, _)| lender == asker) {

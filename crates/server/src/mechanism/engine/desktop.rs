@@ -7,7 +7,7 @@ use crate::mechanism::roles::ManagerKind;
 use xqos_core::{ClientId, Fact, Outcome, Time};
 
 /// Root windows are checked at most once in this time, and only when a decision is made.
-const LOOK_AT_ROOTS_NS: u64 = 250_000_000;
+const ROOT_POLL_NS: u64 = 250_000_000;
 
 impl<H: Host> Engine<H> {
     /// The owner of a selection changed.
@@ -20,11 +20,11 @@ impl<H: Host> Engine<H> {
     }
 
     /// Finds window managers that own no selection.
-    pub(super) fn look_at_roots(&mut self, now: Time) {
-        if now < self.look_at_roots_at {
+    pub(super) fn poll_root_windows(&mut self, now: Time) {
+        if now < self.poll_roots_at {
             return;
         }
-        self.look_at_roots_at = now.after(LOOK_AT_ROOTS_NS);
+        self.poll_roots_at = now.after(ROOT_POLL_NS);
         for screen in 0..self.host.screens() {
             let client = self.host.redirector(screen).and_then(|resource| self.owner_of(resource));
             self.set_manager(ManagerKind::Redirector, screen, client);
@@ -37,7 +37,7 @@ impl<H: Host> Engine<H> {
         if self.roles.is_empty() || !self.scheduler.works_for_others(to) {
             return;
         }
-        let Some(client) = self.who_runs().filter(|&client| client != to) else { return };
+        let Some(client) = self.running_client().filter(|&client| client != to) else { return };
         if !self.scheduler.role(to).compositor {
             self.scheduler.handle(self.host.now(), Fact::WorksFor { client: to, whom: client });
         }

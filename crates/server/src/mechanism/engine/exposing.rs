@@ -15,14 +15,14 @@ const PACING_OF_SOME: Pacing = Pacing { limit_ns: 40_000_000, floor_ns: 50_000_0
 
 impl<H: Host> Engine<H> {
     /// User input or an Expose was delivered to a client.
-    pub fn noticed(&mut self, id: ClientId, is_input: bool) {
+    pub fn input_or_expose(&mut self, id: ClientId, is_input: bool) {
         let at = self.host.now();
         if is_input {
             self.scheduler.handle(at, Fact::Input { client: id });
             self.input_beside_an_expose(id, at);
             return;
         }
-        let cause = self.who_runs();
+        let cause = self.running_client();
         let paced = cause.filter(|&cause| self.is_paced(cause));
         let outcome = self.scheduler.handle(at, Fact::Exposed { client: id, cause: paced });
         if outcome != Outcome::None {
@@ -93,10 +93,10 @@ impl<H: Host> Engine<H> {
     }
 
     /// The client that is executing a request, if any.
-    pub(super) fn who_runs(&self) -> Option<ClientId> {
+    pub(super) fn running_client(&self) -> Option<ClientId> {
         match self.running?.choice {
             Choice::Client(id, _) => Some(id),
-            Choice::Server => self.host.who_runs(),
+            Choice::Server => self.host.running_client(),
         }
     }
 }

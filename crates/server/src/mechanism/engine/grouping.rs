@@ -29,7 +29,7 @@ impl<H: Host> Engine<H> {
         };
         // Reset the group's settings: its number may soon belong to another group.
         let ended = self.groups.leave(group).unwrap_or_default();
-        ended.kinds().for_each(|kind| self.put_initial(Target::Group(group, id), kind));
+        ended.kinds().for_each(|kind| self.apply_initial(Target::Group(group, id), kind));
     }
 
     pub(super) fn set_grouping(&mut self, grouping: Grouping) {
@@ -55,7 +55,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// Whether the client is held back because the budget of its group is used up.
-    pub(super) fn is_out_with_group(&self, id: ClientId) -> bool {
+    pub(super) fn is_held_with_group(&self, id: ClientId) -> bool {
         let state = self.scheduler.reservation_in_use(id).filter(|_| self.scheduler.shares_reservation(id));
         // A soft reservation without budget no longer exempts its clients from a cap.
         state.is_some_and(|state| state.depleted && (state.reservation.kind.is_hard() || self.scheduler.has_caps()))

@@ -3,7 +3,7 @@
 
 use super::Engine;
 use super::slots::Notified;
-use crate::host::{Host, SeenRequests};
+use crate::host::{Host, ObservedRequests};
 use crate::mechanism::longest::Longest;
 use crate::mechanism::tracer;
 use xqos_abi::trace::{Level, What};
@@ -68,11 +68,11 @@ impl<H: Host> Engine<H> {
     }
 
     /// Switches on what needs each request: `classic` counts them, and a trace of level `requests` times them.
-    pub fn see_requests(&mut self) {
+    pub fn observe_requests(&mut self) {
         let counted = self.scheduler.policy() == PolicyKind::Classic && self.server_known;
         let timed = self.scheduler.trace.level() == Some(Level::Requests);
-        self.host.see_requests(SeenRequests { counted, timed });
-        self.host.see_all_slices(self.scheduler.trace.is_on());
+        self.host.observe_requests(ObservedRequests { counted, timed });
+        self.host.count_exactly(self.scheduler.trace.is_on());
     }
 
     /// Hands the trace to a client, and records the identity of every client for its readers.
@@ -82,13 +82,13 @@ impl<H: Host> Engine<H> {
         for id in self.ids() {
             self.note_identity(id);
         }
-        self.see_requests();
+        self.observe_requests();
         Ok(handed)
     }
 
     pub fn stop_trace(&mut self, reader: ClientId) {
         self.scheduler.trace.end(reader, self.host.now());
-        self.see_requests();
+        self.observe_requests();
     }
 
     pub(super) fn note_identity(&mut self, id: ClientId) {
@@ -125,7 +125,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// When to check the grab next: to watch idle clients, or to name the holder in the log.
-    pub(super) fn look_at_grab_at(&self) -> Time {
+    pub(super) fn grab_check_at(&self) -> Time {
         let Some(began) = self.scheduler.grab_began() else { return Time::NEVER };
         let watch_at = if self.grab_watched.is_some() { Time::NEVER } else { began.after(SHORT_GRAB_NS) };
         let is_to_report = self.grab_limit_ns > 0 && !self.grab_reported;

@@ -24,45 +24,45 @@ impl<H: Host> Engine<H> {
         self.scheduler.handle(at, Fact::Parameters(parameters));
         if let Some(policy) = policy {
             self.scheduler.handle(at, Fact::Policy(policy));
-            self.see_requests();
+            self.observe_requests();
         }
     }
 
     /// Reads how much of a processor the kernel grants the server's thread, before a reservation is judged.
-    pub fn look_at_supply(&mut self) {
+    pub fn update_supply(&mut self) {
         self.scheduler.handle(self.host.now(), Fact::Supply(self.host.supply()));
     }
 
     /// Applies a setting. Returns the admission result if the setting is a reservation.
-    pub fn put(&mut self, target: Target, setting: Setting) -> Option<Admission> {
+    pub fn apply(&mut self, target: Target, setting: Setting) -> Option<Admission> {
         match (target, setting) {
             (Target::Client(id), Setting::Reservation(reservation)) => {
-                return self.put_reservation(Holder::Client(id), reservation);
+                return self.apply_reservation(Holder::Client(id), reservation);
             }
             (Target::Group(group, named), Setting::Reservation(reservation)) => {
-                let admission = self.put_reservation(Holder::Group(group), reservation);
+                let admission = self.apply_reservation(Holder::Group(group), reservation);
                 if !matches!(admission, Some(Admission::Refused(_))) {
                     let uid = self.identity(named).filter(|_| reservation != NO_RESERVATION).map(|named| named.uid);
                     self.groups.set_reserved_for(group, uid);
                 }
                 return admission;
             }
-            (Target::Client(id), Setting::Weight(weight)) => _ = self.tell(Fact::Weight { holder: id.into(), weight }),
+            (Target::Client(id), Setting::Weight(weight)) => _ = self.feed(Fact::Weight { holder: id.into(), weight }),
             (Target::Client(client), Setting::Priority(priority)) => {
-                self.tell(Fact::FixedPriority { client, priority });
+                self.feed(Fact::FixedPriority { client, priority });
             }
-            (Target::Client(client), Setting::Slice(us)) => _ = self.tell(Fact::Slice { client, us }),
+            (Target::Client(client), Setting::Slice(us)) => _ = self.feed(Fact::Slice { client, us }),
             (Target::Client(id), Setting::Paced(paced)) => self.set_client_pacing(id, paced),
             (Target::Client(id), Setting::Group(name)) => self.set_group_name(id, name),
             (Target::Group(group, _), Setting::Weight(weight)) => {
-                self.tell(Fact::Weight { holder: group.into(), weight });
+                self.feed(Fact::Weight { holder: group.into(), weight });
             }
             (Target::Group(group, _), Setting::Cap(ppm)) => {
-                self.tell(Fact::GroupCap { group, ppm });
+                self.feed(Fact::GroupCap { group, ppm });
                 self.sync_holds();
             }
             (Target::Server, Setting::Pacing(pacing)) => self.set_pacing(pacing),
-            (Target::Server, Setting::Desktop(ppm)) => _ = self.tell(Fact::DesktopShare { ppm }),
+            (Target::Server, Setting::Desktop(ppm)) => _ = self.feed(Fact::DesktopShare { ppm }),
             (Target::Server, Setting::Grouping(grouping)) => self.set_grouping(grouping),
             (Target::Server, Setting::UserLimit(ppm)) => self.groups.user_limit_ppm = ppm,
             // `SettingKind::initial` refuses all other combinations.
@@ -71,7 +71,7 @@ impl<H: Host> Engine<H> {
         None
     }
 
-    fn put_reservation(&mut self, holder: Holder, reservation: Reservation) -> Option<Admission> {
+    fn apply_reservation(&mut self, holder: Holder, reservation: Reservation) -> Option<Admission> {
         let before = match holder {
             Holder::Client(id) => self.scheduler.reservation(id),
             Holder::Group(group) => self.scheduler.group_reservation(group),
@@ -93,9 +93,9 @@ impl<H: Host> Engine<H> {
         admission
     }
 
-    pub(super) fn put_initial(&mut self, target: Target, kind: SettingKind) {
+    pub(super) fn apply_initial(&mut self, target: Target, kind: SettingKind) {
         if let Some(initial) = kind.initial(target.subject()) {
-            self.put(target, initial);
+            self.apply(target, initial);
         }
     }
 
@@ -154,7 +154,7 @@ impl<H: Host> Engine<H> {
         for target in groups.into_iter().chain([Target::Server]).chain(self.ids().map(Target::Client)) {
             for kind in self.origins_of(target).map(|origins| origins.leased_by(asker)).unwrap_or_default() {
                 if let Some(initial) = kind.initial(target.subject()) {
-                    self.put(target, initial);
+                    self.apply(target, initial);
                     self.note_origin(target, &initial, None);
                 }
             }

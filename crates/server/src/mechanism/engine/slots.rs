@@ -36,8 +36,8 @@ pub struct Slot {
     pub longest_request: u32,
     pub(super) linked: bool,
     pub(super) held: bool,
-    /// The last look that found the client ready.
-    pub(super) seen: u32,
+    /// The last round in which the client was ready.
+    pub(super) seen_in: u32,
     pub(super) notified: Notified,
 }
 
@@ -91,7 +91,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// Passes a fact to the scheduler as of now.
-    pub(super) fn tell(&mut self, fact: Fact) -> FactOutcome {
+    pub(super) fn feed(&mut self, fact: Fact) -> FactOutcome {
         self.scheduler.handle(self.host.now(), fact)
     }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! The requests Set, Clear and CheckAdmission: checks rights and values before the engine applies a setting.
 
-use super::{Refused, base_of, base_of_holder, may_change, may_steer, subject as client_of, subject_to_change};
+use super::{Refused, base_of, base_of_holder, may_administer, may_change, subject as client_of, subject_to_change};
 use crate::host::Host;
 use crate::mechanism::engine::{Engine, Target};
-use crate::mechanism::groups::is_fit;
+use crate::mechanism::groups::is_valid_name;
 use crate::mechanism::settings::{MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use std::ops::RangeInclusive;
 use xqos_abi::{NO_RESERVATION, Setting, SettingKind, Subject, us};
@@ -46,9 +46,9 @@ pub(super) fn set<H: Host>(
     };
     if let Setting::Reservation(reservation) = setting {
         is_within_user_limit(engine, target, &reservation)?;
-        engine.look_at_supply();
+        engine.update_supply();
     }
-    match engine.put(target, setting) {
+    match engine.apply(target, setting) {
         Some(Admission::Refused(term)) => return Err(Refused::Admission(base_of_holder(engine, term.holder))),
         None if !is_initial && setting.kind() == SettingKind::Reservation => return Err(Refused::Value(client)),
         _ => {}
@@ -72,7 +72,7 @@ pub(super) fn check_admission<H: Host>(
     let client = subject.client();
     let id = client_of(engine, asker, client)?;
     is_in_range(client, &Setting::Reservation(reservation))?;
-    engine.look_at_supply();
+    engine.update_supply();
     let (now, scheduler) = (engine.host.now(), &engine.scheduler);
     let holder = match subject {
         Subject::Group(_) => Holder::Group(engine.slot(id).map_or(GroupId::NONE, |slot| slot.group)),
@@ -93,7 +93,7 @@ fn target<H: Host>(engine: &Engine<H>, asker: ClientId, subject: Subject) -> Res
             let may = may_change_all(engine, asker, group);
             if may { Ok(Target::Group(group, id)) } else { Err(Refused::Access(client)) }
         }
-        Subject::Server => may_steer(engine, asker).map(|()| Target::Server),
+        Subject::Server => may_administer(engine, asker).map(|()| Target::Server),
     }
 }
 
@@ -115,7 +115,7 @@ fn is_in_range(client: u32, setting: &Setting) -> Result<(), Refused> {
         Setting::Priority(priority) => (priority as u32, PRIORITIES.contains(&priority)),
         Setting::Cap(ppm) => (ppm, CAPS_PPM.contains(&ppm)),
         Setting::Slice(us) => (us, SLICE_RANGE_US.contains(&us)),
-        Setting::Group(name) => (client, is_fit(name)),
+        Setting::Group(name) => (client, is_valid_name(name)),
         Setting::Pacing(pacing) => {
             let (limit_us, floor_us) = (us(pacing.limit_ns), us(pacing.floor_ns));
             // A limit of 0 switches pacing off.

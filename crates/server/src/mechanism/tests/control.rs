@@ -21,8 +21,8 @@ fn who_may_change_whom() {
     for (asker, may) in [(own, true), (same, true), (root, true), (of_server, true), (stranger, false)] {
         let refused = Err(Refused::Access(base(own)));
         assert_eq!(server.ask(asker, weight(base(own), 50)), if may { Ok(None) } else { refused }, "{asker:?}");
-        let may_steer = asker == root || asker == of_server;
-        assert_eq!(server.ask(asker, policy).is_ok(), may_steer, "{asker:?}");
+        let may_administer = asker == root || asker == of_server;
+        assert_eq!(server.ask(asker, policy).is_ok(), may_administer, "{asker:?}");
     }
     assert_eq!(server.ask(own, weight(base(own) + IDS - 1, 50)), Ok(None), "any resource names its client");
     assert_eq!(server.ask(own, weight(77 * IDS, 50)), Err(Refused::Value(77 * IDS)), "there is no such client");

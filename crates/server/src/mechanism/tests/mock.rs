@@ -10,7 +10,7 @@ mod server;
 pub use server::Server;
 
 use crate::host::identity::Identity;
-use crate::host::{Connection, Host, SeenRequests, Work};
+use crate::host::{Connection, Host, ObservedRequests, Work};
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use crate::mechanism::engine::{Engine, Outcome};
 use crate::mechanism::fault::Fault;
@@ -102,7 +102,7 @@ pub struct Mock {
     pub lent: bool,
     pub refuses_loans: bool,
     pub raises: Cell<u32>,
-    pub seen: SeenRequests,
+    pub seen: ObservedRequests,
     /// Each call to ask for short kernel slices (true) or to give them up (false).
     pub short_slices: Vec<bool>,
     /// Time that other threads took from the server's processor.
@@ -264,7 +264,7 @@ impl Host for Mock {
         self.ran.take()
     }
 
-    fn who_runs(&self) -> Option<ClientId> {
+    fn running_client(&self) -> Option<ClientId> {
         self.ran.map(|work| work.client)
     }
 
@@ -272,7 +272,7 @@ impl Host for Mock {
         self.end.set(true);
     }
 
-    fn see_requests(&mut self, seen: SeenRequests) {
+    fn observe_requests(&mut self, seen: ObservedRequests) {
         self.seen = seen;
     }
 

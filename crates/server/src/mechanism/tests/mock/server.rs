@@ -228,7 +228,7 @@ impl Server {
             Does::Nothing | Does::Stalls(_) => {}
             Does::Grab => engine.grabbed(id, true),
             Does::Ungrab => engine.grabbed(id, false),
-            Does::Expose(client) => engine.noticed(client, false),
+            Does::Expose(client) => engine.input_or_expose(client, false),
             Does::Event(client) => engine.delivered(client),
             Does::Prioritize(client, priority) => engine.prioritized(client, priority),
         }
