@@ -7,7 +7,7 @@
 //! | `engine` | slices, holds, clients, events, roles, the real-time priority loan |
 //! | `early_end` | when to end the running slice early |
 //! | `requests`, `access` | requests of the XQOS extension, and which client may make them |
-//! | `recorded`, `tracer` | the scheduler with its trace, and the ring buffer that trace readers map |
+//! | `traced_scheduler`, `tracer` | the scheduler with its trace, and the ring buffer that trace readers map |
 //! | `groups`, `origins` | groups of clients; the origin of each setting, and which settings end with a connection |
 //! | `attention`, `roles` | clients with an unanswered Expose; compositors and window managers |
 //! | `longest` | the longest requests |
@@ -23,10 +23,10 @@ pub mod fault;
 pub mod groups;
 pub mod longest;
 pub mod origins;
-pub mod recorded;
 pub mod requests;
 pub mod roles;
 pub mod settings;
+pub mod traced_scheduler;
 pub mod tracer;
 
 #[cfg(test)]

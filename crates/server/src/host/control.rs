@@ -8,7 +8,7 @@
 use crate::host::identity::Identity;
 use crate::host::{Host, behind, kernel};
 use crate::mechanism::engine::Engine;
-use crate::mechanism::requests::{self, Form, Refused};
+use crate::mechanism::requests::{self, Format, Refused};
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -267,8 +267,8 @@ pub fn answer_all<H: Host>(engine: &mut Engine<H>, epoll: RawFd, connections: im
     let (all, gone) = connections(&mut engine.host).receive(epoll);
     gone.into_iter().for_each(|id| engine.control_gone(id));
     for asked in all {
-        let form = Form { sequence: asked.sequence, order: Order::Native };
-        let answer = requests::answer(engine, asked.asker, &asked.bytes, form);
+        let format = Format { sequence: asked.sequence, order: Order::Native };
+        let answer = requests::answer(engine, asked.asker, &asked.bytes, format);
         connections(&mut engine.host).reply(&asked, answer);
     }
 }

@@ -24,13 +24,13 @@ pub use slots::{RESOURCE_ID_BITS, Slot};
 use crate::host::{Host, Work};
 use crate::mechanism::attention::Attentions;
 use crate::mechanism::departed::Departed;
-use crate::mechanism::fault::{Counted, Fault};
+use crate::mechanism::fault::{Fault, FaultCounter};
 use crate::mechanism::groups::Groups;
 use crate::mechanism::longest::{Longest, ProcessorTime};
 use crate::mechanism::origins::{DeclaredOrigins, SettingOrigins};
-use crate::mechanism::recorded::Recorded;
 use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
+use crate::mechanism::traced_scheduler::TracedScheduler;
 use contention::ContentionState;
 use xqos_abi::NotifyKind;
 use xqos_abi::trace::What;
@@ -71,7 +71,7 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Engine<H> {
     pub host: H,
-    pub scheduler: Recorded,
+    pub scheduler: TracedScheduler,
     pub totals: Totals,
     slots: Vec<Option<Slot>>,
     /// The number of resource ids of each client; 0 before the first client connects.
@@ -109,7 +109,7 @@ pub struct Engine<H> {
     pub holds: u32,
     /// The client that lends the server a real-time priority, and the limit to restore afterwards.
     lender: Option<(ClientId, u32)>,
-    faults: Counted,
+    faults: FaultCounter,
 }
 
 /// The result of a call from the server.
@@ -129,7 +129,7 @@ impl<H: Host> Engine<H> {
         scheduler.handle(started, Fact::Contention { is_on: contention.is_on() });
         Engine {
             host,
-            scheduler: Recorded::new(scheduler),
+            scheduler: TracedScheduler::new(scheduler),
             totals: Totals { started, ..Totals::default() },
             slots: Vec::new(),
             ids_of_a_client: 0,
@@ -157,7 +157,7 @@ impl<H: Host> Engine<H> {
             to_hold: None,
             holds: 0,
             lender: None,
-            faults: Counted::new(settings.fault),
+            faults: FaultCounter::new(settings.fault),
         }
     }
 

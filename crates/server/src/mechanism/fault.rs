@@ -57,14 +57,14 @@ pub fn line(reason: &str) -> String {
 
 /// Counts the passages through each place, for deliberate faults in tests.
 #[derive(Clone, Copy, Debug)]
-pub struct Counted {
+pub struct FaultCounter {
     planned: Option<PlannedFault>,
     passages: u64,
 }
 
-impl Counted {
+impl FaultCounter {
     pub fn new(planned: Option<PlannedFault>) -> Self {
-        Counted { planned, passages: 0 }
+        FaultCounter { planned, passages: 0 }
     }
 
     /// Fails at the passage that the test requested.

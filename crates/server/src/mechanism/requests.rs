@@ -52,14 +52,14 @@ type Answer = Result<Option<Vec<u8>>, Refused>;
 
 /// The sequence number and byte order of a reply.
 #[derive(Clone, Copy, Debug)]
-pub struct Form {
+pub struct Format {
     pub sequence: u16,
     pub order: Order,
 }
 
 /// Carries out a client's request. Returns the reply if the request has one.
-pub fn answer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: &[u8], form: Form) -> Answer {
-    let request = Request::parse(request, form.order).map_err(mistake_of)?;
+pub fn answer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: &[u8], format: Format) -> Answer {
+    let request = Request::parse(request, format.order).map_err(mistake_of)?;
     if let Err(fault) = engine.fail_on_purpose(FaultPlace::Request) {
         panic!("{fault}");
     }
@@ -69,12 +69,12 @@ pub fn answer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: &[u8], 
     if !may_ask(engine, asker) {
         return Err(Refused::Access(0));
     }
-    carry_out(engine, asker, request, form)
+    carry_out(engine, asker, request, format)
 }
 
 /// Answers the few requests that work after xqos stepped aside, and refuses all others.
-pub fn answer_aside(request: &[u8], form: Form, reason: &str, now: Time, cpu_ns: u64) -> Result<Vec<u8>, Refused> {
-    let Form { sequence, order } = form;
+pub fn answer_aside(request: &[u8], format: Format, reason: &str, now: Time, cpu_ns: u64) -> Result<Vec<u8>, Refused> {
+    let Format { sequence, order } = format;
     match Request::parse(request, order).map_err(mistake_of)? {
         Request::QueryVersion { .. } => Ok(reports::version().encode(sequence, order)),
         Request::GetServerInfo => Ok(reports::server_info_aside(reason).encode(sequence, order)),
@@ -85,8 +85,8 @@ pub fn answer_aside(request: &[u8], form: Form, reason: &str, now: Time, cpu_ns:
     }
 }
 
-fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request, form: Form) -> Answer {
-    let Form { sequence, order } = form;
+fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request, format: Format) -> Answer {
+    let Format { sequence, order } = format;
     let reply = match request {
         Request::QueryVersion { .. } => reports::version().encode(sequence, order),
         Request::GetServerInfo => reports::server_info(engine).encode(sequence, order),
@@ -111,7 +111,7 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
             reports::processor_report(engine).encode(sequence, order)
         }
         Request::ListLongestRequests => LongestRequests { requests: engine.longest.list() }.encode(sequence, order),
-        Request::StartTrace { level, capacity } => start_trace(engine, asker, level, capacity, form)?,
+        Request::StartTrace { level, capacity } => start_trace(engine, asker, level, capacity, format)?,
         _ => {
             change(engine, asker, request)?;
             return Ok(None);
@@ -163,7 +163,7 @@ fn start_trace<H: Host>(
     asker: ClientId,
     level: Level,
     capacity: u32,
-    form: Form,
+    format: Format,
 ) -> Result<Vec<u8>, Refused> {
     if !engine.identity(asker).is_some_and(|identity| identity.is_local()) {
         return Err(Refused::Access(0));
@@ -182,7 +182,7 @@ fn start_trace<H: Host>(
     }
     let record_bytes = RECORD_BYTES as u32;
     let started = TraceStarted { nfd: 1, capacity: handed.capacity, record_bytes, first: handed.first };
-    Ok(started.encode(form.sequence, form.order))
+    Ok(started.encode(format.sequence, format.order))
 }
 
 // Subjects and rights.

@@ -22,7 +22,7 @@ struct Open {
 
 /// Passed to a reader when its trace starts.
 #[derive(Debug)]
-pub struct Handed {
+pub struct TraceHandle {
     pub fd: OwnedFd,
     pub capacity: u32,
     /// The record number of the reader's `Begin`.
@@ -57,7 +57,7 @@ impl Tracer {
         capacity: u32,
         snapshot: &[u64],
         now: Time,
-    ) -> io::Result<Handed> {
+    ) -> io::Result<TraceHandle> {
         let open = match &mut self.0 {
             Some(open) => open,
             None => {
@@ -79,7 +79,7 @@ impl Tracer {
             let words = [pair[0], pair.get(1).copied().unwrap_or(0)];
             open.ring.push(Event { at: now, what: What::State { index: index as u32, words } }.encode());
         }
-        Ok(Handed { fd, capacity: open.ring.capacity(), first })
+        Ok(TraceHandle { fd, capacity: open.ring.capacity(), first })
     }
 
     /// Removes a reader. Returns whether it was one.

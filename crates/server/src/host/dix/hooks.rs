@@ -15,7 +15,7 @@ use crate::host::place::{OnServerThread, Place};
 use crate::host::{control, wanted};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
-use crate::mechanism::requests::{self, Form, Refused};
+use crate::mechanism::requests::{self, Format, Refused};
 use std::ffi::{c_int, c_void};
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
@@ -242,12 +242,12 @@ unsafe extern "C" fn sync_request(raw: ClientPtr) -> c_int {
 unsafe extern "C" fn dispatch(raw: ClientPtr) -> c_int {
     // SAFETY: the client that the server dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
-    let (request, form) = (client.request(), Form { sequence: client.sequence() as u16, order: order_of(client) });
+    let (request, format) = (client.request(), Format { sequence: client.sequence() as u16, order: order_of(client) });
     let answer = match aside() {
-        Some(reason) => requests::answer_aside(&request, form, &reason, now(), kernel::thread_cpu_ns()).map(Some),
+        Some(reason) => requests::answer_aside(&request, format, &reason, now(), kernel::thread_cpu_ns()).map(Some),
         None => with_engine(|engine| {
             let asker = engine.host.id_of(client);
-            Ok(asker.map_or(Err(Refused::Implementation), |asker| requests::answer(engine, asker, &request, form)))
+            Ok(asker.map_or(Err(Refused::Implementation), |asker| requests::answer(engine, asker, &request, format)))
         })
         .unwrap_or(Err(Refused::Implementation)),
     };

@@ -5,7 +5,7 @@ use super::Engine;
 use super::slots::Notified;
 use crate::host::{Host, ObservedRequests};
 use crate::mechanism::longest::Longest;
-use crate::mechanism::tracer;
+use crate::mechanism::tracer::TraceHandle;
 use xqos_abi::trace::{Level, What};
 use xqos_abi::{LongRequest, Notify, NotifyKind, flag_of, us};
 use xqos_core::{ClientId, PolicyKind, Service, Time, Usage};
@@ -76,7 +76,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// Hands the trace to a client, and records the identity of every client for its readers.
-    pub fn start_trace(&mut self, reader: ClientId, level: Level, capacity: u32) -> std::io::Result<tracer::Handed> {
+    pub fn start_trace(&mut self, reader: ClientId, level: Level, capacity: u32) -> std::io::Result<TraceHandle> {
         let snapshot = self.scheduler.snapshot();
         let handed = self.scheduler.trace.begin(reader, level, capacity, &snapshot, self.host.now())?;
         for id in self.ids() {

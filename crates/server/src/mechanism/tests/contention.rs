@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Decisions and requests to the kernel, with and without contention.
 
-use super::mock::{Does, MS, Server, at_us};
+use super::mock::{Effect, MS, Server, at_us};
 use super::{clients, reserve};
 use crate::mechanism::settings::Settings;
 use xqos_core::{ClientId, Time};
@@ -9,7 +9,7 @@ use xqos_core::{ClientId, Time};
 /// Sends batches of 0.1 ms requests that take this percentage of each period of 10 ms.
 fn load(server: &mut Server, id: ClientId, percent: u64, from_ms: u64, to_ms: u64) {
     for at_ms in (from_ms..to_ms).step_by(10) {
-        (0..percent).for_each(|_| server.send_at(at_us(at_ms * 1000), id, MS / 10, Does::Nothing));
+        (0..percent).for_each(|_| server.send_at(at_us(at_ms * 1000), id, MS / 10, Effect::Nothing));
     }
 }
 
@@ -17,7 +17,7 @@ fn load(server: &mut Server, id: ClientId, percent: u64, from_ms: u64, to_ms: u6
 fn ask_often(server: &mut Server, id: ClientId, from_ms: u64, to_ms: u64) {
     (from_ms..to_ms)
         .step_by(10)
-        .for_each(|at_ms| server.send_at(at_us(at_ms * 1000 + 1010), id, MS / 100, Does::Nothing));
+        .for_each(|at_ms| server.send_at(at_us(at_ms * 1000 + 1010), id, MS / 100, Effect::Nothing));
 }
 
 fn mean_wait_ns(server: &Server, id: ClientId, from_ms: u64, to_ms: u64) -> u64 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests of XQOS requests: access rights, admission control, roles, loans and traces.
 
-use super::mock::{Does, IDS, MS, Server, at_us, base};
+use super::mock::{Effect, IDS, MS, Server, at_us, base};
 use super::{clients, keep_busy, reserve, server};
 use crate::host::identity::Identity;
 use crate::mechanism::requests::Refused;
@@ -102,7 +102,7 @@ fn a_window_manager_is_found_at_the_root_window_and_a_compositor_by_its_selectio
     // The manager exits. A quarter of a second later the engine finds the next client that redirects.
     server.disconnect(manager);
     server.host().redirector = Some(base(other));
-    server.send_at(Time(300 * MS), other, 1000, Does::Nothing);
+    server.send_at(Time(300 * MS), other, 1000, Effect::Nothing);
     server.run_until(Time(301 * MS));
     assert!(role(&mut server, other).window_manager);
     server.engine().selection("_NET_WM_CM_S0", None);
@@ -116,8 +116,8 @@ fn work_that_a_client_makes_for_the_compositor_is_done_at_the_compositors_turn()
     server.engine().selection("_NET_WM_CM_S0", Some(compositor));
     [painter, other].into_iter().for_each(|id| keep_busy(&mut server, id, 100));
     for ms in 1..20 {
-        server.send_at(Time(2 * ms * MS), painter, MS / 50, Does::Event(compositor));
-        server.send_at(Time(2 * ms * MS + MS / 2), compositor, MS / 10, Does::Nothing);
+        server.send_at(Time(2 * ms * MS), painter, MS / 50, Effect::Event(compositor));
+        server.send_at(Time(2 * ms * MS + MS / 2), compositor, MS / 10, Effect::Nothing);
     }
     server.run_until(Time(60 * MS));
     let of_compositor: Vec<_> = server.done.iter().filter(|done| done.client == compositor).collect();
@@ -140,10 +140,10 @@ fn a_loan_raises_the_server_for_reserved_clients_only_and_ends_with_its_lender()
     server.host().refuses_loans = false;
     server.ask(lender, lend).unwrap();
     reserve(&mut server, reserved, 2, 10, false);
-    server.send_at(at_us(100), reserved, MS, Does::Nothing);
+    server.send_at(at_us(100), reserved, MS, Effect::Nothing);
     server.run_until(at_us(600));
     assert!(server.host().raises.get() > 0);
-    server.send_at(at_us(20_000), other, MS, Does::Nothing);
+    server.send_at(at_us(20_000), other, MS, Effect::Nothing);
     server.run_until(at_us(20_500));
     assert_eq!(server.host().raised.get(), None, "it works for somebody else");
     server.disconnect(lender);
@@ -186,8 +186,8 @@ fn a_trace_tells_how_long_the_server_worked_in_a_slice_that_others_stretched() {
     let [reader, client] = clients(&mut server);
     server.ask(reader, Request::StartTrace { level: Level::Slices, capacity: 0 }).unwrap();
     let mut ring = Reader::open(server.host().handed.pop().unwrap(), 0).unwrap();
-    server.send_at(Time(10 * MS), client, 3 * MS, Does::Nothing);
-    server.send_at(Time(20 * MS), client, 3 * MS, Does::Stalls(2 * MS));
+    server.send_at(Time(10 * MS), client, 3 * MS, Effect::Nothing);
+    server.send_at(Time(20 * MS), client, 3 * MS, Effect::Stalls(2 * MS));
     server.run_until(Time(30 * MS));
     let mut told = Vec::new();
     while let Next::Record(words) = ring.read() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests that the server continues as if xqos had never been there, whatever fails in xqos.
 
-use super::mock::{Does, MS, Server};
+use super::mock::{Effect, MS, Server};
 use super::{clients, keep_busy, reserve};
 use crate::mechanism::fault::Fault;
 use crate::mechanism::settings::{FaultPlace, PlannedFault, Settings};
@@ -14,7 +14,7 @@ fn served_with(fault: Option<PlannedFault>, unsound: bool) -> Server {
     reserve(&mut server, held, 1, 100, true);
     [held, other].into_iter().for_each(|id| keep_busy(&mut server, id, 30));
     // With no other work pending, each of these requests makes the server poll.
-    (8..18).for_each(|nth| server.send_at(Time(5 * nth * MS), other, 1000, Does::Nothing));
+    (8..18).for_each(|nth| server.send_at(Time(5 * nth * MS), other, 1000, Effect::Nothing));
     server.run_until(Time(5 * MS));
     assert!(server.fault.is_none() && server.host().is_held(held));
     server.host().unsound = unsound;

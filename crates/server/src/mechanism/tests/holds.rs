@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests of which clients are held back, for how long, and that each of them is released.
 
-use super::mock::{Does, MS, at_us, base};
+use super::mock::{Effect, MS, at_us, base};
 use super::{clients, keep_busy, reserve, server};
 use crate::mechanism::settings::Settings;
 use xqos_abi::{Label, NotifyKind, Paced, Request, Setting, SettingKind, Subject, event_mask};
@@ -46,13 +46,13 @@ fn who_holds_the_grab_is_not_held_back_for_its_budget_until_it_lets_go() {
     let mut server = server(PolicyKind::Fair);
     let [client, other] = clients(&mut server);
     reserve(&mut server, client, 1, 100, true);
-    server.send_at(at_us(0), client, 1000, Does::Grab);
+    server.send_at(at_us(0), client, 1000, Effect::Grab);
     server.run_until(at_us(10));
     keep_busy(&mut server, client, 20);
     keep_busy(&mut server, other, 1);
     server.run_until(Time(30 * MS));
     assert_eq!(server.left(client), 0, "nobody could be served, had it been held back");
-    server.send_at(Time(31 * MS), client, 1000, Does::Ungrab);
+    server.send_at(Time(31 * MS), client, 1000, Effect::Ungrab);
     server.run_until(Time(40 * MS));
     assert_eq!(server.left(other), 0);
 }
@@ -67,9 +67,9 @@ fn who_uncovers_others_waits_for_them_for_a_while() {
     server.ask(root, pacing).unwrap();
     // The painter answers the first Expose after 5 ms and the second one never.
     for (start, answers) in [(Time(MS), Some(5)), (Time(200 * MS), None)] {
-        server.send_at(start, mover, 1000, Does::Expose(painter));
-        server.send_at(start.after(MS), mover, 1000, Does::Nothing);
-        answers.into_iter().for_each(|ms| server.send_at(start.after(ms * MS), painter, 1000, Does::Nothing));
+        server.send_at(start, mover, 1000, Effect::Expose(painter));
+        server.send_at(start.after(MS), mover, 1000, Effect::Nothing);
+        answers.into_iter().for_each(|ms| server.send_at(start.after(ms * MS), painter, 1000, Effect::Nothing));
         server.run_until(start.after(2 * MS));
         assert!(server.host().is_held(mover));
         server.run_until(start.after(100 * MS));
@@ -93,8 +93,8 @@ fn a_client_is_paced_or_not_by_itself_and_a_lease_ends_that() {
     let mut is_held = |server: &mut super::mock::Server, client| {
         // Wait longer than the pacing floor remembers a hold.
         at = at.after(1200 * MS);
-        server.send_at(at, client, 1000, Does::Expose(painter));
-        server.send_at(at.after(MS), client, 1000, Does::Nothing);
+        server.send_at(at, client, 1000, Effect::Expose(painter));
+        server.send_at(at.after(MS), client, 1000, Effect::Nothing);
         server.run_until(at.after(2 * MS));
         let is_held = server.host().is_held(client);
         server.run_until(at.after(150 * MS));
@@ -149,7 +149,7 @@ fn depletions_are_told_to_listeners_ten_times_a_second_at_most_and_none_is_lost(
 fn a_grab_that_lasts_is_named_in_the_log_once() {
     let mut server = super::mock::Server::new(&Settings { grab_limit_ns: 50 * MS, ..Settings::default() });
     let [holder] = clients(&mut server);
-    server.send_at(at_us(10), holder, 1000, Does::Grab);
+    server.send_at(at_us(10), holder, 1000, Effect::Grab);
     server.run_until(Time(500 * MS));
     let lines = server.host().lines.borrow().clone();
     let named: Vec<&String> = lines.iter().filter(|line| line.contains("server grab")).collect();
@@ -161,12 +161,12 @@ fn a_grab_that_lasts_is_named_in_the_log_once() {
 fn who_waits_for_the_end_of_a_grab_has_waited_since_its_request_came() {
     let mut server = server(PolicyKind::Fair);
     let [holder, ready, idle] = clients(&mut server);
-    server.send_at(at_us(10), holder, 1000, Does::Grab);
+    server.send_at(at_us(10), holder, 1000, Effect::Grab);
     // These requests arrive before the grab is checked; the holder keeps working meanwhile.
-    server.send_at(Time(2 * MS), ready, 1000, Does::Nothing);
-    server.send_at(Time(100 * MS), idle, 1000, Does::Nothing);
-    (1..30).for_each(|at| server.send_at(Time(at * 10 * MS), holder, 1000, Does::Nothing));
-    server.send_at(Time(300 * MS), holder, 1000, Does::Ungrab);
+    server.send_at(Time(2 * MS), ready, 1000, Effect::Nothing);
+    server.send_at(Time(100 * MS), idle, 1000, Effect::Nothing);
+    (1..30).for_each(|at| server.send_at(Time(at * 10 * MS), holder, 1000, Effect::Nothing));
+    server.send_at(Time(300 * MS), holder, 1000, Effect::Ungrab);
     server.run_until(Time(400 * MS));
     let mut waited = |id| server.engine().scheduler.usage(id).unwrap().longest_wait_ns / MS;
     assert_eq!((waited(idle), waited(holder)), (200, 0));

@@ -14,7 +14,7 @@ use crate::host::{Connection, Host, ObservedRequests, Work};
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use crate::mechanism::engine::{Engine, Outcome};
 use crate::mechanism::fault::Fault;
-use crate::mechanism::requests::{self, Form, Refused};
+use crate::mechanism::requests::{self, Format, Refused};
 use crate::mechanism::settings::Settings;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ pub const MS: u64 = 1_000_000;
 
 /// The effect of executing a request.
 #[derive(Clone, Debug)]
-pub enum Does {
+pub enum Effect {
     Nothing,
     Grab,
     Ungrab,
@@ -48,7 +48,7 @@ pub enum Does {
 #[derive(Clone, Debug)]
 pub struct Job {
     pub ns: u64,
-    pub does: Does,
+    pub effect: Effect,
 }
 
 /// A client as the mock server knows it.

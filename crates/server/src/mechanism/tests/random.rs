@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Random clients, requests and settings. No request may be lost, no held client may be served, and all must finish.
 
-use super::mock::{Does, MS, Server, base};
+use super::mock::{Effect, MS, Server, base};
 use super::{USER, server};
 use xqos_abi::{Grouping, Label, PolicyChange, Request, Setting, SettingKind, Subject};
 use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
@@ -60,12 +60,12 @@ fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &m
         }
         2 => {
             let at = server.now().after(random.below(3 * MS));
-            let does = random.one_of(&[0, 1, 2]).map(|kind| match kind {
-                0 => Does::Expose(other),
-                1 => Does::Event(other),
-                _ => Does::Prioritize(other, random.below(3) as i32),
+            let effect = random.one_of(&[0, 1, 2]).map(|kind| match kind {
+                0 => Effect::Expose(other),
+                1 => Effect::Event(other),
+                _ => Effect::Prioritize(other, random.below(3) as i32),
             });
-            server.send_at(at, id, 1000, does.unwrap());
+            server.send_at(at, id, 1000, effect.unwrap());
             return 1;
         }
         3 => {
@@ -87,8 +87,8 @@ fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &m
         }
         10 => {
             let at = server.now().after(random.below(3 * MS));
-            server.send_at(at, id, 1000, Does::Grab);
-            server.send_at(at.after(random.below(20 * MS)), id, 1000, Does::Ungrab);
+            server.send_at(at, id, 1000, Effect::Grab);
+            server.send_at(at.after(random.below(20 * MS)), id, 1000, Effect::Ungrab);
             return 2;
         }
         11 => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests of which client is served, for how long, and what ends a slice early.
 
-use super::mock::{Does, MS, at_us};
+use super::mock::{Effect, MS, at_us};
 use super::{clients, keep_busy, reserve, server};
 use xqos_abi::{ClientList, LongestRequests, Order, Request, Setting, Subject};
 use xqos_core::{PolicyKind, Time};
@@ -29,7 +29,7 @@ fn an_idle_client_is_served_after_the_request_in_progress() {
     let [busy, light] = clients(&mut server);
     server.send(busy, 300, MS / 3);
     // Each request arrives in the middle of another one, long after the client's last request.
-    (1..4).for_each(|nth| server.send_at(at_us(20_000 * nth + 100), light, 1000, Does::Nothing));
+    (1..4).for_each(|nth| server.send_at(at_us(20_000 * nth + 100), light, 1000, Effect::Nothing));
     server.run_until(at_us(100_000));
     let served: Vec<_> = server.done.iter().filter(|done| done.client == light).copied().collect();
     assert_eq!(served.len(), 3);
@@ -44,7 +44,7 @@ fn the_stock_policy_leaves_all_to_the_server() {
     let mut server = server(PolicyKind::Stock);
     let [busy, light] = clients(&mut server);
     server.send(busy, 300, MS / 3);
-    server.send_at(at_us(20_100), light, 1000, Does::Nothing);
+    server.send_at(at_us(20_100), light, 1000, Effect::Nothing);
     server.run_until(at_us(30_000));
     let done = server.done.iter().find(|done| done.client == light).copied();
     // The server polls again only when the single busy client has nothing left.
@@ -68,7 +68,7 @@ fn a_higher_sync_priority_keeps_the_server_under_every_policy() {
     for policy in [PolicyKind::Fair, PolicyKind::Fixed, PolicyKind::Classic] {
         let mut server = server(policy);
         let [low, high] = clients(&mut server);
-        server.send_at(at_us(1), low, 1000, Does::Prioritize(high, 10));
+        server.send_at(at_us(1), low, 1000, Effect::Prioritize(high, 10));
         server.run_until(at_us(100));
         let start = server.now();
         [low, high].into_iter().for_each(|id| keep_busy(&mut server, id, 50));
@@ -101,8 +101,8 @@ fn the_holder_of_a_server_grab_is_the_only_one_served() {
     let mut server = server(PolicyKind::Fair);
     let [holder, other] = clients(&mut server);
     keep_busy(&mut server, other, 20);
-    server.send_at(at_us(10), holder, 1000, Does::Grab);
-    server.send_at(at_us(30_000), holder, 1000, Does::Ungrab);
+    server.send_at(at_us(10), holder, 1000, Effect::Grab);
+    server.send_at(at_us(30_000), holder, 1000, Effect::Ungrab);
     server.run_until(at_us(60_000));
     let grabbed = server.done.iter().find(|done| done.client == holder).unwrap().end;
     let meanwhile = server.time_of(other, grabbed, at_us(30_000));
@@ -119,7 +119,7 @@ fn the_longest_request_is_the_one_that_took_most_processor_time() {
     server.run_until(at_us(100_000));
     server.host().processor_shared_with = 0;
     let later = server.now().after(200 * MS);
-    server.send_at(later, other, 5 * MS, Does::Nothing);
+    server.send_at(later, other, 5 * MS, Effect::Nothing);
     server.run_until(later.after(50 * MS));
     let reply = server.ask(one, Request::ListClients).unwrap().unwrap();
     let clients = ClientList::decode(&reply, Order::Native).unwrap().clients;

@@ -2,7 +2,7 @@
 //! Tests of the rule for a display without a viewer: one group of all clients with a small cap, until a viewer
 //! connects.
 
-use super::mock::{Does, MS, base};
+use super::mock::{Effect, MS, base};
 use super::{clients, keep_busy, server};
 use xqos_abi::{Grouping, Label, Request, Setting, Subject};
 use xqos_core::{PolicyKind, Time};
@@ -30,12 +30,12 @@ fn all_go_on_with_their_part_of_five_percent_and_with_all_of_it_when_a_viewer_co
         at = next;
     }
     // The client gets its grab within the period and is then served immediately, even with the cap used up.
-    server.send_at(at, grabber, 1000, Does::Grab);
+    server.send_at(at, grabber, 1000, Effect::Grab);
     at = at.after(200 * MS);
     server.run_until(at);
     assert_eq!(server.left(grabber), 0);
-    (0..20).for_each(|ms| server.send_at(at.after(ms * MS), grabber, MS / 2, Does::Nothing));
-    server.send_at(at.after(20 * MS), grabber, 1000, Does::Ungrab);
+    (0..20).for_each(|ms| server.send_at(at.after(ms * MS), grabber, MS / 2, Effect::Nothing));
+    server.send_at(at.after(20 * MS), grabber, 1000, Effect::Ungrab);
     server.run_until(at.after(22 * MS));
     assert_eq!(server.left(grabber), 0);
     at = at.after(22 * MS);
@@ -56,7 +56,7 @@ fn who_connects_to_a_group_whose_cap_is_used_up_is_served_in_the_next_period() {
     server.run_until(Time(20 * MS));
     assert_eq!(server.left(busy), 0);
     let late = server.connect(1000);
-    server.send_at(Time(30 * MS), late, MS, Does::Nothing);
+    server.send_at(Time(30 * MS), late, MS, Effect::Nothing);
     server.run_until(Time(90 * MS));
     assert_eq!(server.left(late), 1, "the cap is used up");
     server.run_until(Time(400 * MS));

@@ -78,18 +78,18 @@ impl Server {
 
     /// Delivers this many requests of this length now.
     pub fn send(&mut self, id: ClientId, count: usize, ns: u64) {
-        (0..count).for_each(|_| self.host().data_arrived(id, Job { ns, does: Does::Nothing }));
+        (0..count).for_each(|_| self.host().data_arrived(id, Job { ns, effect: Effect::Nothing }));
     }
 
-    pub fn send_at(&mut self, at: Time, id: ClientId, ns: u64, does: Does) {
+    pub fn send_at(&mut self, at: Time, id: ClientId, ns: u64, effect: Effect) {
         let place = self.coming.partition_point(|&(other, ..)| other <= at);
-        self.coming.insert(place, (at, id, Job { ns, does }));
+        self.coming.insert(place, (at, id, Job { ns, effect }));
     }
 
     /// Carries out an XQOS request as if the client had just sent it.
     pub fn ask(&mut self, id: ClientId, request: Request) -> Result<Option<Vec<u8>>, Refused> {
-        let form = Form { sequence: 0, order: Order::Native };
-        requests::answer(self.engine(), id, &request.encode(0), form)
+        let format = Format { sequence: 0, order: Order::Native };
+        requests::answer(self.engine(), id, &request.encode(0), format)
     }
 
     /// The number of requests not executed yet.
@@ -210,27 +210,27 @@ impl Server {
         }
         self.host().now.set(end);
         self.done.push(Done { client: id, start, end });
-        self.effect(id, job.does);
+        self.apply_effect(id, job.effect);
     }
 
-    fn effect(&mut self, id: ClientId, does: Does) {
-        match does {
-            Does::Grab => self.host().grab = Some(id),
-            Does::Ungrab => self.host().grab = None,
-            Does::Stalls(ns) => {
+    fn apply_effect(&mut self, id: ClientId, effect: Effect) {
+        match effect {
+            Effect::Grab => self.host().grab = Some(id),
+            Effect::Ungrab => self.host().grab = None,
+            Effect::Stalls(ns) => {
                 let stolen_ns = &self.host().stolen_ns;
                 stolen_ns.set(stolen_ns.get() + ns);
             }
             _ => {}
         }
         let Some(engine) = &mut self.engine else { return };
-        match does {
-            Does::Nothing | Does::Stalls(_) => {}
-            Does::Grab => engine.grabbed(id, true),
-            Does::Ungrab => engine.grabbed(id, false),
-            Does::Expose(client) => engine.input_or_expose(client, false),
-            Does::Event(client) => engine.delivered(client),
-            Does::Prioritize(client, priority) => engine.prioritized(client, priority),
+        match effect {
+            Effect::Nothing | Effect::Stalls(_) => {}
+            Effect::Grab => engine.grabbed(id, true),
+            Effect::Ungrab => engine.grabbed(id, false),
+            Effect::Expose(client) => engine.input_or_expose(client, false),
+            Effect::Event(client) => engine.delivered(client),
+            Effect::Prioritize(client, priority) => engine.prioritized(client, priority),
         }
     }
 }

@@ -10,14 +10,14 @@ use xqos_abi::trace::{Reason, What};
 use xqos_core::{ClientId, Fact, Holder, Outcome, Rank, Scheduler, Service, Slice, Time};
 
 #[derive(Debug)]
-pub struct Recorded {
+pub struct TracedScheduler {
     scheduler: Scheduler,
     pub trace: Tracer,
     /// An overrun was recorded, and no decision has followed yet.
     overran: bool,
 }
 
-impl Deref for Recorded {
+impl Deref for TracedScheduler {
     type Target = Scheduler;
 
     fn deref(&self) -> &Scheduler {
@@ -25,9 +25,9 @@ impl Deref for Recorded {
     }
 }
 
-impl Recorded {
-    pub fn new(scheduler: Scheduler) -> Recorded {
-        Recorded { scheduler, trace: Tracer::default(), overran: false }
+impl TracedScheduler {
+    pub fn new(scheduler: Scheduler) -> TracedScheduler {
+        TracedScheduler { scheduler, trace: Tracer::default(), overran: false }
     }
 
     /// Passes a fact to the scheduler and records it, unless it would change nothing. Returns the scheduler's outcome.
