@@ -14,24 +14,24 @@
 //!
 //! | file | shared by all hosts |
 //! |---|---|
-//! | `entry`, `wanted` | how the server loads xqos, its start-up options, and which host serves it |
-//! | `place` | the engine of this process; each call into it is a panic boundary |
+//! | `entry`, `startup` | how the server loads xqos, its start-up options, and which host serves it |
+//! | `engine_cell` | the engine of this process; each call into it is a panic boundary |
 //! | `identity` | process and user of a client |
 //! | `control` | the control socket |
-//! | `behind`, `descriptors` | the real libc calls; which descriptors belong to clients and which to xqos |
+//! | `real_libc`, `descriptors` | the real libc calls; which descriptors belong to clients and which to xqos |
 //! | `kernel`, `cpu` | clocks, timers and threads; requests to the kernel's scheduler |
 
-pub mod behind;
 pub mod control;
 pub mod cpu;
 pub mod descriptors;
 pub mod dix;
+pub mod engine_cell;
 pub mod entry;
 pub mod identity;
 pub mod kernel;
 pub mod libc;
-pub mod place;
-pub mod wanted;
+pub mod real_libc;
+pub mod startup;
 
 use cpu::Loan;
 use identity::Identity;

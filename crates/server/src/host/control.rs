@@ -6,7 +6,7 @@
 //! a few requests, none while its answers await room), so a flood of requests delays no client.
 
 use crate::host::identity::Identity;
-use crate::host::{Host, behind, kernel};
+use crate::host::{Host, kernel, real_libc};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::requests::{self, Format, Refused};
 use std::cell::{Cell, RefCell};
@@ -43,7 +43,7 @@ struct Connection {
 
 /// A request and its connection.
 #[derive(Debug)]
-struct Asked {
+struct ControlRequest {
     asker: ClientId,
     sequence: u16,
     bytes: Vec<u8>,
@@ -81,7 +81,7 @@ impl Connections {
         for path in paths(display, kernel::user()) {
             match bind(&path) {
                 Ok(socket) => {
-                    behind::watch_own(epoll, socket.as_raw_fd());
+                    real_libc::watch_own(epoll, socket.as_raw_fd());
                     self.listeners.push(Listener { display, socket, path });
                     return Ok(());
                 }
@@ -92,7 +92,7 @@ impl Connections {
     }
 
     /// Reads new requests. Also returns the connections that have ended.
-    fn receive(&mut self, epoll: RawFd) -> (Vec<Asked>, Vec<ClientId>) {
+    fn receive(&mut self, epoll: RawFd) -> (Vec<ControlRequest>, Vec<ClientId>) {
         while let Some(stream) = self.listeners.iter().find_map(|listener| listener.socket.accept().ok()) {
             self.accept(epoll, stream.0);
         }
@@ -118,7 +118,7 @@ impl Connections {
         if is_other(&identity) && self.open.iter().filter(|one| is_other(&one.identity)).count() >= MAX_OF_OTHERS {
             return;
         }
-        behind::watch_own(epoll, stream.as_raw_fd());
+        real_libc::watch_own(epoll, stream.as_raw_fd());
         self.open.push(Connection {
             id,
             stream,
@@ -149,7 +149,7 @@ impl Connections {
     }
 
     /// Answers one request.
-    fn reply(&mut self, asked: &Asked, answer: Result<Option<Vec<u8>>, Refused>) {
+    fn reply(&mut self, asked: &ControlRequest, answer: Result<Option<Vec<u8>>, Refused>) {
         let Some(one) = self.open.iter_mut().find(|one| one.id == asked.asker) else { return };
         let descriptor = one.descriptor.take();
         match (answer, descriptor) {
@@ -171,12 +171,12 @@ impl Connections {
 impl Drop for Connection {
     /// The kernel may reuse this descriptor for a client next.
     fn drop(&mut self) {
-        behind::leave(self.epoll, self.stream.as_raw_fd());
+        real_libc::leave(self.epoll, self.stream.as_raw_fd());
     }
 }
 
 impl Connection {
-    fn receive(&mut self, asked: &mut Vec<Asked>) {
+    fn receive(&mut self, asked: &mut Vec<ControlRequest>) {
         if !self.output.borrow().is_empty() {
             return;
         }
@@ -194,7 +194,7 @@ impl Connection {
     }
 
     /// Takes complete requests from the input. A request with an impossible length ends the connection.
-    fn take_requests(&mut self, asked: &mut Vec<Asked>) {
+    fn take_requests(&mut self, asked: &mut Vec<ControlRequest>) {
         while self.input.len() >= 4 && !self.is_gone.get() {
             let bytes = 4 * usize::from(u16::from_ne_bytes([self.input[2], self.input[3]]));
             if !(4..=MAX_REQUEST_BYTES).contains(&bytes) {
@@ -206,7 +206,7 @@ impl Connection {
             }
             self.sequence = self.sequence.wrapping_add(1);
             let bytes = self.input.drain(..bytes).collect();
-            asked.push(Asked { asker: self.id, sequence: self.sequence, bytes });
+            asked.push(ControlRequest { asker: self.id, sequence: self.sequence, bytes });
         }
     }
 
@@ -243,7 +243,7 @@ impl Connection {
     }
 
     fn set_waits_for_room(&self) {
-        behind::watch_own_for(self.epoll, self.stream.as_raw_fd(), !self.output.borrow().is_empty());
+        real_libc::watch_own_for(self.epoll, self.stream.as_raw_fd(), !self.output.borrow().is_empty());
     }
 
     /// The second byte is the number of descriptors sent with the reply.
@@ -255,7 +255,7 @@ impl Connection {
             self.is_gone.set(true);
             return;
         }
-        let sent = behind::send_with_descriptor(self.stream.as_raw_fd(), &reply, descriptor.as_raw_fd());
+        let sent = real_libc::send_with_descriptor(self.stream.as_raw_fd(), &reply, descriptor.as_raw_fd());
         if sent.is_err() {
             self.is_gone.set(true);
         }

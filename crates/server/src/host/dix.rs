@@ -28,7 +28,6 @@ pub mod sync_priority;
 pub mod ticks;
 pub mod watcher;
 
-use crate::host::behind;
 use crate::host::control::Connections;
 use crate::host::dix::client::Client;
 use crate::host::dix::clients::{Checked, Known};
@@ -38,6 +37,7 @@ use crate::host::dix::symbols::{ExtensionEntry, NotifyFd, RequestProc, Symbols};
 use crate::host::dix::sync_priority::Wrapped;
 use crate::host::dix::watcher::Watcher;
 use crate::host::kernel;
+use crate::host::real_libc;
 use crate::mechanism::settings::{FaultPlace, PlannedFault};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use xqos_abi::Order;
@@ -135,7 +135,7 @@ impl Dix {
 
     /// Opens the control socket. If that fails, the extension still works.
     fn listen(&mut self) {
-        let Some(display) = behind::display_of_process() else { return };
+        let Some(display) = real_libc::display_of_process() else { return };
         if let Err(error) = self.control.listen(self.control_epoll.as_raw_fd(), display) {
             self.symbols.log(&format!("no control socket for display {display}: {error}"));
         }

@@ -9,8 +9,8 @@
 
 use crate::host::dix::hooks;
 use crate::host::dix::symbols::{ExtensionModule, symbols};
-use crate::host::libc::{place, slots};
-use crate::host::wanted::{self, HOST, Wanted};
+use crate::host::libc::{instance, redirect};
+use crate::host::startup::{self, HOST, HostChoice};
 use crate::mechanism::settings::Settings;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -89,17 +89,17 @@ extern "C" fn constructor() {
         if !is_preloaded() {
             return;
         }
-        wanted::set_preloaded();
-        match (Wanted::read(), symbols()) {
-            (Wanted::Any | Wanted::Dix, Ok(_)) => {
+        startup::set_preloaded();
+        match (HostChoice::read(), symbols()) {
+            (HostChoice::Any | HostChoice::Dix, Ok(_)) => {
                 leave_the_environment();
                 register(null_mut());
             }
-            (Wanted::Any | Wanted::Libc, _) if looks_like_x_server() => {
+            (HostChoice::Any | HostChoice::Libc, _) if looks_like_x_server() => {
                 leave_the_environment();
-                place::want(Settings::read(|_| None, |line| eprintln!("xqos: {line}")));
+                instance::enable(Settings::read(|_| None, |line| eprintln!("xqos: {line}")));
             }
-            (Wanted::Dix, Err(missing)) if looks_like_x_server() => {
+            (HostChoice::Dix, Err(missing)) if looks_like_x_server() => {
                 leave_the_environment();
                 eprintln!(
                     "xqos: this X server does not export {missing}; it is left untouched, with its own scheduling"
@@ -117,11 +117,11 @@ unsafe extern "C" fn xorg_setup(
     _error_minor: *mut c_int,
 ) -> *mut c_void {
     const LDR_MODSPECIFIC: c_int = 12;
-    let serves = || match (Wanted::read(), symbols()) {
+    let serves = || match (HostChoice::read(), symbols()) {
         // The object is also preloaded.
-        _ if place::is_wanted() => true,
-        (Wanted::Libc, _) | (Wanted::Any, Err(_)) => module_from_below(options),
-        (Wanted::Any | Wanted::Dix, _) => register(options),
+        _ if instance::is_enabled() => true,
+        (HostChoice::Libc, _) | (HostChoice::Any, Err(_)) => serve_module_through_libc(options),
+        (HostChoice::Any | HostChoice::Dix, _) => register(options),
     };
     if std::panic::catch_unwind(serves).unwrap_or(false) {
         return std::ptr::dangling_mut::<u8>().cast();
@@ -134,13 +134,13 @@ unsafe extern "C" fn xorg_setup(
 }
 
 /// Serves an Xorg that has loaded this module through libc.
-fn module_from_below(xorg_options: *mut c_void) -> bool {
-    if let Err(reason) = slots::take() {
+fn serve_module_through_libc(xorg_options: *mut c_void) -> bool {
+    if let Err(reason) = redirect::install() {
         eprintln!("xqos: {reason}; this X server is left untouched, with its own scheduling");
         return false;
     }
     let option = |name: &str| symbols().ok().and_then(|symbols| symbols.option(xorg_options, name));
-    place::want(Settings::read(option, |line| eprintln!("xqos: {line}")));
+    instance::enable(Settings::read(option, |line| eprintln!("xqos: {line}")));
     true
 }
 
@@ -156,7 +156,7 @@ fn register(xorg_options: *mut c_void) -> bool {
     if REGISTERED.swap(true, Ordering::SeqCst) {
         return true;
     }
-    wanted::set_settings(|| Settings::read(|name| symbols.option(xorg_options, name), |line| symbols.log(line)));
+    startup::set_settings(|| Settings::read(|name| symbols.option(xorg_options, name), |line| symbols.log(line)));
     // SAFETY: one entry that lives as long as the object, which is never unloaded once it has a thread.
     unsafe { (symbols.load_extension_list)(&EXTENSION, 1, 0) };
     true

@@ -17,8 +17,8 @@
 //! |---|---|
 //! | `as_host` | implements [`Host`](crate::host::Host) through these calls |
 //! | `calls` | the interposed calls |
-//! | `slots` | redirects the program's calls to them if xqos is not preloaded |
-//! | `place` | the engine of this process; each call into it is a panic boundary |
+//! | `redirect` | leads the program's calls to them if xqos is not preloaded |
+//! | `instance` | the engine of this process; each call into it is a panic boundary |
 //! | `alarm` | the server's own timer |
 //! | `clients` | clients, as their sockets open and close |
 //! | `reading` | how much a read may return, and when the slice is over |
@@ -35,17 +35,17 @@ mod as_host;
 pub mod calls;
 pub mod clients;
 mod framing;
+pub mod instance;
 mod lender;
 mod output;
-pub mod place;
 mod reading;
-pub mod slots;
+pub mod redirect;
 #[cfg(test)]
 mod tests;
 
-use crate::host::behind::{self, OWN, is_own};
 use crate::host::control::Connections;
 use crate::host::kernel::{self, now};
+use crate::host::real_libc::{self, OWN, is_own};
 use crate::mechanism::early_end::EarlyEnd;
 use alarm::Alarm;
 use clients::Known;
@@ -127,8 +127,8 @@ impl Libc {
     pub fn new(epoll: RawFd, chunk_ns: u64) -> io::Result<Libc> {
         let timer = kernel::new_timer()?;
         let waiting = kernel::new_epoll()?;
-        behind::watch_own(epoll, timer.as_raw_fd());
-        behind::watch_own(epoll, waiting.as_raw_fd());
+        real_libc::watch_own(epoll, timer.as_raw_fd());
+        real_libc::watch_own(epoll, waiting.as_raw_fd());
         Ok(Libc {
             epoll,
             clients: Vec::new(),
@@ -203,7 +203,7 @@ impl Libc {
     fn see_waiting(&mut self) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
         // Events beyond this array are reported again.
-        let count = behind::epoll_wait_now(self.waiting.as_raw_fd(), &mut events);
+        let count = real_libc::epoll_wait_now(self.waiting.as_raw_fd(), &mut events);
         for event in &events[..count] {
             if let Some(known) = self.known_mut(ClientId(event.u64 as u16)) {
                 known.arrived = Some(now());

@@ -9,10 +9,10 @@ use crate::host::dix::error::Error;
 use crate::host::dix::symbols::{Callback, ExtensionEntry, Symbols, symbols, x_error};
 use crate::host::dix::sync_priority;
 use crate::host::dix::{Dix, order_of};
+use crate::host::engine_cell::{EngineCell, OnServerThread};
 use crate::host::kernel::{self, now};
-use crate::host::libc::place;
-use crate::host::place::{OnServerThread, Place};
-use crate::host::{control, wanted};
+use crate::host::libc::instance;
+use crate::host::{control, startup};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
 use crate::mechanism::requests::{self, Format, Refused};
@@ -22,25 +22,25 @@ use std::ptr::null_mut;
 use xqos_core::PolicyKind;
 
 /// The engine of this generation, and why it ended.
-static PLACE: OnServerThread<Place<Dix, Option<String>>> = OnServerThread::new(Place::new(None));
+static ENGINE: OnServerThread<EngineCell<Dix, Option<String>>> = OnServerThread::new(EngineCell::new(None));
 
 /// Runs `work` on the engine. A panic or error makes xqos step aside. Returns `None` without an engine, while it is in
 /// use, or after a fault.
 pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Dix>) -> Result<T, Fault<Error>>) -> Option<T> {
     // SAFETY: the server calls all hooks on its main thread.
-    unsafe { PLACE.with(work) }?.map_err(|fault| step_aside(&fault)).ok()
+    unsafe { ENGINE.with(work) }?.map_err(|fault| step_aside(&fault)).ok()
 }
 
 /// Why xqos stepped aside, if it did.
 pub fn aside() -> Option<String> {
-    // SAFETY: on the server's thread, without another reference into the place.
-    unsafe { (*PLACE.get()).aside.clone() }
+    // SAFETY: on the server's thread, without another reference to the engine cell.
+    unsafe { (*ENGINE.get()).aside.clone() }
 }
 
 /// The server sets up its extensions, at start and after each reset.
 pub unsafe extern "C" fn init_extension() {
     let Ok(symbols) = symbols() else { return };
-    if place::is_wanted() {
+    if instance::is_enabled() {
         return;
     }
     let started = fault::guarded(|| start(symbols).map_err(Fault::from));
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn init_extension() {
 }
 
 fn start(symbols: &'static Symbols) -> Result<(), Error> {
-    let settings = wanted::settings().ok_or(Error::NotRegistered)?;
+    let settings = startup::settings().ok_or(Error::NotRegistered)?;
     // SAFETY: a static name, and procedures of the types in extnsionst.h.
     let extension = unsafe {
         (symbols.add_extension)(
@@ -69,8 +69,8 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
     let engine = Engine::new(Dix::new(symbols, extension, settings.fault)?, settings);
     // SAFETY: on the server's thread; the last engine was dropped at the end of its generation.
     unsafe {
-        (*PLACE.get()).aside = None;
-        (*PLACE.get()).engine = Some(Box::new(engine));
+        (*ENGINE.get()).aside = None;
+        (*ENGINE.get()).engine = Some(Box::new(engine));
         (symbols.register_handlers)(block, wakeup, null_mut());
         for (list, callback) in callbacks(symbols) {
             (symbols.add_callback)(list, callback, null_mut());
@@ -108,17 +108,17 @@ fn step_aside(fault: &Fault<Error>) {
     let reason = fault.to_string();
     unhook(symbols);
     // SAFETY: on the server's thread; `busy` is false here and in all callers.
-    let engine = unsafe { (*PLACE.get()).engine.take() };
+    let engine = unsafe { (*ENGINE.get()).engine.take() };
     let is_unknown = matches!(fault, Fault::Host(Error::UnknownServer(..) | Error::UnknownRecord));
     let is_new = engine.as_ref().is_some_and(|engine| engine.host.has_no_clients());
-    if is_unknown && is_new && wanted::serve_from_below() {
+    if is_unknown && is_new && startup::serve_through_libc() {
         symbols.log(&format!("{reason}; it is served from below, by its calls of libc"));
         symbols.hide_extension(c"XQOS");
     } else {
         symbols.log(&fault::line(&reason));
     }
     // SAFETY: as above.
-    unsafe { (*PLACE.get()).aside = Some(reason) };
+    unsafe { (*ENGINE.get()).aside = Some(reason) };
     if let Some(mut engine) = engine {
         // A second fault in here must not reach the server either.
         let _ = fault::guarded(|| engine.step_back());
@@ -130,7 +130,7 @@ fn step_aside(fault: &Fault<Error>) {
 unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
     let Ok(symbols) = symbols() else { return };
     // SAFETY: on the server's thread, between generations, with none of our functions on the stack.
-    let engine = unsafe { (*PLACE.get()).engine.take() };
+    let engine = unsafe { (*ENGINE.get()).engine.take() };
     if let Some(mut engine) = engine {
         unhook(symbols);
         let _ = fault::guarded(|| {

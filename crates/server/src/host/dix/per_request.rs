@@ -10,8 +10,8 @@ use crate::host::dix::client::{Client, ClientPtr, Head};
 use crate::host::dix::hooks::with_engine;
 use crate::host::dix::symbols::{RequestProc, Symbols, symbols, x_error};
 use crate::host::dix::ticks::Ticks;
+use crate::host::engine_cell::OnServerThread;
 use crate::host::kernel;
-use crate::host::place::OnServerThread;
 use xqos_abi::trace::What;
 use xqos_core::{ClientId, Time};
 

@@ -11,8 +11,8 @@
 //! mistake ends slices needlessly until the next look but harms no client, and a closed descriptor leaves the epoll by
 //! itself.
 
-use crate::host::behind::control;
 use crate::host::kernel::new_epoll;
+use crate::host::real_libc::control;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::os::fd::{OwnedFd, RawFd};

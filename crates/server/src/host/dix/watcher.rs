@@ -27,10 +27,10 @@
 mod shared;
 mod thread;
 
-use crate::host::behind::{ONCE, arm, control};
 use crate::host::cpu::Loan;
 use crate::host::dix::polled::Polled;
 use crate::host::kernel::{new_epoll, new_event, new_timer, notify, read_clock, set_timer, spawn};
+use crate::host::real_libc::{ONCE, arm, control};
 use crate::mechanism::early_end::EarlyEnd;
 use crate::mechanism::fault;
 use shared::{Shared, Slot};

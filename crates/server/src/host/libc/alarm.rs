@@ -5,7 +5,7 @@
 //! chooses. The server's calls to set the timer therefore only record it. When the server is to choose, or xqos steps
 //! aside, the timer is set as the server last wanted it.
 
-use crate::host::behind;
+use crate::host::real_libc;
 
 #[derive(Debug)]
 pub struct Alarm {
@@ -32,7 +32,7 @@ impl Alarm {
         // SAFETY: a timer of zeroes is off.
         let off = unsafe { std::mem::zeroed() };
         if let Some(wanted) = self.wanted {
-            behind::set_alarm(if is_kept { &off } else { &wanted });
+            real_libc::set_alarm(if is_kept { &off } else { &wanted });
         }
     }
 }

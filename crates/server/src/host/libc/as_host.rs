@@ -7,7 +7,7 @@ use super::{Error, Libc, Running};
 use crate::host::cpu::{self, Loan};
 use crate::host::identity::Identity;
 use crate::host::kernel::{self, now};
-use crate::host::{Host, ObservedRequests, Work, behind};
+use crate::host::{Host, ObservedRequests, Work, real_libc};
 use std::io;
 use std::os::fd::OwnedFd;
 use xqos_abi::Notify;
@@ -148,7 +148,7 @@ impl Host for Libc {
         (known.watched, known.arrived) = (Some(rank), None);
         let (descriptor, muted) = (known.descriptor, known.muted);
         if muted {
-            let _ = behind::arm(&self.waiting, descriptor, false, client.0.into());
+            let _ = real_libc::arm(&self.waiting, descriptor, false, client.0.into());
         }
         if let Some(lender) = self.lender.as_ref().filter(|_| loan_ns > 0) {
             lender.watch(descriptor, loan_ns);

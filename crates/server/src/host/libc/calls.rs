@@ -2,19 +2,19 @@
 //! The interposed libc calls.
 //!
 //! Each passes through unless it concerns a client's descriptor (or the server's epoll) and runs on the server's
-//! thread. A preloaded object is found by name; if Xorg loads xqos as a module, `slots` redirects the program's calls
+//! thread. A preloaded object is found by name; if Xorg loads xqos as a module, `redirect` leads the program's calls
 //! here.
 
-use super::place;
-use crate::host::behind::{behind, display_of, is_own};
+use super::instance;
 use crate::host::descriptors::CLIENTS;
+use crate::host::real_libc::{display_of, is_own, real};
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::RawFd;
 
 /// Whether this is a client's descriptor and the caller is the server's thread.
 fn is_client(fd: RawFd) -> bool {
-    CLIENTS.has(fd) && place::is_here()
+    CLIENTS.has(fd) && instance::is_server_thread()
 }
 
 /// # Safety
@@ -22,8 +22,8 @@ fn is_client(fd: RawFd) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int {
     // SAFETY: guaranteed by the caller.
-    let result = unsafe { (behind().epoll_ctl)(epoll, operation, fd, event) };
-    if result == 0 && place::is_wanted() {
+    let result = unsafe { (real().epoll_ctl)(epoll, operation, fd, event) };
+    if result == 0 && instance::is_enabled() {
         // SAFETY: the kernel has read it.
         let event = unsafe { event.as_ref() }.map(|event| (event.events, event.u64));
         epoll_changed(epoll, operation, fd, event);
@@ -34,27 +34,27 @@ pub unsafe extern "C" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, ev
 fn epoll_changed(epoll: RawFd, operation: c_int, fd: RawFd, event: Option<(u32, u64)>) {
     match (operation, event) {
         (libc::EPOLL_CTL_ADD, Some((events, data))) if events == libc::EPOLLET as u32 => {
-            place::begin(epoll);
-            if place::serves(epoll) {
+            instance::begin(epoll);
+            if instance::serves(epoll) {
                 CLIENTS.set(fd, true);
-                place::tell(|engine| engine.added(fd, data));
+                instance::update(|engine| engine.added(fd, data));
             }
         }
         (libc::EPOLL_CTL_ADD, Some(_)) => {
             if let Some(display) = display_of(fd) {
-                place::listens_for(display);
+                instance::listens_for(display);
             }
         }
-        (libc::EPOLL_CTL_MOD, Some((events, data))) if is_client(fd) && place::serves(epoll) => {
-            place::tell(|engine| engine.changed(fd, data, events));
+        (libc::EPOLL_CTL_MOD, Some((events, data))) if is_client(fd) && instance::serves(epoll) => {
+            instance::update(|engine| engine.changed(fd, data, events));
             if events & libc::EPOLLIN as u32 == 0 {
-                place::forget_untold(fd, libc::EPOLLIN as u32);
+                instance::drop_pending(fd, libc::EPOLLIN as u32);
             }
         }
-        (libc::EPOLL_CTL_DEL, _) if is_client(fd) && place::serves(epoll) => {
+        (libc::EPOLL_CTL_DEL, _) if is_client(fd) && instance::serves(epoll) => {
             CLIENTS.set(fd, false);
-            place::tell(|engine| engine.removed(fd));
-            place::forget_untold(fd, u32::MAX);
+            instance::update(|engine| engine.removed(fd));
+            instance::drop_pending(fd, u32::MAX);
         }
         _ => {}
     }
@@ -69,26 +69,26 @@ pub unsafe extern "C" fn epoll_wait(
     most: c_int,
     timeout: c_int,
 ) -> c_int {
-    let behind = behind().epoll_wait;
-    if !place::serves(epoll) || most <= 0 {
+    let real = real().epoll_wait;
+    if !instance::serves(epoll) || most <= 0 {
         // SAFETY: guaranteed by the caller.
-        return unsafe { behind(epoll, events, most, timeout) };
+        return unsafe { real(epoll, events, most, timeout) };
     }
-    place::with_engine(|engine| engine.block());
-    let alone = || if place::has_untold() { 0 } else { timeout };
-    let timeout = place::with_engine(|engine| Ok(engine.host.timeout(timeout))).unwrap_or_else(alone);
+    instance::with_engine(|engine| engine.block());
+    let alone = || if instance::has_pending() { 0 } else { timeout };
+    let timeout = instance::with_engine(|engine| Ok(engine.host.timeout(timeout))).unwrap_or_else(alone);
     let room = most as usize;
     // SAFETY: guaranteed by the caller; an eighth is kept free for our own events.
-    let count = unsafe { behind(epoll, events, most - most / 8, timeout) };
+    let count = unsafe { real(epoll, events, most - most / 8, timeout) };
     let Ok(count) = usize::try_from(count) else { return count };
     // SAFETY: the caller provides this much room; any bytes are valid events.
     let events = unsafe { std::slice::from_raw_parts_mut(events, room) };
-    let (mut kept, is_asked) = place::with_engine(|engine| Ok(engine.host.take_events(&mut events[..count])))
+    let (mut kept, is_asked) = instance::with_engine(|engine| Ok(engine.host.take_events(&mut events[..count])))
         .unwrap_or_else(|| (without_own(&mut events[..count]), false));
     if is_asked {
-        place::answer_control();
+        instance::answer_control();
     }
-    place::with_engine(|engine| engine.wakeup());
+    instance::with_engine(|engine| engine.wakeup());
     let mut add = |event| match events.get_mut(kept) {
         Some(place) => {
             *place = event;
@@ -97,11 +97,11 @@ pub unsafe extern "C" fn epoll_wait(
         }
         None => false,
     };
-    place::tell(|engine| {
+    instance::update(|engine| {
         let choice = engine.choice();
         engine.host.events_for_server(choice, &mut add);
     });
-    while let Some(event) = place::next_untold() {
+    while let Some(event) = instance::next_pending() {
         if !add(event) {
             break;
         }
@@ -124,7 +124,7 @@ fn without_own(events: &mut [libc::epoll_event]) -> usize {
 
 /// The maximum number of bytes that this read may return; `None` makes it fail with EAGAIN.
 fn before_read(fd: RawFd, wanted: usize) -> Option<usize> {
-    place::with_engine(|engine| {
+    instance::with_engine(|engine| {
         let id = engine.host.of_descriptor(fd);
         Ok(id.map_or(Some(wanted), |id| engine.host.before_read(id, fd, wanted)))
     })
@@ -141,7 +141,7 @@ unsafe fn after_read(fd: RawFd, buffer: *const c_void, read: isize) {
     let bytes = usize::try_from(read).ok();
     // SAFETY: guaranteed by the caller.
     let bytes = bytes.map(|bytes| unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), bytes) });
-    place::tell(|engine| {
+    instance::update(|engine| {
         if let Some(id) = engine.host.of_descriptor(fd) {
             engine.host.after_read(id, bytes);
         }
@@ -169,16 +169,16 @@ fn keeping_errno(work: impl FnOnce()) {
 /// As for setitimer(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn setitimer(which: c_int, new: *const libc::itimerval, old: *mut libc::itimerval) -> c_int {
-    if which == libc::ITIMER_REAL && old.is_null() && place::is_here() {
+    if which == libc::ITIMER_REAL && old.is_null() && instance::is_server_thread() {
         // SAFETY: guaranteed by the caller.
         let new = unsafe { new.as_ref() }.copied();
-        let is_kept = new.and_then(|new| place::with_engine(|engine| Ok(engine.host.alarm.keeps(new))));
+        let is_kept = new.and_then(|new| instance::with_engine(|engine| Ok(engine.host.alarm.keeps(new))));
         if is_kept == Some(true) {
             return 0;
         }
     }
     // SAFETY: guaranteed by the caller.
-    unsafe { (behind().setitimer)(which, new, old) }
+    unsafe { (real().setitimer)(which, new, old) }
 }
 
 /// # Safety
@@ -187,11 +187,11 @@ pub unsafe extern "C" fn setitimer(which: c_int, new: *const libc::itimerval, ol
 pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, most: usize) -> isize {
     if !is_client(fd) {
         // SAFETY: guaranteed by the caller.
-        return unsafe { (behind().read)(fd, buffer, most) };
+        return unsafe { (real().read)(fd, buffer, most) };
     }
     let Some(most) = before_read(fd, most) else { return nothing() };
     // SAFETY: guaranteed by the caller; the size is not larger.
-    let read = unsafe { (behind().read)(fd, buffer, most) };
+    let read = unsafe { (real().read)(fd, buffer, most) };
     // SAFETY: the kernel has written them.
     keeping_errno(|| unsafe { after_read(fd, buffer, read) });
     read
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c
     let part = unsafe { message.as_ref() }.filter(|message| message.msg_iovlen == 1).map(|message| message.msg_iov);
     let Some(part) = part.filter(|_| is_client(fd)) else {
         // SAFETY: guaranteed by the caller.
-        return unsafe { (behind().recvmsg)(fd, message, flags) };
+        return unsafe { (real().recvmsg)(fd, message, flags) };
     };
     // SAFETY: as above.
     let (whole, buffer) = unsafe { ((*part).iov_len, (*part).iov_base) };
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c
     // byte.
     let read = unsafe {
         (*part).iov_len = most;
-        let read = (behind().recvmsg)(fd, message, flags);
+        let read = (real().recvmsg)(fd, message, flags);
         (*part).iov_len = whole;
         read
     };
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize {
     // SAFETY: guaranteed by the caller.
-    let written = unsafe { (behind().writev)(fd, parts, count) };
+    let written = unsafe { (real().writev)(fd, parts, count) };
     // SAFETY: guaranteed by the caller.
     unsafe { look_at_written(fd, parts, count as usize, written) };
     written
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> isize {
     // SAFETY: guaranteed by the caller.
-    let written = unsafe { (behind().sendmsg)(fd, message, flags) };
+    let written = unsafe { (real().sendmsg)(fd, message, flags) };
     if written > 0 {
         // SAFETY: the kernel has read this message.
         unsafe { look_at_written(fd, (*message).msg_iov, (*message).msg_iovlen, written) };
@@ -259,7 +259,7 @@ unsafe fn look_at_written(fd: RawFd, parts: *const libc::iovec, count: usize, wr
 
 /// The server has written `left` bytes of these parts to a client.
 fn wrote(fd: RawFd, parts: &[libc::iovec], mut left: usize) {
-    place::tell(|engine| {
+    instance::update(|engine| {
         let Some(id) = engine.host.of_descriptor(fd) else { return };
         for part in parts {
             let bytes = part.iov_len.min(left);

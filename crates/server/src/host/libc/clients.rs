@@ -219,7 +219,7 @@ impl Engine<Libc> {
 
     /// The events that the server has not received yet, for a server that continues without xqos. Clients that it does
     /// not listen to are excluded: the kernel reports their data when it listens again.
-    pub fn untold(&self) -> Vec<(RawFd, libc::epoll_event)> {
+    pub fn pending_events(&self) -> Vec<(RawFd, libc::epoll_event)> {
         let known = self.host.clients.iter().flatten();
         let event = |known: &Known| {
             let events = known.saved | if known.pending && !known.muted { libc::EPOLLIN as u32 } else { 0 };

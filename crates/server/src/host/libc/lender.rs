@@ -2,9 +2,9 @@
 //! The thread for a loan ([`crate::host::cpu`]): it raises the server's thread when data of a reserved client arrive,
 //! and lowers it when its time is over. It exists only during a loan.
 
-use crate::host::behind::{arm, control};
 use crate::host::cpu::{Loan, WATCHER_SLICE_NS, ask_for_slices};
 use crate::host::kernel::{drain, new_epoll, new_event, notify, now, spawn};
+use crate::host::real_libc::{arm, control};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;

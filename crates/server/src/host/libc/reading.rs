@@ -12,8 +12,8 @@
 
 use super::framing::frame;
 use super::{Libc, MIN_PEEK_BYTES};
-use crate::host::behind;
 use crate::host::kernel::now;
+use crate::host::real_libc;
 use crate::mechanism::early_end::Verdict;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Time};
@@ -60,7 +60,7 @@ impl Libc {
     /// The length of the complete requests available within `room`, at least of one request.
     fn whole_requests(&mut self, fd: RawFd, room: usize, wanted: usize, is_swapped: bool) -> usize {
         let mut stream = [0; MAX_BUFFER_BYTES];
-        let seen = behind::peek(fd, &mut stream[..room.max(MIN_PEEK_BYTES).min(wanted).min(MAX_BUFFER_BYTES)]);
+        let seen = real_libc::peek(fd, &mut stream[..room.max(MIN_PEEK_BYTES).min(wanted).min(MAX_BUFFER_BYTES)]);
         let stream = &stream[..seen];
         let in_room = frame(&stream[..room.min(seen)], is_swapped, u32::MAX);
         let bytes = if in_room.bytes > 0 { in_room.bytes } else { one_request(stream, is_swapped) };
@@ -130,7 +130,7 @@ impl Libc {
     /// Checks which clients have become ready since the slice began.
     fn look(&mut self, now: Time) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        let count = behind::epoll_wait_now(self.epoll, &mut events);
+        let count = real_libc::epoll_wait_now(self.epoll, &mut events);
         let Some((contest, _)) = self.running.contest else { return };
         for event in &events[..count] {
             let (data, bits) = (event.u64, event.events);

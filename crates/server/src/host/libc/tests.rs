@@ -2,7 +2,7 @@
 //! A small server that polls, reads and closes like an X server, under this host. Whatever its clients send, and at
 //! whichever call xqos fails, each request must be served once and in its client's order.
 
-use super::place;
+use super::instance;
 use crate::mechanism::settings::{FaultPlace, PlannedFault, Settings};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -95,7 +95,7 @@ impl Server {
             let timeout = if self.ready().is_empty() { 10_000 } else { 0 };
             // SAFETY: an open epoll and room for that many events.
             let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), 256, timeout) };
-            assert!(count > 0 || timeout == 0 || place::is_served(), "nothing comes any more");
+            assert!(count > 0 || timeout == 0 || instance::is_served(), "nothing comes any more");
             for event in &events[..count.max(0) as usize] {
                 let (data, bits) = (event.u64, event.events);
                 let fd = ((data - 0x1000) / 16) as RawFd;
@@ -263,7 +263,7 @@ fn served(seed: u64, fault: Option<PlannedFault>) -> bool {
     // SAFETY: no pointers; the descriptor was just made.
     let epoll = unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) };
     let settings = Settings { fault, chunk_ns: 50_000, ..Settings::default() };
-    place::serve(epoll.as_raw_fd(), &settings);
+    instance::serve(epoll.as_raw_fd(), &settings);
     let connections = BTreeMap::new();
     let mut server = Server { epoll, connections, grab: None, output: Vec::new(), gone: Vec::new() };
     let clients: Vec<_> = (0..2 + random.below(6))
@@ -278,7 +278,7 @@ fn served(seed: u64, fault: Option<PlannedFault>) -> bool {
     sent.sort_unstable();
     server.gone.sort_unstable();
     assert_eq!(server.gone, sent, "seed {seed}, fault {fault:?}");
-    place::end()
+    instance::end()
 }
 
 #[test]

@@ -53,7 +53,7 @@ struct Program {
 }
 
 /// Redirects the program's calls. Fails if the program does not call epoll_ctl and epoll_wait.
-pub fn take() -> io::Result<()> {
+pub fn install() -> io::Result<()> {
     let program = program().ok_or_else(|| io::Error::other("the program's dynamic section was not found"))?;
     let found: Vec<(u64, *const c_void)> = ours()
         .into_iter()

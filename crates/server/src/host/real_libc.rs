@@ -25,15 +25,15 @@ macro_rules! calls {
     ($($name:ident $symbol:literal: $type:ty;)*) => {
         /// The real calls of libc.
         #[derive(Clone, Copy)]
-        pub struct Behind {
+        pub struct RealCalls {
             $(pub $name: $type,)*
         }
 
-        pub fn behind() -> &'static Behind {
-            static BEHIND: OnceLock<Behind> = OnceLock::new();
+        pub fn real() -> &'static RealCalls {
+            static CALLS: OnceLock<RealCalls> = OnceLock::new();
             // SAFETY: functions of libc with the types of their declarations.
-            BEHIND.get_or_init(|| unsafe {
-                Behind { $($name: std::mem::transmute::<*mut c_void, $type>(find($symbol)),)* }
+            CALLS.get_or_init(|| unsafe {
+                RealCalls { $($name: std::mem::transmute::<*mut c_void, $type>(find($symbol)),)* }
             })
         }
     };
@@ -62,7 +62,7 @@ fn find(name: &CStr) -> *mut c_void {
 pub fn control(epoll: &impl AsRawFd, operation: c_int, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
     let mut event = libc::epoll_event { events, u64: token };
     // SAFETY: an open epoll and an event that lives through the call.
-    let result = unsafe { (behind().epoll_ctl)(epoll.as_raw_fd(), operation, fd, &mut event) };
+    let result = unsafe { (real().epoll_ctl)(epoll.as_raw_fd(), operation, fd, &mut event) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
@@ -101,7 +101,7 @@ pub fn leave(epoll: RawFd, fd: RawFd) {
 /// The events pending on the epoll now.
 pub fn epoll_wait_now(epoll: RawFd, events: &mut [libc::epoll_event]) -> usize {
     // SAFETY: room for that many events.
-    let count = unsafe { (behind().epoll_wait)(epoll, events.as_mut_ptr(), events.len() as c_int, 0) };
+    let count = unsafe { (real().epoll_wait)(epoll, events.as_mut_ptr(), events.len() as c_int, 0) };
     usize::try_from(count).unwrap_or(0)
 }
 
@@ -130,7 +130,7 @@ pub fn send_with_descriptor(socket: RawFd, bytes: &[u8], fd: RawFd) -> io::Resul
 /// Sets the timer that sends SIGALRM.
 pub fn set_alarm(value: &libc::itimerval) {
     // SAFETY: a value that lives through the call.
-    unsafe { (behind().setitimer)(libc::ITIMER_REAL, value, std::ptr::null_mut()) };
+    unsafe { (real().setitimer)(libc::ITIMER_REAL, value, std::ptr::null_mut()) };
 }
 
 /// Reads available bytes without consuming them. Returns 0 if there are none or the call failed.

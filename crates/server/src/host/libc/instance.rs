@@ -3,8 +3,8 @@
 
 use super::{Error, Libc};
 use crate::host::descriptors::CLIENTS;
-use crate::host::place::{OnServerThread, Place};
-use crate::host::{behind, control};
+use crate::host::engine_cell::{EngineCell, OnServerThread};
+use crate::host::{control, real_libc};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
 use crate::mechanism::settings::{FaultPlace, Settings};
@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
 /// The engine, and the events that the server has not received yet when xqos steps aside, with their descriptors.
-static PLACE: OnServerThread<Place<Libc, Vec<(RawFd, libc::epoll_event)>>> =
-    OnServerThread::new(Place::new(Vec::new()));
+static ENGINE: OnServerThread<EngineCell<Libc, Vec<(RawFd, libc::epoll_event)>>> =
+    OnServerThread::new(EngineCell::new(Vec::new()));
 /// The server's settings; not set if this host is not used.
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 /// The thread that added the first client; 0 before that.
@@ -24,11 +24,11 @@ const NO_DISPLAY: u32 = u32::MAX;
 static DISPLAY: AtomicU32 = AtomicU32::new(NO_DISPLAY);
 
 /// Makes this host serve the process.
-pub fn want(settings: Settings) {
+pub fn enable(settings: Settings) {
     let _ = SETTINGS.set(settings);
 }
 
-pub fn is_wanted() -> bool {
+pub fn is_enabled() -> bool {
     SETTINGS.get().is_some()
 }
 
@@ -41,8 +41,8 @@ pub fn serve(epoll: RawFd, settings: &Settings) {
     let engine = Engine::new(Libc::new(epoll, settings.chunk_ns).unwrap(), settings);
     // SAFETY: no other thread uses it.
     unsafe {
-        *PLACE.get() = Place::new(Vec::new());
-        (*PLACE.get()).engine = Some(Box::new(engine));
+        *ENGINE.get() = EngineCell::new(Vec::new());
+        (*ENGINE.get()).engine = Some(Box::new(engine));
     }
 }
 
@@ -50,26 +50,26 @@ pub fn serve(epoll: RawFd, settings: &Settings) {
 #[cfg(test)]
 pub fn is_served() -> bool {
     // SAFETY: as above.
-    unsafe { (*PLACE.get()).engine.is_some() }
+    unsafe { (*ENGINE.get()).engine.is_some() }
 }
 
 /// Ends the server of [`serve`], so that its descriptors may be reused. Returns false if xqos had stepped aside.
 #[cfg(test)]
 pub fn end() -> bool {
     // SAFETY: as above.
-    let engine = unsafe { (*PLACE.get()).engine.take() };
-    engine.iter().for_each(|engine| behind::leave_own(engine.host.epoll()));
+    let engine = unsafe { (*ENGINE.get()).engine.take() };
+    engine.iter().for_each(|engine| real_libc::leave_own(engine.host.epoll()));
     engine.is_some()
 }
 
 /// Whether the caller is the server's thread.
-pub fn is_here() -> bool {
+pub fn is_server_thread() -> bool {
     THREAD.load(Ordering::Relaxed) == this_thread()
 }
 
 /// Whether this is the server's epoll and the caller is the server's thread.
 pub fn serves(epoll: RawFd) -> bool {
-    EPOLL.load(Ordering::Relaxed) == epoll && is_here()
+    EPOLL.load(Ordering::Relaxed) == epoll && is_server_thread()
 }
 
 fn this_thread() -> usize {
@@ -80,8 +80,8 @@ fn this_thread() -> usize {
 /// The server listens for clients of this display.
 pub fn listens_for(display: u32) {
     DISPLAY.store(display, Ordering::Relaxed);
-    if is_here() {
-        tell(listen);
+    if is_server_thread() {
+        update(listen);
     }
 }
 
@@ -91,11 +91,11 @@ pub fn begin(epoll: RawFd) {
     let Some(settings) = SETTINGS.get() else { return };
     if DISPLAY.load(Ordering::Relaxed) == NO_DISPLAY {
         // The server listened before its calls were interposed.
-        DISPLAY.store(behind::display_of_process().unwrap_or(NO_DISPLAY), Ordering::Relaxed);
+        DISPLAY.store(real_libc::display_of_process().unwrap_or(NO_DISPLAY), Ordering::Relaxed);
     }
     let is_first = THREAD.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok();
     // SAFETY: read on the server's thread only.
-    let is_again = || serves(epoll) && unsafe { (*PLACE.get()).engine.is_none() } && CLIENTS.is_empty();
+    let is_again = || serves(epoll) && unsafe { (*ENGINE.get()).engine.is_none() } && CLIENTS.is_empty();
     if !is_first && !is_again() {
         return;
     }
@@ -105,7 +105,7 @@ pub fn begin(epoll: RawFd) {
             let mut engine = Engine::new(host, settings);
             listen(&mut engine);
             // SAFETY: on the server's thread, before there is an engine.
-            unsafe { (*PLACE.get()).engine = Some(Box::new(engine)) };
+            unsafe { (*ENGINE.get()).engine = Some(Box::new(engine)) };
         }
         Err(error) => eprintln!("xqos: not started: {error}; this server is left untouched"),
     }
@@ -126,11 +126,11 @@ fn listen(engine: &mut Engine<Libc>) {
 pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Libc>) -> Result<T, Fault<Error>>) -> Option<T> {
     let work = |engine: &mut Engine<Libc>| engine.fail_on_purpose(FaultPlace::Call).and_then(|()| work(engine));
     // SAFETY: on the server's thread.
-    unsafe { PLACE.with(work) }?.map_err(|fault| step_aside(&fault)).ok()
+    unsafe { ENGINE.with(work) }?.map_err(|fault| step_aside(&fault)).ok()
 }
 
 /// Like [`with_engine`], for work that returns nothing and cannot fail.
-pub fn tell(work: impl FnOnce(&mut Engine<Libc>)) {
+pub fn update(work: impl FnOnce(&mut Engine<Libc>)) {
     with_engine(|engine| {
         work(engine);
         Ok(())
@@ -141,42 +141,42 @@ pub fn tell(work: impl FnOnce(&mut Engine<Libc>)) {
 fn step_aside(fault: &Fault<Error>) {
     eprintln!("xqos: {}", fault::line(&fault.to_string()));
     // SAFETY: on the server's thread; `busy` is false.
-    let Some(mut engine) = (unsafe { (*PLACE.get()).engine.take() }) else { return };
-    let untold = fault::guarded(|| {
+    let Some(mut engine) = (unsafe { (*ENGINE.get()).engine.take() }) else { return };
+    let pending = fault::guarded(|| {
         engine.step_back();
-        engine.untold()
+        engine.pending_events()
     });
     // SAFETY: as above.
-    unsafe { (*PLACE.get()).aside = untold.unwrap_or_default() };
-    behind::leave_own(engine.host.epoll());
+    unsafe { (*ENGINE.get()).aside = pending.unwrap_or_default() };
+    real_libc::leave_own(engine.host.epoll());
     let _ = fault::guarded(|| drop(engine));
 }
 
 /// Whether the server still has to receive events.
-pub fn has_untold() -> bool {
+pub fn has_pending() -> bool {
     // SAFETY: as below.
-    unsafe { !(*PLACE.get()).aside.is_empty() }
+    unsafe { !(*ENGINE.get()).aside.is_empty() }
 }
 
 /// The next event that the server still has to receive; there are some only after xqos stepped aside.
-pub fn next_untold() -> Option<libc::epoll_event> {
-    // SAFETY: on the server's thread, without another reference into the place.
-    unsafe { (*PLACE.get()).aside.pop() }.map(|(_, event)| event)
+pub fn next_pending() -> Option<libc::epoll_event> {
+    // SAFETY: on the server's thread, without another reference to the engine cell.
+    unsafe { (*ENGINE.get()).aside.pop() }.map(|(_, event)| event)
 }
 
 /// Drops pending event bits of a descriptor that the server has closed or stopped listening to.
-pub fn forget_untold(fd: RawFd, bits: u32) {
+pub fn drop_pending(fd: RawFd, bits: u32) {
     // SAFETY: as above.
-    let untold = unsafe { &mut (*PLACE.get()).aside };
-    for (_, event) in untold.iter_mut().filter(|(told, _)| *told == fd) {
+    let pending = unsafe { &mut (*ENGINE.get()).aside };
+    for (_, event) in pending.iter_mut().filter(|(other, _)| *other == fd) {
         event.events &= !bits;
     }
-    untold.retain(|(_, event)| event.events != 0);
+    pending.retain(|(_, event)| event.events != 0);
 }
 
 /// Answers the requests on the control socket.
 pub fn answer_control() {
-    tell(|engine| {
+    update(|engine| {
         let epoll = engine.host.epoll();
         control::answer_all(engine, epoll, |host| &mut host.control);
     });

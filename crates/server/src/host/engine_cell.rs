@@ -30,19 +30,19 @@ impl<T> OnServerThread<T> {
 
 /// The engine, and what the host keeps after xqos has stepped aside.
 #[derive(Debug)]
-pub struct Place<H, A> {
+pub struct EngineCell<H, A> {
     pub engine: Option<Box<Engine<H>>>,
     pub aside: A,
     busy: bool,
 }
 
-impl<H, A> Place<H, A> {
+impl<H, A> EngineCell<H, A> {
     pub const fn new(aside: A) -> Self {
-        Place { engine: None, aside, busy: false }
+        EngineCell { engine: None, aside, busy: false }
     }
 }
 
-impl<H: Host, A> OnServerThread<Place<H, A>> {
+impl<H: Host, A> OnServerThread<EngineCell<H, A>> {
     /// Runs `work` on the engine. Returns `None` if there is no engine or it is busy.
     ///
     /// # Safety
@@ -51,19 +51,19 @@ impl<H: Host, A> OnServerThread<Place<H, A>> {
         &self,
         work: impl FnOnce(&mut Engine<H>) -> Result<T, Fault<H::Error>>,
     ) -> Option<Result<T, Fault<H::Error>>> {
-        let place = self.get();
+        let cell = self.get();
         // SAFETY: guaranteed by the caller. `busy` prevents a second reference to the engine in a nested call.
         let engine = unsafe {
-            if (*place).busy {
+            if (*cell).busy {
                 return None;
             }
-            let engine = (*place).engine.as_deref_mut()?;
-            (*place).busy = true;
+            let engine = (*cell).engine.as_deref_mut()?;
+            (*cell).busy = true;
             engine
         };
         let result = fault::guarded(|| work(engine)).unwrap_or_else(|panic| Err(Fault::panicked(panic.as_ref())));
         // SAFETY: the reference from above is no longer used.
-        unsafe { (*place).busy = false };
+        unsafe { (*cell).busy = false };
         Some(result)
     }
 }

@@ -4,7 +4,7 @@
 //! `entry` records them when the server loads xqos. `hooks` reads them at the start of each generation, and when it
 //! falls back to the other host because the server's records are unknown.
 
-use crate::host::libc::{place, slots};
+use crate::host::libc::{instance, redirect};
 use crate::mechanism::settings::Settings;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,25 +18,25 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// The host that [`HOST`] asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum HostChoice {
     Any,
     Dix,
     Libc,
 }
 
-impl Wanted {
-    pub fn read() -> Wanted {
+impl HostChoice {
+    pub fn read() -> HostChoice {
         match std::env::var(HOST).as_deref() {
             Ok("dix") => {
                 IS_DIX_FORCED.store(true, Ordering::Relaxed);
-                Wanted::Dix
+                HostChoice::Dix
             }
-            Ok("libc") => Wanted::Libc,
+            Ok("libc") => HostChoice::Libc,
             Ok(other) => {
                 eprintln!("xqos: {HOST}={other} is neither dix nor libc; the one that fits is taken");
-                Wanted::Any
+                HostChoice::Any
             }
-            Err(_) => Wanted::Any,
+            Err(_) => HostChoice::Any,
         }
     }
 }
@@ -57,11 +57,11 @@ pub fn settings() -> Option<&'static Settings> {
 }
 
 /// Serves the server through libc because the dix host cannot. Returns false if that is not wanted or not possible.
-pub fn serve_from_below() -> bool {
+pub fn serve_through_libc() -> bool {
     let Some(settings) = SETTINGS.get().filter(|_| !IS_DIX_FORCED.load(Ordering::Relaxed)) else { return false };
-    let stands_before = IS_PRELOADED.load(Ordering::Relaxed) || slots::take().is_ok();
-    if stands_before {
-        place::want(settings.clone());
+    let is_interposed = IS_PRELOADED.load(Ordering::Relaxed) || redirect::install().is_ok();
+    if is_interposed {
+        instance::enable(settings.clone());
     }
-    stands_before
+    is_interposed
 }
