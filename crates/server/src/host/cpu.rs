@@ -147,18 +147,18 @@ impl Loan {
         let is_done = Attributes::real_time(SERVER_PRIORITY).give(self.server).is_ok();
         let is_wanted = self.raised.load(Ordering::SeqCst) && self.is_on.load(Ordering::SeqCst);
         if !is_done || !is_wanted {
-            self.put_down();
+            self.lower_now();
         }
     }
 
     /// Lowers the server's thread.
     pub fn lower(&self) {
         if self.raised.load(Ordering::SeqCst) {
-            self.put_down();
+            self.lower_now();
         }
     }
 
-    fn put_down(&self) {
+    fn lower_now(&self) {
         self.raised.store(false, Ordering::SeqCst);
         let _ = usual(self.server, self.server_slice_ns.load(Ordering::SeqCst)).give(self.server);
     }
@@ -192,13 +192,13 @@ mod tests {
     #[test]
     fn without_the_right_a_loan_is_refused_and_with_it_a_thread_is_raised_and_lowered() {
         let loan = Arc::new(Loan::new().unwrap());
-        let (told, wait) = std::sync::mpsc::channel();
+        let (started, wait) = std::sync::mpsc::channel();
         let (done, end) = std::sync::mpsc::channel::<()>();
         let watcher = std::thread::spawn({
             let loan = Arc::clone(&loan);
             move || {
                 loan.watcher_is_here();
-                told.send(()).unwrap();
+                started.send(()).unwrap();
                 let _ = end.recv();
             }
         });

@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Descriptors of clients are below this limit. Higher ones are left alone.
 const LIMIT: usize = 65_536;
 
-pub static CLIENTS: Set = Set::new();
-pub static OURS: Set = Set::new();
+pub static CLIENTS: DescriptorSet = DescriptorSet::new();
+pub static OURS: DescriptorSet = DescriptorSet::new();
 
 #[derive(Debug)]
-pub struct Set([AtomicU64; LIMIT / 64]);
+pub struct DescriptorSet([AtomicU64; LIMIT / 64]);
 
-impl Set {
-    const fn new() -> Set {
-        Set([const { AtomicU64::new(0) }; LIMIT / 64])
+impl DescriptorSet {
+    const fn new() -> DescriptorSet {
+        DescriptorSet([const { AtomicU64::new(0) }; LIMIT / 64])
     }
 
     pub fn set(&self, fd: RawFd, is_in: bool) {

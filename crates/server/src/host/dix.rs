@@ -9,7 +9,7 @@
 //! | `client` | the server's client record, through the C shim |
 //! | `clients` | clients connect and disconnect; checks that the server and its records are known ones |
 //! | `ready` | the server's ring of ready clients |
-//! | `watcher`, `polled` | the thread that ends slices early, and the server's own descriptors |
+//! | `watcher`, `server_fds` | the thread that ends slices early, and the server's own descriptors |
 //! | `sync_priority` | hides our use of the priority field from SYNC clients |
 //! | `per_request`, `ticks` | counts and times requests, only while the policy `classic` or a trace needs it |
 //!
@@ -21,8 +21,8 @@ pub mod clients;
 pub mod error;
 pub mod hooks;
 pub mod per_request;
-pub mod polled;
 pub mod ready;
+pub mod server_fds;
 pub mod symbols;
 pub mod sync_priority;
 pub mod ticks;
@@ -30,11 +30,11 @@ pub mod watcher;
 
 use crate::host::control::Connections;
 use crate::host::dix::client::Client;
-use crate::host::dix::clients::{Checked, Known};
+use crate::host::dix::clients::{DixClient, ServerChecks};
 use crate::host::dix::error::Error;
 use crate::host::dix::ready::{Broken, ReadyRing};
 use crate::host::dix::symbols::{ExtensionEntry, NotifyFd, RequestProc, Symbols};
-use crate::host::dix::sync_priority::Wrapped;
+use crate::host::dix::sync_priority::WrappedSync;
 use crate::host::dix::watcher::Watcher;
 use crate::host::kernel;
 use crate::host::real_libc;
@@ -51,7 +51,7 @@ const KERNEL_SLICE_NS: u64 = 300_000;
 #[derive(Debug)]
 pub struct Dix {
     symbols: &'static Symbols,
-    clients: Vec<Option<Known>>,
+    clients: Vec<Option<DixClient>>,
     ring: ReadyRing,
     running: Option<Running>,
     /// The clients that the server may choose from, if it chooses itself.
@@ -67,9 +67,9 @@ pub struct Dix {
     /// Clients with a SYNC priority other than 0.
     prioritized: Vec<ClientId>,
     priorities_shown: bool,
-    sync: Option<Wrapped>,
+    sync: Option<WrappedSync>,
     sees_requests: bool,
-    checked: Checked,
+    checked: ServerChecks,
     first_event: u8,
     pub first_error: u8,
 }
@@ -108,7 +108,7 @@ impl Dix {
             priorities_shown: true,
             sync: None,
             sees_requests: false,
-            checked: Checked::default(),
+            checked: ServerChecks::default(),
             first_event: extension.event_base as u8,
             first_error: extension.error_base as u8,
         })
@@ -121,7 +121,7 @@ impl Dix {
         wakeup_timer: NotifyFd,
         control_asked: NotifyFd,
     ) -> Result<(), Error> {
-        self.sync = Wrapped::install(self.symbols, sync_request);
+        self.sync = WrappedSync::install(self.symbols, sync_request);
         self.listen();
         for (fd, called) in [(&self.wakeup_timer, wakeup_timer), (&self.control_epoll, control_asked)] {
             // SAFETY: our own descriptor, removed in `step_back` before it is closed.
@@ -150,7 +150,7 @@ impl Dix {
         self.symbols.atom_name(atom)
     }
 
-    fn known(&self, id: ClientId) -> Option<&Known> {
+    fn known(&self, id: ClientId) -> Option<&DixClient> {
         self.clients.get(usize::from(id.0))?.as_ref()
     }
 
@@ -158,7 +158,7 @@ impl Dix {
         self.clients.iter().all(Option::is_none)
     }
 
-    fn known_mut(&mut self, id: ClientId) -> Option<&mut Known> {
+    fn known_mut(&mut self, id: ClientId) -> Option<&mut DixClient> {
         self.clients.get_mut(usize::from(id.0))?.as_mut()
     }
 
@@ -173,7 +173,7 @@ impl Dix {
     }
 
     /// If the server chose: the client that executed a request, and its previous sequence number.
-    fn who_ran(&self) -> Option<(ClientId, u32)> {
+    fn served_client(&self) -> Option<(ClientId, u32)> {
         self.candidates.iter().find_map(|&id| {
             let known = self.known(id)?;
             (known.client.sequence() != known.sequence).then_some((id, known.sequence))

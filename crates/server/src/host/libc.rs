@@ -48,7 +48,7 @@ use crate::host::kernel::{self, now};
 use crate::host::real_libc::{self, OWN, is_own};
 use crate::mechanism::early_end::EarlyEnd;
 use alarm::Alarm;
-use clients::Known;
+use clients::LibcClient;
 use lender::Lender;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -84,7 +84,7 @@ struct Running {
     requests: u32,
     bytes: u64,
     last_request: u32,
-    looked: Time,
+    checked_at: Time,
     contest: Option<(Contest, Time)>,
     server_may_preempt: bool,
     ended_at: Option<Time>,
@@ -94,7 +94,7 @@ struct Running {
 #[derive(Debug)]
 pub struct Libc {
     epoll: RawFd,
-    clients: Vec<Option<Known>>,
+    clients: Vec<Option<LibcClient>>,
     /// Keyed by the data that the server registered with its epoll.
     by_data: HashMap<u64, ClientId>,
     by_descriptor: Vec<Option<ClientId>>,
@@ -186,7 +186,7 @@ impl Libc {
             if data == OWN | self.timer.as_raw_fd() as u64 {
                 kernel::drain(self.timer.as_raw_fd());
             } else if data == OWN | self.waiting.as_raw_fd() as u64 {
-                self.see_waiting();
+                self.note_muted_arrivals();
             } else if is_own(data) {
                 is_asked = true;
             } else if let Some(id) = self.by_data.get(&data).copied() {
@@ -200,7 +200,7 @@ impl Libc {
     }
 
     /// Records arrivals of clients that the server does not listen to.
-    fn see_waiting(&mut self) {
+    fn note_muted_arrivals(&mut self) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
         // Events beyond this array are reported again.
         let count = real_libc::epoll_wait_now(self.waiting.as_raw_fd(), &mut events);
@@ -249,11 +249,11 @@ impl Libc {
         }
     }
 
-    pub fn known(&self, id: ClientId) -> Option<&Known> {
+    pub fn known(&self, id: ClientId) -> Option<&LibcClient> {
         self.clients.get(usize::from(id.0))?.as_ref()
     }
 
-    pub fn known_mut(&mut self, id: ClientId) -> Option<&mut Known> {
+    pub fn known_mut(&mut self, id: ClientId) -> Option<&mut LibcClient> {
         self.clients.get_mut(usize::from(id.0))?.as_mut()
     }
 }

@@ -2,7 +2,7 @@
 //! Implements [`Host`] through the server's own functions.
 
 use super::client::{device_grabs, redirector};
-use super::clients::Known;
+use super::clients::DixClient;
 use super::error::Error;
 use super::ready::Broken;
 use super::watcher::Watcher;
@@ -47,7 +47,7 @@ impl Host for Dix {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.clients.capacity() * size_of::<Option<Known>>() + Watcher::memory_bytes()
+        self.clients.capacity() * size_of::<Option<DixClient>>() + Watcher::memory_bytes()
     }
 
     fn is_open(&self, client: ClientId) -> bool {
@@ -151,7 +151,7 @@ impl Host for Dix {
                 }
                 (id, running.sequence)
             }
-            Choice::Server => self.who_ran()?,
+            Choice::Server => self.served_client()?,
         };
         let known = self.known(id)?;
         let requests = known.client.sequence().wrapping_sub(before);
@@ -167,7 +167,7 @@ impl Host for Dix {
     }
 
     fn running_client(&self) -> Option<ClientId> {
-        self.who_ran().map(|(id, _)| id)
+        self.served_client().map(|(id, _)| id)
     }
 
     fn end_slice(&self) {

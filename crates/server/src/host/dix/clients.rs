@@ -16,7 +16,7 @@ const KNOWN_WINDOWS: std::ops::Range<u32> = 12_101_000..12_200_000;
 
 /// A connected client.
 #[derive(Debug)]
-pub struct Known {
+pub struct DixClient {
     pub client: Client,
     pub established: bool,
     /// The socket has been watched before.
@@ -29,7 +29,7 @@ pub struct Known {
 
 /// The results of the checks so far.
 #[derive(Debug, Default)]
-pub struct Checked {
+pub struct ServerChecks {
     server: bool,
     record: bool,
     /// The root windows of all screens.
@@ -84,7 +84,7 @@ impl Dix {
             self.clients.resize_with(index + 1, || None);
         }
         self.clients[index] =
-            Some(Known { client, established: false, armed_before: false, sync_priority: 0, sequence: 0 });
+            Some(DixClient { client, established: false, armed_before: false, sync_priority: 0, sequence: 0 });
         self.candidates.reserve(self.clients.len() - self.candidates.len());
         let fd: RawFd = self.symbols.descriptor(client);
         self.watcher.connected(id, fd);
@@ -121,7 +121,7 @@ impl Dix {
         if !vendor.contains("X.Org") || release < FIRST_RELEASE {
             return Err(Error::UnknownServer(vendor, release));
         }
-        self.checked = Checked {
+        self.checked = ServerChecks {
             server: true,
             record: self.checked.record,
             // SAFETY: the server's connection setup, not null.

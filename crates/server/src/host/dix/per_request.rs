@@ -17,7 +17,7 @@ use xqos_core::{ClientId, Time};
 
 const ENTRIES: usize = 256;
 
-struct Wrapped {
+struct WrappedTables {
     original: [RequestProc; ENTRIES],
     swapped_original: [RequestProc; ENTRIES],
     installed: bool,
@@ -31,7 +31,7 @@ struct Wrapped {
     since: Time,
 }
 
-static WRAPPED: OnServerThread<Wrapped> = OnServerThread::new(Wrapped {
+static WRAPPED: OnServerThread<WrappedTables> = OnServerThread::new(WrappedTables {
     original: [never; ENTRIES],
     swapped_original: [never; ENTRIES],
     installed: false,
@@ -49,7 +49,7 @@ unsafe extern "C" fn never(_: ClientPtr) -> i32 {
 }
 
 /// The reference must not be held across a call into the server.
-fn wrapped() -> &'static mut Wrapped {
+fn wrapped() -> &'static mut WrappedTables {
     // SAFETY: on the server's thread; held by one function at a time, as required above.
     unsafe { &mut *WRAPPED.get() }
 }
@@ -69,7 +69,7 @@ pub fn want(symbols: &Symbols, counts: bool, times: bool) {
     }
 }
 
-fn install(wrapped: &mut Wrapped, symbols: &Symbols) {
+fn install(wrapped: &mut WrappedTables, symbols: &Symbols) {
     for entry in 0..ENTRIES {
         // SAFETY: the server's tables have 256 entries; changed on its thread.
         unsafe {
@@ -83,7 +83,7 @@ fn install(wrapped: &mut Wrapped, symbols: &Symbols) {
 }
 
 /// Restores the tables, except entries that other code has changed meanwhile.
-fn remove(wrapped: &mut Wrapped, symbols: &Symbols) {
+fn remove(wrapped: &mut WrappedTables, symbols: &Symbols) {
     for entry in 0..ENTRIES {
         let entries = [
             (symbols.proc_vector, native as RequestProc, wrapped.original[entry]),

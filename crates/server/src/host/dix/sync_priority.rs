@@ -21,23 +21,23 @@ const GET_PRIORITY: u8 = 13;
 
 /// The wrapped entries, to be restored.
 #[derive(Clone, Copy, Debug)]
-pub struct Wrapped {
+pub struct WrappedSync {
     major_opcode: usize,
     original: RequestProc,
     swapped_original: RequestProc,
     wrapper: RequestProc,
 }
 
-impl Wrapped {
+impl WrappedSync {
     /// Puts `wrapper` in front of SYNC's requests. Returns `None` if the server has no SYNC and so no priorities.
-    pub fn install(symbols: &Symbols, wrapper: RequestProc) -> Option<Wrapped> {
+    pub fn install(symbols: &Symbols, wrapper: RequestProc) -> Option<WrappedSync> {
         let major_opcode = usize::try_from(symbols.extension(c"SYNC")?.base).ok().filter(|&opcode| opcode >= 128)?;
         // SAFETY: an entry of the server's tables (256 entries), changed on its thread.
         unsafe {
             if std::ptr::fn_addr_eq(*symbols.proc_vector.add(major_opcode), wrapper) {
                 return LAST.get().copied();
             }
-            let wrapped = Wrapped {
+            let wrapped = WrappedSync {
                 major_opcode,
                 original: *symbols.proc_vector.add(major_opcode),
                 swapped_original: *symbols.swapped_proc_vector.add(major_opcode),
@@ -73,7 +73,7 @@ impl Wrapped {
 }
 
 /// The original entries. SYNC's procedures are the same in every generation of a server.
-static LAST: OnceLock<Wrapped> = OnceLock::new();
+static LAST: OnceLock<WrappedSync> = OnceLock::new();
 
 /// The procedure to call when there is no engine any more.
 pub fn last_original(client: Client) -> Option<RequestProc> {

@@ -2,7 +2,7 @@
 //! The thread that ends slices early. It waits for the sockets of idle clients and for a timer, and sets
 //! `isItTimeToYield`, which the server tests before each request.
 //!
-//! It also watches the server's own descriptors ([`crate::host::dix::polled`]), because the server reads input only
+//! It also watches the server's own descriptors ([`crate::host::dix::server_fds`]), because the server reads input only
 //! between slices. It updates their list when the server's thread asks, at most every 100 ms and only while a client
 //! hogs the server.
 //!
@@ -28,7 +28,7 @@ mod shared;
 mod thread;
 
 use crate::host::cpu::Loan;
-use crate::host::dix::polled::Polled;
+use crate::host::dix::server_fds::ServerFds;
 use crate::host::kernel::{new_epoll, new_event, new_timer, notify, read_clock, set_timer, spawn};
 use crate::host::real_libc::{ONCE, arm, control};
 use crate::mechanism::early_end::EarlyEnd;
@@ -39,16 +39,16 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use thread::Run;
+use thread::WatcherThread;
 use xqos_core::{ClientId, Contest, Rank, Time};
 
 const TIMER_TOKEN: u64 = u64::MAX;
 const STOP_TOKEN: u64 = u64::MAX - 1;
 const LOAN_TOKEN: u64 = u64::MAX - 2;
 const SERVER_TOKEN: u64 = u64::MAX - 3;
-const LOOK_TOKEN: u64 = u64::MAX - 4;
+const UPDATE_TOKEN: u64 = u64::MAX - 4;
 /// The minimum time between two updates of the list. A new viewer may go unnoticed for this long.
-const LOOK_NS: u64 = 100_000_000;
+const UPDATE_NS: u64 = 100_000_000;
 
 /// The server thread's handle for the watcher. Dropping it ends the thread.
 #[derive(Debug)]
@@ -57,9 +57,9 @@ pub struct Watcher {
     epoll: Arc<OwnedFd>,
     timer: Arc<OwnedFd>,
     /// An eventfd that asks the watcher to update the list of the server's own descriptors.
-    look: Arc<OwnedFd>,
-    look_at: Time,
-    /// The server's own descriptors ([`Polled::gathered`]).
+    update: Arc<OwnedFd>,
+    update_at: Time,
+    /// The server's own descriptors ([`ServerFds::gathered`]).
     of_server: Arc<OwnedFd>,
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
@@ -75,24 +75,24 @@ impl Watcher {
     /// occurs, or 0.
     pub fn start(end_slice: impl Fn() + Send + 'static, polled: RawFd, fault_in: u64) -> io::Result<Watcher> {
         let (epoll, timer) = (Arc::new(new_epoll()?), Arc::new(new_timer()?));
-        let (stop, look) = (new_event()?, Arc::new(new_event()?));
+        let (stop, update) = (new_event()?, Arc::new(new_event()?));
         let shared = Arc::new(Shared::new(fault_in)?);
-        let polled = Polled::new(polled)?;
-        let of_server = polled.gathered();
+        let server_fds = ServerFds::new(polled)?;
+        let of_server = server_fds.gathered();
         control(&*epoll, libc::EPOLL_CTL_ADD, timer.as_raw_fd(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
         control(&*epoll, libc::EPOLL_CTL_ADD, shared.loan.timer(), libc::EPOLLIN as u32, LOAN_TOKEN)?;
         control(&*epoll, libc::EPOLL_CTL_ADD, stop.as_raw_fd(), libc::EPOLLIN as u32, STOP_TOKEN)?;
-        control(&*epoll, libc::EPOLL_CTL_ADD, look.as_raw_fd(), libc::EPOLLIN as u32, LOOK_TOKEN)?;
+        control(&*epoll, libc::EPOLL_CTL_ADD, update.as_raw_fd(), libc::EPOLLIN as u32, UPDATE_TOKEN)?;
         control(&*epoll, libc::EPOLL_CTL_ADD, of_server.as_raw_fd(), ONCE, SERVER_TOKEN)?;
         let mut server_cpu_clock = libc::CLOCK_THREAD_CPUTIME_ID;
         // SAFETY: the calling thread, which lives as long as the server.
         unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut server_cpu_clock) };
-        let mut run = Run {
+        let mut run = WatcherThread {
             shared: Arc::clone(&shared),
             epoll: Arc::clone(&epoll),
             timer: Arc::clone(&timer),
-            look: Arc::clone(&look),
-            polled,
+            update: Arc::clone(&update),
+            server_fds,
             end_slice,
             server_cpu_clock,
             early_end: EarlyEnd::default(),
@@ -106,8 +106,8 @@ impl Watcher {
             shared,
             epoll,
             timer,
-            look,
-            look_at: Time(0),
+            update,
+            update_at: Time(0),
             of_server,
             stop,
             thread: Some(thread),
@@ -163,9 +163,9 @@ impl Watcher {
             // The epoll stays registered until one of the two is closed.
             let _ = control(&*self.epoll, libc::EPOLL_CTL_MOD, self.of_server.as_raw_fd(), ONCE, SERVER_TOKEN);
         }
-        if now >= self.look_at {
-            self.look_at = now.after(LOOK_NS);
-            notify(&self.look);
+        if now >= self.update_at {
+            self.update_at = now.after(UPDATE_NS);
+            notify(&self.update);
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Implements [`Host`] by changing what interposed libc calls return.
 
-use super::clients::Known;
+use super::clients::LibcClient;
 use super::lender::Lender;
 use super::{Error, Libc, Running};
 use crate::host::cpu::{self, Loan};
@@ -34,7 +34,7 @@ impl Host for Libc {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.clients.capacity() * size_of::<Option<Known>>()
+        self.clients.capacity() * size_of::<Option<LibcClient>>()
     }
 
     fn is_open(&self, client: ClientId) -> bool {
@@ -106,14 +106,14 @@ impl Host for Libc {
             Choice::Server => None,
         };
         self.end.set(false);
-        self.running = Running { chosen, looked: now, ..Running::default() };
+        self.running = Running { chosen, checked_at: now, ..Running::default() };
     }
 
     fn finish(&mut self) -> Option<Work> {
         self.measure(now());
         let running = std::mem::take(&mut self.running);
         let client = running.reader.or(running.chosen)?;
-        let still_ready = self.known(client).is_some_and(Known::is_ready);
+        let still_ready = self.known(client).is_some_and(LibcClient::is_ready);
         let Running { requests, bytes, last_request, .. } = running;
         Some(Work { client, requests, bytes, last_request, still_ready })
     }

@@ -230,7 +230,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
     // SAFETY: guaranteed by the caller.
     let written = unsafe { (real().writev)(fd, parts, count) };
     // SAFETY: guaranteed by the caller.
-    unsafe { look_at_written(fd, parts, count as usize, written) };
+    unsafe { scan_written(fd, parts, count as usize, written) };
     written
 }
 
@@ -242,14 +242,14 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, flags:
     let written = unsafe { (real().sendmsg)(fd, message, flags) };
     if written > 0 {
         // SAFETY: the kernel has read this message.
-        unsafe { look_at_written(fd, (*message).msg_iov, (*message).msg_iovlen, written) };
+        unsafe { scan_written(fd, (*message).msg_iov, (*message).msg_iovlen, written) };
     }
     written
 }
 
 /// # Safety
 /// There are `count` parts, and where `written` is above 0 the kernel has read as many bytes of them.
-unsafe fn look_at_written(fd: RawFd, parts: *const libc::iovec, count: usize, written: isize) {
+unsafe fn scan_written(fd: RawFd, parts: *const libc::iovec, count: usize, written: isize) {
     if let Some(left) = usize::try_from(written).ok().filter(|&written| written > 0 && is_client(fd)) {
         // SAFETY: guaranteed by the caller.
         let parts = unsafe { std::slice::from_raw_parts(parts, count) };

@@ -16,7 +16,7 @@ const SETUP_BYTES: usize = 20;
 
 /// A connected client.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct LibcClient {
     pub descriptor: RawFd,
     /// The data by which the server identifies the client in an event.
     pub data: u64,
@@ -59,10 +59,10 @@ enum Setup {
     Done(Output),
 }
 
-impl Known {
-    fn new(descriptor: RawFd, data: u64) -> Known {
+impl LibcClient {
+    fn new(descriptor: RawFd, data: u64) -> LibcClient {
         let (hung_up_at, cost) = (Time::NEVER, FIRST_COST_PS);
-        Known { descriptor, data, hung_up_at, cost, ..Known::default() }
+        LibcClient { descriptor, data, hung_up_at, cost, ..LibcClient::default() }
     }
 
     /// Whether the server could serve the client. A connection that is being set up is never held back.
@@ -156,7 +156,7 @@ impl Engine<Libc> {
         if host.by_descriptor.len() <= place {
             host.by_descriptor.resize(place + 1, None);
         }
-        host.clients[index] = Some(Known::new(fd, data));
+        host.clients[index] = Some(LibcClient::new(fd, data));
         host.by_descriptor[place] = Some(id);
         host.by_data.insert(data, id);
         let identity = Identity::of_peer(fd);
@@ -175,14 +175,14 @@ impl Engine<Libc> {
             self.host.by_data.remove(&before);
             self.host.by_data.insert(data, id);
         }
-        self.see_grab();
+        self.infer_grab();
     }
 
     /// The server has removed the client's socket or closed it.
     pub fn removed(&mut self, fd: RawFd) {
         if let Some(id) = self.host.of_descriptor(fd) {
             self.gone(id);
-            self.see_grab();
+            self.infer_grab();
         }
     }
 
@@ -203,9 +203,9 @@ impl Engine<Libc> {
     }
 
     /// Infers a server grab: the server listens to a single client and to no other.
-    fn see_grab(&mut self) {
+    fn infer_grab(&mut self) {
         let (muted, all) = (self.host.muted, self.host.by_data.len());
-        let is_heard = |known: &Option<Known>| known.as_ref().is_some_and(|known| !known.muted);
+        let is_heard = |known: &Option<LibcClient>| known.as_ref().is_some_and(|known| !known.muted);
         let heard = || self.host.clients.iter().position(is_heard).map(|at| ClientId(at as u16));
         let holder = if muted > 0 && muted + 1 == all { heard() } else { None };
         if holder != self.scheduler.grab() {
@@ -221,7 +221,7 @@ impl Engine<Libc> {
     /// not listen to are excluded: the kernel reports their data when it listens again.
     pub fn pending_events(&self) -> Vec<(RawFd, libc::epoll_event)> {
         let known = self.host.clients.iter().flatten();
-        let event = |known: &Known| {
+        let event = |known: &LibcClient| {
             let events = known.saved | if known.pending && !known.muted { libc::EPOLLIN as u32 } else { 0 };
             (known.descriptor, libc::epoll_event { events, u64: known.data })
         };

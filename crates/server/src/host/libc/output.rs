@@ -20,7 +20,7 @@ const XI_WORDS: u32 = 3;
 
 /// The events found in a piece of output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenEvents {
     pub input: bool,
     pub exposed: bool,
 }
@@ -42,8 +42,8 @@ impl Output {
     }
 
     /// Processes the bytes that were written next.
-    pub fn written(&mut self, mut bytes: &[u8], is_swapped: bool) -> Seen {
-        let mut seen = Seen::default();
+    pub fn written(&mut self, mut bytes: &[u8], is_swapped: bool) -> SeenEvents {
+        let mut seen = SeenEvents::default();
         while !bytes.is_empty() {
             if self.rest > 0 {
                 let passed = self.rest.min(bytes.len());
@@ -63,7 +63,7 @@ impl Output {
         seen
     }
 
-    fn message(&mut self, is_swapped: bool, seen: &mut Seen) {
+    fn message(&mut self, is_swapped: bool, seen: &mut SeenEvents) {
         let order = |value: u32| if is_swapped { value.swap_bytes() } else { value };
         let words = order(u32::from_ne_bytes([self.head[4], self.head[5], self.head[6], self.head[7]]));
         // Events from SendEvent have the highest bit set.
@@ -116,7 +116,7 @@ mod tests {
             let stream = [quiet.clone(), of(EXPOSE, 0), quiet.clone(), of(0x80 | KEY_PRESS, 0)].concat();
             for piece in [1, 3, 31, 32, 33, 500, stream.len()] {
                 let mut output = Output::after(0);
-                let seen: Vec<Seen> = stream.chunks(piece).map(|bytes| output.written(bytes, is_swapped)).collect();
+                let seen: Vec<_> = stream.chunks(piece).map(|bytes| output.written(bytes, is_swapped)).collect();
                 let first = seen.iter().position(|seen| seen.exposed).unwrap();
                 assert_eq!(first, (quiet.len() + MESSAGE_BYTES - 1) / piece, "{piece}");
                 assert_eq!(seen.iter().filter(|seen| seen.exposed).count(), 1, "{piece}");
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn what_is_left_of_the_setup_is_passed_over() {
         let mut output = Output::after(100);
-        assert_eq!(output.written(&[EXPOSE; 100], false), Seen::default());
+        assert_eq!(output.written(&[EXPOSE; 100], false), SeenEvents::default());
         assert!(output.written(&message(GRAPHICS_EXPOSE, 0, false), false).exposed);
     }
 
@@ -144,6 +144,6 @@ mod tests {
         let mut output = Output::after(0);
         output.written(&message(REPLY, 0, false)[..4], false);
         output.written(&[0xff; 28], false);
-        assert_eq!(output.written(&[EXPOSE; 4096], false), Seen::default());
+        assert_eq!(output.written(&[EXPOSE; 4096], false), SeenEvents::default());
     }
 }

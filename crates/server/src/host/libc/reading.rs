@@ -19,7 +19,7 @@ use std::os::fd::RawFd;
 use xqos_core::{ClientId, Time};
 
 /// The minimum time between two checks for arrivals.
-const LOOK_NS: u64 = 50_000;
+const ARRIVAL_CHECK_NS: u64 = 50_000;
 /// The number of requests counted in one read. The rest is extrapolated, except while there is a trace.
 const COUNTED_REQUESTS: u32 = 128;
 /// The most bytes to peek at. The server's buffer for a client's requests is not larger.
@@ -120,15 +120,15 @@ impl Libc {
             let verdict = self.early.borrow_mut().time_has_come(self.slice, until, now);
             self.carry_out(verdict, now);
         }
-        if !self.end.get() && now.since(self.running.looked) >= LOOK_NS {
-            self.running.looked = now;
-            self.look(now);
+        if !self.end.get() && now.since(self.running.checked_at) >= ARRIVAL_CHECK_NS {
+            self.running.checked_at = now;
+            self.check_arrivals(now);
         }
         self.end.get()
     }
 
     /// Checks which clients have become ready since the slice began.
-    fn look(&mut self, now: Time) {
+    fn check_arrivals(&mut self, now: Time) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         let count = real_libc::epoll_wait_now(self.epoll, &mut events);
         let Some((contest, _)) = self.running.contest else { return };

@@ -189,15 +189,15 @@ fn a_trace_tells_how_long_the_server_worked_in_a_slice_that_others_stretched() {
     server.send_at(Time(10 * MS), client, 3 * MS, Effect::Nothing);
     server.send_at(Time(20 * MS), client, 3 * MS, Effect::Stalls(2 * MS));
     server.run_until(Time(30 * MS));
-    let mut told = Vec::new();
+    let mut recorded = Vec::new();
     while let Next::Record(words) = ring.read() {
         match Event::decode(words).unwrap().what {
-            What::Processor { ns, .. } => told.push(Some(ns)),
-            What::Fact(Fact::Served(_)) => told.push(None),
+            What::Processor { ns, .. } => recorded.push(Some(ns)),
+            What::Fact(Fact::Served(_)) => recorded.push(None),
             _ => {}
         }
     }
-    assert_eq!(told, [None, Some(MS), None], "the second of two slices of 3 ms had 1 ms of a processor");
+    assert_eq!(recorded, [None, Some(MS), None], "the second of two slices of 3 ms had 1 ms of a processor");
 }
 
 #[test]

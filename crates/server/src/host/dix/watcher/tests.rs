@@ -17,10 +17,10 @@ struct Server {
 impl Server {
     fn new() -> Self {
         let flag = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&flag);
+        let yielded = Arc::clone(&flag);
         let (epoll, timer) = (new_epoll().unwrap(), new_timer().unwrap());
         let polled = timer.as_raw_fd();
-        let watcher = Watcher::start(move || told.store(true, Ordering::Relaxed), polled, 0).unwrap();
+        let watcher = Watcher::start(move || yielded.store(true, Ordering::Relaxed), polled, 0).unwrap();
         let server = Server { flag, watcher, epoll, _timer: timer };
         server.polls(polled);
         server
@@ -31,19 +31,19 @@ impl Server {
     }
 
     /// Asks for an update of the list, and waits until it is done by means of a probe that only the update can find.
-    fn has_looked(&mut self, at: Time) {
+    fn wait_for_update(&mut self, at: Time) {
         let (probe, end) = socket();
         self.polls(probe);
         send(end);
         self.watcher.slice_begins(&contest(0, 0), Time::NEVER);
         self.watcher.server_fds_may_preempt(at);
-        assert!(self.is_told_to_yield(Duration::from_secs(5)), "no look");
+        assert!(self.yields(Duration::from_secs(5)), "no update");
         self.watcher.slice_ends();
         drain_socket(probe);
         self.flag.store(false, Ordering::Relaxed);
     }
 
-    fn is_told_to_yield(&self, within: Duration) -> bool {
+    fn yields(&self, within: Duration) -> bool {
         let end = Instant::now() + within;
         while Instant::now() < end {
             if self.flag.load(Ordering::Relaxed) {
@@ -86,12 +86,12 @@ fn a_better_arrival_ends_the_slice_and_a_worse_one_does_not() {
     server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
     server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 50 }, 0).unwrap();
     send(theirs);
-    assert!(!server.is_told_to_yield(Duration::from_millis(30)));
+    assert!(!server.yields(Duration::from_millis(30)));
     assert!(server.watcher.arrival(ClientId(1)).is_some(), "its time is noted all the same");
     server.watcher.slice_ends();
     server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
     server.watcher.arm(ClientId(1), ours, true, Rank { tier: 0, key: 5 }, 0).unwrap();
-    assert!(server.is_told_to_yield(Duration::from_secs(5)), "data that was there before counts");
+    assert!(server.yields(Duration::from_secs(5)), "data that was there before counts");
     assert!(server.watcher.slice_ends().is_some());
 }
 
@@ -103,8 +103,8 @@ fn an_arrival_ends_the_slice_when_the_running_client_has_paid_more() {
     server.watcher.slice_begins(&contest(0, 100), Time::NEVER);
     server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 60_000_000 }, 0).unwrap();
     send(theirs);
-    assert!(!server.is_told_to_yield(Duration::from_millis(20)));
-    assert!(server.is_told_to_yield(Duration::from_secs(5)));
+    assert!(!server.yields(Duration::from_millis(20)));
+    assert!(server.yields(Duration::from_secs(5)));
 }
 
 #[test]
@@ -112,14 +112,14 @@ fn a_slice_ends_at_its_time_and_the_next_one_is_not_touched() {
     let mut server = Server::new();
     let until = now().after(20_000_000);
     server.watcher.slice_begins(&contest(0, 0), until);
-    assert!(server.is_told_to_yield(Duration::from_secs(5)));
+    assert!(server.yields(Duration::from_secs(5)));
     assert!(now() >= until);
     assert!(server.watcher.slice_ends().is_some());
     server.flag.store(false, Ordering::Relaxed);
     server.watcher.slice_begins(&contest(0, 0), now().after(20_000_000));
     assert!(server.watcher.slice_ends().is_none());
     server.watcher.slice_begins(&contest(0, 0), Time::NEVER);
-    assert!(!server.is_told_to_yield(Duration::from_millis(60)), "the end of an earlier slice is stale");
+    assert!(!server.yields(Duration::from_millis(60)), "the end of an earlier slice is stale");
 }
 
 #[test]
@@ -127,13 +127,13 @@ fn the_servers_own_input_ends_a_slice_each_time_it_is_minded() {
     let mut server = Server::new();
     let (ours, theirs) = socket();
     server.polls(ours);
-    server.has_looked(now());
+    server.wait_for_update(now());
     for turn in 0..3 {
         server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
         server.watcher.server_fds_may_preempt(Time(0));
-        assert!(!server.is_told_to_yield(Duration::from_millis(5)), "turn {turn}: nothing has come");
+        assert!(!server.yields(Duration::from_millis(5)), "turn {turn}: nothing has come");
         send(theirs);
-        assert!(server.is_told_to_yield(Duration::from_secs(5)), "turn {turn}");
+        assert!(server.yields(Duration::from_secs(5)), "turn {turn}");
         server.watcher.slice_ends();
         server.flag.store(false, Ordering::Relaxed);
         drain_socket(ours);
@@ -144,15 +144,15 @@ fn the_servers_own_input_ends_a_slice_each_time_it_is_minded() {
 fn a_viewer_that_comes_later_is_seen_by_the_look_after_a_tenth_of_a_second() {
     let mut server = Server::new();
     let start = now();
-    server.has_looked(start);
+    server.wait_for_update(start);
     let (ours, theirs) = socket();
     server.polls(ours);
     send(theirs);
     server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-    server.watcher.server_fds_may_preempt(start.after(LOOK_NS - 1));
-    assert!(!server.is_told_to_yield(Duration::from_millis(30)), "too soon for another look");
-    server.watcher.server_fds_may_preempt(start.after(LOOK_NS));
-    assert!(server.is_told_to_yield(Duration::from_secs(5)));
+    server.watcher.server_fds_may_preempt(start.after(UPDATE_NS - 1));
+    assert!(!server.yields(Duration::from_millis(30)), "too soon for another update");
+    server.watcher.server_fds_may_preempt(start.after(UPDATE_NS));
+    assert!(server.yields(Duration::from_secs(5)));
 }
 
 #[test]
@@ -161,14 +161,14 @@ fn a_clients_socket_is_not_the_servers_until_the_client_is_gone() {
     let (start, (ours, theirs)) = (now(), socket());
     server.polls(ours);
     server.watcher.connected(ClientId(1), ours);
-    server.has_looked(start);
+    server.wait_for_update(start);
     send(theirs);
     server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
     server.watcher.server_fds_may_preempt(start);
-    assert!(!server.is_told_to_yield(Duration::from_millis(30)), "a busy client's");
+    assert!(!server.yields(Duration::from_millis(30)), "a busy client's");
     server.watcher.gone(ClientId(1));
-    server.watcher.server_fds_may_preempt(start.after(LOOK_NS));
-    assert!(server.is_told_to_yield(Duration::from_secs(5)), "a viewer's, under the same number");
+    server.watcher.server_fds_may_preempt(start.after(UPDATE_NS));
+    assert!(server.yields(Duration::from_secs(5)), "a viewer's, under the same number");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn nothing_wakes_the_watcher_where_the_server_is_not_minded() {
     let (ours, theirs) = socket();
     server.polls(ours);
     send(theirs);
-    assert!(!server.is_told_to_yield(Duration::from_millis(150)), "nobody asked for a look");
+    assert!(!server.yields(Duration::from_millis(150)), "nobody asked for an update");
 }
 
 #[test]
@@ -192,11 +192,11 @@ fn many_arrivals_in_one_slice_do_not_put_the_repetition_off() {
         server.watcher.arm(id, ours, false, Rank { tier: 0, key: 5 }, 0).unwrap();
         send(theirs);
     }
-    assert!(server.is_told_to_yield(Duration::from_secs(5)));
+    assert!(server.yields(Duration::from_secs(5)));
     // The server clears the flag when a slice begins, so the yield must be repeated soon.
     std::thread::sleep(Duration::from_millis(5));
     server.flag.store(false, Ordering::Relaxed);
-    assert!(server.is_told_to_yield(Duration::from_millis(500)), "the repetition was put off");
+    assert!(server.yields(Duration::from_millis(500)), "the repetition was put off");
     assert!(server.watcher.is_alive());
 }
 
@@ -209,6 +209,6 @@ fn a_client_that_took_over_an_index_is_not_the_old_one() {
     server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 5 }, 0).unwrap();
     server.watcher.connected(ClientId(1), ours);
     send(theirs);
-    assert!(!server.is_told_to_yield(Duration::from_millis(30)));
+    assert!(!server.yields(Duration::from_millis(30)));
     assert_eq!(server.watcher.arrival(ClientId(1)), None);
 }

@@ -2,9 +2,9 @@
 //! The watcher thread: waits for arrivals, the timer and the server's own descriptors, and ends the running slice.
 
 use super::shared::Shared;
-use super::{LOAN_TOKEN, LOOK_TOKEN, SERVER_TOKEN, STOP_TOKEN, TIMER_TOKEN};
+use super::{LOAN_TOKEN, SERVER_TOKEN, STOP_TOKEN, TIMER_TOKEN, UPDATE_TOKEN};
 use crate::host::cpu::{self, WATCHER_SLICE_NS};
-use crate::host::dix::polled::Polled;
+use crate::host::dix::server_fds::ServerFds;
 use crate::host::kernel::{drain, now, read_clock, set_timer};
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,18 +13,18 @@ use std::sync::atomic::Ordering;
 use xqos_core::{Rank, Time};
 
 /// The state of the thread.
-pub struct Run<F> {
+pub struct WatcherThread<F> {
     pub shared: Arc<Shared>,
     pub epoll: Arc<OwnedFd>,
     pub timer: Arc<OwnedFd>,
-    pub look: Arc<OwnedFd>,
-    pub polled: Polled,
+    pub update: Arc<OwnedFd>,
+    pub server_fds: ServerFds,
     pub end_slice: F,
     pub server_cpu_clock: libc::clockid_t,
     pub early_end: EarlyEnd,
 }
 
-impl<F: Fn()> Run<F> {
+impl<F: Fn()> WatcherThread<F> {
     pub fn run(&mut self) {
         // Short slices wake this thread promptly on busy processors. It hardly runs.
         cpu::ask_for_slices(WATCHER_SLICE_NS);
@@ -46,9 +46,9 @@ impl<F: Fn()> Run<F> {
                         self.shared.loan.lower();
                     }
                     SERVER_TOKEN => self.server_has_work(now),
-                    LOOK_TOKEN => {
-                        drain(self.look.as_raw_fd());
-                        self.polled.look(self.shared.descriptors(), now);
+                    UPDATE_TOKEN => {
+                        drain(self.update.as_raw_fd());
+                        self.server_fds.update(self.shared.descriptors(), now);
                     }
                     _ => self.arrived(token, now),
                 }

@@ -8,8 +8,8 @@
 //!
 //! The watcher thread reads that list and adds the descriptors to an epoll of its own, which becomes readable with any
 //! of them. Only that thread uses the epoll, so the list may be slightly out of date. A client's socket added by
-//! mistake ends slices needlessly until the next look but harms no client, and a closed descriptor leaves the epoll by
-//! itself.
+//! mistake ends slices needlessly until the next update but harms no client, and a closed descriptor leaves the epoll
+//! by itself.
 
 use crate::host::kernel::new_epoll;
 use crate::host::real_libc::control;
@@ -22,10 +22,10 @@ use xqos_core::Time;
 /// The time between two searches through all open descriptors, if the server's epoll is not found.
 const SEARCH_NS: u64 = 1_000_000_000;
 
-/// The server's own descriptors, as the watcher sees them. Once they are found, a look allocates nothing: the allocator
-/// has locks that the server's thread may need.
+/// The server's own descriptors, as the watcher sees them. Once they are found, an update allocates nothing: the
+/// allocator has locks that the server's thread may need.
 #[derive(Debug)]
-pub struct Polled {
+pub struct ServerFds {
     /// A descriptor of ours that the server polls. The epoll that contains it is the server's.
     known: RawFd,
     gathered: Arc<OwnedFd>,
@@ -39,9 +39,9 @@ pub struct Polled {
     clients: Vec<RawFd>,
 }
 
-impl Polled {
-    pub fn new(known: RawFd) -> io::Result<Polled> {
-        Ok(Polled {
+impl ServerFds {
+    pub fn new(known: RawFd) -> io::Result<ServerFds> {
+        Ok(ServerFds {
             known,
             gathered: Arc::new(new_epoll()?),
             members: Vec::new(),
@@ -60,7 +60,7 @@ impl Polled {
 
     /// Reads the list again. `clients` is evaluated afterwards, so that it contains every client already in the
     /// server's epoll.
-    pub fn look(&mut self, clients: impl Iterator<Item = RawFd>, now: Time) {
+    pub fn update(&mut self, clients: impl Iterator<Item = RawFd>, now: Time) {
         self.read(now);
         self.clients.clear();
         self.clients.extend(clients);
@@ -168,9 +168,9 @@ mod tests {
         }
 
         /// The server's own descriptors that are found, in order.
-        fn look(&self, polled: &mut Polled, clients: &[RawFd]) -> Vec<RawFd> {
-            polled.look(clients.iter().copied(), self.now);
-            polled.members.clone()
+        fn update(&self, fds: &mut ServerFds, clients: &[RawFd]) -> Vec<RawFd> {
+            fds.update(clients.iter().copied(), self.now);
+            fds.members.clone()
         }
     }
 
@@ -179,9 +179,9 @@ mod tests {
     }
 
     fn is_readable(epoll: &OwnedFd) -> bool {
-        let mut polled = libc::pollfd { fd: epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut fds = libc::pollfd { fd: epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: room for one entry.
-        unsafe { libc::poll(&mut polled, 1, 0) == 1 }
+        unsafe { libc::poll(&mut fds, 1, 0) == 1 }
     }
 
     fn send(to: &mut UnixStream) {
@@ -198,123 +198,123 @@ mod tests {
     #[test]
     fn what_the_servers_epoll_watches_is_its_own_less_the_clients_and_our_timer() {
         let (server, other) = (Server::new(), Server::new());
-        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let ((viewer, _a), (client, _b), (elsewhere, _c)) = (pair(), pair(), pair());
         server.polls(viewer.as_raw_fd());
         server.polls(client.as_raw_fd());
         other.polls(elsewhere.as_raw_fd());
         let idle_client = elsewhere.as_raw_fd();
-        assert_eq!(server.look(&mut polled, &[idle_client, client.as_raw_fd()]), [viewer.as_raw_fd()]);
+        assert_eq!(server.update(&mut fds, &[idle_client, client.as_raw_fd()]), [viewer.as_raw_fd()]);
     }
 
     #[test]
     fn one_of_them_makes_the_gathered_readable_and_a_client_does_not() {
         let server = Server::new();
-        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let ((viewer, mut from_viewer), (client, mut from_client)) = (pair(), pair());
         server.polls(viewer.as_raw_fd());
         server.polls(client.as_raw_fd());
-        server.look(&mut polled, &[client.as_raw_fd()]);
+        server.update(&mut fds, &[client.as_raw_fd()]);
         send(&mut from_client);
-        assert!(!is_readable(&polled.gathered()));
+        assert!(!is_readable(&fds.gathered()));
         send(&mut from_viewer);
-        assert!(is_readable(&polled.gathered()));
+        assert!(is_readable(&fds.gathered()));
     }
 
     #[test]
     fn a_client_that_was_taken_for_the_servers_is_so_until_the_next_look() {
         let server = Server::new();
-        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let (client, mut from_client) = pair();
         server.polls(client.as_raw_fd());
-        assert_eq!(server.look(&mut polled, &[]), [client.as_raw_fd()]);
-        assert_eq!(server.look(&mut polled, &[client.as_raw_fd()]), []);
+        assert_eq!(server.update(&mut fds, &[]), [client.as_raw_fd()]);
+        assert_eq!(server.update(&mut fds, &[client.as_raw_fd()]), []);
         send(&mut from_client);
-        assert!(!is_readable(&polled.gathered()));
+        assert!(!is_readable(&fds.gathered()));
     }
 
     #[test]
     fn a_viewer_under_the_number_of_one_that_was_there_is_watched() {
         let server = Server::new();
-        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let ((first, _first_end), (second, mut second_end)) = (pair(), pair());
         let number = first.as_raw_fd();
         server.polls(number);
-        assert_eq!(server.look(&mut polled, &[]), [number]);
+        assert_eq!(server.update(&mut fds, &[]), [number]);
         // Use dup2 so that no other test gets the number in between.
         // SAFETY: two open descriptors; `first` keeps its own.
         assert_eq!(unsafe { libc::dup2(second.as_raw_fd(), number) }, number);
         send(&mut second_end);
-        assert!(!is_readable(&polled.gathered()), "what was there is closed, and has left");
+        assert!(!is_readable(&fds.gathered()), "what was there is closed, and has left");
         server.polls(number);
-        assert_eq!(server.look(&mut polled, &[]), [number]);
-        assert!(is_readable(&polled.gathered()));
+        assert_eq!(server.update(&mut fds, &[]), [number]);
+        assert!(is_readable(&fds.gathered()));
     }
 
     #[test]
     fn a_client_goes_and_a_viewer_comes_under_its_number() {
         let server = Server::new();
-        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let ((client, _client_end), (viewer, mut viewer_end)) = (pair(), pair());
         let number = client.as_raw_fd();
         server.polls(number);
-        assert_eq!(server.look(&mut polled, &[number]), []);
+        assert_eq!(server.update(&mut fds, &[number]), []);
         // SAFETY: two open descriptors; `client` keeps its own.
         assert_eq!(unsafe { libc::dup2(viewer.as_raw_fd(), number) }, number);
         server.polls(number);
-        assert_eq!(server.look(&mut polled, &[]), [number]);
+        assert_eq!(server.update(&mut fds, &[]), [number]);
         send(&mut viewer_end);
-        assert!(is_readable(&polled.gathered()));
+        assert!(is_readable(&fds.gathered()));
     }
 
     #[test]
     fn an_epoll_that_is_not_there_is_searched_for_once_a_second() {
         let (mut server, viewer) = (Server::new(), pair());
-        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         server.polls(viewer.0.as_raw_fd());
         control(&server.epoll, libc::EPOLL_CTL_DEL, server.timer.as_raw_fd(), 0, 0).unwrap();
-        assert_eq!(server.look(&mut polled, &[]), []);
+        assert_eq!(server.update(&mut fds, &[]), []);
         server.polls(server.timer.as_raw_fd());
         server.now = server.now.after(SEARCH_NS - 1);
-        assert_eq!(server.look(&mut polled, &[]), []);
+        assert_eq!(server.update(&mut fds, &[]), []);
         server.now = server.now.after(1);
-        assert_eq!(server.look(&mut polled, &[]), [viewer.0.as_raw_fd()]);
+        assert_eq!(server.update(&mut fds, &[]), [viewer.0.as_raw_fd()]);
         // From now on the epoll is known and needs no search.
         let next = pair();
         server.polls(next.0.as_raw_fd());
-        assert_eq!(server.look(&mut polled, &[viewer.0.as_raw_fd()]), [next.0.as_raw_fd()]);
+        assert_eq!(server.update(&mut fds, &[viewer.0.as_raw_fd()]), [next.0.as_raw_fd()]);
     }
 
     #[test]
     fn the_servers_epoll_is_found_anew_when_it_has_another_number() {
         let (mut server, viewer) = (Server::new(), pair());
-        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         server.polls(viewer.0.as_raw_fd());
-        assert_eq!(server.look(&mut polled, &[]).len(), 1);
+        assert_eq!(server.update(&mut fds, &[]).len(), 1);
         let closed = std::mem::replace(&mut server.epoll, new_epoll().unwrap());
         server.polls(server.timer.as_raw_fd());
         drop(closed);
         server.now = server.now.after(SEARCH_NS);
-        assert_eq!(server.look(&mut polled, &[]), [], "the viewer is not in the new one");
+        assert_eq!(server.update(&mut fds, &[]), [], "the viewer is not in the new one");
         server.polls(viewer.0.as_raw_fd());
-        assert_eq!(server.look(&mut polled, &[]), [viewer.0.as_raw_fd()]);
+        assert_eq!(server.update(&mut fds, &[]), [viewer.0.as_raw_fd()]);
     }
 
     #[test]
     fn a_look_at_what_is_known_needs_no_more_memory() {
         let server = Server::new();
-        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let clients: Vec<_> = (0..200).map(|_| pair()).collect();
         clients.iter().for_each(|(client, _)| server.polls(client.as_raw_fd()));
         let numbers: Vec<RawFd> = clients.iter().map(|(client, _)| client.as_raw_fd()).collect();
-        let room = |polled: &Polled| {
-            let vectors = polled.found.capacity() + polled.members.capacity();
-            (polled.text.capacity(), vectors, polled.clients.capacity())
+        let room = |fds: &ServerFds| {
+            let vectors = fds.found.capacity() + fds.members.capacity();
+            (fds.text.capacity(), vectors, fds.clients.capacity())
         };
-        // The two vectors swap places at each look.
-        (0..3).for_each(|_| assert_eq!(server.look(&mut polled, &numbers), []));
-        let before = room(&polled);
-        (0..5).for_each(|_| assert_eq!(server.look(&mut polled, &numbers), []));
-        assert_eq!(room(&polled), before);
+        // The two vectors swap places at each update.
+        (0..3).for_each(|_| assert_eq!(server.update(&mut fds, &numbers), []));
+        let before = room(&fds);
+        (0..5).for_each(|_| assert_eq!(server.update(&mut fds, &numbers), []));
+        assert_eq!(room(&fds), before);
     }
 }
