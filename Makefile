@@ -51,7 +51,7 @@ bench: build
 	$(XQOS) bench run all --out out/bench
 
 SKIPS = $(CURDIR)/target/skips
-NOT_FROM_BELOW = $(shell awk '!/^\#/ {print "--skip", $$1}' crates/server/tests/not-from-below)
+NOT_WITH_LIBC = $(shell awk '!/^\#/ {print "--skip", $$1}' crates/server/tests/not-with-libc)
 
 # The release module is what the tests of the command line and of libxqos load into servers.
 # Tests that cannot run here add themselves to the file of SKIPS; in CI none may.
@@ -59,7 +59,7 @@ test test-lab: export XQOS_SKIPS = $(SKIPS)
 test: build
 	: > $(SKIPS)
 	$(CARGO) test --workspace --locked
-	XQOS_HOST=libc $(CARGO) test --workspace --locked --test real_servers -- $(NOT_FROM_BELOW)
+	XQOS_HOST=libc $(CARGO) test --workspace --locked --test real_servers -- $(NOT_WITH_LIBC)
 	$(MAKE) -C libxqos check
 	scripts/check-no-std
 	scripts/check-loom
@@ -67,7 +67,7 @@ test: build
 
 test-lab: build
 	: > $(SKIPS)
-	XQOS_TEST_LAB=1 $(CARGO) test --locked -p xqos-server --test real_servers -- desks::
+	XQOS_TEST_LAB=1 $(CARGO) test --locked -p xqos-server --test real_servers -- xwayland::
 	$(CARGO) test --locked -p xqos --test command_line -- --ignored prometheus::
 	$(CARGO) test --locked -p xqos-lab --lib -- --ignored fleet::
 	$(SHOW_SKIPS)

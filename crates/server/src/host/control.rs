@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_with_two_displays_is_asked_at_both() {
+    fn a_server_with_two_displays_has_two_control_sockets() {
         let epoll = kernel::new_epoll().unwrap();
         let mut connections = Connections::default();
         for display in displays() {

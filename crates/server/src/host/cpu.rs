@@ -182,7 +182,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_loan_that_is_over_raises_nobody() {
+    fn an_ended_loan_does_not_raise_the_thread() {
         let loan = Arc::new(Loan::new().unwrap());
         loan.raise(Time::NEVER);
         assert!(!loan.is_raised(), "nobody lends");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_right_a_loan_is_refused_and_with_it_a_thread_is_raised_and_lowered() {
+    fn a_loan_is_refused_without_the_right_and_raises_and_lowers_with_it() {
         let loan = Arc::new(Loan::new().unwrap());
         let (started, wait) = std::sync::mpsc::channel();
         let (done, end) = std::sync::mpsc::channel::<()>();

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn applications_are_told_by_their_control_groups() {
+    fn applications_are_recognised_by_their_control_groups() {
         let of = |path: &str| application_in(path).map(str::to_owned);
         let user = "0::/user.slice/user-1000.slice/user@1000.service/app.slice";
         assert_eq!(of(&format!("{user}/app-gnome-firefox-77.scope\n")).as_deref(), Some("gnome-firefox-77"));

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_owner_of_both_ends_the_servers_user_and_root_may_change_others() {
+    fn only_the_same_user_the_servers_user_and_root_may_change_a_client() {
         let user = |uid| Identity { pid: 1, uid };
         assert!(user(1000).may_change(&user(1000), 0));
         assert!(!user(1001).may_change(&user(1000), 0));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_the_namespace_has_no_number_for_is_not_mapped() {
+    fn a_user_without_a_number_in_the_namespace_is_not_mapped() {
         const ALL: &str = "         0          0 4294967295\n";
         const CONTAINER: &str = "         0     100000      65536\n";
         const ROOTLESS: &str = "         0       1000          1\n         1     100000       1000\n";

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neither_who_redraws_nor_who_uncovers_is_left_out_and_late_ones_are_forgotten() {
+    fn only_uninvolved_clients_are_left_out_and_late_entries_expire() {
         let (painter, mover, other) = (ClientId(1), ClientId(2), ClientId(3));
         let mut attention = Attentions::default();
         assert!(!attention.leaves_out(other, Time(5)), "nobody has to answer");

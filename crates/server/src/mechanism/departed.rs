@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_number_of_programs_are_a_bounded_list_that_misses_nothing() {
+    fn the_list_is_bounded_and_its_sums_miss_nothing() {
         let mut departed = Departed::default();
         let client =
             |name: String, ns| ClientEntry { name, uid: 7, server_time_ns: ns, requests: 2, ..Default::default() };

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_one_process_or_one_application_are_one_group() {
+    fn connections_of_a_process_or_an_application_form_a_group() {
         let mut groups = Groups::new(Grouping::Application);
         let first = groups.enter(&member(7, None));
         assert_eq!(groups.enter(&member(7, None)), first);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_ends_with_its_last_member_and_its_number_is_given_again() {
+    fn a_group_ends_with_its_last_member_and_its_number_is_reused() {
         let mut groups = Groups::new(Grouping::User);
         let (first, again) = (groups.enter(&member(7, None)), groups.enter(&member(8, None)));
         assert_eq!(first, again);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_above_the_grouping() {
+    fn an_explicit_name_overrides_the_grouping() {
         let mut groups = Groups::new(Grouping::None);
         assert_eq!(groups.enter(&member(7, None)), GroupId::NONE);
         let named = Member { named: Some(Label::new("players")), ..member(7, None) };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_a_grouping_puts_a_client_where_that_would() {
+    fn a_reserved_name_selects_the_group_of_that_grouping() {
         let mut groups = Groups::new(Grouping::User);
         let of_user = groups.enter(&member(7, None));
         let named = |word: &str, pid| Member { named: Some(Label::new(word)), ..member(pid, None) };

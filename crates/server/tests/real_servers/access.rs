@@ -8,9 +8,9 @@ mod askers;
 mod connect;
 mod table;
 
-use crate::fixture::{beside_others, is_from_below, is_not_root};
+use crate::fixture::{in_parallel, is_not_root, uses_libc_host};
 use crate::wire::{Wire, code};
-use askers::{Answer, Asker, Place};
+use askers::{Answer, Asker, TestServer};
 use std::collections::BTreeSet;
 use table::{Cell, Row, Table};
 use xqos_abi::trace::Level;
@@ -29,7 +29,7 @@ const SUBJECTS: [(&str, Name); 3] =
 
 /// The client that the requests of a row name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Named {
+enum NamedClient {
     Itself,
     SameUser,
     OtherUser,
@@ -37,27 +37,27 @@ enum Named {
     InSharedGroup,
 }
 
-impl Named {
-    fn of(row: &Row) -> Named {
+impl NamedClient {
+    fn of(row: &Row) -> NamedClient {
         match row.title.as_str() {
-            "for itself" => Named::Itself,
-            "for another client of its user" => Named::SameUser,
-            "for a group with clients of another user" => Named::InSharedGroup,
-            _ => Named::OtherUser,
+            "for itself" => NamedClient::Itself,
+            "for another client of its user" => NamedClient::SameUser,
+            "for a group with clients of another user" => NamedClient::InSharedGroup,
+            _ => NamedClient::OtherUser,
         }
     }
 }
 
 #[test]
 fn each_kind_of_client_may_do_what_the_table_says() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     if is_not_root() {
         return;
     }
-    let Some(place) = Place::start() else {
+    let Some(server) = TestServer::start() else {
         return xqos_skip::left_out("this server has no SECURITY, or user namespaces cannot be made here");
     };
-    let title = if is_from_below() { "Over the control socket" } else { "Over the extension" };
+    let title = if uses_libc_host() { "Over the control socket" } else { "Over the extension" };
     let table = Table::read(title);
     let named: BTreeSet<&str> = table.rows.iter().flat_map(|row| &row.requests).map(String::as_str).collect();
     let requests: BTreeSet<&str> = named.iter().filter_map(|name| name.split(' ').next()).collect();
@@ -70,60 +70,60 @@ fn each_kind_of_client_may_do_what_the_table_says() {
     }
     let mut wrong = Vec::new();
     for (at, kind) in table.kinds.iter().enumerate() {
-        let mut asker = place.asker(kind);
+        let mut asker = server.asker(kind);
         for row in &table.rows {
             wrong.extend(
-                walk(&place, &mut asker, row, row.cells[at]).map(|what| format!("{kind}, {}: {what}", row.title)),
+                walk(&server, &mut asker, row, row.cells[at]).map(|what| format!("{kind}, {}: {what}", row.title)),
             );
         }
     }
     assert!(wrong.is_empty(), "the table and the server do not agree:\n{}", wrong.join("\n"));
-    if is_from_below() {
-        assert_room_for_root(&place);
+    if uses_libc_host() {
+        assert_room_for_root(&server);
     }
-    let info = place.asker("root").server_info();
+    let info = server.asker("root").server_info();
     assert!(info.armed, "stepped aside: {}", info.reason);
 }
 
 /// A server in a user namespace sees all users without a number there as a single user, but must not treat them as one.
 #[test]
-fn users_without_a_number_in_the_servers_namespace_are_not_one() {
-    let _turn = beside_others();
+fn users_without_a_number_in_the_servers_namespace_are_distinct() {
+    let _turn = in_parallel();
     if is_not_root() {
         return;
     }
-    let Some(place) = Place::start_in_namespace() else {
+    let Some(server) = TestServer::start_in_namespace() else {
         return xqos_skip::left_out("this server has no SECURITY, or user namespaces cannot be made here");
     };
-    let (mut one, other, mut root) = (place.asker("another user"), place.stranger(), place.asker("root"));
+    let (mut one, other, mut root) = (server.asker("another user"), server.stranger(), server.asker("root"));
     let weight = |client| Subject::Client(client).set(Setting::Weight(120));
     let steer = Request::SetPolicy { change: PolicyChange::default() };
     let refused = Answer::Error(code::BAD_ACCESS);
     assert_eq!([weight(other.base), steer].map(|request| one.ask(request)), [refused; 2]);
     // The control socket identifies the asker only by its user, so it cannot match its own client.
     let own = weight(one.base().unwrap());
-    assert_eq!(one.ask(own), if is_from_below() { refused } else { Answer::Done });
+    assert_eq!(one.ask(own), if uses_libc_host() { refused } else { Answer::Done });
     assert_eq!([weight(other.base), steer].map(|request| root.ask(request)), [Answer::Done; 2]);
 }
 
 /// Sends the requests of a row. Describes any difference from its cell.
-fn walk(place: &Place, asker: &mut Asker, row: &Row, cell: Cell) -> Option<String> {
-    let (mut same, mut other) = (place.second_of(asker), place.stranger());
-    let named = Named::of(row);
-    let mut root = place.asker("root");
+fn walk(server: &TestServer, asker: &mut Asker, row: &Row, cell: Cell) -> Option<String> {
+    let (mut same, mut other) = (server.second_of(asker), server.stranger());
+    let named = NamedClient::of(row);
+    let mut root = server.asker("root");
     let base = match named {
-        Named::SameUser => same.base,
-        Named::OtherUser => other.base,
-        Named::Itself | Named::InSharedGroup => asker.base().unwrap_or(other.base),
+        NamedClient::SameUser => same.base,
+        NamedClient::OtherUser => other.base,
+        NamedClient::Itself | NamedClient::InSharedGroup => asker.base().unwrap_or(other.base),
     };
-    if named == Named::InSharedGroup {
+    if named == NamedClient::InSharedGroup {
         for client in [other.base, base] {
             assert_eq!(root.ask(Subject::Client(client).set(Setting::Group(Label::new(SHARED)))), Answer::Done);
         }
     }
     let before = root.settings_of(base);
     let answers: Vec<(&str, Answer)> = (row.requests.iter())
-        .map(|name| (name.as_str(), asker.ask(sample(name, base, named == Named::InSharedGroup))))
+        .map(|name| (name.as_str(), asker.ask(sample(name, base, named == NamedClient::InSharedGroup))))
         .collect();
     let after = root.settings_of(base);
     [&mut same, &mut other].into_iter().for_each(Wire::sync);
@@ -131,12 +131,12 @@ fn walk(place: &Place, asker: &mut Asker, row: &Row, cell: Cell) -> Option<Strin
     if cell == Cell::Access && before != after {
         return Some(format!("changed {before:?} into {after:?}"));
     }
-    let differs = |&(name, answer): &(&str, Answer)| !is_as_told(name, answer, cell);
+    let differs = |&(name, answer): &(&str, Answer)| !matches_cell(name, answer, cell);
     let wrong: Vec<_> = answers.into_iter().filter(differs).collect();
     (!wrong.is_empty()).then(|| format!("is told {cell:?}, answered {wrong:?}"))
 }
 
-fn is_as_told(name: &str, answer: Answer, cell: Cell) -> bool {
+fn matches_cell(name: &str, answer: Answer, cell: Cell) -> bool {
     match cell {
         // The kernel may refuse this server a priority. Only an asker with the right to lend gets this far.
         Cell::Yes => answer == Answer::Done || name == "LendProcessor" && answer == Answer::Error(code::BAD_ALLOC),
@@ -195,9 +195,9 @@ fn value(kind: SettingKind, client: u32, is_shared: bool) -> Setting {
 }
 
 /// A user that opens as many connections as possible leaves room for others.
-fn assert_room_for_root(place: &Place) {
-    let mut others: Vec<Asker> = (0..80).map(|_| place.asker("another user")).collect();
+fn assert_room_for_root(server: &TestServer) {
+    let mut others: Vec<Asker> = (0..80).map(|_| server.asker("another user")).collect();
     let answered = others.iter_mut().filter_map(|other| other.try_ask(Request::GetServerInfo)).count();
     assert!((1..=32).contains(&answered), "{answered} connections of another user");
-    assert_eq!(place.asker("root").ask(Request::GetServerInfo), Answer::Done);
+    assert_eq!(server.asker("root").ask(Request::GetServerInfo), Answer::Done);
 }

@@ -26,7 +26,7 @@ fn knows_slices() -> bool {
 }
 
 #[test]
-fn slices_are_ended_early_and_short_ones_asked_for_only_while_there_is_contention() {
+fn early_ends_and_short_slices_occur_only_under_contention() {
     let _turn = alone();
     let module = Module { is_always_contended: false, ..module() };
     let fixture = Fixture::start(&Setup::with_module(Kind::Xvfb, module));
@@ -43,7 +43,7 @@ fn slices_are_ended_early_and_short_ones_asked_for_only_while_there_is_contentio
     let is_short = || slice_ns() == SHORT_NS || !knows_slices();
     wait_for("slices are ended early, and short", SOON, || {
         light.sync();
-        control.server_info().unwrap().early_ends > 0 && (crate::fixture::is_from_below() || is_short())
+        control.server_info().unwrap().early_ends > 0 && (crate::fixture::uses_libc_host() || is_short())
     });
     drop(load);
     wait_for("the kernel chooses again", SOON, || {

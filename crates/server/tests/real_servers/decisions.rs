@@ -52,19 +52,19 @@ impl Decisions {
     /// All slices since the start of the trace.
     pub fn end(mut self) -> Vec<Slice> {
         self.control.stop_trace().unwrap();
-        let mut told = Told::default();
+        let mut replay = Replay::default();
         loop {
             match self.reader.read() {
-                Next::Record(words) => told.take(Event::decode(words).unwrap_or_else(|| panic!("{words:x?}"))),
+                Next::Record(words) => replay.take(Event::decode(words).unwrap_or_else(|| panic!("{words:x?}"))),
                 Next::Lost(records) => panic!("{records} records of the trace were overwritten"),
-                Next::Nothing | Next::Ended => return told.slices,
+                Next::Nothing | Next::Ended => return replay.slices,
             }
         }
     }
 }
 
 #[derive(Default)]
-struct Told {
+struct Replay {
     scheduler: Option<Scheduler>,
     snapshot: Collector,
     bases: BTreeMap<ClientId, u32>,
@@ -72,7 +72,7 @@ struct Told {
     slices: Vec<Slice>,
 }
 
-impl Told {
+impl Replay {
     fn take(&mut self, event: Event) {
         if let Some(words) = self.snapshot.take(&event.what) {
             self.scheduler = Scheduler::restore(&words);

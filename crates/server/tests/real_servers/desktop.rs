@@ -3,7 +3,7 @@
 //! traces.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, beside_others, entry, is_missing, setup, wait_for, xvfb};
+use crate::fixture::{Fixture, entry, in_parallel, is_missing, setup, wait_for, xvfb};
 use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{
@@ -61,8 +61,8 @@ fn roles(control: &Control, manager: &Manager) -> u32 {
 }
 
 #[test]
-fn owners_of_the_managers_selections_are_recognised_as_they_come_and_go() {
-    let _others = beside_others();
+fn owners_of_manager_selections_are_recognised_as_they_start_and_stop() {
+    let _others = in_parallel();
     for kind in Kind::ALL.into_iter().filter(|&kind| !is_missing(kind)) {
         let mut fixture = Fixture::start(&setup(kind));
         let control = fixture.control().unwrap();
@@ -88,8 +88,8 @@ fn owners_of_the_managers_selections_are_recognised_as_they_come_and_go() {
 }
 
 #[test]
-fn who_redirects_the_root_windows_children_is_a_window_manager() {
-    let _others = beside_others();
+fn a_client_that_redirects_top_level_windows_is_a_window_manager() {
+    let _others = in_parallel();
     for kind in Kind::ALL.into_iter().filter(|&kind| !is_missing(kind)) {
         let mut fixture = Fixture::start(&setup(kind));
         let control = fixture.control().unwrap();
@@ -128,8 +128,8 @@ fn traced(share_ppm: u32) -> Vec<Event> {
 }
 
 #[test]
-fn a_compositor_is_dispatched_for_what_it_is_and_replay_agrees() {
-    let _others = beside_others();
+fn a_compositor_is_dispatched_by_the_desktop_rule_and_replay_agrees() {
+    let _others = in_parallel();
     for (share_ppm, is_first) in [(666_667, true), (0, false)] {
         let events = traced(share_ppm);
         let dispatched_as = |wanted| {
@@ -149,7 +149,7 @@ fn a_compositor_is_dispatched_for_what_it_is_and_replay_agrees() {
 
 #[test]
 fn a_window_managers_work_is_charged_to_the_client_that_makes_it() {
-    let _others = beside_others();
+    let _others = in_parallel();
     let fixture = xvfb();
     let control = fixture.control().unwrap();
     let (culprit, manager) = (Manager::connect(&fixture), Manager::connect(&fixture));

@@ -2,7 +2,7 @@
 //! Tests of endings: of a client's stream, of its connection, of a generation of the server, and of the server itself.
 
 use crate::busy::{Busy, Worker, send_before_any_is_served};
-use crate::fixture::{Fixture, beside_others, is_from_below, setup, try_entry, wait_for, xvfb};
+use crate::fixture::{Fixture, in_parallel, setup, try_entry, uses_libc_host, wait_for, xvfb};
 use crate::survival::connect_after_reset;
 use crate::wire::opcode;
 use std::time::Duration;
@@ -19,9 +19,9 @@ fn reserve(budget_us: u32, period_us: u32) -> Request {
 
 /// A client that only stops sending still gets its replies, however long they take.
 #[test]
-fn what_was_sent_before_the_end_of_a_stream_is_answered() {
+fn requests_before_the_end_of_a_stream_are_answered() {
     const REQUESTS: u16 = 3000;
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let mut server = xvfb();
     let _busy = [Busy::start(&server), Busy::start(&server)];
     for order in [Order::Native, Order::Swapped] {
@@ -41,10 +41,10 @@ fn what_was_sent_before_the_end_of_a_stream_is_answered() {
 /// The kernel reports a hangup together with the data before it. The libc host executes that data in order, for up to
 /// 0.1 s by the server's clock; a stock server drops it.
 #[test]
-fn a_client_that_hung_up_with_data_unread_is_served_in_order_and_then_is_gone() {
+fn unread_requests_of_a_client_that_hung_up_are_served_in_order() {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
     const TURNS: usize = 8;
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let mut server = xvfb();
     let control = server.control().unwrap();
     let mut reader = Worker::start(&server);
@@ -67,15 +67,15 @@ fn a_client_that_hung_up_with_data_unread_is_served_in_order_and_then_is_gone() 
         wait_for("the others are served", SOON, are_served);
     }
     println!("all was carried out in {whole} of {TURNS} turns");
-    assert!(whole > 0 || !is_from_below(), "what was sent before a hangup is dropped");
+    assert!(whole > 0 || !uses_libc_host(), "what was sent before a hangup is dropped");
     server.assert_armed();
 }
 
 /// The same process continues at the same display and knows none of its earlier clients.
 #[test]
-fn a_server_that_resets_forgets_everybody_and_is_served_on() {
+fn a_server_that_resets_forgets_all_clients_and_is_served_again() {
     const RESETS: usize = 20;
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let mut server = Fixture::start(&Setup { resets: true, ..setup(Kind::Xvfb) });
     let mut kept = Vec::new();
     for turn in 0..RESETS {
@@ -101,8 +101,8 @@ fn a_server_that_resets_forgets_everybody_and_is_served_on() {
 }
 
 #[test]
-fn a_server_that_is_to_end_with_its_last_client_does() {
-    let _turn = beside_others();
+fn a_server_started_with_terminate_ends_with_its_last_client() {
+    let _turn = in_parallel();
     let mut wanted = Setup { resets: true, ..setup(Kind::Xvfb) };
     wanted.arguments.push("-terminate".into());
     let mut server = Fixture::start(&wanted);

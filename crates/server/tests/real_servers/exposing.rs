@@ -91,7 +91,7 @@ fn painter_and_mover(fixture: &Fixture) -> (Client, Client) {
 }
 
 #[test]
-fn who_uncovers_another_waits_until_it_has_redrawn() {
+fn a_client_that_uncovers_another_waits_until_that_has_redrawn() {
     let _turn = alone();
     for policy in [PolicyKind::Fair, PolicyKind::Stock] {
         let fixture = xvfb_with(policy);
@@ -114,7 +114,7 @@ fn who_uncovers_another_waits_until_it_has_redrawn() {
 }
 
 #[test]
-fn a_client_that_does_not_answer_holds_nobody_for_longer_than_the_limit() {
+fn a_client_that_does_not_answer_delays_others_up_to_the_limit() {
     let _turn = alone();
     let fixture = xvfb();
     let control = fixture.control().unwrap();
@@ -206,7 +206,7 @@ fn a_hold_ends_with_the_painter_with_pacing_and_with_the_mover() {
 }
 
 #[test]
-fn exposing_and_answered_are_told_to_who_wants_to_know() {
+fn listeners_get_events_for_an_expose_and_its_answer() {
     let _turn = alone();
     let fixture = xvfb();
     let control = fixture.control().unwrap();
@@ -227,7 +227,7 @@ fn exposing_and_answered_are_told_to_who_wants_to_know() {
 }
 
 #[test]
-fn pacing_that_is_impossible_is_refused_and_only_the_owner_sets_it() {
+fn invalid_pacing_is_refused_and_only_the_owner_may_set_it() {
     let (fixture, control) = served();
     for (limit_us, floor_us) in [(999, 50_000), (1_000_001, 50_000), (25_000, 0), (25_000, u32::MAX)] {
         control.set_pacing(limit_us, floor_us).unwrap_err();

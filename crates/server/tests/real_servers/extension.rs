@@ -6,7 +6,7 @@ mod events;
 
 use crate::busy::Busy;
 use crate::fixture::{
-    Fixture, alone, as_nobody, beside_others, entry, is_not_root, policies, served, setup, try_entry, wait_for, xvfb,
+    Fixture, alone, as_nobody, entry, in_parallel, is_not_root, policies, served, setup, try_entry, wait_for, xvfb,
     xvfb_with,
 };
 use crate::wire::{Authorization, COOKIE, Message, Wire, XError, authority_entry, code, local_socket, opcode};
@@ -78,7 +78,7 @@ fn assert_refused(wire: &mut Wire, request: &[u8], code: u8, value: u32) {
 
 #[test]
 fn every_request_is_carried_out_in_both_byte_orders() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let mut fixture = xvfb();
     for order in ORDERS {
         let mut wire = fixture.wire(order);
@@ -186,7 +186,7 @@ fn change_every_parameter(wire: &mut Wire) {
 
 #[test]
 fn a_request_of_any_other_length_is_refused() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let mut fixture = xvfb();
     for order in ORDERS {
         let mut wire = fixture.wire(order);
@@ -209,8 +209,8 @@ fn a_request_of_any_other_length_is_refused() {
 }
 
 #[test]
-fn big_requests_are_measured_like_others() {
-    let _turn = beside_others();
+fn big_requests_have_their_length_checked_like_others() {
+    let _turn = in_parallel();
     let mut fixture = xvfb();
     for order in ORDERS {
         let mut wire = fixture.wire(order);
@@ -242,7 +242,7 @@ fn big_requests_are_measured_like_others() {
 
 #[test]
 fn an_unknown_minor_opcode_is_a_bad_request() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let fixture = xvfb();
     for order in ORDERS {
         let mut wire = fixture.wire(order);
@@ -256,8 +256,8 @@ fn an_unknown_minor_opcode_is_a_bad_request() {
 }
 
 #[test]
-fn values_out_of_their_range_are_refused_and_nothing_changes() {
-    let _turn = beside_others();
+fn values_out_of_range_are_refused_and_change_nothing() {
+    let _turn = in_parallel();
     let mut fixture = xvfb();
     for order in ORDERS {
         let mut wire = fixture.wire(order);
@@ -352,8 +352,8 @@ fn refuse_bad_policies(wire: &mut Wire) {
 }
 
 #[test]
-fn who_is_not_connected_has_no_reservation() {
-    let _turn = beside_others();
+fn a_client_that_is_not_connected_has_no_reservation() {
+    let _turn = in_parallel();
     let fixture = xvfb();
     for order in ORDERS {
         let control = fixture.control().unwrap();
@@ -382,8 +382,8 @@ fn who_is_not_connected_has_no_reservation() {
 // Admission.
 
 #[test]
-fn a_refused_reservation_names_whose_term_fails_and_changes_nothing() {
-    let _turn = beside_others();
+fn a_refused_reservation_names_the_failing_client_and_changes_nothing() {
+    let _turn = in_parallel();
     let fixture = xvfb();
     let mut long = fixture.native();
     // Set explicitly, since the observed blocking depends on the machine.
@@ -423,7 +423,7 @@ fn a_refused_reservation_names_whose_term_fails_and_changes_nothing() {
 
 #[test]
 fn blocking_time_counts_most_for_short_periods() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let fixture = xvfb();
     let mut wire = fixture.native();
     let blocking =

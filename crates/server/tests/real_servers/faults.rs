@@ -2,7 +2,7 @@
 //! Tests of deliberate faults in xqos: afterwards all clients are served as by a stock server.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, beside_others, is_from_below, module, policies, setup, wait_for};
+use crate::fixture::{Fixture, in_parallel, module, policies, setup, uses_libc_host, wait_for};
 use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
 use crate::wire::{Wire, code};
@@ -32,7 +32,7 @@ impl Faulty {
 
     /// Returns `None` if XQOS answers with an error, as it does to the request that has the fault.
     fn is_armed(&self, wire: &mut Wire) -> Option<(bool, String)> {
-        if is_from_below() && self.fixture.xqos_log().contains("stepped aside: ") {
+        if uses_libc_host() && self.fixture.xqos_log().contains("stepped aside: ") {
             // The control socket is closed.
             return Some((false, "it stands in the log".into()));
         }
@@ -78,10 +78,10 @@ fn x11perf_load(fixture: &Fixture) -> Load {
 
 /// With three busy clients, a light one, SYNC priorities, and a client that is held back at that moment.
 #[test]
-fn after_a_fault_under_load_everybody_is_served_as_by_a_stock_server() {
-    let _turn = beside_others();
+fn all_clients_are_served_after_a_fault_under_load() {
+    let _turn = in_parallel();
     for fault in ["wakeup:600", "block:901", "check:700", "request:30", "watcher:30"] {
-        if fault.starts_with("watcher") && is_from_below() {
+        if fault.starts_with("watcher") && uses_libc_host() {
             // The libc host has no watcher thread.
             continue;
         }
@@ -113,8 +113,8 @@ fn after_a_fault_under_load_everybody_is_served_as_by_a_stock_server() {
 }
 
 #[test]
-fn after_an_early_fault_everybody_is_served_as_by_a_stock_server() {
-    let _turn = beside_others();
+fn all_clients_are_served_after_an_early_fault() {
+    let _turn = in_parallel();
     for fault in ["wakeup:1", "wakeup:9", "block:1", "check:2", "request:1", "request:2"] {
         let mut faulty = Faulty::start(fault);
         let mut light = faulty.fixture.native();
@@ -129,8 +129,8 @@ fn after_an_early_fault_everybody_is_served_as_by_a_stock_server() {
 
 /// The held client cannot be made ready at that moment.
 #[test]
-fn after_a_fault_under_a_grab_who_was_held_back_is_served_with_the_others() {
-    let _turn = beside_others();
+fn a_held_client_is_served_with_the_others_after_a_fault_during_a_grab() {
+    let _turn = in_parallel();
     for fault in ["wakeup:3000", "block:3000", "check:3000"] {
         let faulty = Faulty::start(fault);
         let mut light = faulty.fixture.native();
@@ -148,7 +148,7 @@ fn after_a_fault_under_a_grab_who_was_held_back_is_served_with_the_others() {
 
 #[test]
 fn a_server_that_resets_after_a_fault_is_armed_again() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let mut wanted = Setup { resets: true, ..setup(Kind::Xvfb) };
     wanted.environment.push(("XQOS_TEST_FAULT".into(), "request:3".into()));
     let fixture = Fixture::start(&wanted);
@@ -157,7 +157,7 @@ fn a_server_that_resets_after_a_fault_is_armed_again() {
         assert!(wire.ask_xqos(Request::ListClients).is_ok());
         wire.tell_xqos(reserve(1000, 10_000, true)).unwrap();
         assert_eq!(wire.ask_xqos(Request::ListClients).unwrap_err().code, code::BAD_IMPLEMENTATION);
-        if is_from_below() {
+        if uses_libc_host() {
             continue;
         }
         let info = xqos_abi::ServerInfo::decode(&wire.ask_xqos(Request::GetServerInfo).unwrap(), Order::Native);
@@ -168,8 +168,8 @@ fn a_server_that_resets_after_a_fault_is_armed_again() {
 /// RECORD keeps copies of the request tables with our wrappers in them. These must still lead to the original
 /// procedures.
 #[test]
-fn a_recorder_goes_on_after_a_fault() {
-    let _turn = beside_others();
+fn a_recorder_continues_after_a_fault() {
+    let _turn = in_parallel();
     for kind in policies() {
         let mut wanted = setup(Kind::Xvfb);
         wanted.module = Some(Module { policy: Some(kind), ..module() });

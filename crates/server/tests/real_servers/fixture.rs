@@ -19,7 +19,7 @@ use crate::wire::Wire;
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// For a test that may run at the same time as others.
-pub fn beside_others() -> RwLockReadGuard<'static, ()> {
+pub fn in_parallel() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -45,7 +45,7 @@ pub fn xvfb() -> Fixture {
 
 /// Starts a server for a test that may run at the same time as others, and connects to it.
 pub fn served() -> (Fixture, Control) {
-    let turn = beside_others();
+    let turn = in_parallel();
     let mut fixture = xvfb();
     fixture._turn = Some(turn);
     let control = fixture.control().unwrap();
@@ -57,13 +57,13 @@ pub fn xvfb_with(policy: PolicyKind) -> Fixture {
 }
 
 /// Whether servers are served by the libc host, as if they exported nothing.
-pub fn is_from_below() -> bool {
+pub fn uses_libc_host() -> bool {
     std::env::var("XQOS_HOST").is_ok_and(|host| host == "libc")
 }
 
 /// The policies that the host supports: the libc host has no `classic`, which counts single requests.
 pub fn policies() -> Vec<PolicyKind> {
-    PolicyKind::ALL.into_iter().filter(|&policy| policy != PolicyKind::Classic || !is_from_below()).collect()
+    PolicyKind::ALL.into_iter().filter(|&policy| policy != PolicyKind::Classic || !uses_libc_host()).collect()
 }
 
 /// Skips a test with a message if its server is not installed.

@@ -147,7 +147,7 @@ fn endure(fixture: &Fixture, light: &mut Wire, ids: &[u32], as_stranger: bool) -
 
 /// Another user's clients may not change other clients, so the service of those must not change.
 #[test]
-fn a_strangers_flood_harms_neither_the_server_nor_other_clients() {
+fn a_flood_from_another_user_harms_neither_the_server_nor_other_clients() {
     let _turn = alone();
     if is_not_root() {
         return;
@@ -173,7 +173,7 @@ fn a_strangers_flood_harms_neither_the_server_nor_other_clients() {
 
 /// The server's own user may change everything, but must not be able to break anything.
 #[test]
-fn a_flood_of_the_servers_own_user_does_not_harm_the_server() {
+fn a_flood_from_the_servers_own_user_does_not_harm_the_server() {
     let _turn = alone();
     let mut fixture = Fixture::start(&setup(Kind::Xvfb));
     let mut light = fixture.native();

@@ -2,7 +2,7 @@
 //! Tests that the server's own descriptors end a slice early: a viewer's pointer does not wait for busy clients.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, beside_others, is_missing, module, setup};
+use crate::fixture::{Fixture, in_parallel, is_missing, module, setup};
 use std::time::Duration;
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Module, Setup};
@@ -29,11 +29,11 @@ fn early_ends(setup: &Setup, moves: bool) -> u64 {
 }
 
 #[test]
-fn a_viewers_pointer_ends_slices_where_xqos_decides() {
+fn a_viewers_pointer_ends_slices_if_xqos_decides() {
     if is_missing(Kind::Xtigervnc) {
         return;
     }
-    let _others = beside_others();
+    let _others = in_parallel();
     // On a busy machine, several motions reach the server together, so repeat the test if needed.
     let mut moved = 0;
     for _ in 0..4 {

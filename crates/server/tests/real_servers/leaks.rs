@@ -20,13 +20,13 @@ fn reserve(hard: bool) -> Request {
 }
 
 #[derive(Debug, PartialEq)]
-struct Kept {
+struct Resources {
     threads: usize,
     open_files: usize,
 }
 
-fn kept(fixture: &Fixture) -> Kept {
-    Kept { threads: fixture.threads(), open_files: fixture.open_files() }
+fn resources(fixture: &Fixture) -> Resources {
+    Resources { threads: fixture.threads(), open_files: fixture.open_files() }
 }
 
 /// Opens connections of every kind: some only connect and disconnect, others leave something behind.
@@ -54,16 +54,16 @@ fn ten_thousand_connections_leave_nothing_behind() {
     let all_gone = || wait_for("they are gone", SOON, || control.clients().unwrap().clients.len() == 2);
     come_and_go(&fixture, 500);
     all_gone();
-    let (before, memory) = (kept(&fixture), fixture.private_kb());
+    let (before, memory) = (resources(&fixture), fixture.private_kb());
     come_and_go(&fixture, 1000);
     all_gone();
-    assert_eq!(kept(&fixture), before);
+    assert_eq!(resources(&fixture), before);
     drop(busy);
     // Faster, because there is no busy client to wait for.
     come_and_go(&fixture, 9000);
     let busy = Busy::start(&fixture);
     all_gone();
-    assert_eq!(kept(&fixture), before);
+    assert_eq!(resources(&fixture), before);
     let grown = fixture.private_kb().saturating_sub(memory);
     println!("{grown} KB more after 10,000 connections");
     assert!(grown < NOISE_KB, "{grown} KB more after 10,000 connections");
@@ -84,7 +84,7 @@ fn a_hundred_resets_leave_nothing_behind() {
     let measured = |fixture: &Fixture| {
         let mut wire = connect_after_reset(fixture);
         wire.sync();
-        (kept(fixture), fixture.private_kb())
+        (resources(fixture), fixture.private_kb())
     };
     let grown = |fixture: &Fixture, turn: &dyn Fn()| {
         (0..10).for_each(|_| turn());

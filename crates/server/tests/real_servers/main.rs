@@ -11,9 +11,9 @@
 //! | `priorities` | SYNC priorities |
 //! | `access` | the table of docs/access.md: what each kind of client may ask for |
 //! | `extension` | the protocol of XQOS: requests, errors, rights, events |
-//! | `below` | servers served through libc: the control socket, long requests |
-//! | `others` | servers of another release, and servers that lack a symbol |
-//! | `desks` | Xwayland under the installed compositors |
+//! | `libc_host` | servers served through libc: the control socket, long requests |
+//! | `unknown_servers` | servers of another release, and servers that lack a symbol |
+//! | `xwayland` | Xwayland under the installed compositors |
 //! | `desktop` | compositors and window managers: recognised, and served first |
 //! | `contention` | when slices are decided, and when the server is left alone |
 //! | `reservations` | shares, holds, and an idle server's wakeups |
@@ -32,11 +32,9 @@
 //! installed.
 
 mod access;
-mod below;
 mod busy;
 mod contention;
 mod decisions;
-mod desks;
 mod desktop;
 mod ends;
 mod exposing;
@@ -46,7 +44,7 @@ mod fixture;
 mod flood;
 mod input;
 mod leaks;
-mod others;
+mod libc_host;
 mod priorities;
 mod programs;
 mod recorder;
@@ -55,4 +53,6 @@ mod servers;
 mod shared;
 mod survival;
 mod tracing;
+mod unknown_servers;
 mod wire;
+mod xwayland;

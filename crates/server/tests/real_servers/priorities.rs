@@ -2,7 +2,7 @@
 //! Tests of SYNC priorities: clients set and read them as on a stock server, although xqos uses the same field.
 
 use crate::busy::{Busy, Worker, send_before_any_is_served};
-use crate::fixture::{Fixture, beside_others, entry, policies, xvfb_with};
+use crate::fixture::{Fixture, entry, in_parallel, policies, xvfb_with};
 use crate::wire::Wire;
 use xqos_abi::{Order, PolicyChange};
 use xqos_core::PolicyKind;
@@ -12,7 +12,7 @@ const VALUES: [i32; 8] = [1, -1, 0, 77, i32::MAX, i32::MIN, i32::MAX - 1, 0];
 
 #[test]
 fn clients_read_what_clients_set_under_every_policy() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     for policy in policies() {
         for order in [Order::Native, Order::Swapped] {
             let mut fixture = xvfb_with(policy);
@@ -39,7 +39,7 @@ fn clients_read_what_clients_set_under_every_policy() {
 /// All requests are sent in one write, so that they are executed in the slice for which the client was chosen.
 #[test]
 fn a_client_reads_what_it_set_within_its_own_slice() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     for policy in policies() {
         let fixture = xvfb_with(policy);
         let busy = Busy::start(&fixture);
@@ -73,7 +73,7 @@ fn set_and_read(wire: &mut Wire, value: i32) -> [i32; 3] {
 
 #[test]
 fn a_change_of_policy_leaves_priorities_as_they_are() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let fixture = xvfb_with(PolicyKind::Stock);
     let control = fixture.control().unwrap();
     let mut clients: Vec<Wire> = (0..3).map(|_| fixture.native()).collect();
@@ -89,8 +89,8 @@ fn a_change_of_policy_leaves_priorities_as_they_are() {
 }
 
 #[test]
-fn a_busy_client_of_high_priority_keeps_the_server_as_on_a_stock_one() {
-    let _turn = beside_others();
+fn a_busy_client_of_high_priority_keeps_the_server_as_on_a_stock_server() {
+    let _turn = in_parallel();
     // The stock server shows the behaviour to preserve.
     check_strict(&Fixture::start(&Setup::stock(Kind::Xvfb)), "the stock server");
     for policy in policies() {

@@ -3,7 +3,7 @@
 //! correctly, and leave no client behind, both alone and together with the others and a busy client.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, beside_others, is_missing_program, wait_for, xvfb};
+use crate::fixture::{Fixture, in_parallel, is_missing_program, wait_for, xvfb};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -57,9 +57,9 @@ impl Program {
         matches!(self, Program::Xterm | Program::Mpv | Program::Chromium)
     }
 
-    fn command(self, desk: &Desk) -> Command {
-        let mut command = match (self, &desk.film) {
-            (Program::Mpv, Some(film)) => film.player(desk.server.display()),
+    fn command(self, sandbox: &Sandbox) -> Command {
+        let mut command = match (self, &sandbox.film) {
+            (Program::Mpv, Some(film)) => film.player(sandbox.server.display()),
             _ => Command::new(self.name()),
         };
         match self {
@@ -68,8 +68,8 @@ impl Program {
                 .args(["--ozone-platform=x11", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
                 .args(["--disable-background-networking", "--disable-component-update", "--disable-breakpad"])
                 .args(["--password-store=basic", "--window-size=400,300", "--window-position=870,700"])
-                .arg(format!("--user-data-dir={}", desk.folder.path("profile").display()))
-                .arg(format!("--app=file://{}", desk.folder.path("page.html").display())),
+                .arg(format!("--user-data-dir={}", sandbox.folder.path("profile").display()))
+                .arg(format!("--app=file://{}", sandbox.folder.path("page.html").display())),
             _ => &mut command,
         };
         command
@@ -78,7 +78,7 @@ impl Program {
 
 /// A server and an environment without any of the user's files.
 #[derive(Debug)]
-struct Desk {
+struct Sandbox {
     server: Fixture,
     control: Control,
     folder: Folder,
@@ -86,16 +86,16 @@ struct Desk {
     programs: Vec<Program>,
 }
 
-impl Desk {
-    fn lay() -> Desk {
+impl Sandbox {
+    fn create() -> Sandbox {
         let (server, folder) = (xvfb(), Folder::create().unwrap());
         fs::write(folder.path("page.html"), PAGE).unwrap();
         let programs: Vec<_> = Program::ALL.into_iter().filter(|program| !program.is_missing()).collect();
         let film = programs.contains(&Program::Mpv).then(|| Film::make(320, 240).unwrap());
-        Desk { control: server.control().unwrap(), server, folder, film, programs }
+        Sandbox { control: server.control().unwrap(), server, folder, film, programs }
     }
 
-    fn start(&self, program: Program) -> Started {
+    fn start(&self, program: Program) -> Running {
         let mut command = program.command(self);
         for name in ["LD_PRELOAD", "WAYLAND_DISPLAY", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"] {
             command.env_remove(name);
@@ -104,7 +104,7 @@ impl Desk {
         command.env("XDG_RUNTIME_DIR", self.folder.path("")).env("DBUS_SESSION_BUS_ADDRESS", "disabled:");
         command.env("GDK_BACKEND", "x11").env("QT_QPA_PLATFORM", "xcb").env("GSETTINGS_BACKEND", "memory");
         command.env("NO_AT_BRIDGE", "1").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Started { program, process: Owned::start(&mut command, GRACE).unwrap() }
+        Running { program, process: Owned::start(&mut command, GRACE).unwrap() }
     }
 
     /// The id bases of the clients with windows on the screen.
@@ -132,7 +132,7 @@ impl Desk {
     }
 
     /// Waits until the program's window is on the screen. Returns the list entry of the window's client.
-    fn wait_until_shown(&self, started: &mut Started) -> ClientEntry {
+    fn wait_until_shown(&self, started: &mut Running) -> ClientEntry {
         let (pid, name) = (started.process.pid() as i32, started.program.name());
         let mut found = None;
         wait_for(&format!("{name} shows its window"), PATIENCE, || {
@@ -152,42 +152,42 @@ impl Desk {
 }
 
 #[derive(Debug)]
-struct Started {
+struct Running {
     program: Program,
     process: Owned,
 }
 
 #[test]
 fn each_program_shows_a_window_is_listed_and_leaves_no_client() {
-    let _turn = beside_others();
-    let mut desk = Desk::lay();
-    let before = desk.clients().len();
-    for &program in &desk.programs {
-        let mut started = desk.start(program);
-        desk.wait_until_shown(&mut started);
+    let _turn = in_parallel();
+    let mut sandbox = Sandbox::create();
+    let before = sandbox.clients().len();
+    for &program in &sandbox.programs {
+        let mut started = sandbox.start(program);
+        sandbox.wait_until_shown(&mut started);
         started.process.end();
-        desk.wait_until_left(before, program.name());
-        assert!(desk.shown().is_empty(), "{program:?}: a window without a client");
+        sandbox.wait_until_left(before, program.name());
+        assert!(sandbox.shown().is_empty(), "{program:?}: a window without a client");
     }
-    desk.server.assert_armed();
+    sandbox.server.assert_armed();
 }
 
 #[test]
-fn programs_are_served_together_beside_a_busy_client() {
-    let _turn = beside_others();
-    let mut desk = Desk::lay();
-    let busy = Busy::start(&desk.server);
-    let before = desk.clients().len();
-    let mut all: Vec<Started> = desk.programs.iter().map(|&program| desk.start(program)).collect();
+fn programs_are_served_together_with_a_busy_client() {
+    let _turn = in_parallel();
+    let mut sandbox = Sandbox::create();
+    let busy = Busy::start(&sandbox.server);
+    let before = sandbox.clients().len();
+    let mut all: Vec<Running> = sandbox.programs.iter().map(|&program| sandbox.start(program)).collect();
     for started in &mut all {
-        desk.wait_until_shown(started);
+        sandbox.wait_until_shown(started);
     }
     for started in all.iter_mut().filter(|started| started.program.is_moving()) {
         let name = started.program.name();
-        let (requests, time_ns) = desk.work_of(name);
+        let (requests, time_ns) = sandbox.work_of(name);
         wait_for(&format!("{name} draws"), PATIENCE, || {
             assert!(started.process.is_running(), "{name} has ended");
-            let now = desk.work_of(name);
+            let now = sandbox.work_of(name);
             now.0 > requests + 30 && now.1 > time_ns
         });
     }
@@ -196,6 +196,6 @@ fn programs_are_served_together_beside_a_busy_client() {
     // Ask all programs to end before waiting for any of them.
     all.iter_mut().for_each(|started| started.process.ask_to_end());
     drop(all);
-    desk.wait_until_left(before, "all");
-    desk.server.assert_armed();
+    sandbox.wait_until_left(before, "all");
+    sandbox.server.assert_armed();
 }

@@ -7,7 +7,7 @@
 
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Decisions, Slice, check_fairness, check_reservation, check_reservation_of};
-use crate::fixture::{Fixture, alone, beside_others, entry, policies, served, wait_for, xvfb, xvfb_with};
+use crate::fixture::{Fixture, alone, entry, in_parallel, policies, served, wait_for, xvfb, xvfb_with};
 use std::time::Duration;
 use xqos_abi::{PolicyChange, Request, Setting, Subject, entry_flag};
 use xqos_client::Control;
@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
-fn a_hard_reservation_gets_its_budgets_and_no_more_and_all_when_it_is_released() {
+fn a_hard_reservation_gets_its_budgets_and_no_more_until_released() {
     let (fixture, control) = served();
     let mut workers = [Worker::start(&fixture)];
     let base = workers[0].base();
@@ -39,7 +39,7 @@ fn a_hard_reservation_gets_its_budgets_and_no_more_and_all_when_it_is_released()
 }
 
 #[test]
-fn a_hard_group_has_its_budgets_together_and_its_clients_share_them() {
+fn the_clients_of_a_hard_group_share_its_budgets() {
     let (fixture, control) = served();
     let mut workers = [(); 3].map(|()| Worker::start(&fixture));
     let [first, second, other] = workers.each_ref().map(Worker::base);
@@ -80,7 +80,7 @@ fn a_hard_reservation_bounds_a_client_that_waits_for_answers() {
 }
 
 #[test]
-fn a_hold_ends_at_once_when_another_client_clears_it() {
+fn a_hold_ends_immediately_when_another_client_clears_it() {
     let _turn = alone();
     let fixture = xvfb();
     let control = fixture.control().unwrap();
@@ -169,7 +169,7 @@ fn a_soft_reservation_goes_first_while_it_has_budget_under_every_policy() {
 }
 
 #[test]
-fn best_effort_keeps_what_is_not_reserved() {
+fn best_effort_clients_keep_the_time_that_is_not_reserved() {
     let (fixture, control) = served();
     let mut workers = [(); 5].map(|()| Worker::start(&fixture));
     let base = workers[0].base();
@@ -189,7 +189,7 @@ fn best_effort_keeps_what_is_not_reserved() {
 }
 
 #[test]
-fn a_light_client_that_comes_is_next_beside_busy_ones() {
+fn a_light_client_is_next_after_its_arrival_among_busy_ones() {
     const TURNS: usize = 60;
     let _turn = alone();
     let fixture = xvfb();
@@ -259,8 +259,8 @@ fn switches(fixture: &Fixture) -> u64 {
 }
 
 #[test]
-fn fair_gives_busy_clients_the_same_time_and_twice_the_weight_twice_of_it() {
-    let _turn = beside_others();
+fn fair_divides_time_among_busy_clients_by_weight() {
+    let _turn = in_parallel();
     let fixture = xvfb_with(PolicyKind::Fair);
     let control = fixture.control().unwrap();
     let mut workers = [(); 3].map(|()| Worker::start(&fixture));
@@ -273,8 +273,8 @@ fn fair_gives_busy_clients_the_same_time_and_twice_the_weight_twice_of_it() {
 }
 
 #[test]
-fn fixed_priorities_are_strict_and_reservations_stand_above_them() {
-    let _turn = beside_others();
+fn fixed_priorities_are_strict_and_reservations_precede_them() {
+    let _turn = in_parallel();
     let fixture = xvfb_with(PolicyKind::Fixed);
     let control = fixture.control().unwrap();
     let mut workers = [(); 2].map(|()| Worker::start(&fixture));

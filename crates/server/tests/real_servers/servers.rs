@@ -2,7 +2,7 @@
 //! Tests of loading: xqos serves every server that it can serve, and does nothing in any other process.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, beside_others, entry, is_from_below, is_missing, module, policies, setup, wait_for};
+use crate::fixture::{Fixture, entry, in_parallel, is_missing, module, policies, setup, uses_libc_host, wait_for};
 use crate::wire::{Wire, local_socket};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn every_kind_of_server_is_armed_with_fair_and_has_a_keyboard() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     for kind in Kind::ALL {
         if is_missing(kind) {
             continue;
@@ -42,7 +42,7 @@ fn every_kind_of_server_is_armed_with_fair_and_has_a_keyboard() {
 
 #[test]
 fn every_kind_of_server_holds_back_releases_and_survives_a_fault() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     for kind in Kind::ALL {
         if is_missing(kind) {
             continue;
@@ -73,8 +73,8 @@ fn every_kind_of_server_holds_back_releases_and_survives_a_fault() {
 }
 
 #[test]
-fn an_xorg_that_gets_the_object_both_ways_has_it_once() {
-    let _turn = beside_others();
+fn an_xorg_with_both_module_and_preload_loads_xqos_once() {
+    let _turn = in_parallel();
     if is_missing(Kind::Xorg) {
         return;
     }
@@ -82,7 +82,7 @@ fn an_xorg_that_gets_the_object_both_ways_has_it_once() {
     wanted.environment.push(("LD_PRELOAD".into(), module().path.into_os_string()));
     let fixture = Fixture::start(&wanted);
     assert!(fixture.info().armed);
-    if is_from_below() {
+    if uses_libc_host() {
         // Without a thread to count, the log must say once that xqos serves the server.
         let said = fixture.xqos_log();
         return assert_eq!(said.matches("serves this server").count(), 1, "{said}");
@@ -102,8 +102,8 @@ fn has_keyboard(fixture: &Fixture) -> bool {
 }
 
 #[test]
-fn the_environment_sets_policy_slice_and_limit_and_nonsense_is_logged() {
-    let _turn = beside_others();
+fn the_environment_sets_parameters_and_invalid_values_are_logged() {
+    let _turn = in_parallel();
     let mut good = setup(Kind::Xvfb);
     good.module = Some(Module {
         policy: Some(PolicyKind::Smart),
@@ -137,8 +137,8 @@ fn the_environment_sets_policy_slice_and_limit_and_nonsense_is_logged() {
 }
 
 #[test]
-fn a_process_that_is_no_server_is_not_disturbed_and_keeps_the_preload() {
-    let _turn = beside_others();
+fn a_process_that_is_no_server_is_undisturbed_and_keeps_the_preload() {
+    let _turn = in_parallel();
     let path = module().path;
     let run = |program: &str, arguments: &[&str]| {
         Command::new(program).args(arguments).env("LD_PRELOAD", &path).output().unwrap()
@@ -152,7 +152,7 @@ fn a_process_that_is_no_server_is_not_disturbed_and_keeps_the_preload() {
 
 #[test]
 fn a_wrapper_script_starts_a_server_with_xqos_in_it() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "exec Xvfb -displayfd 1 -nolisten tcp -noreset"]).env("LD_PRELOAD", module().path);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -164,8 +164,8 @@ fn a_wrapper_script_starts_a_server_with_xqos_in_it() {
 }
 
 #[test]
-fn a_server_that_exports_nothing_is_told_so_in_one_line_where_its_symbols_are_asked_for() {
-    let _turn = beside_others();
+fn one_line_reports_a_server_without_symbols_if_the_dix_host_is_forced() {
+    let _turn = in_parallel();
     let folder = Folder::new("inert");
     // A program with the name of a server and none of a server's symbols.
     let program = folder.0.join("Xvfb");
@@ -187,9 +187,9 @@ fn a_server_that_exports_nothing_is_told_so_in_one_line_where_its_symbols_are_as
 /// The server runs xkbcomp, which reads its files from the test's folder. One of them is a pipe, so xkbcomp waits while
 /// the test reads its environment.
 #[test]
-fn the_servers_children_do_not_get_the_preload_nor_our_settings() {
+fn the_servers_children_inherit_neither_the_preload_nor_our_settings() {
     const OTHER: &str = "/lib/x86_64-linux-gnu/libm.so.6";
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let folder = Folder::new("xkb");
     let original = Path::new("/usr/share/X11/xkb");
     link_all(original, &folder.0, "keycodes");
@@ -261,9 +261,9 @@ impl Drop for Folder {
 }
 
 #[test]
-fn a_client_that_is_refused_leaves_no_trace() {
+fn a_rejected_client_leaves_nothing_behind() {
     use crate::wire::Authorization;
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let mut wanted = setup(Kind::Xvfb);
     let folder = Folder::new("auth");
     let file = folder.0.join("authority");

@@ -3,7 +3,7 @@
 //! descriptor from the client, and by a descriptor from the server. Pictures must be the same when read back.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, beside_others, setup, wait_for, xvfb};
+use crate::fixture::{Fixture, in_parallel, setup, wait_for, xvfb};
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -24,14 +24,14 @@ const BYTES: usize = 4 * SIDE as usize * SIDE as usize;
 const SEGMENT_BYTES: usize = 2 * BYTES;
 
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum Method {
     Key,
-    ClientsDescriptor,
-    ServersDescriptor,
+    ClientDescriptor,
+    ServerDescriptor,
 }
 
-impl Way {
-    const ALL: [Way; 3] = [Way::Key, Way::ClientsDescriptor, Way::ServersDescriptor];
+impl Method {
+    const ALL: [Method; 3] = [Method::Key, Method::ClientDescriptor, Method::ServerDescriptor];
 }
 
 /// The client's side of a segment.
@@ -133,22 +133,22 @@ impl Painter {
     }
 
     /// Attaches a new segment. Waits for the server only if the server must pass something.
-    fn attach(&self, way: Way) -> (shm::Seg, Memory) {
+    fn attach(&self, method: Method) -> (shm::Seg, Memory) {
         let segment = self.connection.generate_id().unwrap();
-        let memory = match way {
-            Way::Key => {
+        let memory = match method {
+            Method::Key => {
                 let (memory, key) = Memory::with_key();
                 self.connection.shm_attach(segment, key, false).unwrap().check().unwrap();
                 // SAFETY: no pointers; the segment is removed when both sides have detached.
                 unsafe { libc::shmctl(key as i32, libc::IPC_RMID, std::ptr::null_mut()) };
                 memory
             }
-            Way::ClientsDescriptor => {
+            Method::ClientDescriptor => {
                 let (memory, theirs) = Memory::in_file();
                 self.connection.shm_attach_fd(segment, OwnedFd::from(theirs), false).unwrap();
                 memory
             }
-            Way::ServersDescriptor => {
+            Method::ServerDescriptor => {
                 let made = self.connection.shm_create_segment(segment, SEGMENT_BYTES as u32, false).unwrap();
                 Memory::File(File::from(made.reply().unwrap().shm_fd))
             }
@@ -215,22 +215,22 @@ fn shared_files(server: &Fixture) -> usize {
 }
 
 #[test]
-fn a_picture_in_shared_memory_is_drawn_and_read_back_whichever_way_it_is_attached() {
-    let _turn = beside_others();
+fn pictures_in_shared_memory_are_drawn_and_read_back_by_every_method() {
+    let _turn = in_parallel();
     let mut server = xvfb();
     let _busy = Busy::start(&server);
     let painter = Painter::connect(&server);
     let complete = painter.connection.extension_information(shm::X11_EXTENSION_NAME).unwrap().unwrap().first_event;
-    for (seed, way) in (0..10).flat_map(|turn| Way::ALL.map(|way| (3 * turn + way as u32, way))) {
+    for (seed, method) in (0..10).flat_map(|turn| Method::ALL.map(|method| (3 * turn + method as u32, method))) {
         let (picture, pixmap) = (picture(seed), painter.pixmap());
-        let (segment, memory) = painter.attach(way);
+        let (segment, memory) = painter.attach(method);
         memory.write(&picture);
         painter.put(segment, pixmap, true);
-        assert_eq!(difference(&painter.get(pixmap), &picture), None, "{way:?}");
-        assert_eq!(difference(&painter.get_shared(pixmap, segment, &memory), &picture), None, "{way:?}");
+        assert_eq!(difference(&painter.get(pixmap), &picture), None, "{method:?}");
+        assert_eq!(difference(&painter.get_shared(pixmap, segment, &memory), &picture), None, "{method:?}");
         let event = painter.connection.poll_for_event().unwrap();
-        let Some(Event::ShmCompletion(told)) = event else { panic!("{way:?}: {event:?}") };
-        assert_eq!((told.response_type, told.shmseg, told.drawable), (complete, segment, pixmap));
+        let Some(Event::ShmCompletion(completion)) = event else { panic!("{method:?}: {event:?}") };
+        assert_eq!((completion.response_type, completion.shmseg, completion.drawable), (complete, segment, pixmap));
         painter.connection.shm_detach(segment).unwrap();
         painter.connection.free_pixmap(pixmap).unwrap();
     }
@@ -247,7 +247,7 @@ fn assert_each_descriptor_finds_its_request(server: &Fixture) {
     for seed in 0..12 {
         let (picture, pixmap) = (picture(seed), painter.pixmap());
         painter.fill(pixmap);
-        let (segment, memory) = painter.attach(Way::ClientsDescriptor);
+        let (segment, memory) = painter.attach(Method::ClientDescriptor);
         memory.write(&picture);
         painter.put(segment, pixmap, false);
         painter.connection.shm_detach(segment).unwrap();
@@ -262,8 +262,8 @@ fn assert_each_descriptor_finds_its_request(server: &Fixture) {
 }
 
 #[test]
-fn descriptors_in_the_midst_of_work_find_their_requests() {
-    let _turn = beside_others();
+fn descriptors_among_other_work_reach_their_requests() {
+    let _turn = in_parallel();
     let mut server = xvfb();
     assert_each_descriptor_finds_its_request(&server);
     server.assert_armed();
@@ -271,8 +271,8 @@ fn descriptors_in_the_midst_of_work_find_their_requests() {
 
 /// xqos has read some of the data by then, and the server executes those requests afterwards.
 #[test]
-fn descriptors_find_their_requests_also_where_xqos_steps_aside_meanwhile() {
-    let _turn = beside_others();
+fn descriptors_reach_their_requests_even_if_xqos_steps_aside() {
+    let _turn = in_parallel();
     for calls in [200, 300, 450] {
         let mut wanted = setup(Kind::Xvfb);
         wanted.environment.push(("XQOS_HOST".into(), "libc".into()));

@@ -4,7 +4,7 @@
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
-    Fixture, alone, beside_others, entry, policies, served, setup, try_entry, wait_for, xvfb, xvfb_with,
+    Fixture, alone, entry, in_parallel, policies, served, setup, try_entry, wait_for, xvfb, xvfb_with,
 };
 use crate::wire::{Authorization, Wire, code, local_socket, opcode};
 use std::io::Write;
@@ -41,7 +41,7 @@ fn is_held_back(control: &Control, base: u32) -> bool {
 
 #[test]
 fn a_reset_server_is_armed_again() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let mut fixture = Fixture::start(&Setup { resets: true, ..setup(Kind::Xvfb) });
     for generation in 1..=3 {
         let mut wire = connect_after_reset(&fixture);
@@ -90,8 +90,8 @@ fn has_clients(fixture: &Fixture) -> bool {
 // Grabs.
 
 #[test]
-fn a_server_grab_by_any_client_ends_with_everybody_served() {
-    let _turn = beside_others();
+fn all_clients_are_served_after_a_server_grab_by_any_client() {
+    let _turn = in_parallel();
     for kind in policies() {
         let mut fixture = xvfb_with(kind);
         let control = fixture.control().unwrap();
@@ -122,7 +122,7 @@ fn a_server_grab_by_any_client_ends_with_everybody_served() {
 }
 
 #[test]
-fn who_holds_the_grab_is_not_held_back_and_is_again_afterwards() {
+fn the_holder_of_a_grab_is_held_back_only_afterwards() {
     let (mut fixture, control) = served();
     let mut other = fixture.native();
     let mut holder = fixture.native();
@@ -149,7 +149,7 @@ fn who_holds_the_grab_is_not_held_back_and_is_again_afterwards() {
 }
 
 #[test]
-fn a_throttled_client_grabs_once_it_is_served_and_nobody_waits_before() {
+fn the_grab_of_a_held_client_delays_others_only_once_served() {
     let (mut fixture, control) = served();
     let mut other = fixture.native();
     let mut holder = fixture.native();
@@ -176,7 +176,7 @@ fn a_throttled_client_grabs_once_it_is_served_and_nobody_waits_before() {
 }
 
 #[test]
-fn a_client_that_is_killed_with_the_grab_sets_the_others_free() {
+fn the_others_are_served_after_a_client_with_the_grab_is_killed() {
     let (mut fixture, control) = served();
     let throttled = held_back(&fixture, &control);
     let busy = Busy::start(&fixture);
@@ -201,7 +201,7 @@ fn a_client_that_is_killed_with_the_grab_sets_the_others_free() {
 }
 
 #[test]
-fn a_hold_that_ends_under_a_grab_ends_with_it() {
+fn a_hold_that_expires_during_a_grab_ends_with_the_grab() {
     let (mut fixture, control) = served();
     let throttled = Busy::start_with(fixture.native(), &[reserve(1000, 100_000, true)]);
     wait_for("it is held back", SOON, || is_held_back(&control, throttled.base));
@@ -217,7 +217,7 @@ fn a_hold_that_ends_under_a_grab_ends_with_it() {
 // Clients that vanish.
 
 #[test]
-fn clients_that_vanish_in_the_midst_of_a_request_leave_nothing_behind() {
+fn clients_that_vanish_during_a_request_leave_nothing_behind() {
     let (mut fixture, control) = served();
     let mut other = fixture.native();
     for order in [Order::Native, Order::Swapped] {
@@ -259,7 +259,7 @@ fn half_a_request_takes_no_time_from_the_others() {
 }
 
 #[test]
-fn clients_that_are_killed_in_the_midst_of_a_slice_are_forgotten() {
+fn clients_that_are_killed_during_a_slice_are_forgotten() {
     let (mut fixture, control) = served();
     let mut other = fixture.native();
     for test in ["ellipse100", "noop", "getimagexy100", "putimage500"] {
@@ -284,7 +284,7 @@ fn clients_that_are_killed_in_the_midst_of_a_slice_are_forgotten() {
 }
 
 #[test]
-fn a_client_that_vanishes_while_it_is_held_back_is_gone_at_once() {
+fn a_client_that_vanishes_while_held_back_is_removed_immediately() {
     let (mut fixture, control) = served();
     for _ in 0..5 {
         let busy = held_back(&fixture, &control);
@@ -303,7 +303,7 @@ fn a_client_that_vanishes_while_it_is_held_back_is_gone_at_once() {
 }
 
 #[test]
-fn clients_that_leave_their_resources_behind_are_no_clients_any_more() {
+fn clients_that_retain_their_resources_are_no_longer_clients() {
     const RETAIN_PERMANENT: u8 = 1;
     let (mut fixture, control) = served();
     let mut other = fixture.native();
@@ -344,7 +344,7 @@ fn clients_that_leave_their_resources_behind_are_no_clients_any_more() {
 
 #[test]
 fn a_client_of_the_other_byte_order_works_under_every_policy() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     for kind in policies() {
         let mut fixture = xvfb_with(kind);
         let busy = Busy::start(&fixture);

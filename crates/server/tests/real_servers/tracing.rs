@@ -2,7 +2,7 @@
 //! Tests of traces: their contents, access to them, and readers that die, read slowly or never read.
 
 use crate::busy::{Busy, X11perf};
-use crate::fixture::{Fixture, alone, as_nobody, beside_others, entry, policies, setup, wait_for, xvfb, xvfb_with};
+use crate::fixture::{Fixture, alone, as_nobody, entry, in_parallel, policies, setup, wait_for, xvfb, xvfb_with};
 use crate::wire::Wire;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -55,8 +55,8 @@ fn id_of(events: &[Event], wanted: u32) -> ClientId {
 }
 
 #[test]
-fn a_trace_tells_the_seven_events_of_the_paper_and_who_they_are_about() {
-    let _others = beside_others();
+fn a_trace_has_the_seven_events_of_the_paper_with_their_clients() {
+    let _others = in_parallel();
     // On an idle server `fair` dispatches no client itself.
     let fixture = xvfb_with(PolicyKind::Fixed);
     let control = fixture.control().unwrap();
@@ -116,8 +116,8 @@ fn replay_agrees_with_every_decision_of_every_policy() {
 }
 
 #[test]
-fn level_requests_tells_each_request_once_in_both_byte_orders() {
-    let _others = beside_others();
+fn level_requests_records_each_request_once_in_both_byte_orders() {
+    let _others = in_parallel();
     let fixture = xvfb();
     let control = fixture.control().unwrap();
     for order in [Order::Native, Order::Swapped] {
@@ -152,8 +152,8 @@ fn level_requests_tells_each_request_once_in_both_byte_orders() {
 }
 
 #[test]
-fn readers_come_and_go_and_die_without_the_others_noticing() {
-    let _others = beside_others();
+fn readers_come_and_go_and_die_without_affecting_others() {
+    let _others = in_parallel();
     let mut fixture = xvfb();
     let busy = Busy::start(&fixture);
     let (threads, files) = (fixture.threads(), fixture.open_files());
@@ -180,8 +180,8 @@ fn readers_come_and_go_and_die_without_the_others_noticing() {
 }
 
 #[test]
-fn what_is_overwritten_is_counted() {
-    let _others = beside_others();
+fn overwritten_records_are_counted() {
+    let _others = in_parallel();
     let fixture = xvfb();
     let control = fixture.control().unwrap();
     let mut reader = control.start_trace(Level::Requests, 256).unwrap();
@@ -194,8 +194,8 @@ fn what_is_overwritten_is_counted() {
 }
 
 #[test]
-fn a_reset_ends_the_trace_and_the_next_generation_gives_another() {
-    let _others = beside_others();
+fn a_reset_ends_the_trace_and_the_next_generation_offers_another() {
+    let _others = in_parallel();
     let fixture = Fixture::start(&xqos_lab::server::Setup { resets: true, ..setup(Kind::Xvfb) });
     let control = fixture.control().unwrap();
     let mut reader = control.start_trace(Level::Requests, 0).unwrap();
@@ -209,8 +209,8 @@ fn a_reset_ends_the_trace_and_the_next_generation_gives_another() {
 }
 
 #[test]
-fn another_local_user_may_look_and_a_client_of_another_machine_may_not() {
-    let _others = beside_others();
+fn another_local_user_may_read_and_a_remote_client_may_not() {
+    let _others = in_parallel();
     if crate::fixture::is_not_root() {
         return;
     }
@@ -230,8 +230,8 @@ fn another_local_user_may_look_and_a_client_of_another_machine_may_not() {
 }
 
 #[test]
-fn the_longest_requests_and_a_grab_that_lasts_are_named() {
-    let _others = beside_others();
+fn the_longest_requests_and_the_holder_of_a_long_grab_are_named() {
+    let _others = in_parallel();
     let limit = [("XQOS_GRAB_LIMIT_MS".into(), "100".into())].to_vec();
     let fixture = Fixture::start(&xqos_lab::server::Setup { environment: limit, ..setup(Kind::Xvfb) });
     let control = fixture.control().unwrap();

@@ -391,7 +391,7 @@ impl Wire {
     }
 
     /// Asks over the control socket if the server has no extension.
-    fn ask_below(&mut self, request: Request) -> Option<Result<Vec<u8>, XError>> {
+    fn ask_control_socket(&mut self, request: Request) -> Option<Result<Vec<u8>, XError>> {
         if self.xqos.is_none() && self.control.is_none() {
             self.xqos = self.extension(EXTENSION_NAME);
         }
@@ -400,13 +400,13 @@ impl Wire {
         }
         // The control socket closes when xqos steps aside.
         let aside = XError { code: code::BAD_IMPLEMENTATION, value: 0, minor: 0, major: 0 };
-        let Some(mut stream) = self.control.take().or_else(|| self.connect_below()) else { return Some(Err(aside)) };
+        let Some(mut stream) = self.control.take().or_else(|| self.open_control()) else { return Some(Err(aside)) };
         let Some(answer) = ask_control(&mut stream, named(request, self.base)) else { return Some(Err(aside)) };
         self.control = Some(stream);
         Some(answer)
     }
 
-    fn connect_below(&self) -> Option<UnixStream> {
+    fn open_control(&self) -> Option<UnixStream> {
         let address = self.stream.peer_addr().ok()?;
         let display = xqos_abi::control::display_of_socket(address.as_pathname()?.to_str()?)?;
         // SAFETY: no arguments, cannot fail.
@@ -415,7 +415,7 @@ impl Wire {
     }
 
     pub fn ask_xqos(&mut self, request: Request) -> Result<Vec<u8>, XError> {
-        if let Some(answer) = self.ask_below(request) {
+        if let Some(answer) = self.ask_control_socket(request) {
             return answer;
         }
         let bytes = self.xqos_bytes(request);
@@ -423,7 +423,7 @@ impl Wire {
     }
 
     pub fn tell_xqos(&mut self, request: Request) -> Result<(), XError> {
-        if let Some(answer) = self.ask_below(request) {
+        if let Some(answer) = self.ask_control_socket(request) {
             return answer.map(|_| ());
         }
         let bytes = self.xqos_bytes(request);
@@ -432,7 +432,7 @@ impl Wire {
 
     /// Sends an XQOS request without waiting for its effects.
     pub fn send_xqos(&mut self, request: Request) {
-        if self.ask_below(request).is_none() {
+        if self.ask_control_socket(request).is_none() {
             let bytes = self.xqos_bytes(request);
             self.send(&bytes);
         }

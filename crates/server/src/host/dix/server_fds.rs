@@ -189,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_read_and_other_lines_are_not() {
+    fn only_target_lines_are_parsed() {
         let info = "pos:\t0\nflags:\t02\nmnt_id:\t15\ntfd:        5 events:       19 data: 7f01a8  pos:0\n\
                     tfd:       12 events: 80000019 data:  1\ntfd: x\n";
         assert_eq!(descriptors(info).collect::<Vec<_>>(), [5, 12]);
     }
 
     #[test]
-    fn what_the_servers_epoll_watches_is_its_own_less_the_clients_and_our_timer() {
+    fn clients_and_our_timer_are_not_among_the_servers_descriptors() {
         let (server, other) = (Server::new(), Server::new());
         let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let ((viewer, _a), (client, _b), (elsewhere, _c)) = (pair(), pair(), pair());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_them_makes_the_gathered_readable_and_a_client_does_not() {
+    fn only_the_servers_descriptors_make_the_epoll_readable() {
         let server = Server::new();
         let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let ((viewer, mut from_viewer), (client, mut from_client)) = (pair(), pair());
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_was_taken_for_the_servers_is_so_until_the_next_look() {
+    fn a_client_added_by_mistake_is_removed_by_the_next_update() {
         let server = Server::new();
         let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let (client, mut from_client) = pair();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_viewer_under_the_number_of_one_that_was_there_is_watched() {
+    fn a_viewer_with_a_reused_descriptor_number_is_watched() {
         let server = Server::new();
         let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let ((first, _first_end), (second, mut second_end)) = (pair(), pair());
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_goes_and_a_viewer_comes_under_its_number() {
+    fn a_viewer_with_the_number_of_a_former_client_is_watched() {
         let server = Server::new();
         let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let ((client, _client_end), (viewer, mut viewer_end)) = (pair(), pair());
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoll_that_is_not_there_is_searched_for_once_a_second() {
+    fn a_missing_epoll_is_searched_for_once_a_second() {
         let (mut server, viewer) = (Server::new(), pair());
         let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         server.polls(viewer.0.as_raw_fd());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_epoll_is_found_anew_when_it_has_another_number() {
+    fn the_servers_epoll_is_found_again_under_another_number() {
         let (mut server, viewer) = (Server::new(), pair());
         let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         server.polls(viewer.0.as_raw_fd());
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_what_is_known_needs_no_more_memory() {
+    fn an_update_of_known_descriptors_allocates_nothing() {
         let server = Server::new();
         let mut fds = ServerFds::new(server.timer.as_raw_fd()).unwrap();
         let clients: Vec<_> = (0..200).map(|_| pair()).collect();

@@ -68,7 +68,7 @@ mod tests {
     const DISTURBED_NS: u64 = 2000;
 
     #[test]
-    fn the_counter_keeps_the_kernels_time() {
+    fn the_counter_agrees_with_the_kernels_clock() {
         let mut ticks = Ticks::begin(kernel::now());
         let mut undisturbed = 0;
         for _ in 0..1000 {

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_not_whole_tells_how_long_it_will_be() {
+    fn an_incomplete_request_reports_its_full_length() {
         let stream = [request(127, 0, 1), request(72, 2, 1000)].concat();
         assert_eq!(frame(&stream[..12], false, u32::MAX).next_bytes, 4000);
         let found = frame(&stream[..6], false, u32::MAX);
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn a_length_of_nothing_does_not_stop_it() {
+    fn a_zero_length_does_not_stop_the_search() {
         assert_eq!(frame(&[1; 7], false, u32::MAX).next_bytes, 4 * 257);
         let found = frame(&[0; 64], false, u32::MAX);
         assert_eq!((found.bytes, found.requests), (64 - 4, 15), "the last header is not whole");
     }
 
     #[test]
-    fn random_bytes_never_lead_beyond_their_end() {
+    fn random_bytes_are_never_read_past_their_end() {
         let mut state = 1_u64;
         for _ in 0..2000 {
             let stream: Vec<u8> = (0..64)

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_seen_behind_replies_of_any_length_however_the_stream_is_cut() {
+    fn events_are_found_after_replies_of_any_length_in_pieces_of_any_size() {
         for is_swapped in [false, true] {
             let of = |kind, words| message(kind, words, is_swapped);
             let quiet = [of(REPLY, 0), of(REPLY, 1000), of(0, 0), of(22, 0), of(GENERIC_EVENT, 2)].concat();
@@ -126,21 +126,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_the_setup_is_passed_over() {
+    fn the_rest_of_the_setup_reply_is_skipped() {
         let mut output = Output::after(100);
         assert_eq!(output.written(&[EXPOSE; 100], false), SeenEvents::default());
         assert!(output.written(&message(GRAPHICS_EXPOSE, 0, false), false).exposed);
     }
 
     #[test]
-    fn input_of_xinput_is_seen_and_completions_of_present_are_not() {
+    fn xinput_events_count_as_input_and_present_completions_do_not() {
         let seen = |bytes: &[u8]| Output::after(0).written(bytes, false).input;
         assert!(seen(&generic(6, 12)) && seen(&generic(18, 12)));
         assert!(!seen(&generic(2, 0)) && !seen(&generic(1, 2)) && !seen(&generic(3, 2)));
     }
 
     #[test]
-    fn a_length_beyond_all_measure_only_passes_bytes_over() {
+    fn an_absurd_length_only_skips_bytes() {
         let mut output = Output::after(0);
         output.written(&message(REPLY, 0, false)[..4], false);
         output.written(&[0xff; 28], false);

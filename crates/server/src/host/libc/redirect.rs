@@ -168,14 +168,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_has_slots_for_what_it_calls_and_none_for_what_it_does_not() {
+    fn a_program_has_slots_only_for_the_functions_it_calls() {
         let program = program().unwrap();
         assert!(!slots(&program, c"mprotect").is_empty());
         assert!(slots(&program, c"no_such_function").is_empty());
     }
 
     #[test]
-    fn a_slot_can_be_written_wherever_it_is() {
+    fn slots_in_read_only_pages_can_be_written() {
         let program = program().unwrap();
         for slot in slots(&program, c"mprotect") {
             // SAFETY: a slot of this program.

@@ -282,7 +282,7 @@ fn served(seed: u64, fault: Option<PlannedFault>) -> bool {
 }
 
 #[test]
-fn each_request_is_served_once_and_in_order_also_where_we_fail_at_any_call() {
+fn each_request_is_served_once_and_in_order_even_after_a_fault_at_any_call() {
     for seed in 0..15 {
         assert!(served(seed, None), "seed {seed}: it stepped aside");
     }

@@ -29,7 +29,7 @@ fn mean_wait_ns(server: &Server, id: ClientId, from_ms: u64, to_ms: u64) -> u64 
 }
 
 #[test]
-fn without_contention_no_slice_is_ended_early_and_nothing_is_asked_of_the_kernel() {
+fn no_slice_ends_early_and_no_short_slices_are_used_without_contention() {
     for percent in [10, 30, 60, 80] {
         let mut server = Server::new(&Settings::default());
         let [batches, light] = clients(&mut server);
@@ -42,7 +42,7 @@ fn without_contention_no_slice_is_ended_early_and_nothing_is_asked_of_the_kernel
 }
 
 #[test]
-fn with_contention_a_light_client_goes_first_and_short_slices_are_asked_for_once() {
+fn a_light_client_is_first_and_short_slices_are_requested_once_under_contention() {
     let mut server = Server::new(&Settings::default());
     let [batches, light] = clients(&mut server);
     // Above the contention threshold for one second, then below it for two.
@@ -70,7 +70,7 @@ fn a_reserved_client_ends_slices_without_contention() {
 }
 
 #[test]
-fn who_was_served_without_contention_does_not_pay_for_it_later() {
+fn service_without_contention_is_not_charged_later() {
     let mut server = Server::new(&Settings::default());
     let [regular, hog] = clients(&mut server);
     load(&mut server, regular, 70, 0, 3000);

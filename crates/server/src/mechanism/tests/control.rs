@@ -10,7 +10,7 @@ use xqos_abi::{ClientList, Label, Order, PolicyChange, Request, Setting, Subject
 use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Time};
 
 #[test]
-fn who_may_change_whom() {
+fn a_client_may_change_others_of_its_user_and_root_may_change_all() {
     const SERVER: u32 = 900;
     let mut server = server(PolicyKind::Fair);
     let [own, same] = clients(&mut server);
@@ -48,7 +48,7 @@ fn the_control_socket_is_for_users_that_have_a_client() {
 }
 
 #[test]
-fn nobody_enters_or_changes_a_group_with_clients_of_another_user() {
+fn no_client_enters_or_changes_a_group_with_clients_of_another_user() {
     let mut server = server(PolicyKind::Fair);
     let [own, second] = clients(&mut server);
     let [stranger, remote, root] = [1001, Identity::NOBODY, 0].map(|uid| server.connect(uid));
@@ -73,7 +73,7 @@ fn nobody_enters_or_changes_a_group_with_clients_of_another_user() {
 }
 
 #[test]
-fn what_is_refused_changes_nothing() {
+fn a_refused_request_changes_nothing() {
     let mut server = server(PolicyKind::Fair);
     let [first, second] = clients(&mut server);
     reserve(&mut server, first, 6, 10, false);
@@ -110,7 +110,7 @@ fn a_window_manager_is_found_at_the_root_window_and_a_compositor_by_its_selectio
 }
 
 #[test]
-fn work_that_a_client_makes_for_the_compositor_is_done_at_the_compositors_turn() {
+fn a_compositor_is_served_soon_after_an_event_for_it() {
     let mut server = server(PolicyKind::Fair);
     let [compositor, painter, other] = clients(&mut server);
     server.engine().selection("_NET_WM_CM_S0", Some(compositor));
@@ -151,7 +151,7 @@ fn a_loan_raises_the_server_for_reserved_clients_only_and_ends_with_its_lender()
 }
 
 #[test]
-fn a_trace_tells_its_reader_all_and_ends_with_it() {
+fn a_trace_names_all_clients_and_ends_with_its_reader() {
     use xqos_abi::ring::{Next, Reader};
     use xqos_abi::trace::{Event, What};
     let mut server = server(PolicyKind::Fair);
@@ -179,7 +179,7 @@ fn a_trace_tells_its_reader_all_and_ends_with_it() {
 }
 
 #[test]
-fn a_trace_tells_how_long_the_server_worked_in_a_slice_that_others_stretched() {
+fn a_trace_records_the_processor_time_of_a_stretched_slice() {
     use xqos_abi::ring::{Next, Reader};
     use xqos_abi::trace::{Event, What};
     let mut server = server(PolicyKind::Fair);
@@ -201,7 +201,7 @@ fn a_trace_tells_how_long_the_server_worked_in_a_slice_that_others_stretched() {
 }
 
 #[test]
-fn clients_that_are_there_and_those_that_are_gone_add_up_to_what_the_server_was_busy() {
+fn present_and_departed_clients_add_up_to_the_busy_time() {
     let mut server = server(PolicyKind::Fair);
     let [stays] = clients(&mut server);
     keep_busy(&mut server, stays, 20);

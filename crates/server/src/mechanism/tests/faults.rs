@@ -23,7 +23,7 @@ fn served_with(fault: Option<PlannedFault>, unsound: bool) -> Server {
 }
 
 #[test]
-fn after_a_fault_nobody_is_held_back_and_everybody_is_served() {
+fn all_clients_are_released_and_served_after_a_fault() {
     let planned = |place| Some(PlannedFault { place, count: 12 });
     for place in [FaultPlace::Block, FaultPlace::Wakeup, FaultPlace::Check] {
         let mut server = served_with(planned(place), false);
@@ -39,7 +39,7 @@ fn after_a_fault_nobody_is_held_back_and_everybody_is_served() {
 }
 
 #[test]
-fn a_host_that_finds_the_server_unsound_is_a_fault_too() {
+fn an_unsound_server_is_a_fault_too() {
     let mut server = served_with(None, true);
     assert_eq!(server.fault.as_ref().unwrap().to_string(), "a test made the server unsound");
     assert_all_served(&mut server);
@@ -55,7 +55,7 @@ fn assert_all_served(server: &mut Server) {
 }
 
 #[test]
-fn a_generation_that_ends_leaves_nobody_held_and_the_next_one_begins_anew() {
+fn the_end_of_a_generation_releases_all_clients() {
     let mut server = served_with(None, false);
     let held = xqos_core::ClientId(1);
     assert!(server.host().is_held(held));

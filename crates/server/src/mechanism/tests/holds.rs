@@ -29,7 +29,7 @@ fn a_hard_reservation_gets_its_budget_in_each_period_and_no_more() {
 }
 
 #[test]
-fn a_server_with_nothing_else_to_do_is_woken_once_for_each_replenishment_and_else_by_nobody() {
+fn an_idle_server_wakes_up_once_for_each_replenishment_and_not_otherwise() {
     let mut server = server(PolicyKind::Fair);
     let [client] = clients(&mut server);
     reserve(&mut server, client, 1, 10, true);
@@ -42,7 +42,7 @@ fn a_server_with_nothing_else_to_do_is_woken_once_for_each_replenishment_and_els
 }
 
 #[test]
-fn who_holds_the_grab_is_not_held_back_for_its_budget_until_it_lets_go() {
+fn the_holder_of_a_grab_is_not_held_back_until_it_ungrabs() {
     let mut server = server(PolicyKind::Fair);
     let [client, other] = clients(&mut server);
     reserve(&mut server, client, 1, 100, true);
@@ -58,7 +58,7 @@ fn who_holds_the_grab_is_not_held_back_for_its_budget_until_it_lets_go() {
 }
 
 #[test]
-fn who_uncovers_others_waits_for_them_for_a_while() {
+fn a_client_that_uncovers_others_waits_for_them_up_to_the_limit() {
     const LIMIT_MS: u64 = 40;
     let mut server = server(PolicyKind::Fair);
     let [mover, painter] = clients(&mut server);
@@ -84,7 +84,7 @@ fn who_uncovers_others_waits_for_them_for_a_while() {
 }
 
 #[test]
-fn a_client_is_paced_or_not_by_itself_and_a_lease_ends_that() {
+fn the_pacing_of_a_single_client_can_be_set_and_leased() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, mover, other, painter] = clients(&mut server);
     server.ask(daemon, Request::SetOrigin { name: Label::new("rule movers"), lease: true }).unwrap();
@@ -114,7 +114,7 @@ fn a_client_is_paced_or_not_by_itself_and_a_lease_ends_that() {
 }
 
 #[test]
-fn a_client_that_goes_while_it_is_held_back_is_forgotten() {
+fn a_client_that_disconnects_while_held_back_is_forgotten() {
     let mut server = server(PolicyKind::Fair);
     let [client, other] = clients(&mut server);
     reserve(&mut server, client, 1, 100, true);
@@ -130,7 +130,7 @@ fn a_client_that_goes_while_it_is_held_back_is_forgotten() {
 }
 
 #[test]
-fn depletions_are_told_to_listeners_ten_times_a_second_at_most_and_none_is_lost() {
+fn depletions_are_reported_at_most_ten_times_a_second_and_none_is_lost() {
     let mut server = server(PolicyKind::Fair);
     let [client, listener] = clients(&mut server);
     server.ask(listener, Request::SelectEvents { mask: event_mask::ALL }).unwrap();
@@ -146,7 +146,7 @@ fn depletions_are_told_to_listeners_ten_times_a_second_at_most_and_none_is_lost(
 }
 
 #[test]
-fn a_grab_that_lasts_is_named_in_the_log_once() {
+fn the_holder_of_a_long_grab_is_logged_once() {
     let mut server = super::mock::Server::new(&Settings { grab_limit_ns: 50 * MS, ..Settings::default() });
     let [holder] = clients(&mut server);
     server.send_at(at_us(10), holder, 1000, Effect::Grab);
@@ -158,7 +158,7 @@ fn a_grab_that_lasts_is_named_in_the_log_once() {
 }
 
 #[test]
-fn who_waits_for_the_end_of_a_grab_has_waited_since_its_request_came() {
+fn a_wait_for_a_grab_is_counted_from_the_arrival_of_the_request() {
     let mut server = server(PolicyKind::Fair);
     let [holder, ready, idle] = clients(&mut server);
     server.send_at(at_us(10), holder, 1000, Effect::Grab);

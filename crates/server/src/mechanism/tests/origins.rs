@@ -29,7 +29,7 @@ fn all_of(id: ClientId) -> [Request; 5] {
 }
 
 #[test]
-fn what_is_leased_ends_with_the_connection_and_what_is_set_by_hand_stays() {
+fn leased_settings_end_with_the_connection_and_manual_ones_stay() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, hand, player, other] = clients(&mut server);
     server.ask(daemon, lease("rule players")).unwrap();
@@ -52,7 +52,7 @@ fn what_is_leased_ends_with_the_connection_and_what_is_set_by_hand_stays() {
 
 /// Like a daemon that was stopped by SIGSTOP: it is silent but its connection stays open.
 #[test]
-fn what_is_leased_lasts_through_a_minute_of_silence_and_ends_with_the_connection_then() {
+fn leased_settings_outlast_a_silent_minute_and_end_with_the_connection() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, hand, player, other] = clients(&mut server);
     server.ask(daemon, lease("rule players")).unwrap();
@@ -78,7 +78,7 @@ fn what_is_leased_lasts_through_a_minute_of_silence_and_ends_with_the_connection
 }
 
 #[test]
-fn a_lease_neither_replaces_nor_ends_what_was_set_by_hand_or_by_the_program() {
+fn a_lease_neither_replaces_nor_ends_settings_made_manually_or_by_the_program() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, hand, player] = clients(&mut server);
     reserve(&mut server, player, 2, 20, false);
@@ -102,7 +102,7 @@ fn a_lease_neither_replaces_nor_ends_what_was_set_by_hand_or_by_the_program() {
 }
 
 #[test]
-fn clients_of_one_user_share_as_one_where_that_is_the_grouping() {
+fn clients_of_a_user_share_as_one_if_grouped_by_user() {
     let mut server = server(PolicyKind::Fair);
     let root = server.connect(0);
     let [first, second] = [1, 2].map(|_| server.connect(1000));
@@ -143,7 +143,7 @@ fn a_capped_group_is_held_back_and_goes_on_when_the_lease_ends() {
 }
 
 #[test]
-fn the_reservations_of_a_user_are_limited_in_sum() {
+fn the_sum_of_a_users_reservations_is_limited() {
     let mut server = server(PolicyKind::Fair);
     let root = server.connect(0);
     let [first, second, other] = [1000, 1000, 1001].map(|uid| server.connect(uid));
@@ -159,7 +159,7 @@ fn the_reservations_of_a_user_are_limited_in_sum() {
 }
 
 #[test]
-fn a_leased_limit_of_users_ends_with_its_connection_and_never_replaces_one_set_by_hand() {
+fn a_leased_user_limit_ends_with_its_connection_and_never_replaces_a_manual_one() {
     let mut server = server(PolicyKind::Fair);
     let [root, daemon] = [server.connect(0), server.connect(0)];
     let user = server.connect(1000);
@@ -191,7 +191,7 @@ fn a_leased_limit_of_users_ends_with_its_connection_and_never_replaces_one_set_b
 }
 
 #[test]
-fn a_client_is_put_where_a_grouping_would_put_it() {
+fn a_reserved_group_name_overrides_the_grouping_of_one_client() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, client] = clients(&mut server);
     let group = |name: &str| Subject::Client(base(client)).set(Setting::Group(Label::new(name)));
@@ -210,7 +210,7 @@ fn reserve_group(client: ClientId, budget_us: u32, hard: bool) -> Request {
 }
 
 #[test]
-fn a_hard_group_gets_its_budget_together_and_goes_on_when_it_is_released() {
+fn a_hard_group_shares_its_budget_and_continues_when_released() {
     let mut server = server(PolicyKind::Fair);
     let [hand, first, second, other] = clients(&mut server);
     for id in [first, second] {
@@ -250,7 +250,7 @@ fn the_reservation_of_a_group_ends_with_its_lease_or_its_last_client() {
 }
 
 #[test]
-fn reservations_of_groups_are_refused_as_those_of_clients_are() {
+fn group_reservations_are_refused_like_those_of_clients() {
     let mut server = server(PolicyKind::Fair);
     let root = server.connect(0);
     let [first, second] = [1000, 1000].map(|uid| server.connect(uid));

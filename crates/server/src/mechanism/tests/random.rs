@@ -23,7 +23,7 @@ impl Random {
 }
 
 #[test]
-fn random_operations() {
+fn random_operations_keep_all_invariants() {
     for seed in 1..=200 {
         let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         let policy = random.one_of(&PolicyKind::ALL).unwrap();

@@ -7,7 +7,7 @@ use xqos_abi::{ClientList, LongestRequests, Order, Request, Setting, Subject};
 use xqos_core::{PolicyKind, Time};
 
 #[test]
-fn fair_gives_the_same_time_and_twice_the_weight_twice_of_it() {
+fn fair_shares_time_in_proportion_to_the_weights() {
     let mut server = server(PolicyKind::Fair);
     let [first, second, third] = clients(&mut server);
     for (weight, shares) in [(100, [100, 100, 100]), (200, [150, 75, 75])] {
@@ -40,7 +40,7 @@ fn an_idle_client_is_served_after_the_request_in_progress() {
 }
 
 #[test]
-fn the_stock_policy_leaves_all_to_the_server() {
+fn the_stock_policy_leaves_all_decisions_to_the_server() {
     let mut server = server(PolicyKind::Stock);
     let [busy, light] = clients(&mut server);
     server.send(busy, 300, MS / 3);
@@ -80,7 +80,7 @@ fn a_higher_sync_priority_keeps_the_server_under_every_policy() {
 }
 
 #[test]
-fn a_soft_reservation_goes_first_within_its_budget_and_competes_beyond() {
+fn a_soft_reservation_is_first_within_its_budget_and_competes_beyond() {
     let mut server = server(PolicyKind::Fair);
     let [reserved, one, two] = clients(&mut server);
     reserve(&mut server, reserved, 3, 10, false);
@@ -110,7 +110,7 @@ fn the_holder_of_a_server_grab_is_the_only_one_served() {
 }
 
 #[test]
-fn the_longest_request_is_the_one_that_took_most_processor_time() {
+fn the_longest_request_is_the_one_with_the_most_processor_time() {
     let mut server = server(PolicyKind::Fair);
     let [one, other] = clients(&mut server);
     // A tenth of the processor: 20 ms of wall-clock time are 2 ms of work.

@@ -10,7 +10,7 @@ use xqos_core::{PolicyKind, Time};
 const CAP_PPM: u32 = 50_000;
 
 #[test]
-fn all_go_on_with_their_part_of_five_percent_and_with_all_of_it_when_a_viewer_comes() {
+fn capped_clients_share_five_percent_until_a_viewer_connects() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, first, second, grabber] = clients(&mut server);
     server.ask(daemon, Request::SetOrigin { name: Label::new("rule unwatched"), lease: true }).unwrap();
@@ -46,7 +46,7 @@ fn all_go_on_with_their_part_of_five_percent_and_with_all_of_it_when_a_viewer_co
 }
 
 #[test]
-fn who_connects_to_a_group_whose_cap_is_used_up_is_served_in_the_next_period() {
+fn a_client_that_joins_a_group_with_a_used_up_cap_is_served_in_the_next_period() {
     let mut server = server(PolicyKind::Fair);
     let root = server.connect(0);
     let busy = server.connect(1000);

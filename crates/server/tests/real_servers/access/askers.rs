@@ -2,7 +2,7 @@
 //! A server that runs as an ordinary user, and each kind of client that asks it.
 
 use super::connect::{Identity, connect_as};
-use crate::fixture::{Fixture, is_from_below, setup};
+use crate::fixture::{Fixture, setup, uses_libc_host};
 use crate::wire::{Authorization, Wire, ask_control, authority_entry, code, display_number, socket_path, tcp_socket};
 use std::fs::{self, Permissions};
 use std::io;
@@ -31,7 +31,7 @@ pub enum Answer {
 
 /// A served Xvfb that runs as a user other than root and requires a cookie from every client.
 #[derive(Debug)]
-pub struct Place {
+pub struct TestServer {
     server: Fixture,
     _folder: Folder,
     trusted: Authorization,
@@ -66,20 +66,20 @@ fn identity_of(kind: &str) -> Identity {
     Identity { user, is_sandboxed }
 }
 
-impl Place {
+impl TestServer {
     /// Returns `None` if one of the kinds of clients is not possible here.
-    pub fn start() -> Option<Place> {
+    pub fn start() -> Option<TestServer> {
         let user = server_user();
-        Place::start_by(&format!("setpriv --reuid={user} --regid={user} --clear-groups"), user)
+        TestServer::start_by(&format!("setpriv --reuid={user} --regid={user} --clear-groups"), user)
     }
 
     /// Starts a server as root in its own user namespace, in which no other user has a number.
-    pub fn start_in_namespace() -> Option<Place> {
-        Place::start_by("unshare --user --map-root-user", 0)
+    pub fn start_in_namespace() -> Option<TestServer> {
+        TestServer::start_by("unshare --user --map-root-user", 0)
     }
 
     /// `command` changes the user and then runs the server.
-    fn start_by(command: &str, user: u32) -> Option<Place> {
+    fn start_by(command: &str, user: u32) -> Option<TestServer> {
         let folder = Folder::create().unwrap();
         fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).unwrap();
         let nowhere = connect_as(identity_of("sandboxed"), &folder.path("no socket"));
@@ -104,12 +104,12 @@ impl Place {
         let mut root = Wire::try_connect(root, Order::Native, &trusted).unwrap();
         let major = root.extension(EXTENSION_NAME).map(|extension| extension.major);
         let untrusted = root.untrusted_cookie()?;
-        Some(Place { server, _folder: folder, trusted, untrusted, user, major })
+        Some(TestServer { server, _folder: folder, trusted, untrusted, user, major })
     }
 
     pub fn asker(&self, kind: &str) -> Asker {
         let identity = identity_of(kind);
-        let has_control = is_from_below() && kind != "remote";
+        let has_control = uses_libc_host() && kind != "remote";
         let authorization = if kind == "untrusted" { &self.untrusted } else { &self.trusted };
         Asker {
             kind: kind.to_owned(),

@@ -37,7 +37,7 @@ fn assert_stranger(wire: &mut Wire, other: u32) {
 
 #[test]
 fn another_user_may_only_change_itself() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     if is_not_root() {
         return;
     }
@@ -63,7 +63,7 @@ fn another_user_may_only_change_itself() {
 
 #[test]
 fn a_remote_client_may_only_change_itself() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let mut wanted = setup(Kind::Xvfb);
     wanted.arguments.extend(["-ac", "-listen", "tcp"].map(Into::into));
     let fixture = Fixture::start(&wanted);
@@ -84,7 +84,7 @@ fn a_remote_client_may_only_change_itself() {
 
 #[test]
 fn an_untrusted_client_does_not_see_the_extension() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let file = std::env::temp_dir().join(format!("xqos-server-test-{}-security", std::process::id()));
     std::fs::write(&file, authority_entry(COOKIE, &[9; 16])).unwrap();
     let mut wanted = setup(Kind::Xvfb);

@@ -12,8 +12,8 @@ fn event(wire: &mut Wire, within: Duration) -> Option<Notify> {
 }
 
 #[test]
-fn events_tell_who_comes_and_goes_and_what_is_reserved() {
-    let _turn = beside_others();
+fn events_report_connections_and_reservations() {
+    let _turn = in_parallel();
     let fixture = xvfb();
     for order in ORDERS {
         let mut wire = fixture.wire(order);
@@ -56,7 +56,7 @@ fn events_tell_who_comes_and_goes_and_what_is_reserved() {
 }
 
 #[test]
-fn depletions_are_told_ten_times_a_second_and_none_is_lost() {
+fn depletions_are_reported_ten_times_a_second_and_none_is_lost() {
     let _turn = alone();
     let fixture = xvfb();
     let control = fixture.control().unwrap();
@@ -84,7 +84,7 @@ fn depletions_are_told_ten_times_a_second_and_none_is_lost() {
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 #[test]
-fn missed_deadlines_are_counted_and_told() {
+fn missed_deadlines_are_counted_and_reported() {
     let _turn = alone();
     let fixture = xvfb_with(PolicyKind::Fair);
     let mut wire = fixture.native();
@@ -109,7 +109,7 @@ fn missed_deadlines_are_counted_and_told() {
 
 #[test]
 fn a_listener_that_leaves_or_vanishes_is_forgotten() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let mut fixture = xvfb();
     for _ in 0..50 {
         let mut listener = fixture.native();

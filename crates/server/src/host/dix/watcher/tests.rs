@@ -123,7 +123,7 @@ fn a_slice_ends_at_its_time_and_the_next_one_is_not_touched() {
 }
 
 #[test]
-fn the_servers_own_input_ends_a_slice_each_time_it_is_minded() {
+fn the_servers_own_input_ends_each_slice_that_allows_it() {
     let mut server = Server::new();
     let (ours, theirs) = socket();
     server.polls(ours);
@@ -141,7 +141,7 @@ fn the_servers_own_input_ends_a_slice_each_time_it_is_minded() {
 }
 
 #[test]
-fn a_viewer_that_comes_later_is_seen_by_the_look_after_a_tenth_of_a_second() {
+fn a_new_viewer_is_found_by_the_update_after_100_ms() {
     let mut server = Server::new();
     let start = now();
     server.wait_for_update(start);
@@ -156,7 +156,7 @@ fn a_viewer_that_comes_later_is_seen_by_the_look_after_a_tenth_of_a_second() {
 }
 
 #[test]
-fn a_clients_socket_is_not_the_servers_until_the_client_is_gone() {
+fn a_clients_descriptor_counts_as_the_servers_only_after_it_disconnects() {
     let mut server = Server::new();
     let (start, (ours, theirs)) = (now(), socket());
     server.polls(ours);
@@ -172,7 +172,7 @@ fn a_clients_socket_is_not_the_servers_until_the_client_is_gone() {
 }
 
 #[test]
-fn nothing_wakes_the_watcher_where_the_server_is_not_minded() {
+fn the_watcher_sleeps_if_the_servers_descriptors_may_not_preempt() {
     let mut server = Server::new();
     server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
     let (ours, theirs) = socket();
@@ -182,7 +182,7 @@ fn nothing_wakes_the_watcher_where_the_server_is_not_minded() {
 }
 
 #[test]
-fn many_arrivals_in_one_slice_do_not_put_the_repetition_off() {
+fn many_arrivals_in_a_slice_do_not_delay_the_repetition() {
     let mut server = Server::new();
     server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
     let ends: Vec<(RawFd, RawFd)> = (0..100).map(|_| socket()).collect();
@@ -201,7 +201,7 @@ fn many_arrivals_in_one_slice_do_not_put_the_repetition_off() {
 }
 
 #[test]
-fn a_client_that_took_over_an_index_is_not_the_old_one() {
+fn a_client_with_a_reused_index_is_not_mistaken_for_the_old_one() {
     let mut server = Server::new();
     let (ours, theirs) = socket();
     server.watcher.connected(ClientId(1), ours);

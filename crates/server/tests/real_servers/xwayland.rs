@@ -5,7 +5,7 @@
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Slice, check_fairness, check_reservation};
 use crate::fixture::{
-    Fixture, alone, beside_others, entry, is_left_to_root, is_missing_program, module, setup, wait_for,
+    Fixture, alone, entry, in_parallel, is_left_to_root, is_missing_program, module, setup, wait_for,
 };
 use crate::wire::Wire;
 use std::collections::BTreeSet;
@@ -113,7 +113,7 @@ fn budgets_of(slices: &[Slice], base: u32) -> (u64, u64, u64) {
 
 #[test]
 fn the_list_of_xwayland_names_the_processes_of_its_clients() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     for compositor in compositors() {
         let (server, control) = start(compositor);
         let mut wire = server.native();
@@ -151,7 +151,7 @@ fn words_of(pid: u32) -> Vec<String> {
 /// Runs a program written for the extension: the example of libxqos, which `make build` builds.
 #[test]
 fn a_program_reserves_for_itself_in_xwayland() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../libxqos/build/metronome");
     assert!(program.exists(), "not built: make -C libxqos");
     for compositor in compositors() {
@@ -165,8 +165,8 @@ fn a_program_reserves_for_itself_in_xwayland() {
 
 /// The faults occur while the compositor starts and while clients draw.
 #[test]
-fn a_fault_in_xwayland_leaves_a_desktop_that_is_served() {
-    let _turn = beside_others();
+fn the_desktop_is_served_after_a_fault_in_xwayland() {
+    let _turn = in_parallel();
     for (compositor, fault) in compositors().into_iter().flat_map(|one| [(one, "call:1000"), (one, "call:10000")]) {
         let mut wanted = setup(Kind::Xwayland(compositor));
         wanted.environment.push(("XQOS_TEST_FAULT".into(), fault.into()));
@@ -184,8 +184,8 @@ fn a_fault_in_xwayland_leaves_a_desktop_that_is_served() {
 }
 
 #[test]
-fn an_xwayland_in_a_window_of_its_own_is_served() {
-    let _turn = beside_others();
+fn an_xwayland_in_its_own_window_is_served() {
+    let _turn = in_parallel();
     if is_missing_program("Xwayland") || is_missing_program("weston") {
         return;
     }
@@ -226,8 +226,8 @@ impl Drop for Socket {
 
 /// The socket is passed as a compositor does, or a user that starts an Xwayland for a single program.
 #[test]
-fn an_xwayland_that_is_handed_its_socket_is_served_and_ends_with_its_last_client() {
-    let _turn = beside_others();
+fn an_xwayland_with_a_passed_socket_is_served_and_ends_with_its_last_client() {
+    let _turn = in_parallel();
     if is_missing_program("Xwayland") || is_missing_program("weston") {
         return;
     }
@@ -254,7 +254,7 @@ fn an_xwayland_that_is_handed_its_socket_is_served_and_ends_with_its_last_client
 
 #[test]
 fn nothing_is_left_of_a_compositor_that_has_ended() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     for compositor in compositors() {
         let (server, _control) = start(compositor);
         let folder = server.folder();

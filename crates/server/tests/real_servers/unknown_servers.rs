@@ -3,7 +3,7 @@
 //! without a symbol.
 
 use crate::busy::Busy;
-use crate::fixture::{Fixture, beside_others, entry, is_missing, setup};
+use crate::fixture::{Fixture, entry, in_parallel, is_missing, setup};
 use std::fs;
 use std::path::{Path, PathBuf};
 use xqos_lab::folder::Folder;
@@ -54,8 +54,8 @@ fn assert_serves(server: &Fixture, is_below: bool) {
 }
 
 #[test]
-fn a_later_release_with_the_same_client_record_is_served_by_its_functions() {
-    let _turn = beside_others();
+fn a_later_release_with_the_same_client_record_is_served_by_the_dix_host() {
+    let _turn = in_parallel();
     if is_missing(Kind::Xvfb) {
         return;
     }
@@ -65,8 +65,8 @@ fn a_later_release_with_the_same_client_record_is_served_by_its_functions() {
 }
 
 #[test]
-fn a_release_with_another_client_record_is_served_from_below() {
-    let _turn = beside_others();
+fn a_release_with_another_client_record_is_served_through_libc() {
+    let _turn = in_parallel();
     if is_missing(Kind::Xvfb) {
         return;
     }
@@ -84,8 +84,8 @@ fn a_release_with_another_client_record_is_served_from_below() {
 
 /// Like Xorg of XLibre.
 #[test]
-fn a_server_that_exports_all_but_one_symbol_is_served_from_below() {
-    let _turn = beside_others();
+fn a_server_that_lacks_one_symbol_is_served_through_libc() {
+    let _turn = in_parallel();
     if is_missing(Kind::Xvfb) {
         return;
     }

@@ -3,7 +3,7 @@
 
 use crate::busy::{Busy, X11perf};
 use crate::fixture::{
-    Fixture, alone, as_nobody, beside_others, entry, is_missing, is_not_root, setup, try_entry, wait_for,
+    Fixture, alone, as_nobody, entry, in_parallel, is_missing, is_not_root, setup, try_entry, wait_for,
 };
 use crate::wire::{Wire, opcode};
 use std::io::Write;
@@ -19,14 +19,14 @@ use xqos_lab::server::{Kind, Setup};
 /// Must suffice on a busy machine, too.
 const SOON: Duration = Duration::from_secs(60);
 
-fn setup_below(kind: Kind) -> Setup {
+fn setup_with_libc(kind: Kind) -> Setup {
     let mut setup = setup(kind);
     setup.environment.push(("XQOS_HOST".into(), "libc".into()));
     setup
 }
 
-fn from_below(kind: Kind) -> Fixture {
-    Fixture::start(&setup_below(kind))
+fn start_with_libc(kind: Kind) -> Fixture {
+    Fixture::start(&setup_with_libc(kind))
 }
 
 fn control_socket(server: &Fixture) -> UnixStream {
@@ -37,13 +37,13 @@ fn control_socket(server: &Fixture) -> UnixStream {
 }
 
 #[test]
-fn every_kind_of_server_can_be_served_from_below() {
-    let _turn = beside_others();
+fn every_kind_of_server_can_be_served_through_libc() {
+    let _turn = in_parallel();
     for kind in Kind::ALL {
         if is_missing(kind) {
             continue;
         }
-        let mut server = from_below(kind);
+        let mut server = start_with_libc(kind);
         server.assert_armed();
         assert!(server.control().unwrap().is_below() == Some(true), "{kind:?}");
         assert_eq!(server.info().server_pid, server.pid());
@@ -54,9 +54,9 @@ fn every_kind_of_server_can_be_served_from_below() {
 }
 
 #[test]
-fn what_needs_single_requests_is_refused() {
-    let _turn = beside_others();
-    let server = from_below(Kind::Xvfb);
+fn requests_that_need_single_requests_are_refused() {
+    let _turn = in_parallel();
+    let server = start_with_libc(Kind::Xvfb);
     let control = server.control().unwrap();
     let classic = PolicyChange { policy: Some(PolicyKind::Classic), ..PolicyChange::default() };
     assert!(matches!(control.set_policy(classic), Err(Error::NotFromBelow)));
@@ -68,9 +68,9 @@ fn what_needs_single_requests_is_refused() {
 fn a_request_of_sixteen_megabytes_arrives_whole() {
     const SIDE: u16 = 1990;
     const Z_PIXMAP: u8 = 2;
-    let _turn = beside_others();
+    let _turn = in_parallel();
     for order in [Order::Native, Order::Swapped] {
-        let mut server = from_below(Kind::Xvfb);
+        let mut server = start_with_libc(Kind::Xvfb);
         let _busy = Busy::start(&server);
         let mut wire = server.wire(order);
         let big = wire.extension("BIG-REQUESTS").expect("the server has BIG-REQUESTS");
@@ -99,9 +99,9 @@ fn a_request_of_sixteen_megabytes_arrives_whole() {
 
 /// The seeds are fixed, so that a failure can be repeated.
 #[test]
-fn random_bytes_at_the_control_socket_harm_nobody() {
+fn random_bytes_at_the_control_socket_harm_no_client() {
     let _turn = alone();
-    let mut server = from_below(Kind::Xvfb);
+    let mut server = start_with_libc(Kind::Xvfb);
     let mut wire = server.native();
     wire.sync();
     let files = server.open_files();
@@ -144,11 +144,11 @@ fn random_bytes_at_the_control_socket_harm_nobody() {
 /// Either the socket is in a folder that only its user can reach, or the server checks the peer.
 #[test]
 fn another_user_changes_nothing_over_the_control_socket() {
-    let _turn = beside_others();
+    let _turn = in_parallel();
     if is_not_root() {
         return;
     }
-    let server = from_below(Kind::Xvfb);
+    let server = start_with_libc(Kind::Xvfb);
     let display = server.display().to_owned();
     let changed = as_nobody(|| {
         let change = PolicyChange { policy: Some(PolicyKind::Stock), ..PolicyChange::default() };
@@ -161,10 +161,10 @@ fn another_user_changes_nothing_over_the_control_socket() {
 /// The exact promise: once xqos knows that a reserved client has work, no other client is chosen first. The running
 /// slice may still serve the rest of a chunk; the figures report how long that takes.
 #[test]
-fn nobody_is_chosen_between_the_arrival_of_a_reserved_client_and_its_turn() {
+fn no_other_client_is_chosen_between_the_arrival_of_a_reserved_client_and_its_slice() {
     const TURNS: usize = 250;
     let _turn = alone();
-    let server = from_below(Kind::Xvfb);
+    let server = start_with_libc(Kind::Xvfb);
     for test in ["ellipse100", "noop", "getimagexy100", "putimage500"] {
         let _perfs = X11perf::start_many(&server, test, 12);
         let control = server.control().unwrap();
@@ -236,9 +236,9 @@ impl Turns {
 }
 
 #[test]
-fn a_client_of_the_other_byte_order_is_served_under_every_policy_from_below() {
-    let _turn = beside_others();
-    let mut server = from_below(Kind::Xvfb);
+fn a_client_of_the_other_byte_order_is_served_through_libc_under_every_policy() {
+    let _turn = in_parallel();
+    let mut server = start_with_libc(Kind::Xvfb);
     let control = server.control().unwrap();
     let _busy = Busy::start(&server);
     for kind in PolicyKind::ALL.into_iter().filter(|&kind| kind != PolicyKind::Classic) {
@@ -263,9 +263,9 @@ fn a_client_of_the_other_byte_order_is_served_under_every_policy_from_below() {
 }
 
 #[test]
-fn clients_of_another_machine_are_served_and_have_no_name() {
-    let _turn = beside_others();
-    let mut wanted = setup_below(Kind::Xvfb);
+fn remote_clients_are_served_and_have_no_name() {
+    let _turn = in_parallel();
+    let mut wanted = setup_with_libc(Kind::Xvfb);
     wanted.arguments.extend(["-ac", "-listen", "tcp"].map(Into::into));
     let mut server = Fixture::start(&wanted);
     let control = server.control().unwrap();
