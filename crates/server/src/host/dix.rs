@@ -137,7 +137,7 @@ impl Dix {
     fn listen(&mut self) {
         let Some(display) = real_libc::display_of_process() else { return };
         if let Err(error) = self.control.listen(self.control_epoll.as_raw_fd(), display) {
-            self.symbols.log(&format!("no control socket for display {display}: {error}"));
+            self.symbols.log(&format!("the control socket for display {display} was not created: {error}"));
         }
     }
 

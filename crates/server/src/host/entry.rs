@@ -102,7 +102,7 @@ extern "C" fn constructor() {
             (HostChoice::Dix, Err(missing)) if looks_like_x_server() => {
                 leave_the_environment();
                 eprintln!(
-                    "xqos: this X server does not export {missing}; it is left untouched, with its own scheduling"
+                    "xqos: this X server does not export {missing}; unset {HOST} to serve it through libc instead"
                 );
             }
             _ => {}
@@ -136,7 +136,7 @@ unsafe extern "C" fn xorg_setup(
 /// Serves an Xorg that has loaded this module through libc.
 fn serve_module_through_libc(xorg_options: *mut c_void) -> bool {
     if let Err(reason) = redirect::install() {
-        eprintln!("xqos: {reason}; this X server is left untouched, with its own scheduling");
+        eprintln!("xqos: {reason}; the X server keeps its own scheduling");
         return false;
     }
     let option = |name: &str| symbols().ok().and_then(|symbols| symbols.option(xorg_options, name));
@@ -149,7 +149,7 @@ fn register(xorg_options: *mut c_void) -> bool {
     let symbols = match symbols() {
         Ok(symbols) => symbols,
         Err(missing) => {
-            eprintln!("xqos: this X server does not export {missing}; it is left untouched");
+            eprintln!("xqos: this X server does not export {missing}, so it keeps its own scheduling");
             return false;
         }
     };

@@ -33,7 +33,7 @@ impl HostChoice {
             }
             Ok("libc") => HostChoice::Libc,
             Ok(other) => {
-                eprintln!("xqos: {HOST}={other} is neither dix nor libc; the one that fits is taken");
+                eprintln!("xqos: {HOST}={other} is neither dix nor libc, so xqos chooses the host");
                 HostChoice::Any
             }
             Err(_) => HostChoice::Any,

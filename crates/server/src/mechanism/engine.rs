@@ -121,7 +121,7 @@ impl<H: Host> Engine<H> {
         let mut policy = settings.policy;
         if policy == PolicyKind::Classic && !host.sees_each_request() {
             policy = PolicyKind::Fair;
-            host.log(&format!("classic counts requests, which cannot be seen here; policy {} is used", policy.name()));
+            host.log(&format!("policy classic cannot count requests on this server; {} is used", policy.name()));
         }
         let mut scheduler = Scheduler::new(policy, settings.parameters);
         scheduler.handle(started, Fact::DesktopShare { ppm: settings.desktop_share_ppm });

@@ -52,7 +52,7 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
 
 /// The line for the server's log.
 pub fn line(reason: &str) -> String {
-    format!("stepped aside: {reason}; the server schedules as if xqos were not there")
+    format!("stepped aside: {reason}; the server continues with its own scheduling")
 }
 
 /// Counts the passages through each place, for deliberate faults in tests.

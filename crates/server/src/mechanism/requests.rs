@@ -144,7 +144,7 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
         Request::LendProcessor { on, limit_before } => {
             may_administer(engine, asker)?;
             if let Err(error) = engine.lend(asker, on, limit_before) {
-                engine.host.log(&format!("no real-time priority was taken: {error}"));
+                engine.host.log(&format!("the server got no real-time priority: {error}"));
                 return Err(Refused::Alloc);
             }
         }
@@ -172,7 +172,7 @@ fn start_trace<H: Host>(
         return Err(Refused::Implementation);
     }
     let handed = engine.start_trace(asker, level, capacity).map_err(|error| {
-        engine.host.log(&format!("no trace could be started: {error}"));
+        engine.host.log(&format!("the trace could not be started: {error}"));
         Refused::Alloc
     })?;
     if let Err(error) = engine.host.hand_over(asker, handed.fd) {

@@ -95,7 +95,7 @@ impl Settings {
             unsafe { std::env::remove_var(variable) };
             let Some(value) = option(name).or(from_environment) else { continue };
             if settings.apply(variable, &value).is_none() {
-                log(&format!("{variable}={value} is not understood; the default is used"));
+                log(&format!("{variable}={value} is not valid; the default is used"));
             }
         }
         settings

@@ -132,7 +132,7 @@ fn the_environment_sets_parameters_and_invalid_values_are_logged() {
         assert_eq!((info.policy, info.slice_us, info.max_utilization_ppm), (PolicyKind::Fair, 5000, 900_000));
         assert!(info.armed, "{name}={value:?}: {}", info.reason);
         let said = fixture.xqos_log();
-        assert!(said.contains(&format!("{name}=")) && said.contains("not understood"), "{name}={value:?}: {said}");
+        assert!(said.contains(&format!("{name}=")) && said.contains("is not valid"), "{name}={value:?}: {said}");
     }
 }
 

@@ -75,7 +75,7 @@ fn a_release_with_another_client_record_is_served_through_libc() {
     let server = start(&programs, None);
     assert_serves(&server, true);
     let said = server.xqos_log();
-    assert!(said.contains("11900000") && said.contains("served from below"), "{said}");
+    assert!(said.contains("11900000") && said.contains("served through libc"), "{said}");
     drop(server);
     let server = start(&programs, Some("dix"));
     let info = server.info();

@@ -26,19 +26,19 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Error::NotRegistered => f.write_str("it was not registered"),
+            Error::NotRegistered => f.write_str("the module was not registered"),
             Error::NoRoom => f.write_str("the server has no room for another extension"),
-            Error::Timer(error) => write!(f, "no timer could be made: {error}"),
-            Error::Watcher(error) => write!(f, "the watcher could not be started: {error}"),
-            Error::WatcherEnded => f.write_str("the watcher's thread ended by a fault"),
-            Error::NotPolled => f.write_str("the server does not poll our timer"),
+            Error::Timer(error) => write!(f, "a timer could not be created: {error}"),
+            Error::Watcher(error) => write!(f, "the watcher thread could not be started: {error}"),
+            Error::WatcherEnded => f.write_str("the watcher thread ended because of a fault"),
+            Error::NotPolled => f.write_str("the server does not poll the timer of xqos"),
             Error::NoRing => f.write_str("the server's list of ready clients was not found"),
-            Error::BrokenRing => f.write_str("the list of ready clients is not what it was"),
+            Error::BrokenRing => f.write_str("the server's list of ready clients has an unexpected form"),
             Error::UnknownServer(vendor, release) => {
-                write!(f, "the server is \"{vendor}\" {release}, whose client record is not known to this build")
+                write!(f, "this build does not know the client record of the server \"{vendor}\" {release}")
             }
-            Error::UnknownRecord => f.write_str("the client record is not laid out as this build expects"),
-            Error::ClientIndex(index) => write!(f, "a client has the index {index}"),
+            Error::UnknownRecord => f.write_str("the server's client record differs from what this build expects"),
+            Error::ClientIndex(index) => write!(f, "a client has the invalid index {index}"),
         }
     }
 }

@@ -46,7 +46,7 @@ pub unsafe extern "C" fn init_extension() {
     let started = fault::guarded(|| start(symbols).map_err(Fault::from));
     let started = started.unwrap_or_else(|panic| Err(Fault::panicked(panic.as_ref())));
     if let Err(reason) = started {
-        symbols.log(&format!("not started: {reason}; this server is left untouched"));
+        symbols.log(&format!("not started: {reason}; the server keeps its own scheduling"));
     }
 }
 
@@ -112,7 +112,7 @@ fn step_aside(fault: &Fault<Error>) {
     let is_unknown = matches!(fault, Fault::Host(Error::UnknownServer(..) | Error::UnknownRecord));
     let is_new = engine.as_ref().is_some_and(|engine| engine.host.has_no_clients());
     if is_unknown && is_new && startup::serve_through_libc() {
-        symbols.log(&format!("{reason}; it is served from below, by its calls of libc"));
+        symbols.log(&format!("{reason}; the server is served through libc instead"));
         symbols.hide_extension(c"XQOS");
     } else {
         symbols.log(&fault::line(&reason));

@@ -22,7 +22,7 @@ impl Host for Libc {
 
     fn check(&mut self) -> Result<Option<String>, Error> {
         let program = || std::fs::read_link("/proc/self/exe").unwrap_or_default().display().to_string();
-        Ok((!std::mem::replace(&mut self.named, true)).then(|| format!("{}, from below, by libc", program())))
+        Ok((!std::mem::replace(&mut self.named, true)).then(|| format!("{}, through libc", program())))
     }
 
     fn screens(&self) -> usize {

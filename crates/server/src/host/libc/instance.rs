@@ -107,7 +107,7 @@ pub fn begin(epoll: RawFd) {
             // SAFETY: on the server's thread, before there is an engine.
             unsafe { (*ENGINE.get()).engine = Some(Box::new(engine)) };
         }
-        Err(error) => eprintln!("xqos: not started: {error}; this server is left untouched"),
+        Err(error) => eprintln!("xqos: not started: {error}; the server keeps its own scheduling"),
     }
 }
 
@@ -117,7 +117,7 @@ fn listen(engine: &mut Engine<Libc>) {
         return;
     }
     if let Err(error) = engine.host.control.listen(epoll, display) {
-        eprintln!("xqos: no control socket for display {display}: {error}");
+        eprintln!("xqos: the control socket for display {display} was not created: {error}");
     }
 }
 

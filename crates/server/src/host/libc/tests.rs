@@ -95,7 +95,7 @@ impl Server {
             let timeout = if self.ready().is_empty() { 10_000 } else { 0 };
             // SAFETY: an open epoll and room for that many events.
             let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), 256, timeout) };
-            assert!(count > 0 || timeout == 0 || instance::is_served(), "nothing comes any more");
+            assert!(count > 0 || timeout == 0 || instance::is_served(), "no more events");
             for event in &events[..count.max(0) as usize] {
                 let (data, bits) = (event.u64, event.events);
                 let fd = ((data - 0x1000) / 16) as RawFd;
@@ -168,7 +168,7 @@ impl Server {
             return true;
         }
         let number = u32::from_ne_bytes(request[request.len() - 4..].try_into().unwrap());
-        assert_eq!(number, connection.served, "each request once, in order");
+        assert_eq!(number, connection.served, "each request must be served once and in order");
         connection.served += 1;
         match request[0] {
             SYNC => self.output.push((fd, [1; 32].to_vec())),
@@ -284,7 +284,7 @@ fn served(seed: u64, fault: Option<PlannedFault>) -> bool {
 #[test]
 fn each_request_is_served_once_and_in_order_even_after_a_fault_at_any_call() {
     for seed in 0..15 {
-        assert!(served(seed, None), "seed {seed}: it stepped aside");
+        assert!(served(seed, None), "seed {seed}: xqos stepped aside");
     }
     let mut random = Random(1);
     for seed in 0..48 {

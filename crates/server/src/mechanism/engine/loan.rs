@@ -11,7 +11,7 @@ impl<H: Host> Engine<H> {
         if on {
             self.host.begin_loan()?;
             self.lender = Some((lender, limit_before));
-            self.host.log("the server has a real-time priority while it works for a reserved client");
+            self.host.log("the server gets a real-time priority whenever it serves a reserved client");
         } else {
             self.end_loan();
         }
@@ -21,7 +21,7 @@ impl<H: Host> Engine<H> {
     pub(super) fn end_loan(&mut self) {
         if let Some((_, limit_before)) = self.lender.take() {
             self.host.end_loan(limit_before);
-            self.host.log("the server has no real-time priority any more");
+            self.host.log("the server no longer gets a real-time priority");
         }
     }
 

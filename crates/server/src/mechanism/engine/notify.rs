@@ -152,7 +152,7 @@ impl<H: Host> Engine<H> {
             let (program, pid, ms) = (&slot.program, slot.identity.pid, self.grab_limit_ns / 1_000_000);
             let base = slot.base;
             self.host.log(&format!(
-                "{program} (pid {pid}, client {base:#x}) has held the server grab for more than {ms} ms: no other client is served"
+                "{program} (pid {pid}, client {base:#x}) has held the server grab for more than {ms} ms; no other client is served meanwhile"
             ));
         }
     }

@@ -87,11 +87,11 @@ fn a_better_arrival_ends_the_slice_and_a_worse_one_does_not() {
     server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 50 }, 0).unwrap();
     send(theirs);
     assert!(!server.yields(Duration::from_millis(30)));
-    assert!(server.watcher.arrival(ClientId(1)).is_some(), "its time is noted all the same");
+    assert!(server.watcher.arrival(ClientId(1)).is_some(), "the arrival is recorded anyway");
     server.watcher.slice_ends();
     server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
     server.watcher.arm(ClientId(1), ours, true, Rank { tier: 0, key: 5 }, 0).unwrap();
-    assert!(server.yields(Duration::from_secs(5)), "data that was there before counts");
+    assert!(server.yields(Duration::from_secs(5)), "earlier data counts, too");
     assert!(server.watcher.slice_ends().is_some());
 }
 
@@ -131,7 +131,7 @@ fn the_servers_own_input_ends_each_slice_that_allows_it() {
     for turn in 0..3 {
         server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
         server.watcher.server_fds_may_preempt(Time(0));
-        assert!(!server.yields(Duration::from_millis(5)), "turn {turn}: nothing has come");
+        assert!(!server.yields(Duration::from_millis(5)), "turn {turn}: no data yet");
         send(theirs);
         assert!(server.yields(Duration::from_secs(5)), "turn {turn}");
         server.watcher.slice_ends();
@@ -165,10 +165,10 @@ fn a_clients_descriptor_counts_as_the_servers_only_after_it_disconnects() {
     send(theirs);
     server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
     server.watcher.server_fds_may_preempt(start);
-    assert!(!server.yields(Duration::from_millis(30)), "a busy client's");
+    assert!(!server.yields(Duration::from_millis(30)), "the socket of a busy client");
     server.watcher.gone(ClientId(1));
     server.watcher.server_fds_may_preempt(start.after(UPDATE_NS));
-    assert!(server.yields(Duration::from_secs(5)), "a viewer's, under the same number");
+    assert!(server.yields(Duration::from_secs(5)), "the number belongs to a viewer now");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn many_arrivals_in_a_slice_do_not_delay_the_repetition() {
     // The server clears the flag when a slice begins, so the yield must be repeated soon.
     std::thread::sleep(Duration::from_millis(5));
     server.flag.store(false, Ordering::Relaxed);
-    assert!(server.yields(Duration::from_millis(500)), "the repetition was put off");
+    assert!(server.yields(Duration::from_millis(500)), "the repetition was delayed");
     assert!(server.watcher.is_alive());
 }
 
