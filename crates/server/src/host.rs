@@ -52,7 +52,7 @@ pub struct Connection {
     pub descriptor: u32,
 }
 
-/// What a slice served.
+/// The work done in a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     pub client: ClientId,
@@ -66,7 +66,7 @@ pub struct Work {
     pub still_ready: bool,
 }
 
-/// Which requests a host must see one by one.
+/// The work for each request that the mechanism needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObservedRequests {
     /// Requests are counted, and a slice ends after a number of them (policy `classic`).
@@ -125,7 +125,7 @@ pub trait Host {
     /// Stops serving this client until [`resume`](Self::resume).
     fn hold(&mut self, client: ClientId);
     fn resume(&mut self, client: ClientId);
-    /// The peer of a control connection. These have ids from [`ClientId::LIMIT`] on.
+    /// The identity of the peer of a control connection. Control connections have ids from [`ClientId::LIMIT`] on.
     fn identity_of_control(&self, _asker: ClientId) -> Option<Identity> {
         None
     }
@@ -144,11 +144,11 @@ pub trait Host {
 
     // Slices.
 
-    /// Whether requests can be counted and timed one by one.
+    /// Returns true if requests can be counted and timed one by one.
     fn sees_each_request(&self) -> bool {
         true
     }
-    /// Whether the server's own timer ends a slice after one interval while other clients wait.
+    /// Returns true if the server's own timer ends a slice after one interval while other clients wait.
     fn ends_slices_itself(&self) -> bool {
         true
     }
@@ -156,13 +156,13 @@ pub trait Host {
     fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Self::Error>;
     /// Makes the server serve the slice's choice. If the choice is the server's, it may choose among `ready`.
     fn begin(&mut self, slice: &Slice, ready: &[ClientId], now: Time);
-    /// What was served since [`begin`](Self::begin); `None` if nothing was executed.
+    /// The work done since [`begin`](Self::begin); `None` if nothing was executed.
     fn finish(&mut self) -> Option<Work>;
     /// The client that is executing a request, if the server chose it.
     fn running_client(&self) -> Option<ClientId>;
     /// Ends the running slice after the request in progress.
     fn end_slice(&self);
-    /// Sets which requests must be seen from now on.
+    /// Sets the work for each request from now on.
     fn observe_requests(&mut self, seen: ObservedRequests);
     /// While a trace is read, the requests of each slice are counted exactly.
     fn count_exactly(&mut self, _is_traced: bool) {}

@@ -2,8 +2,9 @@
 //! The control socket of a server, which both hosts have, and its connections. It works without the extension, during a
 //! server grab, and when the server has no room for another client.
 //!
-//! Everything here is non-blocking and runs on the server's thread. A connection gets little time per turn (one read of
-//! a few requests, none while its answers await room), so a flood of requests delays no client.
+//! Everything here is non-blocking and runs on the server's thread. In each turn a connection is read once, for a few
+//! requests, and not at all while its replies wait for room in the socket. A flood of requests therefore delays no
+//! client.
 
 use crate::host::identity::Identity;
 use crate::host::{Host, kernel, real_libc};

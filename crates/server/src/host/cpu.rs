@@ -11,8 +11,8 @@
 //! and a timer as long as the budget lowers it in any case. The thread is also raised while a client must redraw: that
 //! client then has the processor, and input would wait for it.
 //!
-//! Both threads call in without a lock. After raising, the caller checks whether the thread was lowered meanwhile and
-//! lowers it again. A race can therefore end a loan too early but never leave the thread raised.
+//! Both threads use the loan without a lock. After raising, the caller checks whether the thread was lowered meanwhile
+//! and lowers it again. A race can therefore end a loan too early but never leave the thread raised.
 
 use crate::host::kernel;
 use std::io;
@@ -25,7 +25,7 @@ use xqos_sys::Attributes;
 pub const WATCHER_SLICE_NS: u64 = 100_000;
 /// The priority of the raised server thread. The programs that `xqos boost` raises stay below it.
 const SERVER_PRIORITY: u32 = 3;
-/// The watcher's priority during a loan. Highest, so that it can always end what it began.
+/// The watcher's priority during a loan. It is the highest, so that the watcher can always lower the server again.
 const WATCHER_PRIORITY: u32 = 4;
 
 /// The default scheduling policy with slices of this length and the present nice value.
@@ -61,7 +61,8 @@ pub struct Loan {
     /// The slice length of the server's thread while it is not raised; 0 leaves it to the kernel.
     server_slice_ns: AtomicU64,
     watcher: AtomicI32,
-    /// The watcher waits for this timer and then calls [`lower`](Self::lower), so the raise ends in any case.
+    /// The watcher waits for this timer and then calls [`lower`](Self::lower), so that the server is lowered in any
+    /// case.
     timer: OwnedFd,
     is_on: AtomicBool,
     raised: AtomicBool,
@@ -82,7 +83,7 @@ impl Loan {
         })
     }
 
-    /// Sets the slice length of the server's thread, the caller, for whenever it is not raised.
+    /// Sets the slice length that the calling server thread has while it is not raised.
     pub fn ask_for_slices(&self, ns: u64) {
         self.server_slice_ns.store(ns, Ordering::SeqCst);
         ask_for_slices(ns);

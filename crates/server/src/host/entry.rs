@@ -144,7 +144,7 @@ fn serve_module_through_libc(xorg_options: *mut c_void) -> bool {
     true
 }
 
-/// Registers our extension with the server, once even if both entries call this.
+/// Registers our extension with the server. Later calls do nothing.
 fn register(xorg_options: *mut c_void) -> bool {
     let symbols = match symbols() {
         Ok(symbols) => symbols,
@@ -162,7 +162,7 @@ fn register(xorg_options: *mut c_void) -> bool {
     true
 }
 
-/// Whether LD_PRELOAD names this object. Otherwise Xorg's module loader has loaded it.
+/// Returns true if LD_PRELOAD names this object. Otherwise Xorg's module loader has loaded it.
 fn is_preloaded() -> bool {
     own_file_name().is_some_and(|own| preload_entries().iter().any(|entry| file_name(entry) == own))
 }

@@ -158,7 +158,7 @@ impl Libc {
         self.epoll
     }
 
-    /// How long the server may sleep, in milliseconds, and at most what it wants; negative means forever.
+    /// How long the server may sleep in milliseconds, given how long it wants to; negative means forever.
     pub fn timeout(&self, wanted: c_int) -> c_int {
         let mut limit = c_int::MAX;
         for known in self.queue.iter().filter_map(|&id| self.known(id)) {
@@ -176,8 +176,8 @@ impl Libc {
         }
     }
 
-    /// Handles the events of the server's epoll. Leaves those that are not ours in place and returns their number, and
-    /// whether a control connection has data.
+    /// Handles the events of the server's epoll. Moves the events that are not ours to the front. Returns their number,
+    /// and true if a control connection has data.
     pub fn take_events(&mut self, events: &mut [libc::epoll_event]) -> (usize, bool) {
         let (mut kept, mut is_asked) = (0, false);
         for at in 0..events.len() {

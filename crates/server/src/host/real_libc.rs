@@ -16,7 +16,7 @@ pub const OWN: u64 = 0x5851_0000_0000_0000;
 /// Epoll events: readable, reported once.
 pub const ONCE: u32 = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
 
-/// Whether an epoll event belongs to xqos.
+/// Returns true if an epoll event belongs to xqos.
 pub fn is_own(data: u64) -> bool {
     data & 0xffff_0000_0000_0000 == OWN
 }
@@ -66,7 +66,8 @@ pub fn control(epoll: &impl AsRawFd, operation: c_int, fd: RawFd, events: u32, t
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Reports once when this descriptor can be read. `known`: an earlier call has probably added it to the epoll.
+/// Makes an epoll report once when this descriptor can be read. `known`: an earlier call has probably added it to the
+/// epoll.
 pub fn arm(epoll: &impl AsRawFd, fd: RawFd, known: bool, token: u64) -> io::Result<()> {
     let (first, second) =
         if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };

@@ -18,17 +18,17 @@ use std::fs;
 use std::sync::OnceLock;
 
 impl Identity {
-    /// Whether both are the same known user of this machine.
+    /// Returns true if both are the same known user of this machine.
     pub fn is_same_user(&self, other: &Identity) -> bool {
         self.has_known_user() && self.uid == other.uid
     }
 
-    /// Whether this client may set another client's reservation, weight or priority.
+    /// Returns true if this client may set another client's reservation, weight or priority.
     pub fn may_change(&self, other: &Identity, server_uid: u32) -> bool {
         self.may_administer(server_uid) || self.is_same_user(other)
     }
 
-    /// Whether this client may set the server's policy.
+    /// Returns true if this client may set the server's policy.
     pub fn may_administer(&self, server_uid: u32) -> bool {
         self.has_known_user() && (self.uid == 0 || self.uid == server_uid)
     }
@@ -50,7 +50,7 @@ fn unknown_user() -> Option<u32> {
     (!is_mapped(&map, overflow)).then_some(overflow)
 }
 
-/// Whether this uid_map (user_namespaces(7)) maps the given user id.
+/// Returns true if this uid_map (user_namespaces(7)) maps the given user id.
 fn is_mapped(map: &str, uid: u32) -> bool {
     map.lines().any(|line| {
         let mut words = line.split_ascii_whitespace().map(str::parse::<u64>);

@@ -91,7 +91,7 @@ pub struct Engine<H> {
     /// The log names a client that holds the server grab for longer than this; 0 disables it.
     grab_limit_ns: u64,
     grab_reported: bool,
-    /// The grab holder, while clients that wait for the end of its grab are watched to learn since when they wait.
+    /// The grab holder, while the clients that wait for its grab are watched to measure their waits.
     grab_watched: Option<ClientId>,
     pub groups: Groups,
     declared_origins: DeclaredOrigins,
@@ -101,7 +101,7 @@ pub struct Engine<H> {
     poll_roots_at: Time,
     /// Clients that owe an answer to an Expose or to input, while a client listens for these events.
     attention: Attentions,
-    /// The pacing set for all clients; the scheduler's may be on for only some of them.
+    /// The pacing set for all clients. The scheduler may also pace just some clients.
     pub pacing: Pacing,
     /// The client to hold back when its slice ends, because it uncovers others.
     to_hold: Option<ClientId>,
@@ -260,7 +260,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Whether the slice may end because of a cap.
+    /// Returns true if the slice may end because of a cap.
     fn is_capped(&self, slice: &Slice) -> bool {
         let Choice::Client(id, _) = slice.choice else { return false };
         self.slot(id).is_some_and(|slot| self.scheduler.cap_ppm(slot.group) > 0)
@@ -392,7 +392,7 @@ impl<H: Host> Engine<H> {
 fn timed_end(slice: &Slice, now: Time, is_capped: bool) -> Time {
     let length_ns = slice.until.since(now);
     let is_best_effort = matches!(slice.choice, Choice::Client(_, Mode::BestEffort));
-    // This is the policy's own end. An end for another client's replenishment falls elsewhere.
+    // True for the policy's own end. An end for another client's replenishment has a different length.
     let is_a_whole_slice = is_best_effort && !is_capped && length_ns == SERVER_INTERVAL_NS;
     if length_ns >= SERVER_MAXIMUM_SLICE_NS || is_a_whole_slice { Time::NEVER } else { slice.until }
 }

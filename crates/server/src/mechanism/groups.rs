@@ -48,7 +48,7 @@ pub struct Member<'a> {
 #[derive(Debug, Default)]
 pub struct Groups {
     pub grouping: Grouping,
-    /// The largest sum of the reservations of one user, in millionths; 0 means no limit of its own.
+    /// The largest sum of the reservations of one user, in millionths; 0 means no limit.
     pub user_limit_ppm: u32,
     groups: Vec<Group>,
 }
@@ -109,7 +109,7 @@ impl Groups {
         }
     }
 
-    /// Whether the group's reservation counts towards the limit of this user.
+    /// Returns true if the group's reservation counts towards the limit of this user.
     pub fn is_reserved_for(&self, id: GroupId, uid: u32) -> bool {
         self.group(id).is_some_and(|group| group.reserved_for == Some(uid))
     }
@@ -146,7 +146,7 @@ fn grouping_of(name: Label) -> Option<Grouping> {
     Grouping::from_name(name.as_str().strip_prefix(':')?)
 }
 
-/// Whether a group may have this name. The empty name means no explicit group.
+/// Returns true if a group may have this name. The empty name means no explicit group.
 pub fn is_valid_name(name: Label) -> bool {
     !name.as_str().starts_with(':') || grouping_of(name).is_some()
 }

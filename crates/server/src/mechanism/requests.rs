@@ -209,8 +209,8 @@ fn may_change<H: Host>(engine: &Engine<H>, asker: ClientId, id: ClientId) -> boo
     id == asker || asking.may_change(&other.identity, engine.host.user())
 }
 
-/// Whether the asker may make requests at all. The server has admitted its clients, but anyone can open the control
-/// socket: there, a user must also have a client.
+/// Returns true if the asker may make requests at all. The server has admitted its clients, but anyone can open the
+/// control socket: there, a user must also have a client.
 fn may_ask<H: Host>(engine: &Engine<H>, asker: ClientId) -> bool {
     if engine.slot(asker).is_some() {
         return true;

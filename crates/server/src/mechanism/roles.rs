@@ -11,7 +11,7 @@
 
 use xqos_core::{ClientId, Role};
 
-/// A kind of manager. One client at a time can be it on a screen.
+/// A kind of manager. A screen has at most one of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManagerKind {
     Compositor,

@@ -27,7 +27,7 @@ named! {
         /// Any interposed libc call.
         Call "call",
     }
-    /// Whether contention is measured or always assumed (for tests that want each slice decided).
+    /// How contention is determined: measured, or always assumed (for tests that want each slice decided).
     ContentionMode {
         Measured "measured",
         Always "always",

@@ -58,7 +58,7 @@ impl TracedScheduler {
         outcome
     }
 
-    /// Whether the fact would change anything.
+    /// Returns true if the fact would change anything.
     fn changes_anything(&self, now: Time, fact: &Fact) -> bool {
         match *fact {
             Fact::Arrived { client } => !self.scheduler.is_ready(client),

@@ -30,7 +30,7 @@ pub struct TraceHandle {
 }
 
 impl Tracer {
-    /// Whether there are readers.
+    /// Returns true if there are readers.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }

@@ -17,7 +17,7 @@ use xqos_core::{ClientId, Fact, Mode, ReservationState, Scheduler, Service, Time
 #[derive(Clone, Debug)]
 pub struct Slice {
     pub client: u32,
-    /// Whether the client was chosen for its reservation.
+    /// True if the client was chosen for its reservation.
     pub is_reserved: bool,
     pub decided: Time,
     pub ns: u64,

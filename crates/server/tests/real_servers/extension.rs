@@ -396,7 +396,7 @@ fn a_refused_reservation_names_the_failing_client_and_changes_nothing() {
         let term = admission(&mut wire, check(0, 6900, 10_000));
         assert!(term.admitted, "0.69 + 0.2 + blocking 1 / 100 is 0.9: {term:?}");
         assert_eq!((term.sum_ppm, term.failing_client, term.failing_period_us), (890_000, long.base, 100_000));
-        // First 0.8 of its own and blocking 1 / 10, then with the other client's share.
+        // The first fails by itself (0.8001 + blocking 1 / 10), the second together with the other client's 0.2.
         let refused =
             [((8001, 10_000), own, 800_100, 10_000, 100_000), ((7000, 10_000), long.base, 900_000, 100_000, 10_000)];
         for ((budget_us, period_us), client, sum_ppm, failing_period_us, blocking_ppm) in refused {

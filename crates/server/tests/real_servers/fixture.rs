@@ -56,7 +56,7 @@ pub fn xvfb_with(policy: PolicyKind) -> Fixture {
     Fixture::start(&Setup::with_module(Kind::Xvfb, Module { policy: Some(policy), ..module() }))
 }
 
-/// Whether servers are served by the libc host, as if they exported nothing.
+/// Returns true if servers are served by the libc host, as if they exported nothing.
 pub fn uses_libc_host() -> bool {
     std::env::var("XQOS_HOST").is_ok_and(|host| host == "libc")
 }

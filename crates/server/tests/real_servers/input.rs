@@ -43,7 +43,7 @@ fn a_viewers_pointer_ends_slices_if_xqos_decides() {
         }
     }
     assert!(moved > u64::from(MOTIONS) / 4, "{moved} slices ended early for {} motions", 4 * MOTIONS);
-    // Only the test's own questions, from a client that has paid nothing, may still end slices.
+    // The test's own queries may still end slices, because their client has used little server time.
     let still = early_ends(&setup(Kind::Xtigervnc), false);
     assert!(still <= 5, "{still} slices ended early, and nothing moved");
     let stock = Module { policy: Some(PolicyKind::Stock), ..module() };

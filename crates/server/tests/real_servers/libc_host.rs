@@ -192,7 +192,7 @@ fn no_other_client_is_chosen_between_the_arrival_of_a_reserved_client_and_its_sl
     }
 }
 
-/// The arrivals of the client with this base, and what followed.
+/// Counts of what followed the arrivals of the client with this base.
 #[derive(Debug, Default)]
 struct Turns {
     base: u32,
@@ -255,7 +255,7 @@ fn a_client_of_the_other_byte_order_is_served_through_libc_under_every_policy() 
         let requests = entry(&control, wire.base).requests - before.requests;
         assert!((500..=2000).contains(&requests), "{kind:?}: {requests} of 1001, estimated by their lengths");
     }
-    // A busy client is held back, identified by its id in its own byte order.
+    // The id of this client was read in its own byte order. It can be held back only if that was right.
     let held = Busy::start_on(server.wire(Order::Swapped));
     control.reserve(held.base, 1000, 10_000_000, true).unwrap();
     wait_for("it is held back", SOON, || entry(&control, held.base).flags & entry_flag::HELD_BACK != 0);
@@ -278,7 +278,7 @@ fn remote_clients_are_served_and_have_no_name() {
         let found = entry(&control, remote.base);
         assert_eq!((found.pid, found.uid, found.name.as_str()), (0, u32::MAX, ""), "{order:?}");
         assert!(found.flags & entry_flag::LOCAL == 0 && found.requests > 500 && found.server_time_ns > 0, "{found:?}");
-        // The server's user may set for a remote client what that cannot request itself.
+        // A remote client cannot use the control socket, but the server's user may change its settings.
         let held = Busy::start_on(Wire::connect_by_tcp(server.display(), order));
         control.reserve(held.base, 1000, 10_000_000, true).unwrap();
         wait_for("it is held back", SOON, || entry(&control, held.base).flags & entry_flag::HELD_BACK != 0);

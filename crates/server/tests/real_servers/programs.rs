@@ -52,7 +52,7 @@ impl Program {
         is_missing_program(self.name()) || self == Program::Mpv && is_missing_program("ffmpeg")
     }
 
-    /// Whether the program draws without input.
+    /// Returns true if the program draws without input.
     fn is_moving(self) -> bool {
         matches!(self, Program::Xterm | Program::Mpv | Program::Chromium)
     }

@@ -239,7 +239,7 @@ fn pictures_in_shared_memory_are_drawn_and_read_back_by_every_method() {
     server.assert_armed();
 }
 
-/// Checks that descriptors sent in the middle of more work than one read returns reach the requests they belong to.
+/// Checks that each descriptor reaches its request when there is more work than a single read returns.
 fn assert_each_descriptor_finds_its_request(server: &Fixture) {
     let _busy = Busy::start(server);
     let painter = Painter::connect(server);

@@ -79,7 +79,7 @@ pub fn connect_after_reset(fixture: &Fixture) -> Wire {
     }
 }
 
-/// Whether the kernel lists a connected socket with the display's name, as on the server's end.
+/// Returns true if the kernel lists a connected socket with the display's name, as on the server's end.
 fn has_clients(fixture: &Fixture) -> bool {
     const CONNECTED: &str = "03";
     let name = format!("/X{}", fixture.display().trim_start_matches(':'));

@@ -303,7 +303,7 @@ impl Wire {
         Some(bytes)
     }
 
-    /// Whether the reply to the last request arrives in time.
+    /// Returns true if the reply to the last request arrives in time.
     pub fn is_answered(&mut self, within: Duration) -> bool {
         self.set_patience(within);
         let answer = self.answer();

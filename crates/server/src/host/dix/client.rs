@@ -126,7 +126,7 @@ impl Client {
         self.swapped() != 0
     }
 
-    /// Whether the client's connection is closed.
+    /// Returns true if the client's connection is closed.
     pub fn is_gone(self) -> bool {
         self.gone() != 0
     }
@@ -174,7 +174,7 @@ impl Client {
         unsafe { xqos_client_set_error_value(self.raw(), value) }
     }
 
-    /// Whether the client is in a ring of ready clients.
+    /// Returns true if the client is in a ring of ready clients.
     pub fn is_linked(self) -> bool {
         let node = self.ring();
         // SAFETY: the node is part of the live client.

@@ -34,7 +34,7 @@ pub struct ServerChecks {
     record: bool,
     /// The root windows of all screens.
     pub roots: Vec<u32>,
-    /// Whether window records may be read.
+    /// True if window records may be read.
     pub windows_known: bool,
     pub xinput_opcode: i32,
 }

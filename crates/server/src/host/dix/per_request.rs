@@ -118,8 +118,8 @@ pub fn bytes() -> u64 {
     wrapped().bytes
 }
 
-/// Wraps the table for clients of this machine's byte order. The core's swapped procedures also end here, after
-/// `swapped` has counted their request.
+/// The wrapper for clients of this machine's byte order. The core's swapped procedures also end here, after `swapped`
+/// has counted their request.
 unsafe extern "C" fn native(raw: ClientPtr) -> i32 {
     // SAFETY: the client that the server dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };

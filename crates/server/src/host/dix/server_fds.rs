@@ -30,8 +30,7 @@ pub struct ServerFds {
     known: RawFd,
     gathered: Arc<OwnedFd>,
     members: Vec<RawFd>,
-    /// The kernel's description of the server's epoll. It is kept open but refers to a descriptor number, which another
-    /// epoll may get one day.
+    /// The fdinfo file of the server's epoll. It stays open, but another epoll may get this descriptor number one day.
     info: Option<File>,
     search_at: Time,
     text: String,
@@ -107,8 +106,7 @@ impl ServerFds {
             let _ = control(&*self.gathered, libc::EPOLL_CTL_DEL, fd, 0, 0);
         }
         for &fd in &self.found {
-            // Add all of them, because a number may have been reused. For most of them the kernel reports that they
-            // exist.
+            // Add all of them, because a number may have been reused. The kernel already has most of them.
             let _ = control(&*self.gathered, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 0);
         }
         std::mem::swap(&mut self.members, &mut self.found);
@@ -119,7 +117,7 @@ fn info_path(descriptor: &str) -> String {
     format!("/proc/self/fdinfo/{descriptor}")
 }
 
-/// Whether the epoll watches `known`. Fills `found` with all that it watches.
+/// Returns true if the epoll watches `known`. Fills `found` with all that it watches.
 fn holds(info: &mut File, known: RawFd, text: &mut String, found: &mut Vec<RawFd>) -> bool {
     text.clear();
     found.clear();

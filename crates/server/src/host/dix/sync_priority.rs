@@ -3,10 +3,10 @@
 //!
 //! The server's choice sorts first by `ClientRec.priority`, the field of SYNC SetPriority and GetPriority, and xqos
 //! raises this field to choose a client. While xqos decides, the clients' own values are kept here, and the fields are
-//! 1 for the chosen client and 0 for all others, so a client's value can never cause a tie. The two SYNC requests are
-//! wrapped, only in that extension's entry of the request table: the fields get the clients' values before such a
-//! request, and changes are collected after it. While the server decides (policy `stock`, a server grab), the fields
-//! always hold the clients' values.
+//! 1 for the chosen client and 0 for all others, so a client's value can never cause a tie. Only the SYNC entry of the
+//! request table is wrapped: before one of these two requests the fields get the clients' values, and afterwards
+//! changes are collected. While the server decides (policy `stock`, a server grab), the fields always hold the clients'
+//! values.
 
 use crate::host::dix::Dix;
 use crate::host::dix::client::{Client, ClientPtr};
@@ -80,7 +80,7 @@ pub fn last_original(client: Client) -> Option<RequestProc> {
     LAST.get().map(|wrapped| wrapped.original(client))
 }
 
-/// Whether the request reads or sets a priority.
+/// Returns true if the request reads or sets a priority.
 pub fn concerns_priorities(client: Client) -> bool {
     matches!(client.request_head().0, SET_PRIORITY | GET_PRIORITY)
 }

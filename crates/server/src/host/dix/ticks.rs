@@ -13,7 +13,7 @@ const MEASURE_NS: u64 = 2_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks {
-    /// Whether the kernel's clock is based on the counter.
+    /// True if the kernel's clock is based on the counter.
     usable: bool,
     /// Nanoseconds per tick, times 2^32; 0 if not known yet.
     rate: u64,

@@ -64,7 +64,7 @@ pub struct Watcher {
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
     slices: u64,
-    /// Whether the watcher knows of the running slice.
+    /// True if the watcher knows of the running slice.
     in_slice: bool,
     server_cpu_clock: libc::clockid_t,
 }

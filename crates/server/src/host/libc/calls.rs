@@ -12,13 +12,13 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::RawFd;
 
-/// Whether this is a client's descriptor and the caller is the server's thread.
+/// Returns true if this is a client's descriptor and the caller is the server's thread.
 fn is_client(fd: RawFd) -> bool {
     CLIENTS.has(fd) && instance::is_server_thread()
 }
 
 /// # Safety
-/// As for epoll_ctl(2).
+/// The rules of epoll_ctl(2) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int {
     // SAFETY: guaranteed by the caller.
@@ -61,7 +61,7 @@ fn epoll_changed(epoll: RawFd, operation: c_int, fd: RawFd, event: Option<(u32, 
 }
 
 /// # Safety
-/// As for epoll_wait(2).
+/// The rules of epoll_wait(2) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_wait(
     epoll: c_int,
@@ -166,7 +166,7 @@ fn keeping_errno(work: impl FnOnce()) {
 }
 
 /// # Safety
-/// As for setitimer(2).
+/// The rules of setitimer(2) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn setitimer(which: c_int, new: *const libc::itimerval, old: *mut libc::itimerval) -> c_int {
     if which == libc::ITIMER_REAL && old.is_null() && instance::is_server_thread() {
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn setitimer(which: c_int, new: *const libc::itimerval, ol
 }
 
 /// # Safety
-/// As for read(2).
+/// The rules of read(2) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, most: usize) -> isize {
     if !is_client(fd) {
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, most: usize) -> is
 }
 
 /// # Safety
-/// As for recvmsg(2).
+/// The rules of recvmsg(2) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize {
     // SAFETY: guaranteed by the caller: a message with that many parts.
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c
 }
 
 /// # Safety
-/// As for writev(2).
+/// The rules of writev(2) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize {
     // SAFETY: guaranteed by the caller.
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
 }
 
 /// # Safety
-/// As for sendmsg(2).
+/// The rules of sendmsg(2) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> isize {
     // SAFETY: guaranteed by the caller.

@@ -65,7 +65,7 @@ impl LibcClient {
         LibcClient { descriptor, data, hung_up_at, cost, ..LibcClient::default() }
     }
 
-    /// Whether the server could serve the client. A connection that is being set up is never held back.
+    /// Returns true if the server could serve the client. A connection that is being set up is never held back.
     pub fn is_ready(&self) -> bool {
         self.pending && !self.muted && (!self.held || !self.is_set_up())
     }
@@ -84,8 +84,8 @@ impl LibcClient {
         let Some(began) = self.reading.take() else { return };
         let bytes = std::mem::take(&mut self.last_bytes) as u64;
         let Some(cost) = now.since(began).saturating_mul(1000).checked_div(bytes) else { return };
-        // Rise quickly, because other clients wait for a chunk that takes too long, but at most fourfold in case of a
-        // hiccup.
+        // Raise the estimate quickly, because other clients wait for a chunk that takes too long, but at most fourfold,
+        // because it may be a single hiccup.
         let cost = cost.clamp(1, self.cost.saturating_mul(4));
         self.cost = if cost > self.cost { cost } else { self.cost.saturating_mul(4).saturating_add(cost) / 5 + 1 };
     }

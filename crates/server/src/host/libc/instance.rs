@@ -46,7 +46,7 @@ pub fn serve(epoll: RawFd, settings: &Settings) {
     }
 }
 
-/// Whether there is an engine, that is, xqos has not stepped aside.
+/// Returns true if there is an engine, that is, xqos has not stepped aside.
 #[cfg(test)]
 pub fn is_served() -> bool {
     // SAFETY: as above.
@@ -62,12 +62,12 @@ pub fn end() -> bool {
     engine.is_some()
 }
 
-/// Whether the caller is the server's thread.
+/// Returns true if the caller is the server's thread.
 pub fn is_server_thread() -> bool {
     THREAD.load(Ordering::Relaxed) == this_thread()
 }
 
-/// Whether this is the server's epoll and the caller is the server's thread.
+/// Returns true if this is the server's epoll and the caller is the server's thread.
 pub fn serves(epoll: RawFd) -> bool {
     EPOLL.load(Ordering::Relaxed) == epoll && is_server_thread()
 }
@@ -152,7 +152,7 @@ fn step_aside(fault: &Fault<Error>) {
     let _ = fault::guarded(|| drop(engine));
 }
 
-/// Whether the server still has to receive events.
+/// Returns true if the server still has to receive events.
 pub fn has_pending() -> bool {
     // SAFETY: as below.
     unsafe { !(*ENGINE.get()).aside.is_empty() }

@@ -57,7 +57,7 @@ impl Libc {
         Some(if known.rest_bytes > 0 { known.rest_bytes.min(wanted) } else { wanted })
     }
 
-    /// The length of the complete requests available within `room`, at least of one request.
+    /// The length of the complete requests that fit into `room`; at least one request.
     fn whole_requests(&mut self, fd: RawFd, room: usize, wanted: usize, is_swapped: bool) -> usize {
         let mut stream = [0; MAX_BUFFER_BYTES];
         let seen = real_libc::peek(fd, &mut stream[..room.max(MIN_PEEK_BYTES).min(wanted).min(MAX_BUFFER_BYTES)]);
@@ -67,8 +67,8 @@ impl Libc {
         if bytes == 0 { wanted } else { bytes.min(wanted) }
     }
 
-    /// Called after a client's read. `None` means that the server saw the end of the data, an empty slice that the
-    /// client has closed.
+    /// Called after a client's read. `None` means that the server reached the end of the data; an empty slice means
+    /// that the client has closed.
     pub fn after_read(&mut self, id: ClientId, read: Option<&[u8]>) {
         let max_requests = if self.is_traced { u32::MAX } else { COUNTED_REQUESTS };
         let Some(known) = self.known_mut(id) else { return };

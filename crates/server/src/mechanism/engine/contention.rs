@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Measures contention at the end of each slice, informs the scheduler, and asks the kernel for short slices meanwhile.
+//! Measures contention at the end of each slice, informs the scheduler, and asks the kernel for short slices while it
+//! lasts.
 
 use super::Engine;
 use crate::host::Host;

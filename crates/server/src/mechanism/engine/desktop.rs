@@ -31,8 +31,8 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// An event was delivered to a client. If that is a compositor or window manager, it now has work for the client
-    /// whose request is executing: a DamageNotify for its drawing, a MapRequest for its window.
+    /// An event was delivered to a client. A compositor or window manager now has work for the client that is executing
+    /// a request: a DamageNotify for its drawing, or a MapRequest for its window.
     pub fn delivered(&mut self, to: ClientId) {
         if self.roles.is_empty() || !self.scheduler.works_for_others(to) {
             return;

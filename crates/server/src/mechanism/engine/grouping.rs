@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Assigns clients to groups, and applies what follows from that.
+//! Assigns clients to groups, and keeps their holds and the groups' settings up to date.
 
 use super::{Engine, Target};
 use crate::host::Host;
@@ -54,7 +54,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Whether the client is held back because the budget of its group is used up.
+    /// Returns true if the client is held back because the budget of its group is used up.
     pub(super) fn is_held_with_group(&self, id: ClientId) -> bool {
         let state = self.scheduler.reservation_in_use(id).filter(|_| self.scheduler.shares_reservation(id));
         // A soft reservation without budget no longer exempts its clients from a cap.
@@ -66,7 +66,7 @@ impl<H: Host> Engine<H> {
         self.ids().for_each(|id| self.sync_hold(id));
     }
 
-    /// Whether the client's user may reserve this much in addition to all that it has reserved through other holders.
+    /// Returns true if the client's user may reserve this much in addition to the user's other reservations.
     pub fn is_within_user_limit(&self, id: ClientId, holder: Holder, ppm: u32) -> bool {
         let Some(uid) = self.slot(id).map(|slot| slot.identity.uid) else { return true };
         let limit_ppm = self.groups.user_limit_ppm;

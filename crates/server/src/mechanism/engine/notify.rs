@@ -67,7 +67,8 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Switches on what needs each request: `classic` counts them, and a trace of level `requests` times them.
+    /// Switches the work for each request on or off: `classic` counts requests, and a trace of level `requests` times
+    /// them.
     pub fn observe_requests(&mut self) {
         let counted = self.scheduler.policy() == PolicyKind::Classic && self.server_known;
         let timed = self.scheduler.trace.level() == Some(Level::Requests);

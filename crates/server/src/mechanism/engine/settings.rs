@@ -108,7 +108,7 @@ impl<H: Host> Engine<H> {
         let origin = self.declared_origins.origin_for(asker, self.is_for_itself(asker, target));
         let gives_way = |target, kind| self.origins_of(target).is_none_or(|origins| origins.gives_way(kind, &origin));
         let may = match target {
-            // A lease does not change a group that a client was put into manually, either.
+            // A lease also does not change the group if its member was put into it manually.
             Target::Group(_, named) => gives_way(target, kind) && gives_way(Target::Client(named), SettingKind::Group),
             _ => gives_way(target, kind),
         };

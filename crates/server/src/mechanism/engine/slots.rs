@@ -27,7 +27,7 @@ pub struct Slot {
     pub group: GroupId,
     /// The group that the client was explicitly put into.
     pub(super) named: Option<Label>,
-    /// Whether the client waits for the clients that it uncovers.
+    /// The pacing of the client: always, never, or as set for all clients.
     pub paced: Paced,
     pub origins: SettingOrigins,
     /// Processor time of the client's longest slice that was a single request.
@@ -63,7 +63,7 @@ impl<H: Host> Engine<H> {
         self.ids().find(|&id| self.slot(id).is_some_and(|slot| self.is_of(resource, slot)))
     }
 
-    /// Whether a resource belongs to this client.
+    /// Returns true if a resource belongs to this client.
     pub fn is_of(&self, resource: u32, slot: &Slot) -> bool {
         let block = self.ids_of_a_client.max(1);
         slot.base == (resource & RESOURCE_ID_BITS) / block * block

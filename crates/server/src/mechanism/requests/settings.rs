@@ -14,7 +14,7 @@ use xqos_core::{Admission, ClientId, GroupId, Holder, MAX_SHARE_PPM, Reservation
 pub const MIN_BUDGET_US: u32 = 100;
 pub const MIN_PERIOD_US: u32 = 1000;
 pub const MAX_PERIOD_US: u32 = 10_000_000;
-/// The limits of both the longest wait for an Expose and the interval of the floor.
+/// The valid values of the longest wait for an Expose and of the floor's interval.
 const PACING_RANGE_US: RangeInclusive<u32> = 1_000..=1_000_000;
 const WEIGHTS: RangeInclusive<u32> = 1..=10_000;
 /// A smaller cap would look like a hang.
@@ -97,7 +97,7 @@ fn target<H: Host>(engine: &Engine<H>, asker: ClientId, subject: Subject) -> Res
     }
 }
 
-/// Whether the asker may change each client of the group, since a setting of the group affects them all.
+/// Returns true if the asker may change each client of the group, since a setting of the group affects them all.
 fn may_change_all<H: Host>(engine: &Engine<H>, asker: ClientId, group: GroupId) -> bool {
     engine.members(group).all(|id| may_change(engine, asker, id))
 }

@@ -128,7 +128,7 @@ impl Mock {
         self.peer(id).is_some_and(|peer| peer.held)
     }
 
-    /// Whether a server without xqos could serve this client.
+    /// Returns true if a server without xqos could serve this client.
     fn can_be_served(&self, id: ClientId) -> bool {
         let is_free = self.grab.is_none_or(|holder| holder == id);
         is_free && self.peer(id).is_some_and(|peer| !peer.held && !peer.jobs.is_empty())

@@ -87,7 +87,7 @@ fn a_soft_reservation_is_first_within_its_budget_and_competes_beyond() {
     [reserved, one, two].into_iter().for_each(|id| keep_busy(&mut server, id, 400));
     server.run_until(Time(300 * MS));
     let got = server.time_of(reserved, Time(0), Time(300 * MS)) / MS;
-    // Its third of the rest is added to 90 ms; the sum must stay below all of the time.
+    // It also gets a third of the rest, but never all of the time.
     assert!((90..200).contains(&got), "{got} ms of 300");
     for period in 1..29 {
         let (from, to) = (Time(10 * MS * period), Time(10 * MS * (period + 1)));

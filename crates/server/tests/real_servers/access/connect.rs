@@ -13,7 +13,7 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
     pub user: u32,
-    /// Whether it is root in user and pid namespaces of its own.
+    /// True if it is root in user and pid namespaces of its own.
     pub is_sandboxed: bool,
 }
 

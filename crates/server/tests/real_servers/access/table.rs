@@ -23,7 +23,7 @@ impl Cell {
 #[derive(Debug)]
 pub struct Row {
     pub title: String,
-    /// As the protocol names them.
+    /// The names that the protocol uses.
     pub requests: Vec<String>,
     /// One for each kind of client.
     pub cells: Vec<Cell>,
