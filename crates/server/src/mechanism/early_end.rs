@@ -11,7 +11,7 @@ const REPEAT_NS: u64 = 50_000;
 /// The server's own descriptors end slices at most once in this time, so that a flood of input costs little.
 const SERVER_PAUSE_NS: u64 = 1_000_000;
 
-/// What the host must do.
+/// The action that the host must take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Nothing,
