@@ -9,13 +9,12 @@
 //! | `requests`, `access` | requests of the XQOS extension, and which client may make them |
 //! | `traced_scheduler`, `tracer` | the scheduler with its trace, and the ring buffer that trace readers map |
 //! | `groups`, `origins` | groups of clients; the origin of each setting, and which settings end with a connection |
-//! | `attention`, `roles` | clients with an unanswered Expose; compositors and window managers |
+//! | `owed_answers`, `roles` | clients with an unanswered Expose; compositors and window managers |
 //! | `longest` | the longest requests |
 //! | `departed` | usage of clients that have disconnected |
 //! | `fault`, `settings` | why xqos stops scheduling; its start-up settings |
 
 pub mod access;
-pub mod attention;
 pub mod departed;
 pub mod early_end;
 pub mod engine;
@@ -23,6 +22,7 @@ pub mod fault;
 pub mod groups;
 pub mod longest;
 pub mod origins;
+pub mod owed_answers;
 pub mod requests;
 pub mod roles;
 pub mod settings;

@@ -28,7 +28,7 @@ const MAX_CONNECTIONS: usize = 64;
 const MAX_OF_OTHERS: usize = 32;
 
 #[derive(Debug)]
-struct Connection {
+struct ControlConnection {
     id: ClientId,
     stream: UnixStream,
     identity: Identity,
@@ -68,7 +68,7 @@ impl Drop for Listener {
 pub struct Connections {
     /// One for each display of the server. Mutter gives its Xwayland two displays, one for itself.
     listeners: Vec<Listener>,
-    open: Vec<Connection>,
+    open: Vec<ControlConnection>,
 }
 
 impl Connections {
@@ -120,7 +120,7 @@ impl Connections {
             return;
         }
         real_libc::watch_own(epoll, stream.as_raw_fd());
-        self.open.push(Connection {
+        self.open.push(ControlConnection {
             id,
             stream,
             identity,
@@ -164,19 +164,19 @@ impl Connections {
         }
     }
 
-    fn connection(&self, id: ClientId) -> Option<&Connection> {
+    fn connection(&self, id: ClientId) -> Option<&ControlConnection> {
         self.open.iter().find(|one| one.id == id)
     }
 }
 
-impl Drop for Connection {
+impl Drop for ControlConnection {
     /// The kernel may reuse this descriptor for a client next.
     fn drop(&mut self) {
         real_libc::leave(self.epoll, self.stream.as_raw_fd());
     }
 }
 
-impl Connection {
+impl ControlConnection {
     fn receive(&mut self, asked: &mut Vec<ControlRequest>) {
         if !self.output.borrow().is_empty() {
             return;

@@ -53,7 +53,7 @@ pub struct Dix {
     symbols: &'static Symbols,
     clients: Vec<Option<DixClient>>,
     ring: ReadyRing,
-    running: Option<Running>,
+    running: Option<DixSlice>,
     /// The clients that the server may choose from, if it chooses itself.
     candidates: Vec<ClientId>,
     /// During a server grab the ring holds other clients.
@@ -76,7 +76,7 @@ pub struct Dix {
 
 /// The running slice.
 #[derive(Clone, Copy, Debug)]
-struct Running {
+struct DixSlice {
     choice: Choice,
     sequence: u32,
     /// The client was already set up. The set-up itself is not one of its requests.

@@ -76,7 +76,7 @@ impl std::error::Error for Error {}
 
 /// The running slice.
 #[derive(Debug, Default)]
-struct Running {
+struct LibcSlice {
     chosen: Option<ClientId>,
     /// The client that is read from. Not the chosen one if the server still had buffered requests of another.
     reader: Option<ClientId>,
@@ -107,7 +107,7 @@ pub struct Libc {
     /// The size of the server's input buffer for a client; 0 before the first client connects.
     buffer_bytes: usize,
     is_traced: bool,
-    running: Running,
+    running: LibcSlice,
     slice: u64,
     early: RefCell<EarlyEnd>,
     ask_at: Cell<Time>,
@@ -139,7 +139,7 @@ impl Libc {
             chunk_ns,
             buffer_bytes: 0,
             is_traced: false,
-            running: Running::default(),
+            running: LibcSlice::default(),
             slice: 0,
             early: RefCell::default(),
             ask_at: Cell::new(Time::NEVER),

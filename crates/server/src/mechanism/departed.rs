@@ -17,7 +17,7 @@ pub struct Departed {
 
 impl Departed {
     /// The number of programs with an entry of their own.
-    pub const KEPT: usize = 32;
+    pub const MAX_PROGRAMS: usize = 32;
 
     pub fn add(&mut self, gone: &ClientEntry) {
         let mut sum = gone.departed();
@@ -29,7 +29,7 @@ impl Departed {
                 known.absorb(&sum);
                 sum = known;
             }
-        } else if self.programs.len() == Self::KEPT {
+        } else if self.programs.len() == Self::MAX_PROGRAMS {
             if let Some(oldest) = self.programs.pop_front() {
                 self.add_to_others(oldest);
             }
@@ -66,7 +66,7 @@ mod tests {
         }
         departed.add(&client(String::new(), 5));
         let list = departed.list();
-        assert_eq!(list.len(), Departed::KEPT + 1);
+        assert_eq!(list.len(), Departed::MAX_PROGRAMS + 1);
         let script = list.iter().find(|entry| entry.name == "script").unwrap();
         assert_eq!((script.client, script.server_time_ns, script.requests, script.uid), (200, 2000, 400, 7));
         let sum = |field: fn(&ClientEntry) -> u64| list.iter().map(field).sum::<u64>();

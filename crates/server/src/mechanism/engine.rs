@@ -22,12 +22,12 @@ pub use settings::Target;
 pub use slots::{RESOURCE_ID_BITS, Slot};
 
 use crate::host::{Host, Work};
-use crate::mechanism::attention::Attentions;
 use crate::mechanism::departed::Departed;
 use crate::mechanism::fault::{Fault, FaultCounter};
 use crate::mechanism::groups::Groups;
-use crate::mechanism::longest::{Longest, ProcessorTime};
+use crate::mechanism::longest::{ProcessorTime, RequestRanking};
 use crate::mechanism::origins::{DeclaredOrigins, SettingOrigins};
+use crate::mechanism::owed_answers::OwedAnswers;
 use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
 use crate::mechanism::traced_scheduler::TracedScheduler;
@@ -49,7 +49,7 @@ const WITHOUT_PROCESSOR_NS: u64 = 20_000;
 /// The number of clients that one decision starts to watch; the next decision continues with the rest.
 const WATCHED_AT_ONCE: usize = 64;
 #[derive(Clone, Copy, Debug)]
-struct Running {
+struct RunningSlice {
     choice: Choice,
     start: Time,
     /// An end from this time on is not early: the slice has its full length.
@@ -79,12 +79,12 @@ pub struct Engine<H> {
     ready: Vec<ClientId>,
     linked: usize,
     round: u32,
-    running: Option<Running>,
+    running: Option<RunningSlice>,
     wake_at: Time,
     server_known: bool,
     /// The event mask of each client that selected events.
     listeners: Vec<(ClientId, u32)>,
-    pub longest: Longest,
+    pub longest: RequestRanking,
     pub departed: Departed,
     processor: ProcessorTime,
     contention: ContentionState,
@@ -100,7 +100,7 @@ pub struct Engine<H> {
     roles: Roles,
     poll_roots_at: Time,
     /// Clients that owe an answer to an Expose or to input, while a client listens for these events.
-    attention: Attentions,
+    owed_answers: OwedAnswers,
     /// The pacing set for all clients. The scheduler may also pace just some clients.
     pub pacing: Pacing,
     /// The client to hold back when its slice ends, because it uncovers others.
@@ -140,7 +140,7 @@ impl<H: Host> Engine<H> {
             wake_at: Time::NEVER,
             server_known: false,
             listeners: Vec::new(),
-            longest: Longest::default(),
+            longest: RequestRanking::default(),
             departed: Departed::default(),
             processor: ProcessorTime::default(),
             contention,
@@ -152,7 +152,7 @@ impl<H: Host> Engine<H> {
             origins: SettingOrigins::default(),
             roles: Roles::default(),
             poll_roots_at: Time(0),
-            attention: Attentions::default(),
+            owed_answers: OwedAnswers::default(),
             pacing: Pacing::default(),
             to_hold: None,
             holds: 0,
@@ -239,7 +239,7 @@ impl<H: Host> Engine<H> {
         let is_traced = self.scheduler.trace.is_on();
         let read_ns = self.processor.slice_begins(now, is_traced, || self.host.cpu_ns());
         let cpu_ns = is_traced.then_some(read_ns);
-        self.running = Some(Running { choice: slice.choice, start: now, whole_at, cpu_ns });
+        self.running = Some(RunningSlice { choice: slice.choice, start: now, whole_at, cpu_ns });
         let to_watch = self.scheduler.next_to_watch(now);
         let server_fds_may_preempt = self.server_fds_may_preempt(slice, now);
         if until != Time::NEVER || self.scheduler.watched_count() > 0 || server_fds_may_preempt {
@@ -310,7 +310,7 @@ impl<H: Host> Engine<H> {
         if let Some(held) = self.to_hold.take() {
             self.sync_hold(held);
         }
-        if !still_ready && requests > 0 && !self.scheduler.is_exposing(id, now) && self.attention.end(id) {
+        if !still_ready && requests > 0 && !self.scheduler.is_exposing(id, now) && self.owed_answers.end(id) {
             self.notify(NotifyKind::Answered, id, 0);
         }
     }

@@ -9,17 +9,17 @@ use xqos_core::Time;
 
 /// The longest requests since the start that were alone in their slice, the longest first.
 #[derive(Debug, Default)]
-pub struct Longest {
+pub struct RequestRanking {
     requests: Vec<LongRequest>,
 }
 
-impl Longest {
-    const KEPT: usize = 16;
+impl RequestRanking {
+    const MAX_ENTRIES: usize = 16;
     /// Shorter requests delay nobody noticeably and are not worth a system call.
     pub const MIN_NS: u64 = 100_000;
 
     pub fn floor_ns(&self) -> u64 {
-        let last = self.requests.get(Self::KEPT - 1).map_or(0, |request| request.ns);
+        let last = self.requests.get(Self::MAX_ENTRIES - 1).map_or(0, |request| request.ns);
         last.max(Self::MIN_NS)
     }
 
@@ -32,7 +32,7 @@ impl Longest {
             None => self.requests.push(make()),
         }
         self.requests.sort_by_key(|request| std::cmp::Reverse(request.ns));
-        self.requests.truncate(Self::KEPT);
+        self.requests.truncate(Self::MAX_ENTRIES);
     }
 
     pub fn list(&self) -> Vec<LongRequest> {

@@ -133,7 +133,7 @@ fn walk(server: &TestServer, asker: &mut Asker, row: &Row, cell: Cell) -> Option
     }
     let differs = |&(name, answer): &(&str, Answer)| !matches_cell(name, answer, cell);
     let wrong: Vec<_> = answers.into_iter().filter(differs).collect();
-    (!wrong.is_empty()).then(|| format!("is told {cell:?}, answered {wrong:?}"))
+    (!wrong.is_empty()).then(|| format!("expected {cell:?}, answered {wrong:?}"))
 }
 
 fn matches_cell(name: &str, answer: Answer, cell: Cell) -> bool {

@@ -215,12 +215,12 @@ fn listeners_get_events_for_an_expose_and_its_answer() {
     mover.move_to(200);
     painter.wait_for_expose();
     painter.draw();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     wait_for("two events", SOON, || {
-        told.extend(control.next_notify().unwrap());
-        told.len() == 2
+        reported.extend(control.next_notify().unwrap());
+        reported.len() == 2
     });
-    let (exposing, answered) = (told[0], told[1]);
+    let (exposing, answered) = (reported[0], reported[1]);
     assert_eq!((exposing.kind, exposing.client), (NotifyKind::Exposing, painter.base()));
     assert_eq!(exposing.pid, std::process::id() as i32);
     assert_eq!((answered.kind, answered.client), (NotifyKind::Answered, painter.base()));

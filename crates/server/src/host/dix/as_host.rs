@@ -6,7 +6,7 @@ use super::clients::DixClient;
 use super::error::Error;
 use super::ready::Broken;
 use super::watcher::Watcher;
-use super::{Dix, KERNEL_SLICE_NS, Running, order_of, per_request};
+use super::{Dix, DixSlice, KERNEL_SLICE_NS, order_of, per_request};
 use crate::host::cpu::{self, Loan};
 use crate::host::identity::Identity;
 use crate::host::{Host, ObservedRequests, Work, kernel};
@@ -139,7 +139,7 @@ impl Host for Dix {
         if self.sees_requests {
             per_request::slice_begins(slice.requests, slice.bytes, now);
         }
-        self.running = Some(Running { choice: slice.choice, sequence, established });
+        self.running = Some(DixSlice { choice: slice.choice, sequence, established });
     }
 
     fn finish(&mut self) -> Option<Work> {
@@ -176,7 +176,7 @@ impl Host for Dix {
 
     fn observe_requests(&mut self, seen: ObservedRequests) {
         self.sees_requests = seen.counted || seen.timed;
-        per_request::want(self.symbols, seen.counted, seen.timed);
+        per_request::configure(self.symbols, seen.counted, seen.timed);
     }
 
     fn watch(&mut self, contest: &Contest, until: Time) {
@@ -231,7 +231,7 @@ impl Host for Dix {
     }
 
     fn step_back(&mut self) {
-        per_request::want(self.symbols, false, false);
+        per_request::configure(self.symbols, false, false);
         self.watcher.loan().ask_for_slices(0);
         if let Some(sync) = self.sync.take() {
             sync.remove(self.symbols);

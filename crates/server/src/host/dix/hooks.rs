@@ -32,7 +32,7 @@ pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Dix>) -> Result<T, Fault<Err
 }
 
 /// Why xqos stepped aside, if it did.
-pub fn aside() -> Option<String> {
+pub fn aside_reason() -> Option<String> {
     // SAFETY: on the server's thread, without another reference to the engine cell.
     unsafe { (*ENGINE.get()).aside.clone() }
 }
@@ -243,7 +243,7 @@ unsafe extern "C" fn dispatch(raw: ClientPtr) -> c_int {
     // SAFETY: the client that the server dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
     let (request, format) = (client.request(), Format { sequence: client.sequence() as u16, order: order_of(client) });
-    let answer = match aside() {
+    let answer = match aside_reason() {
         Some(reason) => requests::answer_aside(&request, format, &reason, now(), kernel::thread_cpu_ns()).map(Some),
         None => with_engine(|engine| {
             let asker = engine.host.id_of(client);

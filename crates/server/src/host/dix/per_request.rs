@@ -55,7 +55,7 @@ fn wrapped() -> &'static mut WrappedTables {
 }
 
 /// Wraps or restores the tables as needed.
-pub fn want(symbols: &Symbols, counts: bool, times: bool) {
+pub fn configure(symbols: &Symbols, counts: bool, times: bool) {
     let wrapped = wrapped();
     if times && !wrapped.times {
         wrapped.since = kernel::now();

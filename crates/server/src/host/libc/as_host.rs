@@ -3,7 +3,7 @@
 
 use super::clients::LibcClient;
 use super::lender::Lender;
-use super::{Error, Libc, Running};
+use super::{Error, Libc, LibcSlice};
 use crate::host::cpu::{self, Loan};
 use crate::host::identity::Identity;
 use crate::host::kernel::{self, now};
@@ -106,7 +106,7 @@ impl Host for Libc {
             Choice::Server => None,
         };
         self.end.set(false);
-        self.running = Running { chosen, checked_at: now, ..Running::default() };
+        self.running = LibcSlice { chosen, checked_at: now, ..LibcSlice::default() };
     }
 
     fn finish(&mut self) -> Option<Work> {
@@ -114,7 +114,7 @@ impl Host for Libc {
         let running = std::mem::take(&mut self.running);
         let client = running.reader.or(running.chosen)?;
         let still_ready = self.known(client).is_some_and(LibcClient::is_ready);
-        let Running { requests, bytes, last_request, .. } = running;
+        let LibcSlice { requests, bytes, last_request, .. } = running;
         Some(Work { client, requests, bytes, last_request, still_ready })
     }
 

@@ -58,7 +58,7 @@ impl<H: Host> Engine<H> {
         self.host.forget(id);
         self.scheduler.handle(self.host.now(), Fact::Gone { client: id });
         self.leave_group(id);
-        self.attention.end(id);
+        self.owed_answers.end(id);
         self.control_gone(id);
         self.slots[usize::from(id.0)] = None;
         self.follow_pacing();

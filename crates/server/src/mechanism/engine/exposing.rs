@@ -7,7 +7,7 @@ use xqos_abi::{NotifyKind, Paced};
 use xqos_core::{Choice, ClientId, Fact, Outcome, Pacing, Time};
 
 /// The time for an answer to input while another client redraws; most clients need less than a millisecond.
-const INPUT_ATTENTION_NS: u64 = 10_000_000;
+const INPUT_ANSWER_NS: u64 = 10_000_000;
 
 /// The pacing if only some clients are paced and none is set for all: at most 40 ms per Expose, at least 20 frames a
 /// second.
@@ -26,7 +26,7 @@ impl<H: Host> Engine<H> {
         let paced = cause.filter(|&cause| self.is_paced(cause));
         let outcome = self.scheduler.handle(at, Fact::Exposed { client: id, cause: paced });
         if outcome != Outcome::None {
-            self.attend_to(NotifyKind::Exposing, id, cause, self.scheduler.exposing_until(id));
+            self.await_answer(NotifyKind::Exposing, id, cause, self.scheduler.exposing_until(id));
         }
         if matches!(outcome, Outcome::Held(_)) {
             self.holds = self.holds.wrapping_add(1);
@@ -74,16 +74,16 @@ impl<H: Host> Engine<H> {
     /// A client that redraws has the processor. A client that gets input meanwhile needs it too, unless it caused the
     /// Expose.
     fn input_beside_an_expose(&mut self, id: ClientId, at: Time) {
-        if self.attention.leaves_out(id, at) {
-            self.attend_to(NotifyKind::Input, id, None, at.after(INPUT_ATTENTION_NS));
+        if self.owed_answers.excludes(id, at) {
+            self.await_answer(NotifyKind::Input, id, None, at.after(INPUT_ANSWER_NS));
         }
     }
 
-    fn attend_to(&mut self, kind: NotifyKind, id: ClientId, cause: Option<ClientId>, until: Time) {
+    fn await_answer(&mut self, kind: NotifyKind, id: ClientId, cause: Option<ClientId>, until: Time) {
         if self.listeners.is_empty() {
             return;
         }
-        self.attention.begin(id, cause, until);
+        self.owed_answers.begin(id, cause, until);
         // Raise the server first: a listener may raise other processes immediately, and the server would wait for
         // those.
         if self.lender.is_some() {

@@ -36,7 +36,7 @@ impl<H: Host> Engine<H> {
                 let budget_ns = self.scheduler.reservation_in_use(id).map_or(0, |state| state.budget_left_ns.max(0));
                 self.host.raise(now.after(budget_ns as u64));
             }
-            _ => match self.attention.latest(now) {
+            _ => match self.owed_answers.latest(now) {
                 Some(until) => self.host.raise(until),
                 None => self.host.lower(),
             },

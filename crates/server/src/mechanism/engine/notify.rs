@@ -4,7 +4,7 @@
 use super::Engine;
 use super::slots::Notified;
 use crate::host::{Host, ObservedRequests};
-use crate::mechanism::longest::Longest;
+use crate::mechanism::longest::RequestRanking;
 use crate::mechanism::tracer::TraceHandle;
 use xqos_abi::trace::{Level, What};
 use xqos_abi::{LongRequest, Notify, NotifyKind, flag_of, us};
@@ -114,7 +114,7 @@ impl<H: Host> Engine<H> {
         if length <= slot.longest_request_ns.min(floor_ns) {
             return;
         }
-        let ns = if length < Longest::MIN_NS { length } else { self.processor.used(length, self.host.cpu_ns()) };
+        let ns = if length < RequestRanking::MIN_NS { length } else { self.processor.used(length, self.host.cpu_ns()) };
         if ns > slot.longest_request_ns {
             (slot.longest_request_ns, slot.longest_request) = (ns, request);
         }

@@ -65,19 +65,19 @@ fn depletions_are_reported_ten_times_a_second_and_none_is_lost() {
         wire.tell_xqos(Request::SelectEvents { mask: event_mask::DEPLETIONS }).unwrap();
         let busy = Busy::start_with(fixture.native(), &[reserve(0, 500, 5000, true)]);
         let end = Instant::now() + Duration::from_millis(1500);
-        let (mut events, mut told, mut last_ms) = (0, 0, None);
+        let (mut events, mut sum, mut last_ms) = (0, 0, None);
         while let Some(depleted) = event(&mut wire, end.saturating_duration_since(Instant::now()).max(MILLISECOND)) {
             assert_eq!((depleted.kind, depleted.client, depleted.flags), (NotifyKind::Depleted, busy.base, 1));
             assert!(depleted.count > 0);
             if let Some(last) = last_ms.replace(depleted.time_ms) {
                 assert!(depleted.time_ms - last >= 99, "{} ms after the last one", depleted.time_ms - last);
             }
-            (events, told) = (events + 1, told + depleted.count);
+            (events, sum) = (events + 1, sum + depleted.count);
         }
         let depletions = control.reservation(busy.base).unwrap().depletions;
         // There are 200 periods a second; some of them only pay for an earlier overrun.
         assert!(events > 9 && events <= 16, "{events} events in 1.5 s");
-        assert!(depletions > 50 && told <= depletions && depletions - told <= 30, "told {told} of {depletions}");
+        assert!(depletions > 50 && sum <= depletions && depletions - sum <= 30, "only {sum} of {depletions}");
     }
 }
 

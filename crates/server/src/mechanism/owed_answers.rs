@@ -6,7 +6,7 @@
 use xqos_core::{ClientId, Time};
 
 #[derive(Clone, Copy, Debug)]
-struct Attention {
+struct OwedAnswer {
     client: ClientId,
     /// The client that caused the Expose.
     cause: Option<ClientId>,
@@ -14,12 +14,12 @@ struct Attention {
 }
 
 #[derive(Debug, Default)]
-pub struct Attentions(Vec<Attention>);
+pub struct OwedAnswers(Vec<OwedAnswer>);
 
-impl Attentions {
+impl OwedAnswers {
     pub fn begin(&mut self, client: ClientId, cause: Option<ClientId>, until: Time) {
         self.end(client);
-        self.0.push(Attention { client, cause, until });
+        self.0.push(OwedAnswer { client, cause, until });
     }
 
     /// Removes a client that has answered or disconnected. Returns whether it was listed.
@@ -30,7 +30,7 @@ impl Attentions {
     }
 
     /// True while some clients owe an answer and this client is neither one of them nor a cause.
-    pub fn leaves_out(&mut self, client: ClientId, now: Time) -> bool {
+    pub fn excludes(&mut self, client: ClientId, now: Time) -> bool {
         self.forget_late(now);
         !self.0.is_empty() && !self.0.iter().any(|one| one.client == client || one.cause == Some(client))
     }
@@ -53,14 +53,14 @@ mod tests {
     #[test]
     fn only_uninvolved_clients_are_left_out_and_late_entries_expire() {
         let (painter, mover, other) = (ClientId(1), ClientId(2), ClientId(3));
-        let mut attention = Attentions::default();
-        assert!(!attention.leaves_out(other, Time(5)), "nobody has to answer");
-        attention.begin(painter, Some(mover), Time(10));
-        assert!(attention.leaves_out(other, Time(5)));
-        assert!(!attention.leaves_out(painter, Time(5)) && !attention.leaves_out(mover, Time(5)));
-        attention.begin(other, None, Time(20));
-        assert_eq!(attention.latest(Time(9)), Some(Time(20)));
-        assert!(attention.end(other) && !attention.end(other));
-        assert_eq!(attention.latest(Time(10)), None);
+        let mut owed_answers = OwedAnswers::default();
+        assert!(!owed_answers.excludes(other, Time(5)), "no client owes an answer");
+        owed_answers.begin(painter, Some(mover), Time(10));
+        assert!(owed_answers.excludes(other, Time(5)));
+        assert!(!owed_answers.excludes(painter, Time(5)) && !owed_answers.excludes(mover, Time(5)));
+        owed_answers.begin(other, None, Time(20));
+        assert_eq!(owed_answers.latest(Time(9)), Some(Time(20)));
+        assert!(owed_answers.end(other) && !owed_answers.end(other));
+        assert_eq!(owed_answers.latest(Time(10)), None);
     }
 }
