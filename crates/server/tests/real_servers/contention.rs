@@ -46,7 +46,7 @@ fn early_ends_and_short_slices_occur_only_under_contention() {
         control.server_info().unwrap().early_ends > 0 && (crate::fixture::uses_libc_host() || is_short())
     });
     drop(load);
-    wait_for("the kernel chooses again", SOON, || {
+    wait_for("the kernel's default slices are back", SOON, || {
         light.sync();
         slice_ns() != SHORT_NS
     });

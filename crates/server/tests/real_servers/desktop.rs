@@ -97,9 +97,9 @@ fn a_client_that_redirects_top_level_windows_is_a_window_manager() {
         panel.select_on_root(EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE);
         manager.select_on_root(EventMask::SUBSTRUCTURE_REDIRECT | EventMask::SUBSTRUCTURE_NOTIFY);
         wait_for("it is recognised", SOON, || roles(&control, &manager) == WINDOW_MANAGER);
-        assert_eq!(roles(&control, &panel), 0, "{kind:?}: it only looks");
+        assert_eq!(roles(&control, &panel), 0, "{kind:?}: it does not redirect");
         manager.select_on_root(EventMask::NO_EVENT);
-        wait_for("it has resigned", SOON, || roles(&control, &manager) == 0);
+        wait_for("it stopped redirecting", SOON, || roles(&control, &manager) == 0);
         fixture.assert_armed();
     }
 }

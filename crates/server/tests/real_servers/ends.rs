@@ -66,7 +66,7 @@ fn unread_requests_of_a_client_that_hung_up_are_served_in_order() {
         let are_served = || others.iter().zip(&sent).all(|(busy, sent)| busy.sent() > sent + 100);
         wait_for("the others are served", SOON, are_served);
     }
-    println!("all was carried out in {whole} of {TURNS} turns");
+    println!("all was executed in {whole} of {TURNS} turns");
     assert!(whole > 0 || !uses_libc_host(), "what was sent before a hangup is dropped");
     server.assert_armed();
 }
@@ -111,7 +111,7 @@ fn a_server_started_with_terminate_ends_with_its_last_client() {
     wire.sync();
     drop(busy);
     wire.sync();
-    assert!(server.is_running(), "somebody is left");
+    assert!(server.is_running(), "a client is left");
     drop(wire);
     wait_for("it has ended", SOON, || !server.is_running());
     let log = server.log();

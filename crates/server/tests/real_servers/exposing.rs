@@ -106,7 +106,7 @@ fn a_client_that_uncovers_another_waits_until_that_has_redrawn() {
         assert_eq!((report.exposing, report.paced, report.limit_us), (1, 1, 1_000_000));
         painter.draw();
         mover.answer_time();
-        assert!(asked.elapsed() < LIMIT, "{:?}: it waited beyond the answer", asked.elapsed());
+        assert!(asked.elapsed() < LIMIT, "it waited {:?}, longer than the answer took", asked.elapsed());
         let report = control.pacing().unwrap();
         assert_eq!((report.exposing, report.paced), (0, 0));
         assert!(report.holds >= 1);
@@ -278,7 +278,7 @@ fn a_loan_raises_the_server_for_reserved_clients_and_ends_with_the_lender() {
         policies(&fixture).iter().filter(|&&policy| policy == libc::SCHED_RR).count() == 1
     });
     drop(lender);
-    wait_for("nobody is raised", SOON, || policies(&fixture).iter().all(|&policy| policy == libc::SCHED_OTHER));
+    wait_for("no thread is raised", SOON, || policies(&fixture).iter().all(|&policy| policy == libc::SCHED_OTHER));
     assert!(!fixture.control().unwrap().processor().unwrap().is_lent);
     fixture.assert_armed();
 }

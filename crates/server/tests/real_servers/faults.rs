@@ -34,7 +34,7 @@ impl Faulty {
     fn is_armed(&self, wire: &mut Wire) -> Option<(bool, String)> {
         if uses_libc_host() && self.fixture.xqos_log().contains("stepped aside: ") {
             // The control socket is closed.
-            return Some((false, "it stands in the log".into()));
+            return Some((false, "see the log".into()));
         }
         let reply = wire.ask_xqos(Request::GetServerInfo).ok()?;
         let info = xqos_abi::ServerInfo::decode(&reply, Order::Native).unwrap();
@@ -94,7 +94,7 @@ fn all_clients_are_served_after_a_fault_under_load() {
         }
         let throttled = Busy::start_with(faulty.fixture.native(), &[reserve(1000, 10_000_000, true)]);
         let mut load = x11perf_load(&faulty.fixture);
-        wait_for("nothing is read of it", SOON, || {
+        wait_for("the server stops reading from it", SOON, || {
             let sent = throttled.sent();
             light.sync();
             std::thread::sleep(Duration::from_millis(20));
@@ -103,7 +103,7 @@ fn all_clients_are_served_after_a_fault_under_load() {
         faulty.wait_until_aside(&mut light);
         faulty.assert_everybody_is_served(&mut light, &mut load);
         let sent = throttled.sent();
-        wait_for(&format!("{fault}: who was held back is served"), SOON, || throttled.sent() > sent + 300);
+        wait_for(&format!("{fault}: the held client is served"), SOON, || throttled.sent() > sent + 300);
         // The low client itself would have to wait for the busy ones, so others read its priority.
         let mut others = |client: &Wire| light.sync_priority(client.base + 1);
         assert_eq!((others(&high), others(&low)), (70, i32::MIN), "{fault}");

@@ -45,7 +45,7 @@ fn a_viewers_pointer_ends_slices_if_xqos_decides() {
     assert!(moved > u64::from(MOTIONS) / 4, "{moved} slices ended early for {} motions", 4 * MOTIONS);
     // The test's own queries may still end slices, because their client has used little server time.
     let still = early_ends(&setup(Kind::Xtigervnc), false);
-    assert!(still <= 5, "{still} slices ended early, and nothing moved");
+    assert!(still <= 5, "{still} slices ended early without motion");
     let stock = Module { policy: Some(PolicyKind::Stock), ..module() };
     let left_alone = early_ends(&Setup::with_module(Kind::Xtigervnc, stock), true);
     assert_eq!(left_alone, 0, "a stock scheduler is left as it is");

@@ -49,7 +49,7 @@ fn every_kind_of_server_can_be_served_through_libc() {
         assert_eq!(server.info().server_pid, server.pid());
         let mut wire = server.native();
         wire.sync();
-        assert!(entry(&server.control().unwrap(), wire.base).requests > 0, "{kind:?}: what it sends is counted");
+        assert!(entry(&server.control().unwrap(), wire.base).requests > 0, "{kind:?}: its requests are counted");
     }
 }
 
@@ -60,7 +60,7 @@ fn requests_that_need_single_requests_are_refused() {
     let control = server.control().unwrap();
     let classic = PolicyChange { policy: Some(PolicyKind::Classic), ..PolicyChange::default() };
     assert!(matches!(control.set_policy(classic), Err(Error::NotFromBelow)));
-    assert!(server.info().policy == PolicyKind::Fair, "it is as it was");
+    assert!(server.info().policy == PolicyKind::Fair, "the policy is unchanged");
 }
 
 /// Longer than the server's buffer and than any request without BIG-REQUESTS, with a client that draws all the time.
@@ -92,7 +92,7 @@ fn a_request_of_sixteen_megabytes_arrives_whole() {
             .finish();
         let image = wire.ask(&get).unwrap();
         let differs = image[32..].chunks(4).zip(pixels.chunks(4)).position(|(is, was)| is[..3] != was[..3]);
-        assert_eq!(differs, None, "the first pixel that is another one");
+        assert_eq!(differs, None, "the first pixel that differs");
         server.assert_armed();
     }
 }

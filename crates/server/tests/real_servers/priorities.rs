@@ -27,7 +27,7 @@ fn clients_read_what_clients_set_under_every_policy() {
                 assert_eq!(entry(&control, one.base).sync_priority, value);
                 other.set_sync_priority(one_id, value.wrapping_sub(5)).unwrap();
                 assert_eq!(one.sync_priority(one_id), value.wrapping_sub(5), "{policy:?}");
-                assert_eq!(other.sync_priority(0), 0, "{policy:?}: nobody has set it");
+                assert_eq!(other.sync_priority(0), 0, "{policy:?}: it was never set");
             }
             one.set_sync_priority(other_id + 1, 9).unwrap();
             assert_eq!((other.sync_priority(0), entry(&control, other.base).sync_priority), (9, 9));

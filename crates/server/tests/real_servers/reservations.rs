@@ -34,7 +34,7 @@ fn a_hard_reservation_gets_its_budgets_and_no_more_until_released() {
     control.release(base).unwrap();
     let slices = slices_of(&fixture, &mut workers, Worker::MOST);
     assert!(slices.iter().all(|slice| slice.reservation(base).is_none() && !slice.is_reserved));
-    assert!(slices.iter().all(|slice| !slice.was_ready(base) || slice.client == base), "somebody else was chosen");
+    assert!(slices.iter().all(|slice| !slice.was_ready(base) || slice.client == base), "another client was chosen");
     assert_eq!(entry(&control, base).flags & entry_flag::HELD_BACK, 0);
 }
 

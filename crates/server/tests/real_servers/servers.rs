@@ -64,7 +64,7 @@ fn every_kind_of_server_holds_back_releases_and_survives_a_fault() {
         wait_for("it is served", SOON, || entry(&control, busy.base).requests > before + 100);
         control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
         wait_for("it is held back again", SOON, is_held_back);
-        wait_for("the fault comes", SOON, || control.server_info().map_or(true, |info| !info.armed));
+        wait_for("the fault occurs", SOON, || control.server_info().map_or(true, |info| !info.armed));
         let sent = busy.sent();
         wait_for("it is served", SOON, || busy.sent() > sent + 300);
         swapped.sync();
@@ -219,7 +219,7 @@ fn the_servers_children_inherit_neither_the_preload_nor_our_settings() {
     let environment = look.join().unwrap().expect("xkbcomp was seen");
     assert!(!environment.iter().any(|entry| entry.starts_with("XQOS_POLICY=")), "{environment:?}");
     let inherited = environment.iter().find_map(|entry| entry.strip_prefix("LD_PRELOAD="));
-    assert_eq!(inherited, has_other.then_some(OTHER), "only ours is taken out");
+    assert_eq!(inherited, has_other.then_some(OTHER), "only our preload is removed");
     assert!(fixture.info().armed && has_keyboard(&fixture));
 }
 

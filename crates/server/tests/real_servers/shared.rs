@@ -235,7 +235,7 @@ fn pictures_in_shared_memory_are_drawn_and_read_back_by_every_method() {
         painter.connection.free_pixmap(pixmap).unwrap();
     }
     painter.sync();
-    wait_for("the server has closed what it was passed", SOON, || shared_files(&server) == 0);
+    wait_for("the server has closed the passed descriptors", SOON, || shared_files(&server) == 0);
     server.assert_armed();
 }
 
@@ -258,7 +258,7 @@ fn assert_each_descriptor_finds_its_request(server: &Fixture) {
         assert_eq!(difference(&painter.get(*pixmap), picture), None);
     }
     let event = painter.connection.poll_for_event().unwrap();
-    assert!(event.is_none(), "nothing was asked for that has an event, and no request is wrong: {event:?}");
+    assert!(event.is_none(), "no request causes an event or an error: {event:?}");
 }
 
 #[test]

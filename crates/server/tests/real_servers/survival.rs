@@ -192,7 +192,7 @@ fn the_others_are_served_after_a_client_with_the_grab_is_killed() {
         let question = other.message(opcode::GET_INPUT_FOCUS, 0).finish();
         other.send(&question);
         drop(holder);
-        assert!(other.is_answered(SOON), "{reservation:?}: nobody is served after the holder's end");
+        assert!(other.is_answered(SOON), "{reservation:?}: not served after the holder's end");
         let sent = busy.sent();
         wait_for("the busy client is served again", SOON, || busy.sent() > sent + 100);
     }

@@ -174,7 +174,7 @@ fn readers_come_and_go_and_die_without_affecting_others() {
     drop(first);
     wait_for("the trace ends with its last reader", SOON, || matches!(reading.read(), Next::Ended));
     let before = busy.sent();
-    wait_for("everybody is served", SOON, || busy.sent() > before);
+    wait_for("all clients are served", SOON, || busy.sent() > before);
     fixture.assert_armed();
     wait_for("nothing is left open", SOON, || fixture.open_files() <= files + 1 && fixture.threads() == threads);
 }
@@ -254,5 +254,5 @@ fn the_longest_requests_and_the_holder_of_a_long_grab_are_named() {
     let of_grabber = entry(&control, grabber.base);
     assert!(of_grabber.grabs == 1 && of_grabber.grabbed_ns >= 100_000_000, "{of_grabber:?}");
     std::thread::sleep(Duration::from_millis(250));
-    assert_eq!(fixture.xqos_log().matches("server grab").count(), 1, "once for each grab");
+    assert_eq!(fixture.xqos_log().matches("server grab").count(), 1, "logged once per grab");
 }

@@ -197,7 +197,7 @@ impl Wire {
     // Sending.
 
     pub fn send_raw(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).unwrap_or_else(|error| panic!("the server does not take what is sent: {error}"));
+        self.stream.write_all(bytes).unwrap_or_else(|error| panic!("the server does not read: {error}"));
     }
 
     /// Sends one request without waiting.
@@ -299,7 +299,7 @@ impl Wire {
         let bytes = self.read_message();
         self.set_patience(PATIENCE);
         let bytes = bytes?;
-        assert!(bytes[0] > 1, "an answer that nobody asked for: {bytes:02x?}");
+        assert!(bytes[0] > 1, "an unexpected answer: {bytes:02x?}");
         Some(bytes)
     }
 

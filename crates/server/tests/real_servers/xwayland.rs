@@ -48,7 +48,7 @@ fn start(compositor: Compositor) -> (Fixture, Control) {
     let control = server.control().unwrap();
     let info = control.server_info().unwrap();
     assert!(control.is_below() == Some(true) && info.armed, "{compositor:?}: {}", info.reason);
-    assert_eq!(info.server_pid, server.pid(), "{compositor:?}: not the compositor, which listened for it");
+    assert_eq!(info.server_pid, server.pid(), "{compositor:?}: the pid of Xwayland, not of the compositor");
     (server, control)
 }
 
@@ -173,7 +173,7 @@ fn the_desktop_is_served_after_a_fault_in_xwayland() {
         let mut server = Fixture::start(&wanted);
         let busy = [Busy::start(&server), Busy::start(&server)];
         wait_for("it steps aside", SOON, || server.xqos_log().contains("stepped aside"));
-        assert!(server.control().is_err(), "{compositor:?}, {fault}: nobody is left to ask");
+        assert!(server.control().is_err(), "{compositor:?}, {fault}: the control socket is closed");
         let sent = busy.each_ref().map(Busy::sent);
         wait_for("both are served", SOON, || busy.iter().zip(sent).all(|(busy, sent)| busy.sent() > sent + 300));
         let mut late = server.native();
@@ -247,7 +247,7 @@ fn an_xwayland_with_a_passed_socket_is_served_and_ends_with_its_last_client() {
     wait_for("a busy client is served", SOON, || entry(&control, busy.base).requests > 300);
     drop((busy, control));
     wire.sync();
-    assert!(process.is_running(), "somebody is left");
+    assert!(process.is_running(), "a client is left");
     drop(wire);
     wait_for("it has ended", SOON, || !process.is_running());
 }

@@ -44,7 +44,7 @@ fn the_control_socket_is_for_users_that_have_a_client() {
     }
     server.disconnect(own);
     server.host().control = Some(Identity { pid: 1, uid: 1000 });
-    assert_eq!(server.ask(CONTROL, Request::ListClients), Err(Refused::Access(0)), "it has none any more");
+    assert_eq!(server.ask(CONTROL, Request::ListClients), Err(Refused::Access(0)), "its client is gone");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_loan_raises_the_server_for_reserved_clients_only_and_ends_with_its_lender()
     assert!(server.host().raises.get() > 0);
     server.send_at(at_us(20_000), other, MS, Effect::Nothing);
     server.run_until(at_us(20_500));
-    assert_eq!(server.host().raised.get(), None, "it works for somebody else");
+    assert_eq!(server.host().raised.get(), None, "it serves another client");
     server.disconnect(lender);
     assert!(!server.host().lent);
 }

@@ -20,7 +20,7 @@ fn a_hard_reservation_gets_its_budget_in_each_period_and_no_more() {
         let got = server.time_of(client, start, start.after(length));
         let wanted = u64::from(budget) * 10 * MS;
         assert!(got.abs_diff(wanted) <= MS / 20, "{budget}/{period} ms: {got} ns, not {wanted}");
-        assert!(server.host().is_held(client), "it has used its budget up");
+        assert!(server.host().is_held(client), "its budget is used up");
         server.ask(client, Subject::Client(0).clear(SettingKind::Reservation)).unwrap();
         assert!(!server.host().is_held(client));
         server.run_until(start.after(2 * length));
@@ -38,7 +38,7 @@ fn an_idle_server_wakes_up_once_for_each_replenishment_and_not_otherwise() {
     // The last wakeup finds the budget restored and nothing left to do.
     assert_eq!((server.left(client), server.idle_wakeups), (0, 5));
     server.run_until(Time(10_000 * MS));
-    assert_eq!(server.idle_wakeups, 5, "an idle server is woken by nobody");
+    assert_eq!(server.idle_wakeups, 5, "nothing wakes an idle server");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn the_holder_of_a_grab_is_not_held_back_until_it_ungrabs() {
     keep_busy(&mut server, client, 20);
     keep_busy(&mut server, other, 1);
     server.run_until(Time(30 * MS));
-    assert_eq!(server.left(client), 0, "nobody could be served, had it been held back");
+    assert_eq!(server.left(client), 0, "the holder was held back");
     server.send_at(Time(31 * MS), client, 1000, Effect::Ungrab);
     server.run_until(Time(40 * MS));
     assert_eq!(server.left(other), 0);
@@ -108,7 +108,7 @@ fn the_pacing_of_a_single_client_can_be_set_and_leased() {
     server.ask(daemon, set(other, Paced::Never)).unwrap();
     assert!(is_held(&mut server, mover) && !is_held(&mut server, other));
     server.disconnect(daemon);
-    assert!(is_held(&mut server, other), "as is set for all");
+    assert!(is_held(&mut server, other), "as set for all clients");
     server.ask(root, Subject::Server.set(Setting::pacing(0, 1_000_000))).unwrap();
     assert!(!is_held(&mut server, mover));
 }
@@ -123,7 +123,7 @@ fn a_client_that_disconnects_while_held_back_is_forgotten() {
     assert!(server.host().is_held(client));
     server.disconnect(client);
     let again = server.connect(super::USER);
-    assert_eq!(again, client, "the index is used again");
+    assert_eq!(again, client, "the index is reused");
     [again, other].into_iter().for_each(|id| keep_busy(&mut server, id, 5));
     server.run_until(Time(30 * MS));
     assert_eq!((server.left(again), server.left(other)), (0, 0));

@@ -75,7 +75,7 @@ fn a_client_takes_at_most_a_kilobyte_under_any_policy_and_grouping() {
             let bytes = bytes_per_client(&settings, 500);
             println!("{} {grouping:?}: {bytes}", policy.name());
             assert!(bytes <= MOST_BYTES, "policy {}, {grouping:?}: {bytes} bytes for each client", policy.name());
-            assert!(bytes > size_of::<crate::mechanism::engine::Slot>(), "or else nothing was counted");
+            assert!(bytes > size_of::<crate::mechanism::engine::Slot>(), "nothing was counted");
             // Here all vectors have just doubled their capacity.
             let most = bytes_per_client(&settings, 513);
             println!("{most} just above 512");

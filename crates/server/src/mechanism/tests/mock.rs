@@ -234,7 +234,7 @@ impl Host for Mock {
 
     fn resume(&mut self, client: ClientId) {
         let peer = self.peer_mut(client).expect("an open client");
-        assert!(std::mem::replace(&mut peer.held, false), "resumed, and was not held");
+        assert!(std::mem::replace(&mut peer.held, false), "resumed without being held");
     }
 
     fn identity_of_control(&self, asker: ClientId) -> Option<Identity> {

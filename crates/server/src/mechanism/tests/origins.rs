@@ -65,7 +65,7 @@ fn leased_settings_outlast_a_silent_minute_and_end_with_the_connection() {
     }
     assert_eq!(server.ask(hand, Subject::Client(base(player)).set(Setting::Priority(9))), Ok(None));
     let held = entry(&mut server, player);
-    assert_eq!((held.period_us, held.weight, held.fixed_priority), (10_000, 300, 9), "hands may change it meanwhile");
+    assert_eq!((held.period_us, held.weight, held.fixed_priority), (10_000, 300, 9), "it may be changed manually");
     // The daemon resumes and has its rights as before.
     assert_eq!(server.ask(daemon, Subject::Client(base(player)).set(Setting::Weight(400))), Ok(None));
     assert_eq!(
@@ -90,7 +90,7 @@ fn a_lease_neither_replaces_nor_ends_settings_made_manually_or_by_the_program() 
     assert_eq!(server.ask(daemon, weight), refused);
     assert_eq!(server.ask(daemon, Subject::Client(base(player)).clear(SettingKind::Reservation)), refused);
     assert_eq!(server.ask(daemon, priority), Ok(None));
-    assert_eq!(server.ask(hand, priority), Ok(None), "the hand replaces a lease");
+    assert_eq!(server.ask(hand, priority), Ok(None), "a manual setting replaces a lease");
     server.disconnect(daemon);
     let stays = entry(&mut server, player);
     assert_eq!((stays.period_us, stays.weight, stays.fixed_priority), (20_000, 50, 7));
@@ -258,7 +258,7 @@ fn group_reservations_are_refused_like_those_of_clients() {
     assert_eq!(server.ask(first, reserve_group(first, 30_000, false)), Err(Refused::Value(30_000)));
     server.ask(root, Subject::Server.set(Setting::Grouping(Grouping::None))).unwrap();
     server.ask(root, Subject::Server.set(Setting::UserLimit(300_000))).unwrap();
-    assert_eq!(server.ask(first, reserve_group(first, 2000, false)), Err(Refused::Value(base(first))), "it is alone");
+    assert_eq!(server.ask(first, reserve_group(first, 2000, false)), Err(Refused::Value(base(first))), "no group");
     for id in [first, second] {
         server.ask(id, Subject::Client(0).set(Setting::Group(Label::new("players")))).unwrap();
     }

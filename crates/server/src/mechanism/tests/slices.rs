@@ -127,5 +127,5 @@ fn the_longest_request_is_the_one_with_the_most_processor_time() {
     assert!(longest[0] < 5 && longest[1] == 5, "{longest:?}");
     let reply = server.ask(one, Request::ListLongestRequests).unwrap().unwrap();
     let first = &LongestRequests::decode(&reply, Order::Native).unwrap().requests[0];
-    assert_eq!(first.client, clients[1].client, "the second did more work");
+    assert_eq!(first.client, clients[1].client, "the second client did more work");
 }

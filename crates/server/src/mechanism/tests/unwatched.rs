@@ -42,7 +42,7 @@ fn capped_clients_share_five_percent_until_a_viewer_connects() {
     server.ask(daemon, Subject::Group(base(first)).set(Setting::Cap(0))).unwrap();
     server.run_until(at.after(100 * MS));
     let got: u64 = [first, second].map(|id| server.time_of(id, at, at.after(100 * MS))).into_iter().sum();
-    assert!(got >= 95 * MS, "{got} ns of 100 ms, when somebody looks");
+    assert!(got >= 95 * MS, "{got} ns of 100 ms with a viewer");
 }
 
 #[test]
@@ -60,5 +60,5 @@ fn a_client_that_joins_a_group_with_a_used_up_cap_is_served_in_the_next_period()
     server.run_until(Time(90 * MS));
     assert_eq!(server.left(late), 1, "the cap is used up");
     server.run_until(Time(400 * MS));
-    assert_eq!(server.left(late), 0, "nobody woke the server");
+    assert_eq!(server.left(late), 0, "nothing woke the server");
 }

@@ -171,7 +171,7 @@ impl Server {
             _ => ready.first().copied(),
         };
         let Some(id) = chosen else { return };
-        assert!(ready.contains(&id), "{id:?} was chosen, and cannot be served");
+        assert!(ready.contains(&id), "{id:?} was chosen but cannot be served");
         let start = host.now.get();
         let slice_ns = if ready.len() > 1 { SLICE_NS } else { LONGEST_SLICE_NS };
         host.ran = Some(Work { client: id, requests: 0, bytes: 0, last_request: 0, still_ready: true });
