@@ -104,7 +104,8 @@ pub fn drain(fd: RawFd) {
     unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
 }
 
-/// Address space rather than memory: a thread uses few pages, but needs room for the server's thread-local data.
+/// The size of a thread's stack. Only a few pages of it are used, but it must have room for the server's thread-local
+/// data.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// Starts a thread that receives no signals: the server's signal handlers expect to run on its own thread.

@@ -239,7 +239,8 @@ impl Symbols {
         Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
-    /// Overwrites the first letter of our extension's name, so that programs do not find it and use the control socket.
+    /// Overwrites the first letter of our extension's name, so that programs cannot find it and use the control socket
+    /// instead.
     pub fn hide_extension(&self, name: &CStr) {
         // SAFETY: a C string, and an entry with the server's own copy of the name.
         unsafe {

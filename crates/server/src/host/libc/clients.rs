@@ -20,7 +20,7 @@ pub struct LibcClient {
     pub descriptor: RawFd,
     /// The data by which the server identifies the client in an event.
     pub data: u64,
-    /// The client has data, or its last read did not yet report the end of them.
+    /// The client has data, or its last read did not reach the end of the data.
     pub pending: bool,
     pub held: bool,
     /// The server does not listen to it, because another client has grabbed the server.
