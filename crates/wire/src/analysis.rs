@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-//! What a capture says about a program: where its time and its bytes went, and what it could do without.
+//! Analyses a capture: where a program's time and bytes went, and which round trips it could avoid.
 //!
-//! [`Analysis`] is an [`Observer`]. It keeps sums and short lists, never the messages, so that its memory depends on the
-//! number of connections and names alone.
+//! [`Analysis`] is an [`Observer`]. It keeps sums and short lists, never the messages. Its memory depends only on the
+//! number of connections and of message names.
 //!
-//! | file | concludes |
+//! | file | result |
 //! |---|---|
 //! | [`states`], [`transmitter`], [`rate`] | per direction: idle, blocked by the network, blocked by the receiver |
-//! | [`handshake`] | the network's time before anything can be sent |
-//! | [`waits`], [`avoidable`], [`patterns`], `colors` | round trips that the client waited for, and which it could avoid |
-//! | [`proxied`] | which of these waits a proxy beside the program would leave |
-//! | [`startup`] | what there was until the first window, and until quiet |
+//! | [`handshake`] | the time of the TCP handshake |
+//! | [`waits`], [`avoidable`], [`patterns`], `colors` | round trips that the client waited for, and could avoid |
+//! | [`proxied`] | which of these waits would remain with a proxy next to the program |
+//! | [`startup`] | requests, bytes and waits until the first window, and until the program is quiet |
 //! | [`counts`] | messages and bytes by name |
-//! | [`bandwidth`], [`compression`] | what the bytes were used for, and how well they compress |
-//! | [`report`], [`table`] | all of it as figures, for JSON, and as CSV |
-//! | [`parquet`] | the same as tables, beside those of other sessions |
-//! | [`agreement`] | whether the states are true, where the link's own log tells |
-//! | [`compare`], [`budget`] | two reports beside each other; a report against limits |
-//! | [`round_trip`], [`spans`], [`names`], `merge` | what these are made of |
+//! | [`bandwidth`], [`compression`] | bytes by use, and how well they compress |
+//! | [`report`], [`table`] | all figures, for JSON and as CSV |
+//! | [`parquet`] | the same figures as Parquet tables |
+//! | [`agreement`] | compares the states with the log of an emulated link |
+//! | [`compare`], [`budget`] | compares two reports; checks a report against limits |
+//! | [`round_trip`], [`spans`], [`names`], `merge` | building blocks of the above |
 
 pub mod agreement;
 pub mod avoidable;
@@ -56,17 +56,18 @@ use states::States;
 use std::collections::BTreeMap;
 use waits::Waits;
 
-/// Connections that are analysed; a desktop has some hundreds in a day. Others are counted.
+/// Maximum number of connections that are analysed. A desktop opens some hundreds in a day. Further ones are only
+/// counted.
 const MAX_CONNECTIONS: usize = 4_096;
 
-/// What went through one direction, by the packets.
+/// Packets and bytes of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
     pub packets: u64,
     pub bytes: u64,
-    /// Bytes of packets that brought nothing new.
+    /// Payload bytes of retransmitted packets.
     pub retransmitted: u64,
-    /// Bytes that nobody captured.
+    /// Bytes that are missing from the capture.
     pub missing: u64,
 }
 
@@ -74,11 +75,11 @@ pub struct Traffic {
 #[derive(Debug)]
 pub struct Connection {
     pub opened: Opened,
-    /// What its program is called, where the capture says so.
+    /// The program's name, if the capture has it.
     pub program: Option<String>,
     pub ended_ns: u64,
     pub ending: Ending,
-    /// It was captured from its beginning, and no message is missing.
+    /// The capture starts with the connection, and no message is missing.
     pub is_whole: bool,
     pub traffic: [Traffic; 2],
     pub states: States,
@@ -86,7 +87,7 @@ pub struct Connection {
     pub waits: Waits,
     pub startup: Startup,
     pub bandwidth: Bandwidth,
-    /// Behind the proxy that was asked for.
+    /// The waits that would remain with the requested proxy.
     pub proxied: Option<Box<Proxied>>,
 }
 
@@ -108,7 +109,7 @@ impl Connection {
         }
     }
 
-    /// Settles what is pending, and keeps no more than the figures need.
+    /// Settles pending states and frees what the figures no longer need.
     fn end(&mut self) {
         self.states.end(self.ended_ns);
         self.counts.end();
@@ -123,13 +124,13 @@ pub struct Analysis {
     pub names: Names,
     pub connections: BTreeMap<ConnectionId, Connection>,
     pub samples: Samples,
-    /// Connections that were too many.
+    /// Connections beyond the maximum.
     pub left_out: u64,
     proxy: Option<Proxy>,
 }
 
 impl Analysis {
-    /// Tells besides what a proxy beside the program would have left to wait for.
+    /// Also computes the waits that would remain with this proxy.
     pub fn behind(proxy: Option<Proxy>) -> Analysis {
         Analysis { proxy, ..Analysis::default() }
     }
@@ -171,7 +172,7 @@ impl Observer for Analysis {
         let name = self.names.id(message.name);
         connection.counts.message(message, name);
         connection.bandwidth.message(message, self.names.used_for(name), &mut self.samples);
-        // A wait that a reply completes belongs to what that reply ends; one that a request proves ended before it.
+        // A reply completes its wait, so count the wait before the message. A request only proves an earlier wait.
         let wait = connection.waits.message(message, name, &mut self.names);
         if let Some(wait) = &wait {
             connection.startup.waited(wait);

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
-//! How far our states agree with the truth, where there is one: the queue's log of a link that we emulated.
+//! Compares our states with the truth, the log of an emulated link.
 //!
-//! The claim is [`State::Link`](super::told::State): data were in the queue or on the slowest link. The truth is when the
-//! line was sending. Both are cut to the time from the first connection's begin to the last one's end, and every
-//! nanosecond in which only one of them says busy is a disagreement. Other traffic on the link would be held against us,
-//! so nothing else may run there.
+//! [`State::Link`](super::told::State) claims that data were in the queue or on the slowest link. The log says when the
+//! link was sending. Both are cut to the time from the first connection's start to the last one's end. Time in which
+//! only one of them says busy counts as disagreement. Other traffic on the link would count as our error, so run
+//! nothing else on it.
 
 use super::spans::{Span, length_until, minus, union, within};
 use super::{Analysis, Connection};
 use crate::link::log::{BadLog, Busy, Entry};
 use crate::observe::Direction;
 
-/// Parts of the time in which both say the same.
+/// Share of the time in which states and log agree, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
     pub requests: f64,
     pub replies: f64,
-    /// How long the line was sending requests, and replies.
+    /// Time in which the link was sending: requests, replies.
     pub busy_ns: [u64; 2],
     pub ns: u64,
 }
 
-/// `None` where nothing was captured. The capture has to be read to its end before.
+/// Returns `None` if nothing was captured. Read the whole capture first.
 pub fn agreement(
     analysis: &Analysis,
     log: impl Iterator<Item = Result<Entry, BadLog>>,
@@ -47,7 +47,7 @@ pub fn agreement(
     Ok(Some(Agreement { requests: part(0), replies: part(1), busy_ns, ns }))
 }
 
-/// When a link was busy in that direction, by what its connections look like.
+/// The time in which our states call the link busy in that direction.
 fn claimed<'a>(connections: impl Iterator<Item = &'a Connection>, direction: Direction) -> Vec<Span> {
     let transmitter = |connection: &'a Connection| match direction {
         Direction::Requests => connection.states.requests.told.link.list(),
@@ -68,7 +68,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const BEGAN_NS: u64 = 1_000 * MS;
 
-    /// A connection that sends 20 full packets at once over 125,000 bytes/s, and is acknowledged as they arrive.
+    /// A connection that sends 20 full packets in one burst over 125,000 bytes/s. Each is acknowledged on arrival.
     fn analysis() -> Analysis {
         let mut analysis = Analysis::default();
         let ends = ["10.0.0.2:40000", "10.0.0.1:6000"].map(|end| end.parse().unwrap());
@@ -112,7 +112,7 @@ mod tests {
     fn time_that_only_one_calls_busy_is_held_against_us() {
         let idle = agreement(&analysis(), [].into_iter()).unwrap().unwrap();
         assert!((0.45..0.55).contains(&idle.requests), "{idle:?}");
-        // What lies before and after the connection does not count.
+        // Time before and after the connection does not count.
         let log = [busy(Direction::Requests, 240, 100_000)];
         let other = agreement(&analysis(), log.into_iter()).unwrap().unwrap();
         assert!(other.requests < 0.05 && other.busy_ns[0] == 240 * MS, "{other:?}");

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! Which round trips a program could do without, and why.
+//! Finds round trips that a program could avoid, and why.
 //!
-//! | the client waited for | avoidable | because |
+//! | the client waited for | avoidable | reason |
 //! |---|---|---|
-//! | one atom, again and again | all but the first | all of them can be asked for at once |
-//! | one extension, or one version, again and again | all but the first | likewise (`xcb_prefetch_extension_data`) |
-//! | an answer that it has had before, and nothing was told to have changed since | all but the first | it can keep it |
-//! | a property that is the same as when it was read | all but the first | likewise; PropertyNotify tells of changes |
-//! | a colour on a TrueColor visual | all | the pixel follows from red, green and blue |
-//! | GetInputFocus, which is how XSync waits | all | no answer is needed: requests are served in order anyway |
-//! | core fonts | all | fonts on the client's side need no round trip |
-//! | anything else | none | the answer may be needed before the next request can be written |
+//! | one atom, repeatedly | all but the first | it can send all requests, then read the replies |
+//! | one extension or one version, repeatedly | all but the first | likewise (`xcb_prefetch_extension_data`) |
+//! | the same answer as before, with no change reported since | all but the first | it can cache the answer |
+//! | an unchanged property | all but the first | it can cache the value; PropertyNotify reports changes |
+//! | a colour on a TrueColor visual | all | the pixel can be computed from red, green and blue |
+//! | GetInputFocus, which XSync uses | all | requests are executed in order without it |
+//! | core fonts | all | client-side fonts need no round trip |
+//! | anything else | none | the next request may depend on the reply |
 //!
-//! The last line is on the safe side: much of it can be asked for at once too, but a capture does not show whether a
+//! The last row is conservative. Many of those requests could be sent together, but a capture does not show whether a
 //! request was computed from the reply before it.
 
 use super::colors::Colormaps;
@@ -21,11 +21,11 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Answers that are remembered; a session asks for some hundreds of different things. Beyond, all are forgotten, so that
-/// something avoidable may be missed and nothing is accused wrongly.
+/// Maximum number of remembered answers. A session asks some hundreds of different questions. A full table is cleared,
+/// so an avoidable round trip may be missed but none is reported wrongly.
 const MAX_ANSWERS: usize = 4_096;
 
-/// Why a round trip can be avoided.
+/// Why a round trip is avoidable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
@@ -40,7 +40,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Each with its name, as in tables and in JSON, and what to do instead.
+    /// Each reason with its name (in tables and JSON) and the advice.
     pub const ALL: [(Reason, &str, &str); 8] = [
         (Reason::AtomsOneByOne, "atoms-one-by-one", "atoms one by one: ask for all of them, then read the replies"),
         (
@@ -73,7 +73,7 @@ impl Reason {
     }
 }
 
-/// What kind of question a request is, as far as it is judged.
+/// Kind of question that a request asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     Atom,
@@ -86,13 +86,13 @@ enum Family {
     Fact,
 }
 
-/// A request that is judged.
+/// A request that may be avoidable.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     family: Family,
-    /// Of the request as a whole.
+    /// Hash of the whole request.
     hash: u64,
-    /// A property's window and name; of a colour, its colormap.
+    /// Window and name of a property; colormap of a colour.
     subject: (u32, u32),
 }
 
@@ -102,22 +102,22 @@ struct Answer {
     change: u64,
 }
 
-/// What one client has been told.
+/// Remembers one client's answers and judges its waits.
 #[derive(Debug, Default)]
 pub struct Judge {
     colormaps: Colormaps,
     answers: HashMap<u64, Answer>,
-    /// When a property, or any window's geometry, was last told to have changed.
+    /// Number of the last reported change of each property, and of any window's geometry.
     changes: HashMap<(u32, u32), u64>,
     change: u64,
     has_waited_for: [bool; 3],
 }
 
-/// Any window was moved, mapped or put elsewhere.
+/// Subject of changes that move, map or reparent any window.
 const GEOMETRY: (u32, u32) = (0, 0);
 
 impl Judge {
-    /// Learns from a message of either side what may have changed.
+    /// Records changes that a message of either side reports.
     pub fn message(&mut self, message: &Message<'_>) {
         self.colormaps.message(message);
         let property = |window, name| message.word(window).zip(message.word(name));
@@ -150,8 +150,8 @@ impl Judge {
         self.changes.clear();
     }
 
-    /// What is asked, if it is something that can be judged. Only the captured bytes can be compared, so that a request
-    /// of which some are missing is not.
+    /// Returns the question that a request asks, if it can be judged. Only captured bytes can be compared, so a
+    /// truncated request is not judged.
     pub fn question(&self, message: &Message<'_>) -> Option<Question> {
         let family = family(message.name).filter(|_| !is_cut(message))?;
         let subject = match family {
@@ -164,15 +164,15 @@ impl Judge {
         Some(Question { family, hash: hasher.finish(), subject })
     }
 
-    /// Takes note of an answer; whether it was the same before, and nothing told of a change. Of one that was cut off, nobody
-    /// knows.
+    /// Records an answer. Returns true if it equals the previous one and no change was reported since. A truncated
+    /// answer proves nothing.
     pub fn answer(&mut self, question: &Question, message: &Message<'_>) -> bool {
         if is_cut(message) {
             self.answers.remove(&question.hash);
             return false;
         }
         let mut hasher = DefaultHasher::new();
-        // Bytes 2 and 3 are the number of the request.
+        // Skip bytes 2 and 3, the sequence number.
         (message.kind, message.length, message.bytes.get(..2), message.bytes.get(4..)).hash(&mut hasher);
         let hash = hasher.finish();
         if self.answers.len() >= MAX_ANSWERS && !self.answers.contains_key(&question.hash) {
@@ -183,7 +183,7 @@ impl Judge {
         before.is_some_and(|before| before.hash == hash && before.change >= changed)
     }
 
-    /// Could the client have done without waiting for this? `is_alone`: nothing else was asked for at the same time.
+    /// Why the wait was avoidable, if it was. `is_alone`: no other reply was requested at the same time.
     pub fn verdict(&mut self, question: &Question, is_repeated: bool, is_alone: bool) -> Option<Reason> {
         match question.family {
             Family::Color => self.colormaps.is_true_color(question.subject.0).then_some(Reason::TrueColor),
@@ -198,13 +198,13 @@ impl Judge {
         }
     }
 
-    /// One more of a kind of which one round trip would do.
+    /// True for every request of this kind after the first, if it was sent alone.
     fn another(&mut self, kind: usize, is_alone: bool) -> bool {
         std::mem::replace(&mut self.has_waited_for[kind], true) && is_alone
     }
 }
 
-/// Whether bytes are missing that would have been kept.
+/// True if the capture lacks bytes that would have been kept.
 fn is_cut(message: &Message<'_>) -> bool {
     message.bytes.len() < usize::try_from(message.length).unwrap_or(usize::MAX).min(KEPT_BYTES)
 }
@@ -236,7 +236,8 @@ fn family(name: &str) -> Option<Family> {
     })
 }
 
-/// Extensions ask for their version, and for facts; what counts or moves (a pointer, a counter, a buffer's age) is none.
+/// Extensions ask for versions and facts. Values that change on their own (pointers, counters, buffer ages) are not
+/// facts.
 fn family_of_extension(request: &str) -> Option<Family> {
     const MOVING: [&str; 6] = ["Counter", "Pointer", "Alarm", "Fence", "MSC", "State"];
     if matches!(

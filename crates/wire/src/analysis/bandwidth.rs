@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! What the bytes were used for: images, glyphs, properties, text, the rest.
+//! Assigns bytes to their use: images, glyphs, properties, text, the rest.
 //!
-//! Bytes come as the packets had them and messages when they are complete, so the bytes of a message that is not yet
-//! complete are held back, up to [`MAX_HELD`]. A longer one is assigned by its first bytes: a request by its opcodes, as
-//! they were named before, a reply by the request whose reply is due.
+//! Bytes arrive packet by packet, messages only once complete. Bytes of an incomplete message are held, up to
+//! [`MAX_HELD`]. A longer message is classified by its first bytes: a request by its opcodes, a reply by its sequence
+//! number.
 
 use super::compression::Sample;
 use crate::observe::{Direction, Kind, Message};
 use std::collections::{HashMap, VecDeque};
 
-/// What a message uses bandwidth for.
+/// What bandwidth is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Use {
     Images,
@@ -32,7 +32,7 @@ impl Use {
         }
     }
 
-    /// Of a request, or of the reply to it. Fonts' metrics are what glyphs cost where the server has the fonts.
+    /// Use of a request and its reply. Font metrics count as glyphs: they are the cost of server-side fonts.
     pub fn of(name: &str) -> Use {
         let request = name.split_once("::").map_or(name, |(_, request)| request);
         match request {
@@ -46,22 +46,22 @@ impl Use {
     }
 }
 
-/// Longer messages are images, as a rule, which are known by their opcode.
+/// Longer messages are usually images, which the opcode identifies.
 const MAX_HELD: usize = 64 << 10;
-/// Opcodes that were named; extensions have two bytes of them.
+/// Maximum number of known opcodes. Extensions use two bytes each.
 const MAX_NAMED: usize = 4_096;
-/// Replies that are due, and of use to know.
+/// Maximum number of pending replies whose use is remembered.
 const MAX_DUE: usize = 256;
 
-/// Bytes of one direction that are not assigned yet.
+/// Bytes of one direction that are not yet assigned.
 #[derive(Debug, Default)]
 struct Held {
     bytes: Vec<u8>,
-    /// How many of them are assigned: a packet may hold thousands of messages, and moving the rest for each would be slow.
+    /// Number of assigned bytes. A packet may hold thousands of messages, and moving the rest for each would be slow.
     taken: usize,
-    /// Of the first that is not, in the stream.
+    /// Stream offset of the first unassigned byte.
     offset: u64,
-    /// What the message at the front was found to be before it was complete.
+    /// Use of the first message, if determined before it was complete.
     known: Option<Use>,
 }
 
@@ -90,7 +90,7 @@ impl Held {
     }
 }
 
-/// Samples of all connections by use, and of each direction as a whole.
+/// Samples by use over all connections, and of each direction.
 #[derive(Debug, Default)]
 pub struct Samples {
     pub uses: [Sample; Use::ALL.len()],
@@ -117,8 +117,8 @@ impl Bandwidth {
         held.add(bytes);
     }
 
-    /// Lets go what is held where it is too much. The messages of the packets before have been told by now, so that all of
-    /// it belongs to one message.
+    /// Assigns the held bytes early if there are too many. All earlier messages were already reported, so these bytes
+    /// belong to one message.
     fn shed(&mut self, direction: Direction, samples: &mut Samples) {
         if self.held[direction as usize].left().len() <= MAX_HELD {
             return;
@@ -129,7 +129,7 @@ impl Bandwidth {
         held.take(u64::MAX, |bytes| samples.uses[what as usize].add(bytes));
     }
 
-    /// Nothing more comes.
+    /// The connection has ended.
     pub fn end(&mut self) {
         *self = Bandwidth { bytes: self.bytes, ..Bandwidth::default() };
     }
@@ -149,7 +149,7 @@ impl Bandwidth {
         .unwrap_or(Use::Rest)
     }
 
-    /// `what` is the use of its name.
+    /// `what` is the use of the message's name.
     pub fn message(&mut self, message: &Message<'_>, what: Use, samples: &mut Samples) {
         let what = match message.kind {
             Kind::Request | Kind::Reply => what,

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
-//! Limits for a capture, as a check for continuous integration: `round-trips=50,bytes=200k,waits=300ms,seconds=2s`.
+//! Checks a capture against limits, for continuous integration: `round-trips=50,bytes=200k,waits=300ms,seconds=2s`.
 //!
-//! A limit that is broken names its culprits, the largest first.
+//! A broken limit lists its largest contributors.
 
 use super::report::Report;
 use std::fmt::{self, Display};
 
-/// Culprits that are named; more are no help.
+/// Number of contributors listed.
 const MAX_CULPRITS: usize = 3;
 
-/// What can be limited, of all connections of a capture together.
+/// Quantities that can be limited, summed over all connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// That the clients waited for.
+    /// Round trips that the clients waited for.
     RoundTrips,
     Avoidable,
-    /// Of X, both ways.
+    /// X protocol bytes of both directions.
     Bytes,
-    /// Time in which clients waited for replies.
+    /// Time that clients waited for replies.
     Waits,
-    /// Until the last client was quiet.
+    /// Time until the last client was quiet.
     Seconds,
     Errors,
 }
@@ -39,11 +39,11 @@ pub struct Limit {
     pub most: f64,
 }
 
-/// Some limits.
+/// The limits to check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget(pub Vec<Limit>);
 
-/// A limit that is broken.
+/// A limit that the capture exceeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Excess {
     pub limit: Limit,
@@ -93,7 +93,7 @@ impl Quantity {
         }
     }
 
-    /// Names with their share, the largest first.
+    /// Contributions by name, largest first.
     fn culprits(self, report: &Report) -> Vec<(String, f64)> {
         let figures = &report.session.figures;
         let waits = figures.waits.iter();

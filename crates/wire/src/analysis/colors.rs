@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! Which colormaps belong to TrueColor visuals: there the pixel follows from red, green and blue, without asking.
+//! Finds colormaps of TrueColor visuals. Their pixels can be computed without asking the server.
 
 use crate::observe::{Kind, Message};
 use crate::x11::greeting::{Greeting, TRUE_COLOR};
 use std::collections::HashMap;
 
-/// A client makes a few.
+/// Maximum number of created colormaps. A client creates a few.
 const MAX_MADE: usize = 4_096;
 
-/// Learned from the server's greeting and from CreateColormap.
+/// Colormaps and visuals, from the connection setup and CreateColormap.
 #[derive(Debug, Default)]
 pub struct Colormaps {
     pub greeting: Greeting,
-    /// The visual of each that the client made.
+    /// Visual of each colormap that the client created.
     made: HashMap<u32, u32>,
 }
 

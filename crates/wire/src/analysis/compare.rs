@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Two captures beside each other: what got better, and what got worse.
+//! Compares two captures: what got better and what got worse.
 
 use super::report::{Figures, Report};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Times of two runs differ by as much without a reason; counts and bytes do not.
+/// Relative difference of times that counts as noise. Counts and bytes have no noise.
 const NOISE: f64 = 0.05;
-/// Shorter differences of time mean nothing either.
+/// Absolute difference of times that counts as noise, in seconds.
 const NOISE_S: f64 = 0.001;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -26,7 +26,7 @@ pub enum Unit {
     Seconds,
 }
 
-/// One figure in both. Less is better for all of them.
+/// One figure of both reports. Less is always better.
 #[derive(Clone, Debug, Serialize)]
 pub struct Change {
     pub what: String,
@@ -36,7 +36,7 @@ pub struct Change {
     pub verdict: Verdict,
 }
 
-/// Sums first, then what differs by name, the largest difference first.
+/// All sums, then the differences by name, largest first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     pub sums: Vec<Change>,

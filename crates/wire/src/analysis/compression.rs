@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT
-//! How well bytes compress, in bounded memory and time: with zstd, and as `ssh -C` does it.
+//! Measures how well bytes compress, with zstd and with zlib (`ssh -C`), in bounded memory and time.
 //!
-//! All connections of a capture share one stream for each use of bandwidth: an encoder is a megabyte, and a session may
-//! have a thousand connections. Compressing everything would take ten times longer than all the rest of the analysis, so a
-//! sample is compressed: the first [`WHOLE`] bytes of each use, then one block in [`EVERY`].
+//! All connections share one encoder per use: an encoder takes a megabyte, and a session may have a thousand
+//! connections. Compressing everything would take ten times longer than the rest of the analysis. Only a sample is
+//! compressed: the first [`WHOLE`] bytes of each use, then one block in [`EVERY`].
 
 use flate2::write::ZlibEncoder;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 
-/// As much as most programs send until they are quiet.
+/// Most programs send no more than this until they are quiet.
 const WHOLE: u64 = 2 << 20;
-/// Beyond that, so that the sample costs a tenth of the time for reading the rest.
+/// After that, one block in this many. The sample then costs a tenth of the time to read the rest.
 const EVERY: u64 = 64;
 const BLOCK: u64 = 64 << 10;
 const BUFFER: usize = 16 << 10;
 /// zstd's own default.
 const ZSTD_LEVEL: i32 = 3;
-/// What OpenSSH uses.
+/// Level that OpenSSH uses.
 const DEFLATE_LEVEL: u32 = 6;
 
-/// Takes bytes and keeps their number.
+/// Writer that only counts bytes.
 #[derive(Debug, Default)]
 struct Counter(u64);
 
@@ -35,14 +35,14 @@ impl Write for Counter {
     }
 }
 
-/// Behind buffers: each call of an encoder costs as much as some kilobytes, and most requests have some bytes.
+/// Buffered, because one call of an encoder costs as much as some kilobytes, and most requests are a few bytes.
 type Encoders = (BufWriter<zstd::Encoder<'static, Counter>>, BufWriter<ZlibEncoder<Counter>>);
 
-/// Bytes of one use.
+/// Compression sample of one use.
 #[derive(Default)]
 pub struct Sample {
     pub seen: u64,
-    /// Of these, compressed.
+    /// Number of bytes compressed.
     pub taken: u64,
     encoders: Option<Encoders>,
 }
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Sample {
 pub struct Compression {
     pub bytes: u64,
     pub sampled_bytes: u64,
-    /// Bytes that are left of one.
+    /// Compressed size as a part of the original size.
     pub zstd: f64,
     pub deflate: f64,
 }
@@ -90,7 +90,7 @@ impl Sample {
         }
     }
 
-    /// Of what has been sampled; none of nothing.
+    /// Returns the result, or `None` if nothing was sampled.
     pub fn finish(self) -> Option<Compression> {
         let (zstd, deflate) = self.encoders?;
         let (zstd, deflate) = (zstd.into_inner().ok()?, deflate.into_inner().ok()?);

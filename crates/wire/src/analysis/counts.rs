@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! How many messages of each name, and how many bytes.
+//! Counts messages and their bytes by name.
 
 use super::names::NameId;
 use crate::observe::{Kind, Message};
 use serde::Serialize;
 
-/// How many there are, and their length in all.
+/// Number of messages and their total length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     pub count: u64,
@@ -22,9 +22,9 @@ impl Tally {
 /// One kind of message, by name.
 #[derive(Clone, Debug, Default)]
 pub struct ByName {
-    /// At the place of its name: nothing is looked up for a message.
+    /// Indexed by name id, so a message needs no lookup.
     counted: Vec<Tally>,
-    /// Of a connection that has ended.
+    /// Compact copy, once the connection has ended.
     kept: Vec<(NameId, Tally)>,
 }
 
@@ -37,7 +37,7 @@ impl ByName {
         self.counted[place].add(bytes);
     }
 
-    /// No more is to come: only names that were there are kept.
+    /// The connection has ended: keep only names with messages.
     pub fn end(&mut self) {
         self.kept = self.iter().collect();
         self.counted = Vec::new();
@@ -49,7 +49,7 @@ impl ByName {
     }
 }
 
-/// All messages of a connection. The greeting of both sides is none of these.
+/// All messages of a connection, except the connection setup.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     pub requests: ByName,
@@ -76,7 +76,7 @@ impl Counts {
     }
 }
 
-/// Adds others to those of the same name.
+/// Adds each element of `others` to the element of the same name.
 pub fn merge_equal<T: Clone>(sums: &mut Vec<T>, others: &[T], name: fn(&T) -> &String, add: impl Fn(&mut T, &T)) {
     for other in others {
         match sums.iter_mut().find(|sum| name(sum) == name(other)) {

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT
-//! The handshake of a connection, which is the network's time: no program can send before it is over.
+//! Time of the TCP handshake, which counts as network time: no program can send before its end.
 //!
-//! It begins with the first SYN, however many of them are lost, and ends with the client's acknowledgement of the server's
-//! answer; where that brings data, which may have waited for the program, with the answer itself.
+//! It starts with the first SYN, even if that is lost, and ends with the client's acknowledgement of the SYN-ACK. If
+//! that acknowledgement carries data, it may have waited for the program; the handshake then ends with the SYN-ACK.
 
 use super::spans::Span;
 use crate::observe::{Direction, Packet};
 
-/// What was seen of it.
+/// Handshake packets seen so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Handshake {
     began_ns: Option<u64>,
-    /// The last SYN, and the last answer to one.
+    /// Time of the last SYN and of the last SYN-ACK.
     asked_ns: u64,
     accepted_ns: Option<u64>,
     over_ns: Option<u64>,
-    /// From the place of the capture to the server and back.
+    /// Round trip from the capturing machine to the server.
     pub to_server_ns: u64,
-    /// From there to the client and back.
+    /// Round trip from the capturing machine to the client.
     pub to_client_ns: u64,
 }
 
 impl Handshake {
-    /// Takes the next packet; the whole handshake, if this is its end.
+    /// Takes the next packet. Returns the whole handshake if this packet ends it.
     pub fn packet(&mut self, packet: &Packet) -> Option<Span> {
         match (packet.direction, self.accepted_ns) {
             _ if self.over_ns.is_some() => None,
@@ -36,7 +36,7 @@ impl Handshake {
             (Direction::Replies, before) => {
                 if packet.is_control && self.began_ns.is_some() {
                     self.accepted_ns = Some(packet.at_ns);
-                    // The first answer is that to the last SYN; others are late.
+                    // Only the first SYN-ACK answers the last SYN. Later ones are late.
                     if before.is_none() {
                         self.to_server_ns = packet.at_ns.saturating_sub(self.asked_ns);
                     }
@@ -53,7 +53,7 @@ impl Handshake {
         }
     }
 
-    /// What of it there was, if the connection ended before it was over.
+    /// The handshake so far, if the connection ended before it was complete.
     pub fn unfinished(&self, ended_ns: u64) -> Option<Span> {
         let is_over = self.over_ns.is_some();
         self.span(self.accepted_ns.unwrap_or(ended_ns)).filter(|_| !is_over)
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use Direction::{Replies, Requests};
 
-    /// Direction, time, whether it is a SYN, and bytes.
+    /// Direction, time, SYN flag, and bytes of each packet.
     fn seen(packets: &[(Direction, u64, bool, u32)]) -> (Handshake, Option<Span>) {
         let mut handshake = Handshake::default();
         let spans = packets.iter().map(|&(direction, at_ns, is_control, length)| {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Figures of several connections as one.
+//! Sums the figures of several connections.
 
 use super::counts::{Tally, merge_equal};
 use super::report::{Figures, PatternFigures, WaitFigures};
 use std::collections::BTreeMap;
 
 impl Figures {
-    /// Adds another connection's.
+    /// Adds the figures of another connection.
     pub fn merge(&mut self, other: &Figures) {
         merge_names(&mut self.requests, &other.requests);
         merge_names(&mut self.replies, &other.replies);

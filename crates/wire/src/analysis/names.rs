@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT
-//! Names of messages as small numbers, so that a message costs one look-up and no allocation.
+//! Message names as small integers: a message costs one lookup and no allocation.
 //!
-//! A hostile capture can announce extensions and invent names without end; from [`MAX_NAMES`] on they are all one.
+//! A hostile capture can invent any number of names. From [`MAX_NAMES`] on they share one id.
 
 use super::bandwidth::Use;
 use std::collections::HashMap;
 
-/// The protocol and all its extensions have some 1,500.
+/// The protocol and all its extensions have some 1,500 names.
 const MAX_NAMES: usize = 2_048;
 const OTHER: &str = "(other)";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(pub u32);
 
-/// Names that were asked for last; a program uses some dozens.
+/// Size of the cache of recent names. A program uses some dozens.
 const RECENT: usize = 64;
 
 #[derive(Debug)]
 pub struct Names {
     ids: HashMap<String, NameId>,
     list: Vec<(String, Use)>,
-    /// Each at the place that its [`place`] says: a good hash of every message's name took a fifth of the time.
+    /// Ids, indexed by [`place`]. Hashing every name with the default hasher took a fifth of the time.
     recent: [usize; RECENT],
 }
 
@@ -30,7 +30,7 @@ impl Default for Names {
     }
 }
 
-/// Where a name is among the recent ones.
+/// Cache index of a name.
 fn place(name: &str) -> usize {
     let bytes = name.as_bytes();
     let at = |place: usize| bytes.get(place).copied().map_or(0, usize::from);
@@ -61,12 +61,12 @@ impl Names {
         self.list.get(id.0 as usize).map_or(OTHER, |(name, _)| name)
     }
 
-    /// All of them, in the order of their numbers.
+    /// All names, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|(name, _)| name.as_str())
     }
 
-    /// What such a message uses bandwidth for.
+    /// Bandwidth use of messages with this name.
     pub fn used_for(&self, id: NameId) -> Use {
         self.list.get(id.0 as usize).map_or(Use::Rest, |(_, what)| *what)
     }

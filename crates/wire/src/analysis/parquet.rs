@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A report as tables in a folder of Parquet files, beside those of other captures and of traces.
+//! Writes a report as Parquet tables, in the same folder as those of other captures and traces.
 
 use super::report::{ConnectionReport, Report, WaitFigures};
 use std::net::SocketAddr;
@@ -9,14 +9,14 @@ use xqos_fleet::column::Instant;
 use xqos_fleet::dataset::{Day, Parts, Session, Written};
 use xqos_fleet::tables::{Connection, Connections, RoundTrip, RoundTrips};
 
-/// The port of display 0; its successors have the next ones.
+/// TCP port of display 0. Display N uses port 6000 + N.
 const DISPLAY_0: u16 = 6000;
 
-/// Where a report goes, and as what.
+/// Destination of a report, and the host and session to write into it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     pub folder: &'a Path,
-    /// Where the capture was made.
+    /// Host on which the capture was made.
     pub host: &'a str,
     pub session: &'a str,
 }
@@ -60,7 +60,7 @@ fn row<'a>(session: &'a str, number: i64, connection: &'a ConnectionReport) -> C
 }
 
 fn round_trip<'a>(session: &'a str, connection: i64, wait: &'a WaitFigures) -> RoundTrip<'a> {
-    // Of equals the first by name.
+    // With equal counts, the first by name wins.
     let most = wait.reasons.iter().rev().max_by_key(|(_, count)| **count);
     RoundTrip {
         session,
@@ -73,7 +73,7 @@ fn round_trip<'a>(session: &'a str, connection: i64, wait: &'a WaitFigures) -> R
     }
 }
 
-/// As programs call the server with this address: `:1`, or `10.0.0.2:1` on another machine.
+/// Display name of a server address: `:1`, or `10.0.0.2:1` for another machine.
 fn display(server: &str) -> String {
     let Ok(address) = server.parse::<SocketAddr>() else { return server.to_owned() };
     let Some(number) = address.port().checked_sub(DISPLAY_0) else { return server.to_owned() };
@@ -81,7 +81,7 @@ fn display(server: &str) -> String {
 }
 
 fn ns(seconds: f64) -> i64 {
-    // A conversion of floating point saturates.
+    // The cast from floating point saturates.
     (seconds * 1e9).round() as i64
 }
 

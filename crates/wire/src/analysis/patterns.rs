@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! Calling patterns: what a client sent before each wait, and how often it did that in a row.
+//! Calling patterns: the requests before each wait, and how often a pattern repeats.
 //!
-//! `InternAtom`, 46 in a row, is a loop that asks for one atom after the other; `InternAtom x 46` is one round trip for
-//! 46 atoms.
+//! `InternAtom`, 46 in a row, is a loop that asks for one atom at a time. `InternAtom x 46` is one round trip for 46
+//! atoms.
 
 use super::names::{NameId, Names};
 use super::round_trip::{Total, Wait};
 use std::collections::{HashMap, VecDeque};
 
-/// The last names before the wait say enough.
+/// Number of names kept per pattern, the last ones before the wait.
 const MAX_NAMES: usize = 4;
-/// Programs have some dozens of patterns; from here on they are one.
+/// Maximum number of patterns; further ones share one entry. Programs have some dozens.
 const MAX_PATTERNS: usize = 512;
 
-/// Requests between two waits: each name with how many in a row, the last [`MAX_NAMES`] of them.
+/// Requests between two waits: the last [`MAX_NAMES`] names, each with its number of repetitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Batch {
     names: VecDeque<(NameId, u32)>,
@@ -47,21 +47,21 @@ impl Batch {
         if self.is_cut { format!("..., {list}") } else { list }
     }
 
-    /// Nothing of its own: what all further patterns are counted under.
+    /// The shared entry for patterns beyond the maximum.
     fn is_other(&self) -> bool {
         self.names.is_empty()
     }
 }
 
-/// How often a pattern came.
+/// Waits of one pattern.
 #[derive(Clone, Debug, Default)]
 pub struct Pattern {
     pub total: Total,
-    /// The longest sequence of waits that all had this pattern.
+    /// Most consecutive waits with this pattern.
     pub in_a_row: u64,
 }
 
-/// All patterns of a client.
+/// All patterns of one client.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
     list: HashMap<Batch, Pattern>,
@@ -82,7 +82,7 @@ impl Patterns {
         pattern.in_a_row = pattern.in_a_row.max(self.in_a_row);
     }
 
-    /// By text, the most time first.
+    /// Patterns as text, longest total time first.
     pub fn named(&self, names: &Names) -> Vec<(String, Pattern)> {
         let text = |batch: &Batch| if batch.is_other() { "(other)".to_owned() } else { batch.text(names) };
         let mut list: Vec<_> = self.list.iter().map(|(batch, pattern)| (text(batch), pattern.clone())).collect();

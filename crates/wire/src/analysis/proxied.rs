@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! Which waits would be left behind a proxy that stands beside the program, and answers what [`crate::answerable`] says.
+//! Computes which waits would remain with a proxy next to the program. [`crate::answerable`] says what it can answer.
 //!
 //! | proxy | answers | when |
 //! |---|---|---|
-//! | [`Proxy::Lbx`] | what that of 1996 answered; atoms are known | always |
-//! | [`Proxy::Strict`] | what the table says | the request before it had a reply, or is silent ([`is_silent`]) |
-//! | [`Proxy::Relaxed`] | what the table says | also after one-way requests, but for barriers; the first reply of the server behind one ends it |
+//! | [`Proxy::Lbx`] | the requests that LBX (1996) answered; atoms are known | always |
+//! | [`Proxy::Strict`] | the table's requests | if the previous request had a reply or is silent ([`is_silent`]) |
+//! | [`Proxy::Relaxed`] | the table's requests | also after one-way requests, except from a barrier to the next reply |
 //!
-//! The proxy knows all answers that it can know when the program asks for the first time, from the program's last start; it
-//! does not know properties of windows that are neither the program's own nor a root. Replies come in order, so that one
-//! request of a batch that has to go to the server leaves its wait, and a reply that is still under way leaves the next.
+//! The proxy knows every answer that it can know, from the program's last start. It does not know properties of windows
+//! that belong neither to the program nor are a root. Replies arrive in order. One forwarded request in a batch keeps
+//! the batch's wait; a reply that is still on its way keeps the next wait.
 
 pub mod figures;
 mod known;
@@ -22,7 +22,7 @@ use known::Known;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// Who stands beside the program.
+/// Kind of proxy next to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Proxy {
     Lbx,
@@ -51,24 +51,24 @@ impl FromStr for Proxy {
     }
 }
 
-/// Waits of one name: how many there are, and how many would be left.
+/// Waits of one name: all of them, and those that would remain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     pub waits: u64,
     pub left: u64,
 }
 
-/// One client, behind one kind of proxy.
+/// One client with one kind of proxy.
 #[derive(Debug)]
 pub struct Proxied {
     pub proxy: Proxy,
     pub by_name: BTreeMap<NameId, Left>,
     known: Known,
-    /// A request whose reply only the server can give was sent, and nobody has waited for one since.
+    /// A request was forwarded to the server, and the client has not waited since.
     is_pending: bool,
     /// The last request that was not silent had no reply.
     is_after_one_way: bool,
-    /// The number of the last barrier that no reply of the server has passed.
+    /// Sequence number of the last barrier, until a reply from the server follows it.
     barrier: Option<u64>,
 }
 
@@ -84,10 +84,10 @@ impl Proxied {
         }
     }
 
-    /// Takes a message, and the wait that it completes or proves. Of a request with a reply, and of a reply that could not
-    /// be foreseen, whether the proxy answers.
+    /// Takes a message and the wait that it completes or proves. Returns whether the proxy answers a request that has a
+    /// reply; for a reply that it could not predict, `Some(false)`.
     pub fn message(&mut self, message: &Message<'_>, wait: Option<&Wait>) -> Option<bool> {
-        // A request proves that a wait was over before it; a reply completes one of its own.
+        // A request proves that an earlier wait is over. A reply completes its own wait.
         let is_request = matches!(message.kind, Kind::Request | Kind::Setup);
         if is_request {
             self.waited(wait);
@@ -128,12 +128,12 @@ impl Proxied {
         match barrier(message.name) {
             Barrier::None => false,
             Barrier::ForeignWindow => self.known.names_foreign_window(message),
-            // A font that was there at the last start.
+            // A font that existed at the last start can be opened.
             Barrier::Always => message.name != "OpenFont",
         }
     }
 
-    /// By the order alone.
+    /// True if the order of requests allows an answer.
     fn is_allowed(&self, row: &Row) -> bool {
         match self.proxy {
             Proxy::Lbx => row.lbx == Lbx::Answered,
@@ -143,11 +143,12 @@ impl Proxied {
     }
 
     fn reply(&mut self, message: &Message<'_>) -> Option<bool> {
-        // What is asked first behind a barrier goes to the server, which has done by then what it was told before.
+        // The first question after a barrier goes to the server. Its reply shows that everything before it was
+        // executed.
         if self.barrier.is_some_and(|barrier| message.sequence > barrier) {
             self.barrier = None;
         }
-        // An atom that does not exist may be made by anyone, and an error was not foreseen.
+        // Any client may create a missing atom, and the proxy cannot predict an error.
         let is_unknown = message.kind == Kind::Error || message.name == "InternAtom" && known::atom(message) == Some(0);
         self.is_pending |= is_unknown;
         is_unknown.then_some(false)

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-//! The rate of the slowest link, from what went through it.
+//! Estimates the rate of the slowest link from the packets that crossed it.
 //!
-//! **Before the link**, a measurement begins when nothing is on the way and ends with an acknowledgement less the shortest
-//! round trip. All that was acknowledged went through in between, so each measurement is a bound from below, and the
-//! largest is the rate as soon as the queue was once full for a while.
+//! **Captured before the link**, a measurement starts when nothing is in flight. It ends with an acknowledgement, less
+//! the shortest round trip. All acknowledged data crossed the link in between, so each measurement is a lower bound.
+//! The largest is the rate, once the queue was full for a while.
 //!
-//! **Behind the link**, packets that follow full ones come out one after the other, at its rate; but a machine that was late
-//! takes several at once, and a transmitter pauses. So measurements are short and sorted by their rate, a quarter apart,
-//! and the rate is the one that most of them agree on.
+//! **Captured after the link**, packets that follow full packets arrive at the link's rate. But a delayed machine
+//! receives several together, and a transmitter pauses. Measurements are therefore short and counted in bins of similar
+//! rate. The rate is that of the three neighbouring bins with the most measurements.
 
-/// Minimum bytes of a measurement: errors of the round trip (some tenths of a millisecond) then matter only on links that are
-/// hardly ever busy.
+/// Minimum bytes of a measurement. Errors of the round trip (some tenths of a millisecond) then matter only on links
+/// that are rarely busy.
 const MIN_BYTES: u64 = 2_500;
-/// Anything faster is not a link: times of captures are no finer than microseconds.
+/// Shortest duration of a measurement. Captures have microsecond timestamps, so anything shorter is no link.
 const MIN_NS: u64 = 1_000;
-/// Three for a doubling of the rate, for rates up to 2^43 bytes per second.
+/// Number of bins, three per doubling of the rate, up to 2^43 bytes per second.
 const BINS: usize = 128;
 
-/// Measurements of about one rate.
+/// Measurements of similar rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
     count: u64,
@@ -25,11 +25,11 @@ struct Bin {
     ns: u64,
 }
 
-/// What is known of a link's rate.
+/// Measurements of one link, and the rate derived from them.
 #[derive(Clone, Debug)]
 pub struct Rate {
     pub bytes_per_second: Option<u64>,
-    /// When the measurement that goes on began.
+    /// Start of the current measurement.
     pub began_ns: u64,
     passed: u64,
     bins: [Bin; BINS],
@@ -42,17 +42,17 @@ impl Default for Rate {
 }
 
 impl Rate {
-    /// With nothing on the way.
+    /// Keeps the rate, but starts with nothing in flight.
     pub fn afresh(&self) -> Rate {
         Rate { began_ns: 0, passed: 0, ..self.clone() }
     }
 
-    /// Nothing is on the way, and something is sent.
+    /// Starts a measurement: nothing is in flight, and a packet is sent.
     pub fn start(&mut self, at_ns: u64) {
         (self.began_ns, self.passed) = (at_ns, 0);
     }
 
-    /// These bytes more had left the link by then; `unseen` of all of them within the shortest round trip.
+    /// `size` more bytes had left the link by `left_ns`. `unseen` bytes of the total belong to the shortest round trip.
     pub fn acknowledged(&mut self, left_ns: u64, size: u64, unseen: u64) {
         self.passed = self.passed.saturating_add(size);
         let passed = self.passed.saturating_sub(unseen);
@@ -62,7 +62,7 @@ impl Rate {
         }
     }
 
-    /// These bytes came out of the link, behind a packet that was full or not.
+    /// `size` bytes arrived from the link, after a full packet or not.
     pub fn passed(&mut self, at_ns: u64, size: u64, is_behind_full: bool) {
         if !is_behind_full || self.began_ns == 0 {
             return self.start(at_ns);
@@ -82,7 +82,7 @@ impl Rate {
         self.bytes_per_second = self.agreed();
     }
 
-    /// Three neighbours with the most measurements; a rate may lie between two bins.
+    /// Rate of the three neighbouring bins with the most measurements. A rate may lie between two bins.
     fn agreed(&self) -> Option<u64> {
         let most = self.bins.windows(3).max_by_key(|bins| bins.iter().map(|bin| bin.count).sum::<u64>())?;
         let size = most.iter().map(|bin| bin.size).fold(0, u64::saturating_add);
@@ -90,7 +90,7 @@ impl Rate {
     }
 }
 
-/// How long a link of this rate takes for these bytes.
+/// Time that a link of this rate takes for these bytes.
 pub fn ns_of(size: u64, bytes_per_second: u64) -> u64 {
     let ns = u128::from(size) * 1_000_000_000 / u128::from(bytes_per_second.max(1));
     u64::try_from(ns).unwrap_or(u64::MAX)
@@ -101,7 +101,7 @@ fn rate(size: u64, ns: u64) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// Between 1 and the last but one, so that every bin has two neighbours.
+/// Index of the bin of a rate, never the first or last, so that every bin has two neighbours.
 fn place(rate: u64) -> usize {
     let place = (rate.max(1) as f64).log2() * 3.0;
     (place as usize).clamp(1, BINS - 2)
@@ -128,7 +128,7 @@ mod tests {
     fn behind_the_link_neither_pauses_nor_packets_taken_at_once_count() {
         let mut rate = Rate::default();
         for packet in 1..=400u64 {
-            // Every 20th packet comes after a pause, and 5 of 20 are taken together, late.
+            // Every 20th packet follows a pause, and 5 of 20 arrive together, late.
             let pause_ns = packet / 20 * 200_000_000;
             let late = if (10..15).contains(&(packet % 20)) { 15 - packet % 20 } else { 0 };
             rate.passed(1 + pause_ns + (packet + late) * 12_000_000, 1500, true);

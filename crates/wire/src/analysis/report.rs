@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! The figures of a capture, as they are shown, written and compared: for each connection, and summed for the session.
+//! The figures of a capture, for each connection and summed for the session.
 //!
-//! Field names are those of the JSON and stay. Times are seconds, lengths bytes.
+//! Field names are part of the JSON format and do not change. Times are seconds, lengths bytes.
 
 use super::avoidable::Reason;
 use super::bandwidth::Use;
@@ -20,18 +20,18 @@ use crate::predict::figures::Prediction;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Counts up when a field changes its meaning or goes.
+/// Version of the format. It increases when a field changes its meaning or is removed.
 pub const VERSION: u32 = 1;
 
-/// Everything.
+/// The whole report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub version: u32,
-    /// One way, for `saving_s`.
+    /// One-way latency for `saving_s`.
     pub latency_s: f64,
     pub connections: Vec<ConnectionReport>,
     pub session: Session,
-    /// Over the links that were asked for.
+    /// Predictions for the requested links.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,
 }
@@ -39,16 +39,16 @@ pub struct Report {
 #[derive(Clone, Debug, Serialize)]
 pub struct ConnectionReport {
     pub client: String,
-    /// What it is called, where the capture says so.
+    /// The program's name, if the capture has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     pub server: String,
-    /// Since 1970.
+    /// Seconds since 1970.
     pub began_s: f64,
     pub seconds: f64,
     pub started_midstream: bool,
     pub ending: Ending,
-    /// It was captured from its beginning, and no message is missing.
+    /// The capture starts with the connection, and no message is missing.
     pub is_whole: bool,
     #[serde(flatten)]
     pub figures: Figures,
@@ -60,18 +60,18 @@ pub struct ConnectionReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct Session {
     pub connections: usize,
-    /// Connections that were too many to be analysed.
+    /// Connections beyond the maximum that are not analysed.
     pub left_out: u64,
     pub began_s: f64,
     pub seconds: f64,
-    /// From the beginning until the last client was quiet.
+    /// Time from the start until the last client was quiet.
     pub quiet_s: f64,
     #[serde(flatten)]
     pub figures: Figures,
     pub compression: BTreeMap<&'static str, Compression>,
 }
 
-/// What can be summed.
+/// Figures that can be summed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
     pub requests: BTreeMap<String, Tally>,
@@ -84,18 +84,18 @@ pub struct Figures {
     pub blocked_network_s: f64,
     pub blocked_receiver_s: f64,
     pub reply_wait_s: f64,
-    /// Waiting for replies, or with requests blocked: the total network delay.
+    /// Total network delay: waiting for replies, or requests blocked.
     pub network_delay_s: f64,
     pub round_trips: u64,
     pub avoidable: u64,
     pub pipelined: u64,
-    /// What the avoidable ones cost at `latency_s`.
+    /// Time that the avoidable round trips cost at `latency_s`.
     pub saving_s: f64,
-    /// Of both streams.
+    /// Bytes of both directions.
     pub bytes: u64,
     pub missing_bytes: u64,
     pub bandwidth: BTreeMap<String, u64>,
-    /// Where a proxy was asked for.
+    /// Present if a proxy was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxyFigures>,
 }
@@ -105,7 +105,7 @@ pub struct WaitFigures {
     pub name: String,
     pub count: u64,
     pub seconds: f64,
-    /// How many of them.
+    /// Number of avoidable waits.
     pub avoidable: u64,
     pub reasons: BTreeMap<Reason, u64>,
 }
@@ -114,7 +114,7 @@ pub struct WaitFigures {
 pub struct PatternFigures {
     pub pattern: String,
     pub count: u64,
-    /// The most of them with nothing else in between.
+    /// Most consecutive waits with this pattern.
     pub in_a_row: u64,
     pub seconds: f64,
     pub avoidable: u64,
@@ -133,22 +133,22 @@ pub struct StreamFigures {
     pub retransmitted_bytes: u64,
     pub missing_bytes: u64,
     pub idle_s: f64,
-    /// Blocked by the network: its queue was not empty, or as much was on the way as TCP allows.
+    /// Blocked by the network: the link's queue was not empty, or TCP's window was full.
     pub blocked_link_s: f64,
     pub blocked_window_s: f64,
     pub blocked_receiver_s: f64,
-    /// Of the slowest link on the way, where it was ever busy.
+    /// Rate of the slowest link, if it was ever busy.
     pub link_bytes_per_s: Option<u64>,
-    /// The shortest way there and back from the place of the capture.
+    /// Shortest round trip from the capturing machine.
     pub round_trip_s: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct StartupFigures {
-    /// Until the first window was there; null where none was mapped.
+    /// Until the first window is visible; null if none was mapped.
     pub window: Option<PhaseFigures>,
     pub quiet: PhaseFigures,
-    /// Whether there was a silence of 2 s; otherwise `quiet` is the end of the capture.
+    /// False if no 2 s of silence followed; `quiet` then extends to the end of the capture.
     pub is_quiet: bool,
 }
 
@@ -160,7 +160,7 @@ pub struct PhaseFigures {
     pub round_trips: u64,
     pub avoidable: u64,
     pub saving_s: f64,
-    /// The three that make up `seconds`: waiting for replies, blocked while sending or receiving, all else.
+    /// The three parts of `seconds`: waiting for replies, blocked while sending or receiving, everything else.
     pub reply_wait_s: f64,
     pub blocked_s: f64,
     pub client_s: f64,
@@ -168,7 +168,7 @@ pub struct PhaseFigures {
 }
 
 impl Analysis {
-    /// The figures; `latency_s` is one way.
+    /// Computes the figures; `latency_s` is one way.
     pub fn report(self, latency_s: f64) -> Report {
         let Analysis { names, connections, samples, left_out, .. } = self;
         let open = |mut connection: Connection| {
@@ -271,12 +271,12 @@ fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
     }
 }
 
-/// Of a list that was made of these: never more than their exact sums, since long lists are coarse.
+/// Length of a list made from `parts`. Long lists are coarse, so it never exceeds the exact sum of the parts.
 fn length(list: &[Span], parts: &[&Spans]) -> u64 {
     length_until(list, u64::MAX).min(parts.iter().map(|part| part.total_ns()).sum())
 }
 
-/// When either direction was blocked by the network; by a receiver and not by the network; when requests were blocked.
+/// Time blocked by the network in either direction, by a receiver alone, and time in which requests were blocked.
 fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
     let (requests, replies) = (&connection.states.requests.told, &connection.states.replies.told);
     let lists = [&requests.link, &requests.window, &replies.link, &replies.window].map(|spans| spans.list());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A round trip that a client waited for, and the sum of many.
+//! A round trip that a client waited for, and sums of them.
 
 use super::avoidable::Reason;
 use super::names::NameId;
@@ -36,7 +36,7 @@ impl Total {
     }
 }
 
-/// There and back.
+/// Time saved by avoiding round trips: two ways each.
 pub fn saving_s(round_trips: u64, latency_s: f64) -> f64 {
     round_trips as f64 * 2.0 * latency_s
 }

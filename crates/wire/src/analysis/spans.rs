@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! Stretches of time: what a state lasted, as a sum and as a list that stays short.
+//! Spans of time in one state: their exact sum, and a list of bounded length.
 //!
-//! The sum is exact. The list is for plots and for comparing two states: when it grows too long, its smallest gaps are
-//! closed, so that it is exact up to [`MAX_SPANS`] stretches and coarser after that.
+//! The list serves plots and comparisons. When it grows too long, its smallest gaps are closed: it is exact up to
+//! [`MAX_SPANS`] spans and coarser after that.
 
 use serde::Serialize;
 
 /// Some hours of a busy connection, in a quarter of a megabyte.
 pub const MAX_SPANS: usize = 16_384;
-/// The first gaps to be closed: in a plot with that many stretches nobody sees 10 us.
+/// Width of the first gaps to close. Nobody sees 10 us in a plot with that many spans.
 const FIRST_CLOSED_NS: u64 = 10_000;
 
-/// From one time to another, ns since 1970.
+/// A span of time, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Span {
     pub from_ns: u64,
@@ -25,7 +25,7 @@ impl Span {
     }
 }
 
-/// Stretches in order of time that do not overlap.
+/// Spans in order of time, without overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Spans {
     list: Vec<Span>,
@@ -34,7 +34,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Adds a stretch behind the last one; what overlaps that is cut off.
+    /// Appends a span. Time that overlaps the last span is cut off.
     pub fn add(&mut self, from_ns: u64, to_ns: u64) {
         let from_ns = from_ns.max(self.list.last().map_or(0, |last| last.to_ns));
         if to_ns <= from_ns {
@@ -50,7 +50,7 @@ impl Spans {
         }
     }
 
-    /// Lets the last stretch begin earlier, as far as that time is free and not before `floor_ns`.
+    /// Extends the last span backwards by up to `ns`, over free time and not before `floor_ns`.
     pub fn reach_back(&mut self, ns: u64, floor_ns: u64) {
         let Some(mut last) = self.list.pop() else { return };
         let mut left_ns = ns;
@@ -78,7 +78,7 @@ impl Spans {
         &self.list
     }
 
-    /// Closes the smallest gaps until half of the list is left.
+    /// Closes the smallest gaps until half of the list remains.
     fn thin(&mut self) {
         while self.list.len() > MAX_SPANS / 2 {
             self.closed_ns = (self.closed_ns * 2).max(FIRST_CLOSED_NS);
@@ -94,7 +94,7 @@ impl Spans {
     }
 }
 
-/// The time that is in any of the lists.
+/// Time that is in any of the lists.
 pub fn union(lists: &[&[Span]]) -> Vec<Span> {
     let mut all: Vec<Span> = lists.iter().flat_map(|list| list.iter().copied()).collect();
     all.sort_by_key(|span| span.from_ns);
@@ -108,7 +108,7 @@ pub fn union(lists: &[&[Span]]) -> Vec<Span> {
     joined
 }
 
-/// What is left of `list` without `other`; both in order.
+/// Time of `list` that is not in `other`. Both must be in order.
 pub fn minus(list: &[Span], other: &[Span]) -> Vec<Span> {
     let mut left = Vec::new();
     let mut others = other.iter().peekable();
@@ -128,13 +128,13 @@ pub fn minus(list: &[Span], other: &[Span]) -> Vec<Span> {
     left
 }
 
-/// What of `list` lies in a time.
+/// The part of `list` within `whole`.
 pub fn within(list: impl Iterator<Item = Span>, whole: &Span) -> Vec<Span> {
     let cut = |span: Span| Span { from_ns: span.from_ns.max(whole.from_ns), to_ns: span.to_ns.min(whole.to_ns) };
     list.map(cut).filter(|span| span.from_ns < span.to_ns).collect()
 }
 
-/// How much of `list` lies before `end_ns`.
+/// Total time of `list` before `end_ns`.
 pub fn length_until(list: &[Span], end_ns: u64) -> u64 {
     list.iter().map(|span| span.to_ns.min(end_ns).saturating_sub(span.from_ns)).sum()
 }

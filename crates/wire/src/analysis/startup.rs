@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! Start-up: what had happened until the first window was there, and until the client was quiet.
+//! Start-up: what happened until the first window was visible, and until the client was quiet.
 //!
-//! The window is there with its first Expose; a client that selects none has it with its first MapWindow. Quiet is the
-//! last message before [`QUIET_NS`] of silence in both directions, after the first window if there is one: a program that
-//! computes for long before it shows itself has not started yet.
+//! The window is visible at its first Expose, or at its first MapWindow if the client does not select Expose. The
+//! client is quiet after its last message before [`QUIET_NS`] of silence in both directions. Silence before the first
+//! window does not count: a program that computes for long before its first window has not started yet.
 
 use super::names::NameId;
 use super::round_trip::{Total, Wait};
 use crate::observe::{Kind, Message};
 use std::collections::BTreeMap;
 
-/// A program that says nothing for this time has started. A blinking cursor or a clock would speak earlier.
+/// Silence that ends the start-up. A blinking cursor or a clock sends more often.
 pub const QUIET_NS: u64 = 2_000_000_000;
 
-/// What there was up to a point in time.
+/// Sums up to a point in time.
 #[derive(Clone, Debug, Default)]
 pub struct Phase {
     pub until_ns: u64,
     pub requests: u64,
-    /// Of both directions.
+    /// Bytes of both directions.
     pub bytes: u64,
     pub waits: BTreeMap<NameId, Total>,
 }
@@ -37,7 +37,7 @@ impl Phase {
     }
 }
 
-/// The beginning of a connection.
+/// Start-up of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Startup {
     so_far: Phase,
@@ -47,7 +47,7 @@ pub struct Startup {
 }
 
 impl Startup {
-    /// Takes a message, before what it completes is told by [`Startup::waited`].
+    /// Takes a message. Call it before [`Startup::waited`] reports the wait that the message completes.
     pub fn message(&mut self, message: &Message<'_>) {
         let last_ns = self.so_far.until_ns;
         if self.quiet.is_none() && last_ns > 0 && message.first_ns.saturating_sub(last_ns) >= QUIET_NS {
@@ -75,12 +75,12 @@ impl Startup {
         self.exposed.as_ref().or(self.mapped.as_ref())
     }
 
-    /// Up to the silence, or up to the last message where none came.
+    /// Sums up to the silence, or up to the last message if there was none.
     pub fn quiet(&self) -> &Phase {
         self.quiet.as_ref().unwrap_or(&self.so_far)
     }
 
-    /// Whether there was such a silence before `end_ns`.
+    /// True if such a silence started before `end_ns`.
     pub fn is_quiet(&self, end_ns: u64) -> bool {
         self.quiet.is_some() || end_ns.saturating_sub(self.so_far.until_ns) >= QUIET_NS
     }

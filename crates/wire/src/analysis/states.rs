@@ -1,49 +1,51 @@
 // SPDX-License-Identifier: MIT
-//! What a connection's two transmitters were doing, from packets and acknowledgements alone.
+//! Classifies the time of a connection's two transmitters, from packets and acknowledgements alone.
 //!
 //! # The question
 //!
-//! While a program is slow over a network, is it the network? Packard and Gettys (2003) tell three states apart for each
-//! direction: idle, blocked by the network, blocked by the receiver. A transmitter was blocked by the network when an
-//! acknowledgement elicits more data from it at once; then it was blocked since the data before. It was blocked by the
-//! receiver when the receiver's window was closed.
+//! Is the network the reason when a remote program is slow? Packard and Gettys (2003) distinguish three states for each
+//! direction: idle, blocked by the network, blocked by the receiver. A transmitter was blocked by the network if an
+//! acknowledgement immediately elicits more data. It was then blocked since it last sent data. It was blocked by the
+//! receiver while the receiver's window was closed.
 //!
-//! Today that rule alone fails. Windows are large: a program can hand over half a megabyte, which then waits for seconds
-//! in the queue before a slow link, and no acknowledgement elicits anything, because everything was sent. And replies
-//! carry acknowledgements: the next request after a reply is elicited by the reply, not by the acknowledgement.
+//! This rule alone no longer works. Windows are large: a program can hand over half a megabyte, which then waits for
+//! seconds in the queue of a slow link. No acknowledgement elicits anything, because everything was already sent.
+//! Replies also carry acknowledgements: the next request is elicited by the reply, not by its acknowledgement.
 //!
 //! # The answer
 //!
-//! We keep the account of the link as it must have been: a queue that is served at the rate of the slowest link between the
-//! two ends.
+//! We model the link as a queue that is served at the rate of the slowest link between the two ends.
 //!
-//! - The **rate** is that at which data went through while they were queued (see [`super::rate`]); a direction that never
-//!   had enough to show it borrows the other's.
-//! - The **base** is the shortest round trip less the time that its own packets took on the link: the way alone.
-//! - A packet leaves the link at its rate after the one before it, and never later than its acknowledgement came less the
-//!   base. The bound mends a rate that is too low; the rate mends acknowledgements that were delayed (40 ms and more).
+//! - The **rate** is measured while data were queued (see [`super::rate`]). A direction without enough data uses the
+//!   rate of the other one.
+//! - The **base** is the shortest round trip, less the time that its own packets took on the link: propagation delay
+//!   only.
+//! - A packet leaves the link at its rate after the previous packet, and at the latest one base before its
+//!   acknowledgement arrived. This bound corrects a rate that is too low; the rate corrects delayed acknowledgements
+//!   (40 ms and more).
 //!
 //! | case | state |
 //! |---|---|
-//! | data are in the queue or on the link by that account | `State::Link` |
-//! | the link is free, a pure acknowledgement elicits data, and the data before it were a full packet | `State::Window`: the transmitter had more, but TCP let it have no more on the way |
-//! | data are sent again | `State::Window`, since the data before |
-//! | the receiver takes less than a packet more, and the link is free | `State::Receiver` |
-//! | the handshake is not over | `State::Window`: TCP lets it have nothing on the way |
-//! | sent packets travel over a free link, and nobody waits to send | idle: that time is a reply's, if somebody waits for one |
+//! | the model has data in the queue or on the link | `State::Link` |
+//! | link free; a pure acknowledgement elicits data after a full packet | `State::Window`: the TCP window is full |
+//! | data are retransmitted | `State::Window`, since the previous data |
+//! | the receiver's window has less room than a packet, and the link is free | `State::Receiver` |
+//! | the handshake is not complete | `State::Window`: TCP may not send data |
+//! | packets travel over a free link, and nothing waits to be sent | idle: the time may be a wait for a reply |
 //! | anything else | idle |
 //!
-//! Blocked by the network, as the paper has it, is `Link` and `Window` together.
+//! The paper's "blocked by the network" is `Link` and `Window` together.
 //!
-//! All times are the transmitter's. Where the capture was made at the receiver's end (its round trip is the shorter one of
-//! the two), packets are seen after the link: they left it half the other direction's base ago, and data that an
-//! acknowledgement elicits come one such base after it. Packets that a late machine takes together left it one by one.
+//! All times are those of the transmitter. If the capture was made at the receiver (its round trip is the shorter one),
+//! packets are seen after the link. They left it half the other direction's base earlier, and data elicited by an
+//! acknowledgement follow it one such base later. Packets that a delayed machine receives together left the link one by
+//! one.
 //!
-//! # How true it is
+//! # Accuracy
 //!
-//! `states/tests.rs` simulates links from 10 kbit/s to 100 Mbit/s and from 0.1 to 100 ms, captured at either end, and asks
-//! for 95 % of the time. The beginning, before rate and round trip are known, is told once more when they are: over 10 kbit/s
-//! the greeting alone takes four seconds.
+//! `states/tests.rs` simulates links from 10 kbit/s to 100 Mbit/s and from 0.1 to 100 ms, captured at either end, and
+//! requires 95 % agreement. The first packets are classified again once rate and round trip are known: over 10 kbit/s
+//! the connection setup alone takes four seconds.
 
 use super::handshake::Handshake;
 use super::transmitter::{FULL, Transmitter};
@@ -54,14 +56,14 @@ use crate::observe::{Direction, Packet};
 pub struct States {
     pub requests: Transmitter,
     pub replies: Transmitter,
-    /// Window scales are unknown: only 0 is surely closed.
+    /// Window scales are then unknown: only a window of 0 is certainly closed.
     started_midstream: bool,
     handshake: Handshake,
-    /// The first packets, until they are told once more.
+    /// The first packets, until they are classified again.
     beginning: Option<Vec<Packet>>,
 }
 
-/// Packets, both ways, after which rate and round trip are taken for known.
+/// Number of packets, both ways, after which rate and round trip count as known.
 const BEGINNING: usize = 256;
 
 impl States {
@@ -95,7 +97,7 @@ impl States {
         };
         let place = receiver.place(sender);
         if let Some(span) = self.handshake.packet(packet) {
-            // The client's acknowledgement ends it.
+            // The client's acknowledgement ends the handshake.
             sender.shook_hands(&span, &sender.place(receiver));
         }
         receiver.acknowledged(packet, &place, closed_below);
@@ -103,7 +105,7 @@ impl States {
         sender.sent(packet, &place);
     }
 
-    /// Nothing more comes: what is pending is settled.
+    /// Settles what is pending at the end of the connection.
     pub fn end(&mut self, at_ns: u64) {
         self.take_beginning_again();
         if let Some(span) = self.handshake.unfinished(at_ns) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! A report as CSV: one line for each name of each connection, and of the session.
 //!
-//! `connection` is its number from 1 on, or `session`; `table` is requests, replies, events, errors, waits, patterns,
-//! bandwidth or states. Columns that a table does not have are empty.
+//! `connection` is a number, starting at 1, or `session`. `table` is requests, replies, events, errors, waits,
+//! patterns, bandwidth or states. Columns that a table does not have are empty.
 
 use super::report::{Figures, Report};
 use std::fmt::Write;
 
-/// The first line.
+/// The header line.
 pub const HEADER: &str = "connection,table,name,count,bytes,seconds,avoidable";
 
 pub fn csv(report: &Report) -> String {
@@ -53,7 +53,7 @@ fn rows(text: &mut String, connection: &str, figures: &Figures) {
     }
 }
 
-/// RFC 4180: quotes where a comma, a quote or a line break would confuse.
+/// Quotes a field that contains a comma, a quote or a line break (RFC 4180).
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Messages that nobody sent, for the tests of this folder.
+//! Synthetic messages for the tests of this folder.
 
 use crate::observe::{Kind, Message};
 
-/// What matters of a message; the rest is made up.
+/// The fields of a message that a test sets.
 #[derive(Clone, Copy, Debug)]
 pub struct Said<'a> {
     pub kind: Kind,
@@ -46,7 +46,7 @@ pub fn said<'a>(said: &Said<'a>) -> Message<'a> {
     }
 }
 
-/// A greeting of one screen with colormap 0x20, its visual 0x21 of this class.
+/// A connection setup with one screen: colormap 0x20, visual 0x21 of this class.
 pub fn greeting(class: u8, is_little_endian: bool) -> Vec<u8> {
     let short = |value: u16| if is_little_endian { value.to_le_bytes() } else { value.to_be_bytes() };
     let word = |value: u32| if is_little_endian { value.to_le_bytes() } else { value.to_be_bytes() };

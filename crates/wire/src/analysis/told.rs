@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! In which stretches of time a transmitter was blocked, and by what.
+//! The spans of time in which a transmitter was blocked, by cause.
 //!
-//! A stretch that the link's account may still overrule waits in `pending` until all packets sent before it are accounted for.
+//! A span that the link model may still overrule stays in `pending` until all packets sent before it are accounted for.
 
 use super::spans::{Span, Spans};
 use std::collections::VecDeque;
 
-/// Packets on the way that are told apart; beyond, the last one stands for all.
+/// Maximum number of packets in flight that are kept apart. Further ones are added to the last.
 pub(super) const MAX_IN_FLIGHT: usize = 4096;
 
-/// What keeps a transmitter from sending.
+/// Why a transmitter cannot send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Data before it are still in the queue or on the slowest link.
+    /// Earlier data are still in the queue or on the slowest link.
     Link,
-    /// As much is on the way as TCP allows, and the link is free.
+    /// TCP's window is full, and the link is free.
     Window,
     /// The receiver does not read.
     Receiver,
@@ -25,14 +25,14 @@ pub struct Told {
     pub link: Spans,
     pub window: Spans,
     pub receiver: Spans,
-    /// Up to here everything is told.
+    /// Spans before this time are final.
     settled_ns: u64,
-    /// Stretches that are told unless the link turns out to have been busy; in order of time.
+    /// Spans that become final unless the link turns out to have been busy, in order of time.
     pending: VecDeque<(State, Span)>,
 }
 
 impl Told {
-    /// All stretches in which it was blocked: by the link, the window and the receiver.
+    /// Time blocked by the link, the window and the receiver.
     pub fn stretches(&self) -> [&Spans; 3] {
         [&self.link, &self.window, &self.receiver]
     }
@@ -44,7 +44,7 @@ impl Told {
         self.pending.push_back((state, Span { from_ns, to_ns }));
     }
 
-    /// The link was busy: what was suspected before it is told, as far as it lies before it.
+    /// The link was busy. Pending spans become final up to its start.
     pub fn busy(&mut self, from_ns: u64, to_ns: u64) {
         self.settle(from_ns);
         let from_ns = from_ns.max(self.settled_ns);
@@ -52,7 +52,7 @@ impl Told {
         self.settled_ns = self.settled_ns.max(to_ns);
     }
 
-    /// Tells what was suspected up to `until_ns`.
+    /// Makes pending spans final up to `until_ns`.
     pub fn settle(&mut self, until_ns: u64) {
         while let Some((state, span)) = self.pending.front().copied().filter(|(_, span)| span.from_ns < until_ns) {
             self.pending.pop_front();
@@ -71,24 +71,24 @@ impl Told {
         }
     }
 
-    /// The link's account ends here.
+    /// End of the last span in which the link was busy.
     pub fn link_ns(&self) -> u64 {
         self.link.list().last().map_or(0, |last| last.to_ns)
     }
 
-    /// Before the handshake was over nothing could be sent.
+    /// Nothing could be sent during the handshake.
     pub fn shook_hands(&mut self, from_ns: u64, to_ns: u64) {
         self.window.add(from_ns, to_ns);
         self.settled_ns = self.settled_ns.max(to_ns);
     }
 
-    /// The link was busy so much earlier, as far as nothing else is told of that time.
+    /// The link was busy this much earlier, unless that time belongs to another state.
     pub fn reach_back(&mut self, earlier_ns: u64) {
         let told = [&self.window, &self.receiver].map(|spans| spans.list().last().map_or(0, |last| last.to_ns));
         self.link.reach_back(earlier_ns, told[0].max(told[1]));
     }
 
-    /// What is kept; bounded.
+    /// Number of pending spans, which is bounded.
     #[cfg(test)]
     pub fn pending(&self) -> usize {
         self.pending.len()

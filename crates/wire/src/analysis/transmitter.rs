@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! One transmitter: the account of its packets, of the link before or behind the capture, and of what blocked it.
+//! One transmitter: its packets in flight, a model of the link, and the cause of each blocked span.
 //!
-//! The rules are in [`super::states`]. What is certain is told at once; [`super::told`] keeps what the link's account may
-//! still overrule.
+//! [`super::states`] has the rules. Certain spans are recorded immediately; [`super::told`] holds those that the link
+//! model may still overrule.
 
 use super::rate::{self, Rate};
 use super::spans::Span;
@@ -10,22 +10,22 @@ use super::told::{MAX_IN_FLIGHT, State, Told};
 use crate::observe::Packet;
 use std::collections::VecDeque;
 
-/// IPv4 and TCP with time stamps: what the link carries besides the data.
+/// Bytes that a packet has in addition to its data: IPv4 and TCP headers with timestamps.
 pub const HEADERS: u64 = 52;
-/// Data so soon after an acknowledgement were elicited by it: a transmitter with data answers from within the kernel.
+/// Data that follow an acknowledgement this soon were elicited by it. The kernel sends waiting data without delay.
 const PROMPT_NS: u64 = 1_000_000;
-/// A packet from this size on was cut by TCP and not by the end of what the program wrote; also the room below which a
-/// window is closed.
+/// Minimum size of a packet that TCP cut, rather than the end of what the program wrote. A window with less room is
+/// closed.
 pub(super) const FULL: u64 = 1000;
 
-/// Where the capture was made, seen from one transmitter.
+/// The capturing machine's position, as seen from one transmitter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// At the receiver's end: packets are seen after the link.
+    /// Captured at the receiver: packets are seen after the link.
     is_behind_link: bool,
-    /// From here over the transmitter and back.
+    /// Round trip from the capturing machine to the transmitter.
     loop_ns: u64,
-    /// The other direction's, for as long as this one's is not known.
+    /// Rate of the other direction, used while this one's is unknown.
     rate: Option<u64>,
 }
 
@@ -35,25 +35,25 @@ impl Place {
     }
 }
 
-/// A packet whose acknowledgement has not been seen.
+/// A packet that is not yet acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at_ns: u64,
     end: u64,
-    /// Data and headers.
+    /// Bytes of data and headers.
     size: u64,
     is_retransmission: bool,
-    /// Of acknowledgements without data, and of data sent again, that were sent after it and before the next.
+    /// Bytes of pure acknowledgements and retransmissions sent after it and before the next packet.
     behind: u64,
-    /// When it left the link is told.
+    /// The time at which it left the link is known.
     is_settled: bool,
 }
 
-/// The shortest way there and back that was seen.
+/// The shortest round trip seen.
 #[derive(Clone, Copy, Debug)]
 struct RoundTrip {
     ns: u64,
-    /// What the link carried in it, both ways.
+    /// Bytes that the link carried during it, both ways.
     size: u64,
 }
 
@@ -62,33 +62,33 @@ struct RoundTrip {
 pub struct Transmitter {
     pub told: Told,
     flight: VecDeque<Sent>,
-    /// When all of that has left the link, by the rate; [`u64::MAX`] while none is known.
+    /// When all of `flight` has left the link at the current rate; [`u64::MAX`] while the rate is unknown.
     free_ns: u64,
     rate: Rate,
     round_trip: Option<RoundTrip>,
     last_sent: Option<Sent>,
-    /// When acknowledgements without data came that may elicit more.
+    /// Arrival times of pure acknowledgements that may elicit data.
     elicits: VecDeque<u64>,
     closed_since_ns: Option<u64>,
 }
 
 impl Transmitter {
-    /// The shortest round trip from the place of the capture over the receiver, its own packets included.
+    /// Shortest round trip from the capturing machine to the receiver, including its own packets.
     pub fn round_trip_ns(&self) -> Option<u64> {
         self.round_trip.map(|shortest| shortest.ns)
     }
 
-    /// Bytes per second of the slowest link, headers included, where enough went over it at once.
+    /// Rate of the slowest link, headers included, if enough was sent to measure it.
     pub fn bytes_per_second(&self) -> Option<u64> {
         self.rate.bytes_per_second
     }
 
-    /// Nothing was sent yet, and what is known of the link stays known.
+    /// Restarts with nothing sent, but keeps what is known about the link.
     pub(super) fn afresh(&self) -> Transmitter {
         Transmitter { rate: self.rate.afresh(), round_trip: self.round_trip, ..Transmitter::default() }
     }
 
-    /// What is kept of packets; bounded.
+    /// Number of packets kept, which is bounded.
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
         self.flight.len().max(self.told.pending()).max(self.elicits.len())
@@ -103,7 +103,7 @@ impl Transmitter {
         Place { is_behind_link, loop_ns: other.base_ns(own), rate: other.bytes_per_second() }
     }
 
-    /// Before the handshake was over nothing could be sent.
+    /// Nothing could be sent during the handshake.
     pub(super) fn shook_hands(&mut self, span: &Span, place: &Place) {
         let to_ns = span.to_ns.saturating_sub(place.half_ns());
         self.told.shook_hands(span.from_ns, to_ns);
@@ -155,7 +155,7 @@ impl Transmitter {
         self.take_off(sent);
     }
 
-    /// An acknowledgement, or data that were sent before, take their turn on the link too; nothing tells when they arrived.
+    /// Pure acknowledgements and retransmissions also occupy the link, but nothing shows when they arrived.
     fn sent_besides(&mut self, sent: &Sent, place: &Place) {
         if place.is_behind_link {
             return self.passed(sent, place);
@@ -179,7 +179,7 @@ impl Transmitter {
         self.free_ns = self.free_ns.max(sent.at_ns).saturating_add(ns);
     }
 
-    /// By the rate, all of it has left the link.
+    /// At the current rate, everything in flight has left the link.
     fn settle_flight(&mut self, place: &Place) {
         for index in self.flight.partition_point(|sent| sent.is_settled)..self.flight.len() {
             let sent = self.flight[index];
@@ -206,7 +206,7 @@ impl Transmitter {
         }
     }
 
-    /// Was the transmitter blocked before it sent this?
+    /// Records that the transmitter was blocked before it sent this packet, if it was.
     fn block_before(&mut self, sent: &Sent, place: &Place) {
         let Some(last) = self.last_sent else { return };
         let is_elicited = self.is_elicited(sent, place) && last.size >= FULL + HEADERS;
@@ -216,7 +216,7 @@ impl Transmitter {
         }
     }
 
-    /// Did an acknowledgement come to the transmitter just before it sent this?
+    /// True if an acknowledgement reached the transmitter just before it sent this packet.
     fn is_elicited(&mut self, sent: &Sent, place: &Place) -> bool {
         let came_ns = sent.at_ns.saturating_sub(2 * place.half_ns());
         let size_ns = if place.is_behind_link { self.ns_of(sent.size, place).unwrap_or(0) } else { 0 };
@@ -227,14 +227,14 @@ impl Transmitter {
         self.elicits.front().is_some_and(|&ns| ns <= came_ns)
     }
 
-    /// A packet came out of the link, half a loop ago.
+    /// A packet left the link half a loop ago.
     fn passed(&mut self, sent: &Sent, place: &Place) {
         let left_ns = sent.at_ns.saturating_sub(place.half_ns());
         let busy_ns = self.ns_of(sent.size, place).unwrap_or(0);
         let begin_ns = left_ns.saturating_sub(busy_ns);
         let earlier_ns = self.told.link_ns().saturating_sub(begin_ns).min(busy_ns);
         self.told.busy(begin_ns, left_ns);
-        // A machine that is late takes several packets at once: they came out of the link before.
+        // A delayed machine receives several packets together. They left the link earlier.
         if earlier_ns > 0 {
             self.told.reach_back(earlier_ns);
         }
@@ -278,7 +278,7 @@ impl Transmitter {
         }
     }
 
-    /// When a packet left the link, as its acknowledgement proves and as the rate tells.
+    /// When a packet left the link, from its acknowledgement and the rate.
     fn left(&mut self, sent: &Sent, at_ns: u64, size: u64, place: &Place) {
         let back_ns = self.base_ns(place.rate).saturating_add(place.rate.map_or(0, |rate| rate::ns_of(size, rate)));
         let latest_ns = at_ns.saturating_sub(back_ns).max(sent.at_ns);
@@ -286,7 +286,7 @@ impl Transmitter {
         let left_ns = match self.ns_of(sent.size, place) {
             _ if sent.is_settled => begin_ns,
             Some(ns) => begin_ns.saturating_add(ns).min(latest_ns),
-            // The acknowledgement took its turn on the way back: a fair share for both.
+            // The acknowledgement also took time on its way back. Divide the time by size.
             None => begin_ns.saturating_add(share(latest_ns.saturating_sub(begin_ns), sent.size, size)),
         };
         self.told.busy(begin_ns, left_ns);
@@ -295,7 +295,7 @@ impl Transmitter {
         }
     }
 
-    /// The way there and back alone, by the other direction's rate while this one's is not known.
+    /// Propagation delay of the round trip. Uses the other direction's rate while this one's is unknown.
     fn base_ns(&self, others: Option<u64>) -> u64 {
         let rate = self.bytes_per_second().or(others);
         let own_ns = |size| rate.map_or(0, |rate| rate::ns_of(size, rate));
@@ -331,7 +331,7 @@ impl Transmitter {
     }
 }
 
-/// The part of a time that falls to these bytes beside others.
+/// Share of `ns` for `size` bytes, if `other` bytes share the time.
 fn share(ns: u64, size: u64, other: u64) -> u64 {
     let part = u128::from(ns) * u128::from(size) / (u128::from(size) + u128::from(other)).max(1);
     u64::try_from(part).unwrap_or(ns)

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! Round trips that the client really waited for, against those that it overlapped with other work.
+//! Finds the round trips that the client waited for, as opposed to those that overlapped with other work.
 //!
-//! A capture does not show a program's calls, but it shows its silence. After the client's last words before a silence:
+//! A capture shows no function calls, but it shows when the client is silent. After the client's last request before a
+//! silence:
 //!
-//! | what comes | verdict |
+//! | event | verdict |
 //! |---|---|
-//! | the reply (or error) to its newest request | a wait, from the request's last byte to the reply's: whatever it asked for before, it could go on only now or earlier |
-//! | the reply to an earlier request, and the client speaks again within [`PROMPT_NS`], after a silence of at least half that round trip | a wait for that one: what followed it needed no answer |
-//! | a reply while it goes on to send | pipelined |
-//! | one of the many replies of one request | the last one ends the wait |
-//! | an event | nothing: nobody asked for it |
+//! | the reply (or error) to its newest request | a wait, from the end of the request to the end of the reply |
+//! | the reply to an earlier request, and the client soon sends again | a wait for that reply |
+//! | a reply while the client keeps sending | pipelined |
+//! | one of several replies to one request | the last one ends the wait |
+//! | an event | nothing: events are not requested |
 //!
-//! So a batch of requests with replies is one round trip, named after the last of it. A client that asks and then sits
-//! idle, reading the reply when it comes, is counted as well: nothing on the wire tells it from one that waits.
+//! "Soon" is within [`PROMPT_NS`], after a silence of at least half that round trip.
+//!
+//! A batch of requests with replies is therefore one round trip, named after its last request. A client that asks, then
+//! idles and reads the reply on arrival counts as waiting, too: the wire shows no difference.
 
 use super::avoidable::{Judge, Question};
 use super::names::{NameId, Names};
@@ -22,14 +25,15 @@ use super::spans::Spans;
 use crate::observe::{Kind, Message};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Who speaks so soon after a reply was waiting for it. Programs do some work first; more than this is on the safe side.
+/// A client that sends this soon after a reply was waiting for it. Programs do some work first; a higher limit would
+/// report waits that were none.
 const PROMPT_NS: u64 = 5_000_000;
-/// Requests whose replies are due; more are pipelined by nobody who waits.
+/// Maximum number of pending replies. A client that waits has fewer.
 const MAX_DUE: usize = 4_096;
-/// The name of the greeting, which the client waits for too.
+/// Name of the connection setup, which the client also waits for.
 pub const SETUP: &str = "Setup";
 
-/// A request whose reply is due.
+/// A request whose reply is pending.
 #[derive(Clone, Copy, Debug)]
 struct Due {
     sequence: u64,
@@ -38,7 +42,7 @@ struct Due {
     question: Option<Question>,
 }
 
-/// A reply to an earlier request, heard in a silence.
+/// A reply to an earlier request that arrived while the client was silent.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     due: Due,
@@ -46,17 +50,17 @@ struct Heard {
     is_repeated: bool,
 }
 
-/// One client.
+/// The waits of one client.
 #[derive(Debug, Default)]
 pub struct Waits {
     pub by_name: BTreeMap<NameId, Total>,
     pub patterns: Patterns,
-    /// When it waited.
+    /// Time spent waiting.
     pub spans: Spans,
-    /// Replies that it did not wait for.
+    /// Replies that the client did not wait for.
     pub pipelined: u64,
     due: VecDeque<Due>,
-    /// Number and end of the newest request.
+    /// Sequence number and end of the newest request.
     newest: Option<(u64, u64)>,
     heard: Option<Heard>,
     batch: Batch,
@@ -64,7 +68,7 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Takes a message; tells a wait that it completes.
+    /// Takes a message and returns the wait that it completes or proves.
     pub fn message(&mut self, message: &Message<'_>, name: NameId, names: &mut Names) -> Option<Wait> {
         self.judge.message(message);
         match message.kind {
@@ -78,14 +82,14 @@ impl Waits {
                 wait
             }
             Kind::SetupReply | Kind::Error => self.answered(message),
-            // Of many replies to one request, the last.
+            // Only the last of several replies ends the wait.
             Kind::Reply if message.has_reply => None,
             Kind::Reply => self.answered(message),
             Kind::Event => None,
         }
     }
 
-    /// Something is missing: what was due may have come in it.
+    /// Messages are missing, and pending replies may have been among them.
     pub fn gap(&mut self) {
         self.due.clear();
         self.newest = None;
@@ -93,7 +97,7 @@ impl Waits {
         self.batch = Batch::default();
     }
 
-    /// Nothing more comes.
+    /// The connection has ended.
     pub fn end(&mut self) {
         self.gap();
         self.due = VecDeque::new();
@@ -126,7 +130,7 @@ impl Waits {
         None
     }
 
-    /// Replies come in the order of the requests: an earlier one that is still due never comes.
+    /// Replies arrive in request order, so earlier pending requests get no reply any more.
     fn take_due(&mut self, sequence: u64) -> Option<Due> {
         while self.due.front()?.sequence < sequence {
             self.due.pop_front();
@@ -134,7 +138,7 @@ impl Waits {
         if self.due.front()?.sequence == sequence { self.due.pop_front() } else { None }
     }
 
-    /// The client speaks: did it wait for the reply that came last?
+    /// The client sends again. Returns a wait if it waited for the last reply.
     fn went_on(&mut self, at_ns: u64) -> Option<Wait> {
         let heard = self.heard.take()?;
         let (_, silent_ns) = self.newest?;

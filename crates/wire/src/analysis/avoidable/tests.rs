@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+//! Tests which round trips count as avoidable.
+
 use super::super::tests::{Said, greeting, said};
 use super::*;
 
@@ -17,7 +19,7 @@ impl Client {
         self.judge.message(&said(&Said { kind, name, bytes, ..Said::default() }));
     }
 
-    /// Asks alone, waits for the answer, and is judged.
+    /// Sends one request alone, waits for the answer, and returns the verdict.
     fn wait(&mut self, name: &str, request: &[u32], answer: &[u32]) -> Option<Reason> {
         self.wait_with(name, request, answer, true)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Waits that a proxy would leave, as figures of a report.
+//! Waits that would remain with a proxy, as figures of a report.
 
 use super::super::counts::merge_equal;
 use super::super::names::Names;
@@ -7,17 +7,17 @@ use super::super::round_trip::saving_s;
 use super::Proxied;
 use serde::Serialize;
 
-/// What a proxy beside the program would change.
+/// What a proxy next to the program would change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProxyFigures {
     /// lbx, strict or relaxed.
     pub proxy: &'static str,
     pub waits: u64,
-    /// How many of them would go to the server all the same.
+    /// Number of waits that would still go to the server.
     pub left: u64,
-    /// What the others cost at `latency_s`.
+    /// Time that the other waits cost at `latency_s`.
     pub saving_s: f64,
-    /// By name, of which the most are left first.
+    /// Waits by name, those with the most remaining first.
     pub names: Vec<LeftFigures>,
 }
 
@@ -45,7 +45,7 @@ impl Proxied {
 }
 
 impl ProxyFigures {
-    /// Adds another connection's, behind the same proxy.
+    /// Adds the figures of another connection with the same proxy.
     pub fn merge(&mut self, other: &ProxyFigures) {
         self.proxy = other.proxy;
         self.add(&other.names);

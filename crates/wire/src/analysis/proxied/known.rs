@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT
-//! What a proxy knows of one client: which resources are its own, and which answers have changed.
+//! Tracks what a proxy knows about one client: its own resources, and which answers may have changed.
 
 use super::super::colors::Colormaps;
 use crate::answerable::{Class, Only, Row, TABLE};
 use crate::observe::{Kind, Message};
 use std::collections::HashMap;
 
-/// Windows and changes that are remembered; a program's start has some hundreds. What is beyond is not known.
+/// Maximum number of remembered windows and changes. A program's start has some hundreds. Anything beyond is unknown.
 const MAX_KNOWN: usize = 4_096;
-/// Windows within windows.
+/// Maximum depth of nested windows.
 const MAX_NESTED: usize = 32;
 
-/// What an answer is about: of a property its window and name, of all else nothing.
+/// Subject of an answer: window and name of a property, [`ANY`] for everything else.
 type Subject = (u32, u32);
 const ANY: Subject = (0, 0);
 
-/// The atom of a reply to InternAtom; 0: there is none of that name.
+/// Atom in a reply to InternAtom; 0 if no such atom exists.
 pub fn atom(message: &Message<'_>) -> Option<u32> {
     message.word(8)
 }
 
-/// A window of the client's.
+/// A window that the client created.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     parent: u32,
@@ -32,11 +32,11 @@ struct Window {
 pub struct Known {
     colormaps: Colormaps,
     windows: HashMap<u32, Window>,
-    /// Numbers of changes: the last of each event and subject, and those that were read since.
+    /// Number of the last change of each event and subject. `read` has the number of changes when it was last read.
     change: u64,
     changes: HashMap<(&'static str, Subject), u64>,
     read: HashMap<(&'static str, Subject), u64>,
-    /// Changes of properties by the client itself, whose events are still to come.
+    /// Property changes by the client itself whose events have not arrived yet.
     own_changes: HashMap<Subject, u32>,
     has_grab: bool,
     has_set_font_path: bool,
@@ -94,7 +94,7 @@ impl Known {
         }
     }
 
-    /// Whether the answer is known here. One that is not is read with this request.
+    /// True if the proxy knows the answer. An unknown answer is recorded as read with this request.
     pub fn can_answer(&mut self, row: &Row, message: &Message<'_>) -> bool {
         if !self.is_met(row.only, message).unwrap_or(false) {
             return false;
@@ -104,7 +104,7 @@ impl Known {
 
     fn is_met(&self, only: Only, message: &Message<'_>) -> Option<bool> {
         Some(match only {
-            // Whether the atom exists, the reply says.
+            // The reply shows whether the atom exists.
             Only::Always | Only::AtomFound => true,
             Only::FixedColormap => self.colormaps.is_true_color(message.word(4)?),
             Only::SameFontPath => !self.has_set_font_path,
@@ -119,14 +119,14 @@ impl Known {
                 match message.name {
                     "GetGeometry" => self.is_root(drawable) || self.has_place(drawable),
                     "TranslateCoordinates" => self.top(drawable)? == self.top(message.word(8)?)?,
-                    // Whether it can be seen, and who its children are.
+                    // Visibility and children are known only below a root.
                     _ => self.is_own(drawable) && self.top(drawable).is_some_and(|top| self.is_root(top)),
                 }
             }
         })
     }
 
-    /// Whether nobody else can have moved it: a pixmap, a window that is not mapped, or one within another of the client's.
+    /// True if no other client can have moved it: a pixmap, an unmapped window, or a child of the client's own window.
     fn has_place(&self, drawable: u32) -> bool {
         match self.windows.get(&drawable) {
             Some(window) => !window.is_reparented && (!window.is_mapped || self.is_own(window.parent)),
@@ -134,7 +134,8 @@ impl Known {
         }
     }
 
-    /// The outermost window whose place relative to this one is known: a root, or a window that somebody may have moved.
+    /// Outermost window with a known position relative to this one: a root, or a window that another client may have
+    /// moved.
     fn top(&self, window: u32) -> Option<u32> {
         let mut top = window;
         for _ in 0..MAX_NESTED {
@@ -155,7 +156,7 @@ impl Known {
         self.colormaps.greeting.screen(window).is_some()
     }
 
-    /// Whether nothing was told to have changed since it was read; other clients' properties have to be read once.
+    /// True if no change was reported since it was read. Other clients' properties must be read once.
     fn is_current(&mut self, row: &Row, message: &Message<'_>) -> bool {
         let (subject, is_foreign) = match (message.name, message.word(4), message.word(8)) {
             ("GetProperty", Some(window), Some(name)) => {
@@ -172,16 +173,16 @@ impl Known {
         is_current
     }
 
-    /// Of a request that names a window first, and perhaps others: whether one of them is another client's.
+    /// True if the request names another client's window, as its first or second window.
     pub fn names_foreign_window(&self, message: &Message<'_>) -> bool {
         let places: &[usize] = match message.name {
-            // Its parent is behind the new window.
+            // The parent follows the new window.
             "CreateWindow" | "ReparentWindow" | "CopyArea" | "CopyPlane" => &[4, 8],
             _ => &[4],
         };
         places.iter().any(|&place| {
             let window = message.word(place);
-            // A new top-level window tells nobody until it is mapped.
+            // A new top-level window sends no event to others until it is mapped.
             let is_new = message.name == "CreateWindow" && window.is_some_and(|window| self.is_root(window));
             !is_new && !window.is_some_and(|window| self.is_own(window))
         })

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+//! Tests which waits remain with each kind of proxy.
+
 use super::super::names::Names;
 use super::super::tests::{Said, greeting, said};
 use super::super::waits::Waits;
@@ -52,7 +54,7 @@ impl Client {
         self.say(Kind::Event, name, false, &bytes(fields));
     }
 
-    /// Asks and waits; how many waits are left of all that there were.
+    /// Sends a request and waits. Returns the number of waits that would remain so far.
     fn ask(&mut self, name: &str, fields: &[u32]) -> u64 {
         self.ask_for(name, fields, 7)
     }
@@ -69,7 +71,7 @@ impl Client {
     }
 }
 
-/// Behind four bytes of a header.
+/// The fields after a header of four bytes.
 fn bytes(fields: &[u32]) -> Vec<u8> {
     [0].iter().chain(fields).flat_map(|word| word.to_le_bytes()).collect()
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+//! Tests the figures, the JSON, the CSV and the Parquet tables of a report.
+
 use super::super::table::csv;
 use super::super::tests::{Said, said};
 use super::*;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+//! Tests the states against simulated links.
+
 mod link;
 
 use super::super::spans::Spans;
@@ -9,7 +11,7 @@ use link::{Exchange, Link, Seen, run};
 
 const MS: u64 = 1_000_000;
 
-/// A program's start as captures show it: a greeting, round trips, long replies, an image, events.
+/// A program's start as captures show it: connection setup, round trips, long replies, an image, events.
 const START: [Exchange; 6] = [
     Exchange { request: 48, reply: 5_000, times: 1, work_ns: 100_000 },
     Exchange { request: 20, reply: 32, times: 30, work_ns: 200_000 },
@@ -26,7 +28,7 @@ fn classified(seen: &Seen) -> States {
     states
 }
 
-/// Part of the time in which we say of a queue what it was.
+/// Share of the time in which our states match the simulated queue.
 fn agreement(seen: &Seen, states: &States, direction: Direction) -> f64 {
     let transmitter = if direction == Direction::Requests { &states.requests } else { &states.replies };
     let (truth, ours) = (seen.busy[direction as usize].list(), transmitter.told.link.list());
@@ -68,7 +70,7 @@ fn a_greeting_over_a_slow_line_is_known_although_the_rate_is_learnt_from_it() {
     }
 }
 
-/// 60 bytes at 1250 bytes/s are 48 ms. The reply's queue holds the acknowledgement back, and TCP sends the request again.
+/// 60 bytes at 1250 bytes/s take 48 ms. The reply's queue delays the acknowledgement, and TCP retransmits the request.
 #[test]
 fn what_is_sent_again_and_acknowledgements_beside_it_are_on_the_link_when_they_are_sent() {
     use Direction::{Replies, Requests};
@@ -101,7 +103,7 @@ fn what_is_sent_again_and_acknowledgements_beside_it_are_on_the_link_when_they_a
 
 #[test]
 fn handed_over_at_once_is_blocked_until_it_has_left() {
-    // All of it fits the first window: no acknowledgement elicits anything.
+    // Everything fits the first window: no acknowledgement elicits data.
     let link = Link { bytes_per_second: 12_500, delay_ns: 10 * MS, is_captured_at_server: false };
     let script = [
         Exchange { request: 48, reply: 5_000, times: 1, work_ns: 0 },
@@ -126,9 +128,9 @@ fn slow_start_is_blocked_by_the_network_while_its_queue_is_empty() {
         let link = Link { bytes_per_second: 12_500_000, delay_ns: 100 * MS, is_captured_at_server };
         let states = classified(&run(link, &[Exchange { request: 200_000, reply: 0, times: 1, work_ns: MS }]));
         let (link_ns, window_ns) = (states.requests.told.link.total_ns(), states.requests.told.window.total_ns());
-        // At the server half of the handshake lies before the capture.
+        // At the server, half of the handshake happens before the capture.
         let window_ns = window_ns - if is_captured_at_server { 100 * MS } else { 200 * MS };
-        // 10, 20 and 40 packets; the 69 that are left go out with the third acknowledgement.
+        // 10, 20 and 40 packets; the remaining 69 follow the third acknowledgement.
         assert!((550 * MS..650 * MS).contains(&window_ns), "{window_ns} at server: {is_captured_at_server}");
         assert!(link_ns < 50 * MS, "{link_ns}");
     }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+//! Tests which replies count as waited for.
+
 use super::super::tests::{Said, said};
 use super::*;
 

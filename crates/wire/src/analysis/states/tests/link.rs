@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Two ends and a link between them, in virtual time: what a capture would show, and the queue's truth.
+//! Simulates two ends and a link in virtual time: the packets that a capture would show, and when the queue was busy.
 //!
-//! TCP as far as it matters here: slow start, an acknowledgement for two packets or after 40 ms, or with data.
+//! The TCP model has slow start; it acknowledges every second packet, after 40 ms, or with data.
 
 use super::super::super::spans::Spans;
 use super::super::super::transmitter::HEADERS;
@@ -12,10 +12,10 @@ use std::collections::BinaryHeap;
 const SEGMENT: u64 = 1448;
 const FIRST_WINDOW: u64 = 10 * SEGMENT;
 const DELAYED_NS: u64 = 40_000_000;
-/// Acknowledged at once, while the kernel does not know the connection yet.
+/// Number of first packets that are acknowledged immediately, as Linux does.
 const QUICK: u64 = 16;
 
-/// A client's request, the reply to it (or none), how often, and its own work before each.
+/// A client's request, its reply (or none), the number of repetitions, and the client's own work before each.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
     pub request: u64,
@@ -31,7 +31,7 @@ pub struct Link {
     pub is_captured_at_server: bool,
 }
 
-/// What was captured, and when each direction's queue was not empty.
+/// Captured packets, and when each direction's queue was not empty.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub packets: Vec<Packet>,
@@ -83,13 +83,14 @@ pub struct Simulation {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     count: u64,
     script: Vec<Exchange>,
-    /// Requests must be complete at these offsets before the reply is written, and the reply before the next request.
+    /// The reply is written when requests are complete up to the first offset, the next request when replies are up to
+    /// the second.
     wanted: [u64; 2],
     now_ns: u64,
     seen: Seen,
 }
 
-/// Begins with a second of nothing, so that no time is 0.
+/// Starts after one second, so that no time is 0.
 const START_NS: u64 = 1_000_000_000;
 
 pub fn run(link: Link, script: &[Exchange]) -> Seen {
@@ -121,7 +122,7 @@ impl Simulation {
         self.events.push(Reverse((at_ns, self.count, event)));
     }
 
-    /// Puts a packet on the link; tells when it arrives.
+    /// Puts a packet on the link and returns its arrival time.
     fn send(&mut self, end: usize, length: u64, is_plain: bool) -> u64 {
         let link = self.link;
         let from = &mut self.ends[end];
@@ -200,7 +201,7 @@ impl Simulation {
         }
     }
 
-    /// The program's part, then the kernel's.
+    /// The program reacts first, then the kernel.
     fn answer(&mut self, end: usize) {
         if end == 1 && self.ends[1].received == self.wanted[0] && self.ends[1].written < self.wanted[1] {
             self.ends[1].written = self.wanted[1];
