@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Captures of packets: files that others wrote, and files that others can read.
+//! Reads and writes packet captures.
 //!
-//! Reading takes pcap and pcapng as they come: either byte order, any resolution of time, several interfaces and
-//! sections. What is written is pcapng with nanoseconds. Neither ever holds more than a packet and a buffer.
+//! The reader accepts pcap and pcapng in either byte order, with any time resolution, several interfaces and sections.
+//! The writer produces pcapng with nanoseconds. Neither holds more than one packet and a buffer.
 //!
-//! | module | what |
+//! | module | purpose |
 //! |---|---|
-//! | `read`, `write` | files |
-//! | `times` | what is wrong with a file's times |
-//! | [`live`] | packets of a network interface |
-//! | [`relay`] | what local clients say, by standing between them and their server |
-//! | [`conversation`] | the packets for what had none |
-//! | [`rewrite`] | a file, recorded again |
-//! | [`record`] | from packets to a file |
-//! | [`trigger`] | from when to when |
-//! | [`scrub`] | without what nobody else is to see |
+//! | `read`, `write` | capture files |
+//! | `times` | detects wrong timestamps in a file |
+//! | [`live`] | captures packets on a network interface |
+//! | [`relay`] | captures local clients with a relay between them and their server |
+//! | [`conversation`] | makes packets for connections that had none |
+//! | [`rewrite`] | records an existing file again |
+//! | [`record`] | records packets to a file |
+//! | [`trigger`] | decides when recording starts and stops |
+//! | [`scrub`] | removes confidential data |
 
 pub mod conversation;
 pub mod live;
@@ -27,20 +27,21 @@ mod times;
 pub mod trigger;
 mod write;
 
-/// What a packet begins with, by its number in capture files.
+/// Link type of a packet, with its number in capture files.
 pub use pcap_parser::Linktype as Link;
 pub use read::{CaptureError, Reader};
 pub use write::Writer;
 
-/// One packet as it was captured.
+/// One captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Since 1970.
+    /// Nanoseconds since 1970.
     pub at_ns: u64,
     pub link: Link,
-    /// As it was on the wire; more than there are bytes where the capture cut it off.
+    /// Length on the wire, which can be more than `bytes` has.
     pub length: u32,
     pub bytes: &'a [u8],
-    /// With a connection's first packet, whose it is, where the capture's maker knew: a comment that Wireshark shows too.
+    /// Name of the client's program, on a connection's first packet. Stored as a packet comment, which Wireshark shows
+    /// too.
     pub program: Option<&'a str>,
 }

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! Bytes that never were in a packet, as the TCP packets that a loopback interface would have shown.
+//! Turns bytes that never were in a packet into the TCP packets that a loopback interface would have shown.
 //!
-//! What goes over a Unix socket has no packets; captures, and whoever reads them, know nothing else. So each connection
-//! gets two ports of 127.0.0.1, a handshake, sequence numbers, acknowledgements, windows that are closed while a receiver
-//! takes nothing, and its end.
+//! A Unix socket has no packets, but captures consist of them. Each connection therefore gets two ports of 127.0.0.1, a
+//! handshake, sequence numbers, acknowledgements, a closed window while a receiver does not read, and an end.
 
 use super::{Link, Record};
 use crate::observe::Direction;
 use etherparse::{PacketBuilder, TcpOptionElement};
 use std::net::Ipv4Addr;
 
-/// What fits into one packet of IPv4: 65,535 less the headers.
+/// Maximum payload of an IPv4 packet: 65,535 less the headers.
 pub const MAX_BYTES: usize = 65_495;
 
-/// What a receiver takes at once: one packet, which is what the relay holds of a direction.
+/// Receive window: one packet, which is the most that the relay holds of a direction.
 const WINDOW: u16 = u16::MAX;
 const HOPS: u8 = 64;
-/// As loopback's; only SYNs say it.
+/// Maximum segment size of the loopback interface. Only SYNs carry it.
 const SEGMENT_BYTES: u16 = 65_495;
 
-/// What a packet is for.
+/// Kind of packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Open,
@@ -29,15 +28,15 @@ enum Purpose {
     Reset,
 }
 
-/// One connection's packets, made one after the other.
+/// Makes the packets of one connection, in order.
 #[derive(Debug)]
 pub struct Conversation {
-    /// Of client and server.
+    /// Ports of client and server.
     ports: [u16; 2],
-    /// The next numbers of client and server, and what each has of the other.
+    /// Next sequence numbers of client and server, and the number up to which each has received from the other.
     next: [u32; 2],
     received: [u32; 2],
-    /// Who takes no more for now.
+    /// The receivers that do not read at the moment.
     is_full: [bool; 2],
     has_begun: [bool; 2],
     packet: Vec<u8>,
@@ -50,17 +49,17 @@ impl Conversation {
         Conversation { ports, next: [0; 2], received: [0; 2], is_full: nobody, has_begun: nobody, packet: Vec::new() }
     }
 
-    /// The client's SYN, or the server's answer.
+    /// The client's SYN, or the server's SYN-ACK.
     pub fn open(&mut self, from: Direction, at_ns: u64) -> Record<'_> {
         self.packet(from, Purpose::Open, at_ns, &[])
     }
 
-    /// Bytes, as many as fit into a packet at most.
+    /// A data packet with at most [`MAX_BYTES`] bytes.
     pub fn data(&mut self, from: Direction, at_ns: u64, bytes: &[u8]) -> Record<'_> {
         self.packet(from, Purpose::Data, at_ns, bytes)
     }
 
-    /// The receiver has all that was sent from there, and takes more or not.
+    /// Acknowledges everything sent by `from`. The window is closed unless the receiver `takes_more`.
     pub fn acknowledge(&mut self, from: Direction, at_ns: u64, takes_more: bool) -> Record<'_> {
         self.received[other(from)] = self.next[from as usize];
         self.is_full[other(from)] = !takes_more;
@@ -68,12 +67,12 @@ impl Conversation {
         self.packet(receiver, Purpose::Acknowledge, at_ns, &[])
     }
 
-    /// Nothing follows from there.
+    /// `from` sends no more data.
     pub fn finish(&mut self, from: Direction, at_ns: u64) -> Record<'_> {
         self.packet(from, Purpose::Finish, at_ns, &[])
     }
 
-    /// The connection broke at that end.
+    /// `from` broke the connection.
     pub fn reset(&mut self, from: Direction, at_ns: u64) -> Record<'_> {
         self.packet(from, Purpose::Reset, at_ns, &[])
     }
@@ -95,7 +94,7 @@ impl Conversation {
             Purpose::Reset => tcp.rst(),
         };
         if purpose == Purpose::Open {
-            // Four bytes always fit.
+            // An option of four bytes always fits.
             let Ok(with_size) = tcp.options(&[TcpOptionElement::MaximumSegmentSize(SEGMENT_BYTES)]) else {
                 unreachable!("one option of four bytes fits into a header")
             };
@@ -104,12 +103,12 @@ impl Conversation {
         }
         self.packet.clear();
         let bytes = &bytes[..bytes.len().min(MAX_BYTES)];
-        // A vector takes everything, and a packet of that length can be.
+        // Writing to a vector cannot fail, and the length is valid.
         let _ = tcp.write(&mut self.packet, bytes);
         let control = u32::from(matches!(purpose, Purpose::Open | Purpose::Finish));
         self.next[own] = self.next[own].wrapping_add(bytes.len() as u32 + control);
         if control > 0 {
-            // Nobody has to read it.
+            // FIN and SYN count as received: no program has to read them.
             self.received[other] = self.next[own];
         }
         Record { at_ns, link: Link::RAW, length: self.packet.len() as u32, bytes: &self.packet, program: None }

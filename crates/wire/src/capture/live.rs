@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Packets as they go by on a network interface, by libpcap: with the kernel's times, and its count of those it dropped.
+//! Captures packets on a network interface with libpcap, with the kernel's timestamps and drop counts.
 
 use super::{Link, Record};
 use pcap::{Active, Capture, Device, Precision};
@@ -8,14 +8,14 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
-/// What the kernel keeps until we read it: a gigabit's for an eighth of a second.
+/// Kernel buffer: an eighth of a second at 1 Gb/s.
 const BUFFER_BYTES: i32 = 16 << 20;
-/// How long the kernel may gather packets before we get them.
+/// Maximum time for which the kernel collects packets before we get them.
 pub const GATHERED_FOR: Duration = Duration::from_millis(50);
-/// The largest packet that the kernel hands out, from loopback and offloading.
+/// Largest packet that the kernel passes on, from loopback or offloading.
 const SNAP_BYTES: i32 = 262_144;
 
-/// Why nothing can be captured.
+/// Why capturing is not possible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
@@ -23,7 +23,7 @@ pub enum LiveError {
     NoInterfaces,
     #[error("there is no such interface; there are {}", .0.join(", "))]
     NoInterface(Vec<String>),
-    /// Only root may, or who has CAP_NET_RAW.
+    /// Only root and processes with CAP_NET_RAW may capture.
     #[error("the kernel lets only root capture, and programs with CAP_NET_RAW")]
     NotAllowed,
     #[error("libpcap cannot read the filter: {0}")]
@@ -32,7 +32,7 @@ pub enum LiveError {
     Other(String),
 }
 
-/// The interfaces that can be captured on; libpcap also lists USB, D-Bus and the firewall's log.
+/// Network interfaces. libpcap also lists USB, D-Bus and the firewall log.
 pub fn interfaces() -> Result<Vec<Device>, LiveError> {
     let others = ["bluetooth", "dbus", "nflog", "nfqueue", "usbmon"];
     let mut devices = Device::list().map_err(|error| LiveError::Other(said(&error)))?;
@@ -40,21 +40,21 @@ pub fn interfaces() -> Result<Vec<Device>, LiveError> {
     Ok(devices)
 }
 
-/// libpcap's words for TCP connections to these ports.
+/// libpcap filter for TCP connections to these ports.
 pub fn filter_of(ports: &RangeInclusive<u16>) -> String {
     format!("tcp portrange {}-{}", ports.start(), ports.end())
 }
 
-/// What was lost, and what not.
+/// Numbers of packets received and dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
     pub received: u64,
-    /// They came faster than we read.
+    /// We read too slowly.
     pub by_kernel: u64,
     pub by_interface: u64,
 }
 
-/// A capture that runs.
+/// A running capture.
 pub struct Live {
     capture: Capture<Active>,
     link: Link,
@@ -73,18 +73,18 @@ impl AsRawFd for Live {
 }
 
 impl Live {
-    /// Begins to capture on an interface what passes the filter.
+    /// Starts to capture the packets on an interface that pass the filter.
     pub fn open(interface: &str, filter: &str) -> Result<Live, LiveError> {
         let all = interfaces().unwrap_or_default();
         let inactive = Capture::from_device(interface).map_err(|error| LiveError::Other(said(&error)))?;
         let inactive = inactive.snaplen(SNAP_BYTES).buffer_size(BUFFER_BYTES).timeout(GATHERED_FOR.as_millis() as i32);
-        // Linux has nanoseconds for all of them.
+        // Linux supports nanoseconds on all interfaces.
         let opened = inactive.precision(Precision::Nano).open();
         let mut capture = opened.map_err(|error| refused(interface, &error, all))?;
         capture.filter(filter, true).map_err(|error| LiveError::Filter(said(&error)))?;
-        // By itself libpcap would wait for ever where nothing comes.
+        // Otherwise libpcap blocks until a packet arrives.
         let capture = capture.setnonblock().map_err(|error| LiveError::Other(said(&error)))?;
-        // Raw IP has another number in files than libpcap has for it.
+        // Capture files use another number for raw IP than libpcap.
         let link = match capture.get_datalink().0 {
             12 | 14 => Link::RAW,
             other => Link(other),
@@ -92,18 +92,18 @@ impl Live {
         Ok(Live { capture, link })
     }
 
-    /// The kind of the interface.
+    /// Link type of the interface.
     pub fn link(&self) -> Link {
         self.link
     }
 
-    /// The next packet, if there is one; otherwise this file becomes readable.
+    /// The next packet, if there is one. Otherwise poll the file descriptor.
     pub fn take(&mut self) -> Result<Option<Record<'_>>, LiveError> {
         let link = self.link;
         match self.capture.next_packet() {
             Ok(packet) => {
                 let at = packet.header.ts;
-                // By the precision that was asked for, what is called microseconds is nanoseconds.
+                // `tv_usec` holds nanoseconds, because we requested that precision.
                 let at_ns = at.tv_sec as u64 * 1_000_000_000 + at.tv_usec as u64;
                 Ok(Some(Record { at_ns, link, length: packet.header.len, bytes: packet.data, program: None }))
             }
@@ -112,9 +112,9 @@ impl Live {
         }
     }
 
-    /// Counts since the beginning.
+    /// Packet counts since the start.
     pub fn drops(&mut self) -> Drops {
-        // Without counts there are none to show.
+        // Without statistics, report zero.
         let Ok(stat) = self.capture.stats() else { return Drops::default() };
         Drops { received: stat.received.into(), by_kernel: stat.dropped.into(), by_interface: stat.if_dropped.into() }
     }
@@ -131,7 +131,7 @@ fn refused(interface: &str, error: &pcap::Error, all: Vec<Device>) -> LiveError 
     }
 }
 
-/// What libpcap said, without the crate's own words in front.
+/// libpcap's message without the prefix of the pcap crate.
 fn said(error: &pcap::Error) -> String {
     let text = error.to_string();
     text.strip_prefix("libpcap error: ").unwrap_or(&text).to_owned()

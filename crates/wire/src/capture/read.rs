@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Reading of capture files, packet by packet.
+//! Reads capture files packet by packet.
 //!
-//! A file that ends within a packet, or is damaged further on, is no error: what stands before that is read, and
-//! [`Reader::notes`] says in a sentence what is missing.
+//! A truncated or damaged file is no error: all packets before the damage are read, and [`Reader::notes`] says what is
+//! missing.
 
 use super::times::{Times, is_nanoseconds};
 use super::write::PROGRAM;
@@ -15,19 +15,19 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-/// Some hundred packets at once; more gains nothing.
+/// Some hundred packets. A larger buffer is not faster.
 const BUFFER_BYTES: usize = 1 << 18;
-/// The longest block that is still read. The kernel's largest packets are 512 KiB.
+/// Longest block that is read. The kernel's largest packets are 512 KiB.
 const MAX_BLOCK_BYTES: usize = 16 << 20;
-/// Enough to tell one format from the other; a pipe may deliver less at first.
+/// Enough bytes to detect the format. A pipe may deliver less at first.
 const BEGINNING_BYTES: u64 = 4096;
-/// Hostile files could list interfaces for ever.
+/// Limit for hostile files with very many interfaces.
 const MAX_INTERFACES: usize = 65_536;
 
-/// Of a program; one that is longer is a hostile one.
+/// Maximum length of a program name. Only a hostile file has longer ones.
 const MAX_NAME_LETTERS: usize = 64;
 
-/// Why nothing can be read.
+/// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
@@ -37,11 +37,11 @@ pub enum CaptureError {
     NotACapture,
 }
 
-/// How an interface of a file counts time.
+/// Link type and time format of an interface in the file.
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     link: Link,
-    /// Ticks of a second.
+    /// Ticks per second.
     resolution: u64,
     offset_s: i64,
 }
@@ -57,7 +57,7 @@ impl Interface {
     }
 }
 
-/// A packet of a block.
+/// The packet of a block.
 struct Packet<'a> {
     at_ns: u64,
     has_time: bool,
@@ -67,11 +67,11 @@ struct Packet<'a> {
     program: Option<String>,
 }
 
-/// A capture that is being read.
+/// A capture file that is being read.
 pub struct Reader {
     source: Box<dyn PcapReaderIterator + Send>,
     interfaces: Vec<Interface>,
-    /// Of the packet that was given out last.
+    /// Bytes of the packet that was returned last.
     bytes: Vec<u8>,
     program: Option<String>,
     times: Times,
@@ -92,7 +92,7 @@ impl Reader {
         Reader::new(File::open(path)?)
     }
 
-    /// Reads from anything, a pipe too.
+    /// Reads from any source, including pipes.
     pub fn new(mut input: impl Read + Send + 'static) -> Result<Reader, CaptureError> {
         let mut beginning = Vec::new();
         (&mut input).take(BEGINNING_BYTES).read_to_end(&mut beginning)?;
@@ -111,7 +111,7 @@ impl Reader {
         })
     }
 
-    /// The next packet, or nothing at the end, of which [`Self::notes`] may know more.
+    /// The next packet, or `None` at the end. [`Self::notes`] then says whether the file was complete.
     #[allow(clippy::should_implement_trait, reason = "what is given borrows from the reader")]
     pub fn next(&mut self) -> Option<Record<'_>> {
         while !self.is_over {
@@ -142,7 +142,7 @@ impl Reader {
         None
     }
 
-    /// What is wrong with the file's times and with its end, in sentences.
+    /// Messages about wrong timestamps and a truncated or damaged file.
     pub fn notes(&self) -> Vec<String> {
         self.times.notes().into_iter().chain(self.note.clone()).collect()
     }
@@ -151,7 +151,7 @@ impl Reader {
         match trouble {
             Trouble::NeedsMore => self.refill(),
             Trouble::NeedsRoom if self.source.data().len() < MAX_BLOCK_BYTES => {
-                // The whole block is a few times what is there at most, or the length is a lie.
+                // The block is at most a few times longer than the data already read, or its length is wrong.
                 self.source.grow(MAX_BLOCK_BYTES + BUFFER_BYTES);
                 self.refill();
             }
@@ -173,7 +173,7 @@ impl Reader {
     }
 }
 
-/// What keeps the next block from being read.
+/// Why the next block cannot be read yet.
 enum Trouble {
     NeedsMore,
     NeedsRoom,
@@ -194,13 +194,13 @@ fn trouble(error: &PcapError<&[u8]>) -> Trouble {
     }
 }
 
-/// Ticks of a second: a power of ten or, with the highest bit, of two; the library takes no power of two.
+/// Ticks per second: a power of ten, or of two if the highest bit is set. The library does not support powers of two.
 fn resolution(option: u8) -> u64 {
     let (base, power) = if option & 0x80 == 0 { (10_u64, option) } else { (2, option & 0x7f) };
     base.checked_pow(power.into()).unwrap_or(1_000_000)
 }
 
-/// A block's packet, or what the block says of the packets to come.
+/// The packet of a block, or `None` for blocks that only describe later packets.
 fn take_block<'a>(
     block: &PcapBlockOwned<'a>,
     interfaces: &mut Vec<Interface>,
@@ -225,7 +225,7 @@ fn take_block<'a>(
     }
 }
 
-/// The program that a comment names.
+/// The program name in a packet comment.
 fn program(options: &[PcapNGOption<'_>]) -> Option<String> {
     let comments = options.iter().filter(|option| option.code == OptionCode::Comment);
     let named = |option: &PcapNGOption<'_>| Some(option.as_str().ok()?.strip_prefix(PROGRAM)?.to_owned());
@@ -235,7 +235,7 @@ fn program(options: &[PcapNGOption<'_>]) -> Option<String> {
 }
 
 fn take_pcapng_block<'a>(block: &Block<'a>, interfaces: &mut Vec<Interface>, times: &mut Times) -> Option<Packet<'a>> {
-    // What the block says to be there, where the library gives its padding too.
+    // Cut to the stated length: the library includes padding.
     let cut = |data: &'a [u8], length: u32| &data[..data.len().min(length as usize)];
     match block {
         Block::SectionHeader(_) => interfaces.clear(),
@@ -245,7 +245,7 @@ fn take_pcapng_block<'a>(block: &Block<'a>, interfaces: &mut Vec<Interface>, tim
             interfaces.push(Interface {
                 link: description.linktype,
                 resolution: resolution(description.if_tsresol),
-                // The library takes this number for little-endian whatever the section is.
+                // The library always reads this number as little-endian.
                 offset_s: if is_foreign { offset_s.swap_bytes() } else { offset_s },
             });
         }
@@ -259,7 +259,7 @@ fn take_pcapng_block<'a>(block: &Block<'a>, interfaces: &mut Vec<Interface>, tim
             let (bytes, program) = (cut(packet.data, packet.caplen), program(&packet.options));
             return Some(Packet { at_ns, has_time: true, link, length, bytes, program });
         }
-        // It has no time of its own.
+        // A simple packet block has no timestamp.
         Block::SimplePacket(packet) => {
             let (link, at_ns, length) = (interfaces.first()?.link, times.last_ns(), packet.origlen);
             let bytes = cut(packet.data, length);

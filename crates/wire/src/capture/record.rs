@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! From packets to a file: what is secret overwritten, only what is between two events, no more than a snap length of each.
+//! Writes packets to a file: scrubs them, keeps those between two events, and cuts them to the snap length.
 //!
 //! ```text
-//! packet ──▶ session ──signs──▶ trigger ──start, stop──┐
+//! packet ──▶ session ──events─▶ trigger ──start, stop──┐
 //!    │          └──marks──▶ scrubber                   ▼
 //!    └────────────────────────▶ ───packets──▶ the last seconds ──▶ snap length ──▶ pcapng
 //! ```
 //!
-//! A file that cannot be written ends the recording and nothing else: whoever gives packets goes on, and learns of it at
-//! the end.
+//! If writing fails, only the recording stops. The caller continues and gets the error at the end.
 
 use super::scrub::{Extent, Marker, Scrubber};
 use super::trigger::{self, Lookout, Signs, State, Trigger};
@@ -18,22 +17,22 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter};
 
-/// What is kept of the time before a start, in memory.
+/// Maximum memory for packets from before the start.
 const MAX_KEPT_BYTES: usize = 256 << 20;
-/// Some of the largest packets at once.
+/// Room for some of the largest packets.
 const BUFFER_BYTES: usize = 1 << 18;
-/// A packet's own costs in memory.
+/// Memory overhead per packet.
 const PACKET_COSTS: usize = 64;
 
-/// What becomes of the packets.
+/// What to record.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// `None`: the file has everything that the packets have.
+    /// `None` keeps all data of the packets.
     pub scrub: Option<Extent>,
     /// Maximum bytes kept of a packet.
     pub snap_bytes: Option<usize>,
     pub trigger: trigger::Settings,
-    /// A port that is X's, besides those of displays.
+    /// Treat this port as X, too.
     pub also_port: Option<u16>,
 }
 
@@ -41,19 +40,19 @@ pub struct Settings {
 #[derive(Debug, Default)]
 pub struct Recorded {
     pub packets: u64,
-    /// As they were on the wire.
+    /// Length on the wire.
     pub bytes: u64,
-    /// Whether what it was to start on came.
+    /// The start event occurred.
     pub has_started: bool,
-    /// Packets that were no TCP, which a scrubbed file has not.
+    /// Packets other than TCP, which a scrubbed file omits.
     pub left_out: u64,
-    /// Packets whose messages were too long to wait for; of these only heads are in the file.
+    /// Packets of messages that were too long to wait for. Only their heads are in the file.
     pub given_up: u64,
-    /// Why there is no more.
+    /// Why recording stopped early.
     pub trouble: Option<io::Error>,
 }
 
-/// What sees the packets of a recording. It is kept by the caller, since a session only borrows it.
+/// Observers of a recording's session. The caller owns them, because a session only borrows its observers.
 #[derive(Debug)]
 pub struct Watch {
     marker: Marker,
@@ -66,7 +65,7 @@ impl Watch {
     }
 }
 
-/// A recording.
+/// A running recording.
 #[derive(Debug)]
 pub struct Recorder<'a> {
     session: Option<Session<'a>>,
@@ -76,7 +75,7 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Begins a file. Where there is one interface, it can be named; otherwise each kind gets one with its first packet.
+    /// Starts a file. A single interface can be named; otherwise each link type gets one with its first packet.
     pub fn new(
         file: File,
         interface: Option<(Link, &str)>,
@@ -126,7 +125,7 @@ impl<'a> Recorder<'a> {
         self.see(record.at_ns, signs);
     }
 
-    /// The clock went on.
+    /// Tells the trigger that time has passed.
     pub fn pass(&mut self, now_ns: u64) {
         if self.tail.trigger.state() == State::Running {
             self.tail.trigger.pass(now_ns);
@@ -134,22 +133,22 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Nothing more is recorded.
+    /// True if nothing more will be recorded.
     pub fn is_over(&self) -> bool {
         self.tail.trigger.state() == State::Over || self.tail.writer.is_none()
     }
 
-    /// What is recorded up to now.
+    /// What was recorded so far.
     pub fn recorded(&self) -> &Recorded {
         &self.tail.recorded
     }
 
-    /// Puts into the file what is buffered.
+    /// Writes buffered data to the file.
     pub fn flush(&mut self) {
         self.tail.write(|writer| writer.flush());
     }
 
-    /// Ends the file.
+    /// Completes the file.
     pub fn finish(mut self) -> Recorded {
         self.hand_on_rest();
         self.flush();
@@ -167,7 +166,7 @@ impl<'a> Recorder<'a> {
         self.end_if_over();
     }
 
-    /// What waits in the scrubber was before the end too.
+    /// Packets in the scrubber arrived before the end, so write them first.
     fn end_if_over(&mut self) {
         if self.tail.trigger.state() == State::Over {
             self.hand_on_rest();
@@ -181,7 +180,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// A packet of the time before the start.
+/// A packet from before the start.
 #[derive(Debug)]
 struct Kept {
     at_ns: u64,
@@ -191,7 +190,7 @@ struct Kept {
     program: Option<Box<str>>,
 }
 
-/// The end of the way: from the trigger to the file.
+/// Last stage: from the trigger to the file.
 #[derive(Debug)]
 struct Tail {
     writer: Option<Writer<BufWriter<File>>>,
@@ -221,7 +220,7 @@ impl Tail {
         }
     }
 
-    /// What was kept is the beginning.
+    /// Writes the packets from before the start.
     fn start(&mut self) {
         for Kept { at_ns, link, length, bytes, program } in std::mem::take(&mut self.kept) {
             self.put(&Record { at_ns, link, length, bytes: &bytes, program: program.as_deref() });
@@ -235,14 +234,14 @@ impl Tail {
         }
     }
 
-    /// After the first failure nothing is written any more.
+    /// Writes nothing more after the first error.
     fn write(&mut self, write: impl FnOnce(&mut Writer<BufWriter<File>>) -> io::Result<()>) -> bool {
         let Some(writer) = &mut self.writer else { return false };
         match write(writer) {
             Ok(()) => true,
             Err(error) => {
                 self.recorded.trouble = Some(error);
-                // What is buffered cannot be written either, and dropping would try to.
+                // Drop would try to write the buffered data again.
                 if let Some(writer) = self.writer.take() {
                     let _ = writer.into_inner().into_parts();
                 }

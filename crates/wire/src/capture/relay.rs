@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! A relay for clients of a local display: records what no packet carries.
+//! A relay for clients of a local display, to record connections that have no packets.
 //!
 //! ```text
 //! program ──/tmp/.X11-unix/X64──▶ relay ──/tmp/.X11-unix/X0, or TCP──▶ X server
 //!                                   └──▶ packets as of a loopback interface, in a file
 //! ```
 //!
-//! Bytes go on as they come, in their order, with the files that were sent along (MIT-SHM, DRI3), before they are
-//! recorded. Of each direction one piece is held at most, and nothing is read until it is gone: who is slow makes the
-//! other one slow, as without a relay. To the server every client is this process, of this user.
+//! Bytes are forwarded on arrival, in order and with their file descriptors (MIT-SHM, DRI3), and recorded afterwards.
+//! The relay holds at most one piece per direction and reads no more until that is gone. A slow end slows the other
+//! end, just as without a relay. For the server, every client is this process and this user.
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
 //! | `display` | the display that programs see: lock, sockets |
-//! | `upstream` | the display behind it |
-//! | `authority` | the cookie of the one under the name of the other |
+//! | `upstream` | the real display |
+//! | `authority` | the real display's cookie under our display's name |
 //! | `connection` | one client's connection, both ways |
 //! | `run` | the loop over all of them |
 
@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use upstream::Upstream;
 
-/// Why there is no relay.
+/// Why the relay cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelayError {
@@ -46,7 +46,7 @@ pub enum RelayError {
     NoDisplay(String),
     #[error("cannot connect to display {0}: check that it runs")]
     Unreachable(String, #[source] io::Error),
-    /// No display of our own could be made.
+    /// The relay could not create its own display.
     #[error("no display of our own can be made in /tmp/.X11-unix")]
     Display(#[source] io::Error),
     #[error("the cookie for our display cannot be written")]
@@ -55,25 +55,25 @@ pub enum RelayError {
     Run(#[source] io::Error),
 }
 
-/// What went through.
+/// What was relayed.
 #[derive(Debug, Default)]
 pub struct Relayed {
     pub connections: u64,
-    /// Clients that came when the server could not be reached.
+    /// Clients that connected while the server was unreachable.
     pub refused: u64,
-    /// From clients, from the server.
+    /// Bytes from clients, and from the server.
     pub bytes: [u64; 2],
-    /// Files that were sent along.
+    /// File descriptors that were passed.
     pub files: u64,
-    /// Those that could not be, since the server is behind TCP.
+    /// File descriptors that could not be passed, because the server is reached by TCP.
     pub files_lost: u64,
     pub recorded: Recorded,
 }
 
-/// A relay that runs. Its drop ends it and removes its files.
+/// A running relay. Drop stops it and removes its files.
 #[derive(Debug)]
 pub struct Relay {
-    // In this order: its files go when it has ended.
+    // Field order matters: the thread must end before its files are removed.
     thread: Background<io::Result<Relayed>>,
     display: Arc<Display>,
     authority: Option<Authority>,
@@ -81,7 +81,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Begins to listen for clients of that display, `None` being DISPLAY's, and to record into a file.
+    /// Starts to relay clients of this display (`None`: DISPLAY) and to record them into a file.
     pub fn start(display: Option<&str>, file: File, settings: &Settings) -> Result<Relay, RelayError> {
         let (upstream, _) = Upstream::find(display)?;
         let display = Arc::new(Display::make(upstream.screen()).map_err(RelayError::Display)?);
@@ -93,23 +93,23 @@ impl Relay {
         Ok(Relay { display, authority, open, thread: thread.map_err(RelayError::Run)? })
     }
 
-    /// What the program's DISPLAY has to be.
+    /// DISPLAY for the program.
     pub fn display(&self) -> String {
         self.display.name()
     }
 
-    /// What its XAUTHORITY has to be, where the server asks for a cookie.
+    /// XAUTHORITY for the program, if the server requires a cookie.
     pub fn authority(&self) -> Option<&Path> {
         self.authority.as_ref().map(Authority::path)
     }
 
-    /// Connections that are open now.
+    /// Number of open connections.
     pub fn open(&self) -> usize {
-        // A number to look at; nothing else depends on it.
+        // Informational only; nothing else depends on it.
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Ends it; what went through.
+    /// Stops the relay and returns what was relayed.
     pub fn finish(self) -> Result<Relayed, RelayError> {
         self.thread.finish().and_then(|relayed| relayed).map_err(RelayError::Run)
     }

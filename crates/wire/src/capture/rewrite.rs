@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A capture that others made, recorded again: scrubbed, cut, or only what is of interest.
+//! Records an existing capture again: scrubbed, cut, or restricted to some ports.
 
 use super::record::{Recorded, Recorder, Settings, Watch};
 use super::{Reader, Record};
@@ -8,16 +8,17 @@ use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
 
-/// What was read and what was recorded of it.
+/// Packets read, and what was recorded of them.
 #[derive(Debug)]
 pub struct Rewritten {
     pub read: u64,
     pub recorded: Recorded,
-    /// What is wrong with the file that was read.
+    /// Messages about the file that was read.
     pub notes: Vec<String>,
 }
 
-/// Records what is read, or of it only the TCP connections of these ports. `progress` is told packets and bytes read.
+/// Records all packets, or only the TCP connections of these ports. `progress` gets the number of packets and bytes
+/// read.
 pub fn rewrite(
     mut reader: Reader,
     ports: Option<&RangeInclusive<u16>>,

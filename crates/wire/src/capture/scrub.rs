@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Overwrites with zeros what nobody else is to see, in packets that keep their sizes and times.
+//! Overwrites confidential bytes with zeros. Packets keep their sizes and times.
 //!
-//! Which bytes those are is known when a message is complete, so packets wait until all messages in them are; they go on
-//! in the order in which they came. A session tells of the messages ([`Marker`]), and by a stream's offsets they are
-//! found again in packets, retransmitted ones too.
+//! Only a complete message shows which of its bytes are confidential. Packets therefore wait until all their messages
+//! are complete, and then leave in order. A session reports the messages to [`Marker`]. Stream offsets locate their
+//! bytes in the packets, including retransmitted ones.
 //!
-//! | bytes | what becomes of them |
+//! | bytes | action |
 //! |---|---|
-//! | of a message | what the rules name is overwritten (`secret`) |
-//! | not understood: behind a gap, before a capture that was joined can be read | all are overwritten |
-//! | of a message that never ends, or takes longer than may be kept | all but its head |
-//! | of connections that are not X | all are overwritten |
-//! | of other packets than TCP's | the packet is left out, and counted |
-//! | the names of programs | left out |
+//! | of a message | overwrite what the rules name (`secret`) |
+//! | not decoded: after a gap, or at the start of a capture that joined a connection | overwrite all |
+//! | of a message that never ends, or exceeds the waiting limit | overwrite all but its head |
+//! | of connections that are not X | overwrite all |
+//! | of packets other than TCP | omit the packet and count it |
+//! | program names | omit |
 //!
-//! The cookie by which a client is let in goes in any case ([`Extent::Cookie`]); then nothing else waits or changes.
+//! The authorization cookie is always overwritten. With [`Extent::Cookie`], nothing else waits or changes.
 
 mod secret;
 
@@ -27,23 +27,23 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Packets that wait for the end of their messages: four of the longest requests.
+/// Limit for packets that wait for the end of their messages: four of the longest requests.
 const MAX_WAITING_BYTES: usize = 64 << 20;
-/// A packet's own costs in memory.
+/// Memory overhead per packet.
 const PACKET_COSTS: usize = 128;
-/// Places that are remembered of a direction, for packets that come again.
+/// Confidential ranges remembered per direction, for retransmitted packets.
 const MAX_MARKS: usize = 1 << 14;
 
-/// What is overwritten.
+/// What to overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Who may connect.
+    /// Only authorization data.
     Cookie,
-    /// Text, keys and pixels too.
+    /// Also text, keys and pixels.
     All,
 }
 
-/// Notes in a session which bytes are secret; its clones are the same.
+/// Observes a session and notes which bytes are confidential. Clones share their notes.
 #[derive(Clone, Debug)]
 pub struct Marker(Rc<RefCell<Marks>>);
 
@@ -79,28 +79,28 @@ impl Observer for Marker {
 struct Marks {
     extent: Extent,
     connections: HashMap<ConnectionId, [Side; 2]>,
-    /// Those of them that are over, and stay while packets wait.
+    /// Ended connections, which are kept while packets wait.
     ended: Vec<ConnectionId>,
-    /// Where the packet that was taken last stands in its stream.
+    /// Stream position of the last packet.
     place: Option<(ConnectionId, Packet)>,
 }
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
 struct Side {
-    /// Of all bytes before this it is known whether they are secret.
+    /// Stream offset up to which all confidential bytes are known.
     decided: u64,
-    /// Whether a message ends there, and so another one begins.
+    /// A message ends at `decided`, so the next one starts there.
     is_boundary: bool,
-    /// In order, and apart from each other.
+    /// In order and disjoint.
     secrets: VecDeque<Range<u64>>,
-    /// Before this, secrets were forgotten.
+    /// Ranges before this offset are no longer remembered.
     forgotten: u64,
 }
 
 impl Marks {
     fn open(&mut self, id: ConnectionId, opened: &Opened) {
-        // Where only the cookie counts, it is in the client's first message or not at all.
+        // The cookie can only be in the client's first message.
         let open = || Side { decided: u64::MAX, ..Side::default() };
         let sides = match self.extent {
             Extent::All => <[Side; 2]>::default(),
@@ -125,13 +125,13 @@ impl Marks {
         }
     }
 
-    /// Whether it is known that none of these bytes is secret.
+    /// True if none of these bytes is confidential.
     fn is_clear(&self, (id, direction, offset): (ConnectionId, Direction, u64), length: usize) -> bool {
         let end = offset + length as u64;
         self.connections.get(&id).is_none_or(|sides| sides[direction as usize].is_clear(offset..end))
     }
 
-    /// Nothing more will be known of it.
+    /// The connection ended: nothing more will be decoded.
     fn end(&mut self, id: ConnectionId) {
         for side in self.connections.get_mut(&id).into_iter().flatten() {
             side.give_up(u64::MAX);
@@ -139,7 +139,7 @@ impl Marks {
         self.ended.push(id);
     }
 
-    /// No packet waits.
+    /// Called when no packet waits.
     fn forget_ended(&mut self) {
         for id in self.ended.drain(..) {
             self.connections.remove(&id);
@@ -148,7 +148,7 @@ impl Marks {
 }
 
 impl Side {
-    /// A message is complete; `found` is what is secret in it.
+    /// A message is complete; `found` is its confidential range.
     fn take(&mut self, offset: u64, length: u64, found: Option<Range<u64>>) {
         let end = offset.saturating_add(length);
         if offset > self.decided {
@@ -164,7 +164,8 @@ impl Side {
         }
     }
 
-    /// Decides up to there without knowing: of a message that has begun the head stays, so that others can count it.
+    /// Stops waiting for bytes up to `end`. Keeps the head of a message that has started, so that readers can still
+    /// frame it.
     fn give_up(&mut self, end: u64) {
         if end > self.decided {
             let head = if self.is_boundary { HEAD_BYTES } else { 0 };
@@ -193,7 +194,7 @@ impl Side {
         range.is_empty() || self.decided >= range.end && self.forgotten <= range.start && !overlaps
     }
 
-    /// Overwrites what is secret of bytes that begin there.
+    /// Overwrites the confidential bytes; `offset` is the stream offset of the first byte.
     fn blank(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset + bytes.len() as u64;
         let first = self.secrets.partition_point(|range| range.end <= offset);
@@ -213,33 +214,33 @@ struct Waiting {
     link: Link,
     length: u32,
     bytes: Vec<u8>,
-    /// Where in these bytes those of the stream lie.
+    /// Range of the TCP payload in `bytes`.
     payload: Range<usize>,
     place: Option<(ConnectionId, Direction, u64)>,
-    /// Which program it was is no secret of the cookie's.
+    /// Kept only if just the cookie is confidential.
     program: Option<Box<str>>,
 }
 
-/// Lets packets through with what is secret in them overwritten.
+/// Overwrites confidential bytes of packets and passes them on.
 #[derive(Debug)]
 pub struct Scrubber {
     marks: Rc<RefCell<Marks>>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
-    /// Packets that are neither X's nor of another TCP connection.
+    /// Packets that are not TCP.
     pub left_out: u64,
-    /// Packets that went on before their messages were complete, because too much waited.
+    /// Packets passed on before their messages were complete, because too many waited.
     pub given_up: u64,
 }
 
 impl Scrubber {
-    /// By what is marked there, of a session that takes each packet before this does.
+    /// Uses the notes of this marker. Its session must take each packet first.
     pub fn new(marker: &Marker) -> Scrubber {
         let marks = Rc::clone(&marker.0);
         Scrubber { marks, waiting: VecDeque::new(), waiting_bytes: 0, left_out: 0, given_up: 0 }
     }
 
-    /// Takes the packet that the session took last, and hands on those that need not wait any longer.
+    /// Takes the packet that the session took last, and passes on packets that need not wait any longer.
     pub fn take(&mut self, record: &Record<'_>, hand_on: &mut impl FnMut(&Record<'_>)) {
         let told = self.marks.borrow_mut().place.take();
         let place = told.map(|(id, packet)| (id, packet.direction, packet.offset));
@@ -261,7 +262,7 @@ impl Scrubber {
             place,
             program: record.program.filter(|_| extent == Extent::Cookie).map(Into::into),
         };
-        // Bytes from before the capture's beginning have no place; those of no X have no message.
+        // Bytes from before the capture's start have no offset. Connections other than X have no messages.
         let is_from_before = told.is_some_and(|(_, packet)| packet.is_retransmission && packet.offset == 0);
         if is_from_before || extent == Extent::All && told.is_none() {
             waiting.blank();
@@ -275,7 +276,7 @@ impl Scrubber {
         }
     }
 
-    /// Nothing follows: what waits goes on as far as it may.
+    /// The capture ended: passes on all waiting packets.
     pub fn finish(&mut self, hand_on: &mut impl FnMut(&Record<'_>)) {
         for sides in self.marks.borrow_mut().connections.values_mut() {
             sides.iter_mut().for_each(|side| side.give_up(u64::MAX));
@@ -313,7 +314,7 @@ impl Waiting {
         self.bytes[self.payload.clone()].fill(0);
     }
 
-    /// Overwrites what is secret, if all of it is known.
+    /// Overwrites the confidential bytes, if all of them are known. Returns whether they are.
     fn settle(&mut self, marks: &Marks) -> bool {
         let Some((id, direction, offset)) = self.place else { return true };
         let Some(sides) = marks.connections.get(&id) else { return true };
@@ -326,10 +327,10 @@ impl Waiting {
     }
 }
 
-/// Where in a packet the bytes of its TCP stream lie; nothing of other packets.
+/// Range of the TCP payload in a packet; `None` for other packets.
 fn payload(record: &Record<'_>) -> Option<Range<usize>> {
     let Frame::Segment(segment) = parse(record) else { return None };
-    // One slice lies in the other.
+    // `segment.bytes` is a subslice of `record.bytes`.
     let start = segment.bytes.as_ptr() as usize - record.bytes.as_ptr() as usize;
     Some(start..start + segment.bytes.len())
 }

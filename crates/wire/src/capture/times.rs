@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Times of a capture that cannot be what its file says: of another unit, none at all, or of a clock that was set back.
+//! Detects wrong timestamps in a capture: a wrong unit, none at all, or a clock that was set back.
 //!
-//! Nanoseconds where the file says microseconds are known for certain, and read as what they are. Of the rest nobody knows
-//! what they were: it is said, and nothing is changed.
+//! Nanoseconds labelled as microseconds can be detected with certainty and are converted. Other errors are only
+//! reported, because the true times are unknown.
 
-/// A year in which nobody captures: 1970 and 10^17 microseconds.
+/// 10^17 microseconds since 1970 is the year 5138, so larger values must be nanoseconds.
 const LATEST_TICKS: u64 = 100_000_000_000_000_000;
 const MICROSECONDS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Packets of which one at least lies behind the first millisecond of its second.
+/// In this many packets, at least one timestamp must be beyond the first millisecond of its second.
 const ENOUGH: u64 = 16;
 
 const FILE_HEADER: usize = 24;
 const PACKET_HEADER: usize = 16;
 
-/// Whether a pcap file that says microseconds counts nanoseconds, by its first packets.
+/// True if a pcap file is labelled with microseconds but has nanoseconds, judging by its first packets.
 fn is_pcap_of_nanoseconds(beginning: &[u8]) -> bool {
     let word: fn(&[u8], usize) -> Option<u32> = match beginning.first_chunk() {
         Some([0xd4, 0xc3, 0xb2, 0xa1]) => |bytes, at| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?)),
@@ -27,16 +27,16 @@ fn is_pcap_of_nanoseconds(beginning: &[u8]) -> bool {
         beyond += usize::from(u64::from(part) >= MICROSECONDS);
         at = at.saturating_add(PACKET_HEADER).saturating_add(captured as usize).min(beginning.len());
     }
-    // Some programs write a whole second as a million microseconds.
+    // Some programs write a whole second as a million microseconds, so require a majority.
     2 * beyond > packets
 }
 
-/// Whether the time of a packet in a pcapng file that says microseconds counts nanoseconds.
+/// True if a pcapng timestamp is labelled with microseconds but has nanoseconds.
 pub fn is_nanoseconds(ticks: u64, resolution: u64) -> bool {
     resolution == MICROSECONDS && ticks > LATEST_TICKS
 }
 
-/// What was seen of a file's times.
+/// Statistics of a file's timestamps.
 #[derive(Debug, Default)]
 pub struct Times {
     pub are_nanoseconds: bool,
@@ -50,12 +50,12 @@ pub struct Times {
 }
 
 impl Times {
-    /// Of a file that begins so.
+    /// `beginning` is the start of the file.
     pub fn of(beginning: &[u8]) -> Times {
         Times { are_nanoseconds: is_pcap_of_nanoseconds(beginning), ..Times::default() }
     }
 
-    /// Of the packet before.
+    /// Time of the previous packet.
     pub fn last_ns(&self) -> u64 {
         self.last_ns
     }
@@ -72,7 +72,7 @@ impl Times {
         self.last_ns = at_ns;
     }
 
-    /// What is wrong with them, in sentences.
+    /// Messages about wrong timestamps.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.are_nanoseconds {

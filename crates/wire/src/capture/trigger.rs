@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! From when to when a capture is kept: around an event of X.
+//! Decides which part of a capture is kept, from a start event to a stop event.
 //!
-//! | state | until | what is kept |
+//! | state | until | kept |
 //! |---|---|---|
-//! | waiting | the event to start on | the last seconds, in memory |
-//! | running | the event to stop on | everything |
+//! | waiting | the start event | the last seconds, in memory |
+//! | running | the stop event | everything |
 //! | over | never | nothing |
 //!
-//! Time is that of the packets, and while there are none that of the caller.
+//! Time comes from the packets, or from the caller while there are none.
 
 use crate::observe::{ConnectionId, Kind, Message, Observer};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What a person or a program does that one may wait for.
+/// A user or client event that can start or stop a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// A key is pressed: KeyPress, or XInput's.
+    /// KeyPress, from the core protocol or XInput.
     Key,
-    /// A client maps a window. What it maps together, by MapSubwindows, are parts of one that is not there yet.
+    /// MapWindow. MapSubwindows does not count: it maps children of a window that is not visible yet.
     FirstWindow,
 }
 
@@ -31,18 +31,18 @@ pub enum Start {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     On(Occasion),
-    /// For this time after the last message of X, nothing came.
+    /// No X message for this long after the last one.
     Quiet {
         ns: u64,
     },
 }
 
-/// When to start and to stop.
+/// When to start and stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub start: Start,
     pub stop: Option<Stop>,
-    /// How much of the time before the start is kept.
+    /// Time before the start that is kept.
     pub before_ns: u64,
 }
 
@@ -53,13 +53,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether messages have to be looked at.
+    /// True if messages must be decoded.
     pub fn needs_messages(&self) -> bool {
         self.start != Start::Now || self.stop.is_some()
     }
 }
 
-/// What was seen since somebody last looked.
+/// Events seen since the last [`Lookout::take`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signs {
     pub key: bool,
@@ -76,7 +76,7 @@ impl Signs {
     }
 }
 
-/// Sees signs in a session; its clones see the same.
+/// Observes a session for trigger events. Clones share what they have seen.
 #[derive(Clone, Debug, Default)]
 pub struct Lookout(Rc<RefCell<Signs>>);
 
@@ -107,7 +107,7 @@ pub enum State {
     Over,
 }
 
-/// Decides, sign by sign.
+/// State machine of the recording.
 #[derive(Clone, Debug)]
 pub struct Trigger {
     settings: Settings,
@@ -125,7 +125,7 @@ impl Trigger {
         self.state
     }
 
-    /// The clock went on: before a packet of that time, or without one.
+    /// Time has passed: before a packet with this time, or without one.
     pub fn pass(&mut self, now_ns: u64) {
         let Some(Stop::Quiet { ns }) = self.settings.stop else { return };
         let silence_ns = self.last_message_ns.map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
@@ -134,7 +134,7 @@ impl Trigger {
         }
     }
 
-    /// A packet had these signs in it. It belongs to what it starts, and to what it ends.
+    /// A packet contained these events. The packet is part of the recording that it starts or stops.
     pub fn see(&mut self, at_ns: u64, signs: Signs) {
         if signs.message {
             self.last_message_ns = Some(at_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Writing of pcapng, little-endian, with nanoseconds; Wireshark opens it.
+//! Writes pcapng files, little-endian with nanoseconds. Wireshark can open them.
 
 use super::{Link, Record};
 use std::io::{self, Write};
@@ -7,33 +7,33 @@ use std::io::{self, Write};
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
-/// Before the name of a program, in a comment.
+/// Prefix of a comment with a program name.
 pub const PROGRAM: &str = "program: ";
-/// By this a reader knows the byte order.
+/// Magic number that shows the byte order.
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
 const OPTION_COMMENT: u16 = 1;
 const OPTION_INTERFACE_NAME: u16 = 2;
 const OPTION_APPLICATION: u16 = 4;
 const OPTION_RESOLUTION: u16 = 9;
-/// Time counts in 10^-9 seconds.
+/// Time resolution of 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 
-/// A capture that is being written.
+/// A capture file that is being written.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    /// Kept between blocks, so that none allocates.
+    /// Reused for each block to avoid allocations.
     block: Vec<u8>,
     interfaces: Vec<Link>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file that names the program which wrote it.
+    /// Starts a file. `application` names the writing program.
     pub fn new(out: W, application: &str) -> io::Result<Writer<W>> {
         let mut writer = Writer { out, block: Vec::new(), interfaces: Vec::new() };
         writer.block.extend(BYTE_ORDER.to_le_bytes());
-        // Version 1.0, and a length of the section that nobody knows yet.
+        // Version 1.0. The length of the section is not known yet.
         writer.block.extend([1, 0, 0, 0]);
         writer.block.extend(u64::MAX.to_le_bytes());
         writer.option(OPTION_APPLICATION, application.as_bytes());
@@ -41,7 +41,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds an interface; packets go to the first one with their kind of link. A snap length of 0 is none.
+    /// Adds an interface. Packets use the first one with their link type. A snap length of 0 means no limit.
     pub fn add_interface(&mut self, link: Link, name: &str, snap_bytes: u32) -> io::Result<()> {
         self.block.extend((link.0 as u16).to_le_bytes());
         self.block.extend([0, 0]);
@@ -53,7 +53,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes a packet, and its interface before it if there was none of that kind.
+    /// Writes a packet, after an interface for its link type if there is none yet.
     pub fn write(&mut self, record: &Record<'_>) -> io::Result<()> {
         let interface = match self.interfaces.iter().position(|&link| link == record.link) {
             Some(interface) => interface,
@@ -76,18 +76,18 @@ impl<W: Write> Writer<W> {
         self.finish_block(PACKET)
     }
 
-    /// Gives back what was written to.
+    /// Returns the underlying writer.
     pub fn into_inner(self) -> W {
         self.out
     }
 
-    /// Hands on what is buffered below.
+    /// Flushes the underlying writer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
     fn option(&mut self, code: u16, value: &[u8]) {
-        // Names are short; what is too long for an option is cut.
+        // Options have 16-bit lengths. Longer values are cut.
         let value = &value[..value.len().min(usize::from(u16::MAX))];
         self.block.extend(code.to_le_bytes());
         self.block.extend((value.len() as u16).to_le_bytes());

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! The server's cookie under the name of our display: a client looks it up by the display's number.
+//! Writes an authority file with the server's cookie for our display. Clients look up cookies by display number.
 //!
-//! libxcb sends no cookie at all where it finds none for the display that it was told, and a server that asks for one
-//! then refuses. So the program gets a file with entries of our display in front of the user's own; without a cookie for
-//! the server nothing is needed.
+//! If libxcb finds no cookie for its display, it sends none, and the server refuses. The program therefore gets a file
+//! with entries for our display, followed by the user's own. Without a server cookie, no file is needed.
 //!
-//! | entry | who looks for it |
+//! | entry | used by |
 //! |---|---|
-//! | FamilyLocal, with this machine's name, as xauth and sshd write it | every library that takes the display for local |
-//! | FamilyInternet, where the display is behind TCP | python-xlib and others that compare all of an entry |
-//! | FamilyWild | libX11 and libxcb, whatever they call this machine |
+//! | FamilyLocal with the host name, as xauth and sshd write it | libraries that consider the display local |
+//! | FamilyInternet, if the display is reached by TCP | python-xlib and others that compare the whole entry |
+//! | FamilyWild | libX11 and libxcb, with any host name |
 
 use super::display::Removed;
 use super::upstream::Upstream;
@@ -23,20 +22,20 @@ use x11rb_protocol::xauth::{Family, get_auth};
 
 const FAMILY_INTERNET: u16 = 0;
 const FAMILY_LOCAL: u16 = 256;
-/// For whatever a client calls this machine.
+/// Matches any address.
 const FAMILY_WILD: u16 = 65_535;
 
-/// Its drop removes the file.
+/// Drop removes the file.
 #[derive(Debug)]
 pub struct Authority(Removed);
 
 impl Authority {
-    /// A file for clients of our display, if the server behind it has a cookie.
+    /// A file for clients of our display, if the real server uses a cookie.
     pub fn of_upstream(upstream: &Upstream, number: u16) -> io::Result<Option<Authority>> {
         cookie(upstream).map(|(name, data)| Authority::make(number, None, &name, &data)).transpose()
     }
 
-    /// A file for clients of a display of ours, with this cookie for it; `address` is where they reach it by TCP.
+    /// A file with this cookie for our display; `address` is its TCP address, if any.
     pub fn make(number: u16, address: Option<Ipv4Addr>, name: &[u8], data: &[u8]) -> io::Result<Authority> {
         let address = address.map(|address| address.octets());
         let internet = address.as_ref().map(|octets| (FAMILY_INTERNET, &octets[..]));
@@ -50,7 +49,7 @@ impl Authority {
                 bytes.extend(text);
             }
         }
-        // Programs that use other displays too still find theirs.
+        // Keep the user's entries: programs may use other displays too.
         bytes.extend(users_file().and_then(|path| fs::read(path).ok()).unwrap_or_default());
         create(number, &bytes)
     }
@@ -60,25 +59,25 @@ impl Authority {
     }
 }
 
-/// What lets a client into the display behind ours: the name of a way, and its secret.
+/// Name and data of the authorization for the real display.
 pub fn cookie(upstream: &Upstream) -> Option<(Vec<u8>, Vec<u8>)> {
     let (family, address) = match upstream.host() {
         None => (Family::LOCAL, xqos_sys::host_name().into_bytes()),
         Some(IpAddr::V4(address)) => (Family::INTERNET, address.octets().to_vec()),
         Some(IpAddr::V6(address)) => (Family::INTERNET6, address.octets().to_vec()),
     };
-    // A file that cannot be read is none, to the program too.
+    // Treat an unreadable file as missing, as the program would.
     get_auth(family, &address, upstream.number()).ok().flatten()
 }
 
-/// A secret that nobody can guess.
+/// Random bytes for a cookie.
 pub fn secret() -> io::Result<[u8; 16]> {
     let mut secret = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut secret)?;
     Ok(secret)
 }
 
-/// Where libraries look for it.
+/// The user's authority file.
 fn users_file() -> Option<PathBuf> {
     let named = env::var_os("XAUTHORITY").map(PathBuf::from);
     named.or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".Xauthority")))
@@ -88,7 +87,7 @@ fn create(number: u16, bytes: &[u8]) -> io::Result<Authority> {
     let folder = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
     let folder = folder.unwrap_or_else(env::temp_dir);
     let path = folder.join(format!("xqos-{}-{number}", std::process::id()));
-    // Left behind by a process of the same id that was killed.
+    // A killed process with the same id may have left it.
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}

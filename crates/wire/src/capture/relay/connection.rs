@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! One client's connection through the relay, both ways, with half-closed ends as they come.
+//! One client's connection through the relay, both ways. Each direction can end separately.
 //!
-//! | what happens | then |
+//! | event | action |
 //! |---|---|
-//! | an end sends | it goes on at once; what the other end does not take waits, and nothing more is read until it did |
-//! | an end says that nothing follows | so does the relay to the other end, after what waits |
-//! | an end takes nothing any more | what waits for it is dropped, and what it sent itself still goes on |
-//! | the server is gone for good, or a socket breaks | both ends are closed, after what waits for the client |
+//! | an end sends data | forward immediately; if the other end does not take all, read no more until it has |
+//! | an end shuts down its sending side | shut down towards the other end, after all waiting data |
+//! | an end accepts no more data | drop data that waits for it, but still forward what it sends |
+//! | the server has closed, or a socket fails | close both ends, after all data that waits for the client |
 
 use super::super::conversation::{Conversation, MAX_BYTES};
 use super::Relayed;
@@ -20,20 +20,20 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What one read takes: a packet.
+/// Maximum bytes of one read: a packet.
 pub const PIECE_BYTES: usize = MAX_BYTES;
 
-/// One direction.
+/// State of one direction.
 #[derive(Debug, Default)]
 struct Way {
-    /// What the receiver has not taken yet.
+    /// Bytes that the receiver has not accepted yet.
     waiting: Vec<u8>,
     files: Vec<OwnedFd>,
-    /// The sender said that nothing follows, or the receiver is gone.
+    /// The sender has ended, or the receiver is gone.
     has_ended: bool,
-    /// The sender is gone, not only silent.
+    /// The sender has closed, not only shut down sending.
     is_gone: bool,
-    /// The end was told, as one that was said or one that broke.
+    /// The end of the direction was recorded, as FIN or reset.
     is_told: bool,
 }
 
@@ -52,7 +52,7 @@ impl Connection {
         Connection { sockets: [client, server], ways: Default::default(), talk, is_broken: false }
     }
 
-    /// What is to be waited for at the client's and at the server's end.
+    /// Poll events for the client's and the server's socket.
     pub fn interests(&self) -> [(BorrowedFd<'_>, PollFlags); 2] {
         [0, 1].map(|end| {
             let (sent, received) = (&self.ways[end], &self.ways[1 - end]);
@@ -63,19 +63,19 @@ impl Connection {
         })
     }
 
-    /// Whether nothing can come any more.
+    /// True if no more data can follow.
     pub fn is_over(&self) -> bool {
         let [requests, replies] = &self.ways;
         let is_empty = |way: &Way| way.has_ended && way.waiting.is_empty();
         self.is_broken || is_empty(replies) && (is_empty(requests) || replies.is_gone)
     }
 
-    /// A direction whose end nobody said.
+    /// A direction whose end was not recorded.
     pub fn unsaid(&self) -> Option<Direction> {
         Direction::BOTH.into_iter().find(|&way| !self.is_broken && !self.ways[way as usize].is_told)
     }
 
-    /// Does what the ends are ready for, counts it, and records it when it is done.
+    /// Forwards what the sockets are ready for, then counts and records it.
     pub fn work(
         &mut self,
         ready: [PollFlags; 2],
@@ -99,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// Reads once, and sends on what came.
+    /// Reads once and forwards the data.
     fn pass(
         &mut self,
         way: Direction,
@@ -147,7 +147,7 @@ impl Connection {
         recorder.take(&self.talk.acknowledge(way, clock.now_ns(), is_delivered));
     }
 
-    /// Sends what waits; whether all of it has gone.
+    /// Sends waiting data. Returns whether all of it was sent.
     fn deliver(&mut self, direction: Direction) -> bool {
         let way = &mut self.ways[direction as usize];
         match send(&self.sockets[1 - direction as usize], &way.waiting, &mut way.files) {
@@ -162,14 +162,14 @@ impl Connection {
     fn pass_on_end(&mut self, direction: Direction) {
         let way = &self.ways[direction as usize];
         if way.has_ended && way.waiting.is_empty() {
-            // Who is gone already need not be told.
+            // Fails if the receiver is already gone, which is fine.
             let _ = shutdown(&self.sockets[1 - direction as usize].fd, Shutdown::Write);
         }
     }
 }
 
 impl Way {
-    /// Nobody takes it.
+    /// The receiver accepts nothing any more.
     fn drop_all(&mut self) {
         self.waiting.clear();
         self.files.clear();
@@ -177,7 +177,8 @@ impl Way {
     }
 }
 
-/// Sends as much as is taken now, and the files with its first byte; an error is the end of that socket.
+/// Sends as much as the socket accepts, with the file descriptors on the first byte. An error means that the socket has
+/// failed.
 fn send(socket: &Socket, bytes: &[u8], files: &mut Vec<OwnedFd>) -> Result<usize, ()> {
     let mut sent = 0;
     while sent < bytes.len() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! A display of our own: a number that nobody has, its lock, and the sockets where clients look for it.
+//! The relay's own X display: a free number, its lock file, and the sockets where clients look for it.
 //!
-//! Clients try the abstract socket first and then the one in /tmp; X servers listen on both, and so do we, since a
-//! stranger could take the other one.
+//! Clients try the abstract socket first, then the one in /tmp. Like X servers, we listen on both, because another user
+//! could otherwise take the other one.
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
@@ -13,23 +13,23 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::PathBuf;
 
-/// Out of the way of servers, which count from 0, and of ssh, which counts from 10.
+/// Above the numbers of X servers, which start at 0, and of ssh, which starts at 10.
 const FIRST: u16 = 64;
 const LAST: u16 = 999;
 const FOLDER: &str = "/tmp/.X11-unix";
 
-/// Its drop removes the files.
+/// Drop removes the files.
 #[derive(Debug)]
 pub struct Display {
     number: u16,
     screen: u16,
     pub listeners: [UnixListener; 2],
-    // In this order: the number is free when the last of it has gone.
+    // Field order matters: the lock file must be removed last.
     _socket: Removed,
     _lock: Removed,
 }
 
-/// A file that goes with us.
+/// A file that drop removes.
 #[derive(Debug)]
 pub(super) struct Removed(pub(super) PathBuf);
 
@@ -40,7 +40,7 @@ impl Drop for Removed {
 }
 
 impl Display {
-    /// Takes the first number that is free; `screen` is the one that programs get.
+    /// Takes the first free number. `screen` becomes the program's default screen.
     pub fn make(screen: u16) -> io::Result<Display> {
         make_folder()?;
         for number in FIRST..=LAST {
@@ -52,8 +52,8 @@ impl Display {
         Err(io::Error::other(format!("displays {FIRST} to {LAST} are all taken")))
     }
 
-    /// A client that waits at this listener, and its pid; an error where there is none, or no file left. PermissionDenied: it
-    /// is another user's, and the server would take it for us.
+    /// Accepts a client on this listener and returns its pid. Fails if no client waits or no file descriptor is left.
+    /// PermissionDenied: the client belongs to another user, whom the server would take for us.
     pub fn accept(&self, listener: usize) -> io::Result<(UnixStream, i32)> {
         let (stream, _) = self.listeners[listener].accept()?;
         let peer = socket_peercred(&stream)?;
@@ -68,7 +68,7 @@ impl Display {
         self.number
     }
 
-    /// As for DISPLAY.
+    /// Value for DISPLAY.
     pub fn name(&self) -> String {
         match self.screen {
             0 => format!(":{}", self.number),
@@ -77,7 +77,7 @@ impl Display {
     }
 }
 
-/// As the first X server makes it: anybody may put a socket there, and nobody remove another's.
+/// Creates the folder as an X server does: any user may add a socket, but not remove those of others.
 fn make_folder() -> io::Result<()> {
     match fs::create_dir(FOLDER) {
         Ok(()) => fs::set_permissions(FOLDER, Permissions::from_mode(0o1777)),
@@ -90,7 +90,7 @@ fn take(number: u16, screen: u16) -> io::Result<Display> {
     let lock = PathBuf::from(format!("/tmp/.X{number}-lock"));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&lock)?;
     let lock = Removed(lock);
-    // Ten digits: X servers read exactly these.
+    // X servers read exactly ten digits.
     writeln!(file, "{:>10}", std::process::id())?;
     let path = PathBuf::from(format!("{FOLDER}/X{number}"));
     let in_tmp = UnixListener::bind(&path)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The loop of the relay: whoever is ready is served, and all that happens is recorded, in one order.
+//! The relay's loop: serves ready sockets and records all traffic in one order.
 //!
-//! Bytes go on before they are recorded, with the time at which they came. So the recording's own work delays nobody
-//! but whoever comes next.
+//! Bytes are forwarded first and recorded afterwards, with their arrival time. Recording therefore delays only later
+//! data.
 
 use super::connection::{Connection, PIECE_BYTES};
 use super::display::Display;
@@ -24,28 +24,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use xqos_sys::ready;
 
-/// After this time with nothing to do, what is buffered goes into the file.
+/// Idle time after which buffered data is written to the file.
 const REST: Duration = Duration::from_millis(100);
-/// Open files of ours that are not for clients.
+/// File descriptors reserved for other uses than clients.
 const OWN_FILES: u64 = 64;
-/// Where clients' ports begin, as Linux counts.
+/// First client port, like Linux's ephemeral ports.
 const FIRST_CLIENT_PORT: u16 = 32_768;
 
-/// All that runs in the relay's thread.
+/// State of the relay's thread.
 #[derive(Debug)]
 pub struct Loop {
     display: Arc<Display>,
     upstream: Upstream,
     open: Arc<AtomicUsize>,
     connections: Vec<Connection>,
-    /// At once; each needs two open files.
+    /// Maximum open connections; each needs two file descriptors.
     most_connections: usize,
     relayed: Relayed,
     clock: Clock,
 }
 
 impl Loop {
-    /// `open` tells others how many connections there are.
+    /// `open` publishes the number of connections.
     pub fn new(display: Arc<Display>, upstream: Upstream, open: Arc<AtomicUsize>) -> Loop {
         let (connections, relayed) = (Vec::new(), Relayed::default());
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -53,7 +53,7 @@ impl Loop {
         Loop { display, upstream, open, connections, most_connections, relayed, clock: Clock::new() }
     }
 
-    /// Until `stop` is readable.
+    /// Runs until `stop` is readable.
     pub fn run(mut self, file: File, settings: &Settings, stop: &UnixStream) -> io::Result<Relayed> {
         let mut watch = Watch::new(settings);
         let mut recorder = Recorder::new(file, Some((Link::RAW, "xqos relay")), settings, &mut watch)?;
@@ -74,14 +74,14 @@ impl Loop {
                     self.accept(listener, &mut recorder);
                 }
             }
-            // A number to look at; nothing else depends on it.
+            // Informational only; nothing else depends on it.
             self.open.store(self.connections.len(), Ordering::Relaxed);
         }
         let recorded = recorder.finish();
         Ok(Relayed { recorded, ..self.relayed })
     }
 
-    /// What the other end, the listeners and the clients' ends are ready for.
+    /// Poll results for `stop`, the listeners and the connections' sockets.
     fn wait(&self, stop: &UnixStream, recorder: &mut Recorder<'_>) -> io::Result<Vec<PollFlags>> {
         let has_room = self.connections.len() < self.most_connections;
         let listen = if has_room { PollFlags::IN } else { PollFlags::empty() };
@@ -96,7 +96,7 @@ impl Loop {
         Ok(ready)
     }
 
-    /// Forgets those that are over; an end that could not be said is one that broke.
+    /// Removes ended connections. An end that was not recorded becomes a reset.
     fn close(&mut self, recorder: &mut Recorder<'_>) {
         let at_ns = self.clock.now_ns();
         self.connections.retain_mut(|connection| {
@@ -108,14 +108,14 @@ impl Loop {
         });
     }
 
-    /// Takes a client that waits, and connects it.
+    /// Accepts a waiting client and connects it to the server.
     fn accept(&mut self, listener: usize, recorder: &mut Recorder<'_>) {
-        // One that is gone already, or for which there is no file left, is as good as none.
+        // Ignore a client that is already gone, or for which no file descriptor is left.
         let Ok((client, pid)) = self.display.accept(listener) else { return };
         let (client, program) = (Socket { fd: client.into(), takes_files: true }, xqos_sys::program(pid));
         let at_ns = self.clock.now_ns();
         let Ok(server) = self.upstream.connect() else {
-            // Dropped at once, as a server that is gone would.
+            // Disconnect the client, as if its server were gone.
             self.relayed.refused += 1;
             return;
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The display behind the relay: where it is, and connections to it.
+//! The real display behind the relay: its address, and connections to it.
 
 use super::RelayError;
 use rustix::net::sockopt::set_tcp_nodelay;
@@ -10,19 +10,19 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use x11rb_protocol::parse_display::{ConnectAddress, ParsedDisplay, parse_display};
 
-/// Wireshark takes these displays' ports for X's.
+/// Wireshark treats the ports of displays up to this one as X.
 const LAST_DISPLAY: u16 = 63;
 const FIRST_PORT: u16 = 6000;
 
-/// A stream of bytes to a client or a server, which does not block.
+/// A nonblocking socket to a client or a server.
 #[derive(Debug)]
 pub struct Socket {
     pub fd: OwnedFd,
-    /// A Unix socket: files can be sent along.
+    /// A Unix socket, which can pass file descriptors.
     pub takes_files: bool,
 }
 
-/// An X server that can be connected to.
+/// A reachable X server.
 #[derive(Debug)]
 pub struct Upstream {
     display: ParsedDisplay,
@@ -30,8 +30,8 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// By its name, `None` being DISPLAY's, with the connection by which it was tried: a server does not count a client before it
-    /// has spoken.
+    /// Finds a display by name (`None`: DISPLAY) and returns the connection that tested it. A server counts a client
+    /// only after its first message.
     pub fn find(name: Option<&str>) -> Result<(Upstream, Socket), RelayError> {
         let shown = || name.map_or_else(|| std::env::var("DISPLAY").unwrap_or_default(), str::to_owned);
         let display = parse_display(name).map_err(|_| match shown() {
@@ -50,12 +50,12 @@ impl Upstream {
         self.display.screen
     }
 
-    /// Who is at the other end, as cookies name it. `None`: this machine.
+    /// The server's address, as authority files name it; `None` is this machine.
     pub fn host(&self) -> Option<IpAddr> {
         self.host
     }
 
-    /// A port for it in captures; where the true one would not be known for X's, that of display 0.
+    /// Port for captures. Displays whose port would not be recognized as X use that of display 0.
     pub fn port(&self) -> u16 {
         FIRST_PORT + if self.number() <= LAST_DISPLAY { self.number() } else { 0 }
     }
@@ -65,7 +65,7 @@ impl Upstream {
     }
 }
 
-/// The first of a display's addresses at which somebody answers.
+/// Connects to the first address of a display that answers.
 fn connect(display: &ParsedDisplay) -> io::Result<(Socket, Option<IpAddr>)> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for address in display.connect_instruction() {
@@ -81,7 +81,7 @@ fn connect_to(address: &ConnectAddress<'_>) -> io::Result<(Socket, Option<IpAddr
     match address {
         ConnectAddress::Hostname(host, port) => {
             let stream = TcpStream::connect((*host, *port))?;
-            // What waits for company here would be a delay of ours.
+            // Nagle's algorithm would add a delay.
             set_tcp_nodelay(&stream, true)?;
             stream.set_nonblocking(true)?;
             let peer = stream.peer_addr()?.ip();

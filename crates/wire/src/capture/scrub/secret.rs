@@ -1,38 +1,37 @@
 // SPDX-License-Identifier: MIT
-//! What in a message tells what a user reads, types or sees: text, key codes and pixels.
+//! Rules for the bytes of a message that show what a user reads, types or sees: text, key codes and pixels.
 //!
-//! Overwritten is what these rules name, and nothing that another message's meaning or length depends on: names of
-//! atoms, extensions and fonts stay, as do places, sizes, colours and times. Of messages that no table knows only the
-//! first bytes stay.
+//! Bytes that determine the length or meaning of other messages are kept: names of atoms, extensions and fonts,
+//! positions, sizes, colours and times. Unknown messages keep only their first bytes.
 
 use crate::observe::{Kind, Message};
 use std::ops::Range;
 
-/// All bytes from there to the end of the message.
+/// Up to the end of the message.
 const END: u64 = u64::MAX;
-/// Opcode or kind, number, length: without these nothing can be framed.
+/// Opcode or kind, sequence number and length, which framing needs.
 pub const HEAD_BYTES: u64 = 8;
 
-/// Requests with something secret from a byte on, up to the end.
+/// Requests and the offset from which all bytes are confidential.
 const REQUESTS: [(&str, u64); 30] = [
     ("ChangeProperty", 24),
     ("PutImage", 24),
-    // So xdotool types what is on no key.
+    // xdotool types characters that are on no key this way.
     ("ChangeKeyboardMapping", 8),
     ("PolyText8", 16),
     ("PolyText16", 16),
     ("ImageText8", 16),
     ("ImageText16", 16),
     ("QueryTextExtents", 8),
-    // Its bytes mean nothing, so they may be anything.
+    // Its content is unused and may be anything.
     ("NoOperation", 4),
     ("RENDER::AddGlyphs", 12),
     ("RENDER::FreeGlyphs", 8),
-    // By the numbers of its glyphs, text can be read.
+    // Text can be reconstructed from glyph numbers.
     ("RENDER::CompositeGlyphs8", 28),
     ("RENDER::CompositeGlyphs16", 28),
     ("RENDER::CompositeGlyphs32", 28),
-    // Large letters are drawn so.
+    // Large letters are drawn as polygons.
     ("RENDER::Trapezoids", 24),
     ("RENDER::Triangles", 24),
     ("RENDER::TriStrip", 24),
@@ -51,11 +50,11 @@ const REQUESTS: [(&str, u64); 30] = [
     ("XFIXES::SetCursorName", 12),
 ];
 
-/// Replies, by the names of their requests.
+/// Replies by the name of their request, likewise.
 const REPLIES: [(&str, u64); 12] = [
     ("GetProperty", 32),
     ("GetImage", 32),
-    // One bit for each key that is down.
+    // One bit for each pressed key.
     ("QueryKeymap", 8),
     ("RECORD::EnableContext", 32),
     ("XInputExtension::QueryDeviceState", 32),
@@ -68,12 +67,12 @@ const REPLIES: [(&str, u64); 12] = [
     ("GLX::VendorPrivateWithReply", 32),
 ];
 
-/// Events, each with the bytes of its own that tell a key or a text.
+/// Events and the byte range that reveals a key or a text.
 const EVENTS: [(&str, Range<u64>); 15] = [
     ("KeyPress", 1..2),
     ("KeyRelease", 1..2),
     ("KeymapNotify", 1..32),
-    // Input methods and drag and drop send text so.
+    // Input methods and drag and drop send text in client messages.
     ("ClientMessage", 12..32),
     ("XInputExtension::DeviceKeyPress", 1..2),
     ("XInputExtension::DeviceKeyRelease", 1..2),
@@ -88,13 +87,13 @@ const EVENTS: [(&str, Range<u64>); 15] = [
     ("XKEYBOARD::ActionMessage", 9..20),
 ];
 
-/// The security extension hands out cookies; the library has no names for it.
+/// The security extension's request that creates a cookie. The library has no name for it.
 const COOKIES: &str = "SECURITY::request 1";
 
-/// The bytes of a message that say who may connect.
+/// The authorization data in a message.
 pub fn cookie(message: &Message<'_>) -> Option<Range<u64>> {
     match message.kind {
-        // The name of the protocol stays; the data comes behind it.
+        // The data follows the protocol name, which is kept.
         Kind::Setup => {
             let order = crate::x11::bytes::ByteOrder::of_setup(*message.bytes.first()?)?;
             let name_bytes = u64::from(order.u16(message.bytes, 6)?).next_multiple_of(4);
@@ -105,7 +104,7 @@ pub fn cookie(message: &Message<'_>) -> Option<Range<u64>> {
     }
 }
 
-/// The bytes of a message that are to be overwritten, its cookie too; places are those in the message.
+/// The range of a message to overwrite, including its cookie; offsets are relative to the message.
 pub fn secret(message: &Message<'_>) -> Option<Range<u64>> {
     cookie(message).or_else(|| match message.kind {
         Kind::Request => request(message),
@@ -116,7 +115,7 @@ pub fn secret(message: &Message<'_>) -> Option<Range<u64>> {
 }
 
 fn request(message: &Message<'_>) -> Option<Range<u64>> {
-    // BIG-REQUESTS puts four bytes between head and fields.
+    // BIG-REQUESTS inserts four bytes between head and fields.
     let is_big = message.bytes.get(2..4) == Some(&[0, 0]);
     let shift = if is_big { 4 } else { 0 };
     let range = match message.name {
@@ -131,18 +130,18 @@ fn request(message: &Message<'_>) -> Option<Range<u64>> {
 const KEY_PRESS: u8 = 2;
 const KEY_RELEASE: u8 = 3;
 
-/// A key that a program pretends was pressed: kind and key follow the head.
+/// A simulated key press: event type and key code follow the head.
 fn faked(message: &Message<'_>) -> Option<Range<u64>> {
     matches!(message.bytes.get(4)?, &KEY_PRESS | &KEY_RELEASE).then_some(5..6)
 }
 
-/// The event within, at byte 12 of the request.
+/// The event at byte 12 of the request.
 fn sent_event(message: &Message<'_>) -> Option<Range<u64>> {
     const AT: u64 = 12;
     let code = message.bytes.get(AT as usize)? & 0x7f;
     Some(match code {
         KEY_PRESS | KEY_RELEASE => AT + 1..AT + 2,
-        // Of others it is not known here what they are.
+        // The content of other events is unknown.
         _ => AT + 12..END,
     })
 }
@@ -156,7 +155,7 @@ fn from(rules: &[(&str, u64)], name: &str) -> Option<Range<u64>> {
     rules.iter().find(|(known, _)| *known == name).map(|&(_, start)| start..END)
 }
 
-/// Called by its numbers, or not called at all: its meaning is not known.
+/// True for messages named by number, whose meaning is unknown.
 fn is_unknown(name: &str) -> bool {
     ["request ", "event ", "extension ", "unknown "]
         .iter()
