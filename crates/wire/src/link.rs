@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A link that can be slow: a network emulator between two network namespaces of its own.
+//! An emulated slow link between two private network namespaces.
 //!
 //! ```text
 //! client's namespace            this process                 server's namespace
@@ -7,16 +7,16 @@
 //!                        ◀── queue, rate, delay, loss ◀──
 //! ```
 //!
-//! Packets are those that the kernels send, of at most 1500 bytes, untouched. Nothing outside is changed: the namespaces
-//! have no names, and whatever runs in them ends with the [`Link`], however that ends.
+//! Packets are those that the kernels send, at most 1500 bytes and unmodified. Nothing outside changes: the namespaces
+//! have no names, and every process in them ends with the [`Link`], even if that is killed.
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
-//! | [`shape`] | what happens to a packet and when: pure, the same for the same seed |
-//! | [`log`] | what happened, as a file: the truth about busy and idle lines |
+//! | [`shape`] | decides what happens to a packet and when: no I/O, deterministic for a seed |
+//! | [`log`] | a file with all packets and busy times of the link |
 //! | `run` | the loop between the two devices |
-//! | `namespace` | the namespaces, and the guard that ends what is in them |
-//! | `netem` | the kernel's own emulator instead |
+//! | `namespace` | the namespaces, and the guard process that ends what is in them |
+//! | `netem` | uses the kernel's emulator instead |
 //!
 //! ```no_run
 //! use std::process::Command;
@@ -52,22 +52,22 @@ pub enum Side {
     Server,
 }
 
-/// A link to make; both directions are the same.
+/// Settings of a link; both directions are the same.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// Bits per second; `None` is without limit.
+    /// Bits per second; `None` is unlimited.
     pub rate: Option<NonZeroU64>,
-    /// One way.
+    /// One-way delay.
     pub delay_ns: u64,
     pub jitter_ns: u64,
-    /// `None`: what arrives in a round trip, [`Queue::for_round_trip`].
+    /// `None`: the bytes of one round trip, [`Queue::for_round_trip`].
     pub queue: Option<Queue>,
     pub loss_ppm: u32,
-    /// Of the loss and the jitter.
+    /// Random seed for loss and jitter.
     pub seed: u64,
-    /// Where to log the queue, as [`log`] says.
+    /// Path of the log; [`log`] describes its format.
     pub log: Option<PathBuf>,
-    /// Leave it to the kernel's netem; then there is no log.
+    /// Use the kernel's netem instead; there is then no log.
     pub netem: bool,
 }
 
@@ -82,7 +82,7 @@ impl Settings {
         }
     }
 
-    /// For people who find the log later.
+    /// Comment in the log for its readers.
     fn about(&self) -> String {
         let Shape { rate, delay_ns, jitter_ns, queue, loss_ppm } = self.shape();
         let rate = rate.map_or("unlimited".to_owned(), |rate| format!("{rate} bit/s"));
@@ -91,10 +91,10 @@ impl Settings {
     }
 }
 
-/// A link that runs. Its drop ends every process on both sides, then the link.
+/// A running link. Drop ends every process on both sides, then the link.
 #[derive(Debug)]
 pub struct Link {
-    // In this order: what runs in the namespaces ends while packets still flow.
+    // Field order matters: processes in the namespaces end while packets still flow.
     namespaces: Namespaces,
     emulator: Emulator,
 }
@@ -118,18 +118,18 @@ impl Link {
         Ok(Link { namespaces, emulator })
     }
 
-    /// Makes a command one that will run on that side.
+    /// Makes a command run on that side.
     pub fn command_in<'a>(&self, side: Side, command: &'a mut Command) -> &'a mut Command {
         xqos_sys::enter_before_exec(command, self.namespaces.of(side));
         command
     }
 
-    /// Whether somebody listens at this TCP port on the server's side.
+    /// True if a process listens on this TCP port on the server's side.
     pub fn server_listens(&self, port: u16) -> io::Result<bool> {
         self.namespaces.server_listens(port)
     }
 
-    /// Ends everything on it; what went over it, requests (from the client) and replies.
+    /// Ends all processes on the link. Returns the totals of requests (from the client) and replies.
     pub fn finish(self) -> Result<[Totals; 2], Error> {
         let Link { namespaces, emulator } = self;
         drop(namespaces);
@@ -137,7 +137,7 @@ impl Link {
     }
 }
 
-/// Why there is no link, with what to do about it.
+/// Why the link cannot be made or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -157,7 +157,7 @@ pub enum Error {
     Log(#[source] io::Error),
     #[error("the link broke")]
     Run(#[source] io::Error),
-    /// What `tc` said.
+    /// The error message of `tc`.
     #[error("the kernel's netem cannot be used: {0} (try modprobe sch_netem, or leave --netem out)")]
     Netem(String),
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The log of a link's queue: the truth about when the line was busy and who waited, for those who conclude it from a
-//! capture.
+//! The log of a link: the fate of each packet, and when the link was busy. It is the reference for states that are
+//! inferred from a capture.
 //!
-//! Text, one entry a line, fields apart by a space; times are nanoseconds since 1970, `-` where there is none:
+//! Text, one entry per line, fields separated by a space. Times are nanoseconds since 1970, or `-` if there is none:
 //!
 //! ```text
 //! # xqos link 1
@@ -12,12 +12,11 @@
 //! ```
 //!
 //! - `packet`: direction, number in its direction, bytes, arrival, start and end of transmission, delivery, fate:
-//!   `delivered`, `lost` on the line, `dropped` since the queue was full, `unfinished` when the link ended. A packet is
-//!   written when its fate is known, so the lines are not quite in the order of arrival.
-//! - `busy`: the line was sending from one time to the other without a pause; between these it was idle.
+//!   `delivered`, `lost` on the link, `dropped` at a full queue, or `unfinished` when the link ended. A packet is
+//!   written when its fate is known, so lines are not exactly in order of arrival.
+//! - `busy`: the link was sending without a pause from one time to the other; otherwise it was idle.
 //!
-//! Other lines that begin with `#` are for people. A file that ends in the middle of a line was not finished; that line
-//! is left out.
+//! Other lines that start with `#` are comments. An incomplete last line is ignored.
 
 mod reader;
 mod writer;
@@ -29,41 +28,41 @@ pub(super) use writer::Writer;
 use crate::observe::Direction;
 use std::fmt;
 
-/// The first line: what it is, and the version of its format.
+/// The first line, with the version of the format.
 const TITLE: &str = "# xqos link 1";
 
-/// What happened on a link.
+/// An entry of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     Packet(Record),
     Busy(Busy),
 }
 
-/// A packet from its arrival to its end.
+/// One packet, from arrival to delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     pub direction: Direction,
-    /// Counts the packets of its direction, from 1.
+    /// Number of the packet in its direction, from 1.
     pub number: u64,
-    /// As IP has them, with its header.
+    /// Length of the IP packet, with its header.
     pub bytes: u32,
     pub arrived_ns: u64,
-    /// Start and end of its transmission; `None` of those dropped.
+    /// Start and end of its transmission; `None` if dropped.
     pub sent_ns: Option<(u64, u64)>,
-    /// When it really was handed on, which can be a little later than it was due.
+    /// Actual delivery, which can be slightly later than scheduled.
     pub delivered_ns: Option<u64>,
     pub fate: Fate,
 }
 
-/// What became of a packet.
+/// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Delivered,
-    /// On the line, by chance.
+    /// Lost at random on the link.
     Lost,
-    /// The queue was full.
+    /// Dropped at a full queue.
     Dropped,
-    /// The link ended before it arrived.
+    /// The link ended before delivery.
     Unfinished,
 }
 
@@ -80,7 +79,7 @@ impl Fate {
     }
 }
 
-/// The line of a direction was sending without a pause.
+/// The link was sending in this direction without a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy {
     pub direction: Direction,
@@ -88,7 +87,7 @@ pub struct Busy {
     pub to_ns: u64,
 }
 
-/// As a line of the file.
+/// Formats an entry as a line of the file.
 impl fmt::Display for Entry {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

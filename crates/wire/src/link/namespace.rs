@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Two network namespaces with a TUN device in each, and a guard that ends with them whatever still runs there.
+//! Two network namespaces, each with a TUN device, and a guard process that ends everything that runs in them.
 //!
-//! A forked child makes everything, hands the descriptors over and stays as the guard:
+//! A forked child creates everything, passes on the file descriptors and stays as the guard:
 //!
 //! ```text
 //! we                          guard (our child)
 //!  ├─ TUN, namespace ◀── made ─┤
-//!  ├─ TUN, namespace ◀── made ─┤   waits for the end of the socket: we let it go, or were killed
+//!  ├─ TUN, namespace ◀── made ─┤   waits for end of file: we close the socket, or were killed
 //!  │  ...                      │
 //!  └─ (gone) ─────────────────▶ ends every process of the two namespaces, then itself
 //! ```
 //!
-//! The namespaces have no names. They live by our descriptors, the guard and the processes in them, and are gone when
-//! these are. Without the right to make them they are made inside a user namespace of our own, in which we are root.
+//! The namespaces have no names. They exist as long as our descriptors, the guard or processes in them. Without the
+//! privilege to create them, they are created inside a user namespace in which we are root.
 //!
-//! A process belongs to us by being in one of the namespaces, however it came about; nothing else is ever ended.
+//! Only processes inside one of the namespaces are ever ended.
 
 use super::{Error, Side};
 use crate::descriptors;
@@ -33,17 +33,17 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xqos_sys as sys;
 
-/// The device's name on both sides.
+/// Name of the device on both sides.
 const DEVICE: &CStr = c"link0";
-/// What the kernel keeps until we read it: at 1 Gb/s, small packets for 10 ms, longer than we are ever away. The bound of
-/// the emulated queue is ours, not this.
+/// Length of the device's kernel queue: 10 ms of small packets at 1 Gb/s, longer than we ever pause. The emulated queue
+/// has its own bound.
 const KERNEL_QUEUE: i32 = 10_000;
-/// What a process gets after SIGTERM: an X server removes its files, an editor saves.
+/// Time that a process gets after SIGTERM, so that an X server can remove its files or an editor can save.
 const GRACE: Duration = Duration::from_secs(2);
-/// After that nothing more is tried: what SIGKILL does not end waits for a device.
+/// Time after which we give up: a process that survives SIGKILL waits for a device.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Both sides of a link that carries nothing yet. Its drop ends everything in it.
+/// Both sides of an idle link. Drop ends everything in it.
 #[derive(Debug)]
 pub struct Namespaces {
     tuns: Option<[File; 2]>,
@@ -66,33 +66,33 @@ impl Namespaces {
         Ok(Namespaces { tuns: Some(tuns), networks, user, guard })
     }
 
-    /// The devices of client and server; they can be taken once.
+    /// The devices of client and server. They can be taken once.
     pub fn take_tuns(&mut self) -> Option<[File; 2]> {
         self.tuns.take()
     }
 
-    /// What a process has to enter, in this order, to be on that side.
+    /// Namespaces that a process must enter, in this order, to be on that side.
     pub fn of(&self, side: Side) -> Vec<Arc<OwnedFd>> {
         self.user.iter().chain([&self.networks[side as usize]]).cloned().collect()
     }
 
-    /// Whether somebody listens at this TCP port on the server's side. Nobody is connected to: an X server would take
-    /// that for a client, and reset itself when it leaves.
+    /// True if a process listens on this TCP port on the server's side. Does not connect: an X server would count that
+    /// as a client, and reset itself when it disconnects.
     pub fn server_listens(&self, port: u16) -> io::Result<bool> {
-        // The guard is on the server's side: it made that last.
+        // The guard is in the server's namespace, which it created last.
         listens(self.guard.pid as u32, port)
     }
 }
 
-/// Whether somebody listens at this TCP port in the network namespace of that process.
+/// True if a process listens on this TCP port in the network namespace of `pid`.
 pub fn listens(pid: u32, port: u16) -> io::Result<bool> {
     let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{pid}/net/{table}"));
-    // Without IPv6 there is no table of it.
+    // Without IPv6, its table is missing.
     let [tcp, tcp6] = tables.map(fs::read_to_string);
     Ok(has_listener(&tcp?, port) || tcp6.is_ok_and(|table| has_listener(&table, port)))
 }
 
-/// Whether a table of /proc/net has a socket in state 0A, LISTEN, at this port.
+/// True if a table of /proc/net has a socket in state 0A (LISTEN) on this port.
 fn has_listener(table: &str, port: u16) -> bool {
     let end = format!(":{port:04X}");
     table.lines().any(|line| {
@@ -109,7 +109,7 @@ struct Guard {
 }
 
 impl Guard {
-    /// What was made: devices, networks, and the user namespace if one was needed.
+    /// Receives the devices, the networks, and the user namespace if one was needed.
     fn receive(&self) -> Result<impl Iterator<Item = OwnedFd> + use<>, Error> {
         let mut report = [0; Report::BYTES];
         let (got, files) = match &self.socket {
@@ -131,7 +131,7 @@ impl Drop for Guard {
     }
 }
 
-/// What the guard does when it makes a link.
+/// Steps of the guard when it makes a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Namespace,
@@ -152,7 +152,7 @@ impl Step {
     }
 }
 
-/// How it went; it goes over the socket as bytes.
+/// Result of the guard, sent as bytes over the socket.
 #[derive(Clone, Copy, Debug)]
 struct Report {
     step: Option<Step>,
@@ -173,14 +173,14 @@ impl Report {
     }
 }
 
-/// The life of the guard.
+/// Main function of the guard.
 fn guard(socket: &UnixStream, ids: (u32, u32)) {
     sys::stand_alone(socket.as_fd());
     let (tuns, networks, user) = match make(ids) {
         Ok(made) => made,
         Err((step, error)) => {
             let report = Report { step: Some(step), error: error.raw_os_error().unwrap_or(0) };
-            // Nobody to tell: then they are gone.
+            // If sending fails, the parent is gone.
             let _ = descriptors::send(socket, &report.bytes(), &[]);
             return;
         }
@@ -190,9 +190,9 @@ fn guard(socket: &UnixStream, ids: (u32, u32)) {
     if descriptors::send(socket, &report.bytes(), &files).is_err() {
         return;
     }
-    // Ours alone would keep the devices up when those who serve them are gone.
+    // Our copies would keep the devices up after the parent is gone.
     drop(tuns);
-    // The end of file: nothing is ever sent.
+    // Wait for end of file: nothing is ever sent.
     let mut end = socket;
     let _ = end.read(&mut [0]);
     end_all(&networks.map(|network| identity(network.metadata())));
@@ -209,7 +209,7 @@ fn make(ids: (u32, u32)) -> Result<Made, (Step, io::Error)> {
     Ok(([client.0, server.0], [client.1, server.1], user))
 }
 
-/// In a user namespace of our own where it is not allowed otherwise.
+/// Creates a user namespace first if it is not permitted otherwise.
 fn leave_for_new_network((user, group): (u32, u32)) -> Result<Option<File>, (Step, io::Error)> {
     match sys::unshare(sys::New::Network) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
@@ -217,7 +217,7 @@ fn leave_for_new_network((user, group): (u32, u32)) -> Result<Option<File>, (Ste
     }
     sys::unshare(sys::New::UserAndNetwork).map_err(|error| (Step::Namespace, error))?;
     let become_root = || {
-        // Without it the kernel takes no map of groups from an ordinary user.
+        // The kernel requires this before an ordinary user may write gid_map.
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
         fs::write("/proc/self/gid_map", format!("0 {group} 1"))?;
@@ -226,9 +226,9 @@ fn leave_for_new_network((user, group): (u32, u32)) -> Result<Option<File>, (Ste
     become_root().map(Some).map_err(|error| (Step::Identity, error))
 }
 
-/// The device and the network namespace that we are in, set up for that side.
+/// Sets up the current network namespace for that side, and returns its device and its namespace.
 fn make_side(side: Side) -> Result<(File, File), (Step, io::Error)> {
-    // IPv6 would send its own packets over the link, unasked, and they would be measured. Whoever wants it turns it on.
+    // Disable IPv6, whose automatic packets would be measured too. Users can enable it again.
     for interfaces in ["all", "default"] {
         // A kernel without IPv6 has no such file.
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{interfaces}/disable_ipv6"), "1");
@@ -237,7 +237,7 @@ fn make_side(side: Side) -> Result<(File, File), (Step, io::Error)> {
     let address = || {
         sys::Interface::named(c"lo")?.bring_up()?;
         let device = sys::Interface::named(DEVICE)?;
-        // Only root outside may; the kernel's own 500 packets do for what is not a gigabit.
+        // Only root outside the namespace may do this. The default of 500 packets suffices below a gigabit.
         let _ = device.set_kernel_queue(KERNEL_QUEUE);
         device.set_address(side.address())?;
         device.bring_up()?;
@@ -246,12 +246,12 @@ fn make_side(side: Side) -> Result<(File, File), (Step, io::Error)> {
     Ok((tun, address().map_err(|error| (Step::Address, error))?))
 }
 
-/// Two namespaces are the same when these are.
+/// Identifies a namespace.
 fn identity(namespace: io::Result<fs::Metadata>) -> Option<(u64, u64)> {
     namespace.ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Ends every process of these networks but this one: asks, and after [`GRACE`] does not ask any more.
+/// Ends every process in these networks except this one: SIGTERM first, SIGKILL after [`GRACE`].
 fn end_all(networks: &[Option<(u64, u64)>; 2]) {
     let begun = Instant::now();
     let mut asked = BTreeSet::new();
@@ -261,12 +261,12 @@ fn end_all(networks: &[Option<(u64, u64)>; 2]) {
             return;
         }
         for (pid, process) in left {
-            // A process that is gone is no error.
+            // The process may be gone already.
             let send = |signal| _ = pidfd_send_signal(&process, signal);
             if begun.elapsed() >= GRACE {
                 send(Signal::KILL);
             } else if asked.insert(pid) {
-                // One that was stopped would not hear the first.
+                // SIGCONT lets a stopped process handle SIGTERM.
                 [Signal::TERM, Signal::CONT].into_iter().for_each(send);
             }
         }
@@ -276,7 +276,7 @@ fn end_all(networks: &[Option<(u64, u64)>; 2]) {
 
 fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, OwnedFd)> {
     let member = |pid| {
-        // Opened before the look, so that it is the one that was looked at, and stays it when its number is used again.
+        // Open the pidfd before the check, so that a reused pid cannot be ended by mistake.
         let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
         let network = identity(fs::metadata(format!("/proc/{pid}/ns/net")));
         (network.is_some() && networks.contains(&network)).then_some((pid, process))
@@ -286,7 +286,7 @@ fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, OwnedFd)> {
 }
 
 impl Side {
-    /// Private to the two namespaces: a network outside that has the same numbers is not met there.
+    /// Private addresses: other networks with the same numbers are not reachable from there.
     pub const fn address(self) -> Ipv4Addr {
         match self {
             Side::Client => Ipv4Addr::new(10, 0, 0, 2),

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! The kernel's own emulator in place of ours: netem, on the devices of both sides.
+//! Uses the kernel's netem instead of our emulator, on the devices of both sides.
 //!
-//! The devices and namespaces are the same; each side's kernel shapes what it sends, and our loop only hands packets on.
-//! The queue is the kernel's then, and there is no log of it.
+//! Devices and namespaces are the same. Each side's kernel shapes what it sends, and our loop only forwards packets.
+//! The queue is then in the kernel, so there is no log.
 
 use super::Error;
 use super::shape::{Queue, Shape};
 use std::io::ErrorKind;
 use std::process::Command;
 
-/// What the queue's bytes are counted in: netem's bound is a number of packets.
+/// Bytes of a packet, to convert a bound in bytes: netem's bound is a number of packets.
 const FULL_PACKET_BYTES: u64 = 1500;
 
-/// `tc` with what sets this shape on the device of the namespace that it is run in.
+/// The `tc` command that sets this shape on the device of its namespace.
 pub fn command(shape: &Shape) -> Command {
     let mut command = Command::new("tc");
     command.args(["qdisc", "add", "dev", "link0", "root", "netem"]);
@@ -39,20 +39,20 @@ fn arguments(shape: &Shape) -> Vec<String> {
     arguments
 }
 
-/// netem counts packets in flight too.
+/// Queue bound in packets. netem counts packets in flight, too.
 fn packets(shape: &Shape) -> u64 {
     let waiting = match shape.queue {
         Queue::Packets(packets) => packets,
         Queue::Bytes(bytes) => bytes.div_ceil(FULL_PACKET_BYTES),
     };
-    // Without a rate nothing waits: as many as 10 Gb/s would have in flight.
+    // Without a rate nothing waits: allow the packets in flight at 10 Gb/s.
     let rate = shape.rate.map_or(10_000_000_000, |rate| rate.get());
     let flight_ns = u128::from(shape.delay_ns + shape.jitter_ns);
     let flight_bytes = u128::from(rate) / 8 * flight_ns / 1_000_000_000;
     waiting + (flight_bytes as u64).div_ceil(FULL_PACKET_BYTES) + 1
 }
 
-/// Runs it and says what is missing when it fails.
+/// Runs the command and explains a failure.
 pub fn set(mut command: Command) -> Result<(), Error> {
     let output = command.output().map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::Netem("tc is not installed: it comes with iproute2".to_owned()),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The loop of the emulator: packets from one device through a [`Shaper`] to the other, in both directions, on one thread.
+//! The emulator's loop: passes packets of each device through a [`Shaper`] to the other device, on one thread.
 //!
-//! It sleeps until a packet comes or one is due, and does all that is due then. What is late on waking is not made up
-//! for by the packets behind: each has a time of its own, by the arithmetic of the shaper.
+//! It sleeps until a packet arrives or is due, then handles everything that is due. A late wakeup does not shift later
+//! packets: the shaper computes each packet's time.
 
 use super::Error;
 use super::log::{Totals, Writer};
@@ -15,15 +15,15 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Packets that are read from one device before the other one has its turn.
+/// Maximum packets read from one device before the other one is served.
 const BATCH: usize = 64;
-/// The largest packet that IP has.
+/// Largest IP packet.
 const MAX_PACKET_BYTES: usize = 65_535;
 
-/// The thread that runs a link; what went over it, requests and replies.
+/// The thread of a running link. Its result is the totals of requests and replies.
 pub type Emulator = Background<Result<[Totals; 2], Error>>;
 
-/// `tuns`: the client's and the server's.
+/// Starts the thread with the devices of client and server.
 pub fn start([client, server]: [File; 2], shape: Shape, seed: u64, log: Option<Writer>) -> io::Result<Emulator> {
     let ways = [
         Way { from: client, shaper: Shaper::new(shape, Direction::Requests, seed) },
@@ -37,7 +37,7 @@ pub fn start([client, server]: [File; 2], shape: Shape, seed: u64, log: Option<W
     })
 }
 
-/// One direction: where its packets come from, and what happens to them.
+/// One direction: the device that its packets come from, and their shaper.
 #[derive(Debug)]
 struct Way {
     from: File,
@@ -46,7 +46,7 @@ struct Way {
 
 #[derive(Debug)]
 struct Loop {
-    /// Requests and replies; what one sends goes to the device of the other.
+    /// Requests and replies. Each direction writes to the device of the other.
     ways: [Way; 2],
     log: Option<Writer>,
     totals: [Totals; 2],
@@ -74,7 +74,7 @@ impl Loop {
         }
     }
 
-    /// Before a sleep the log gets what there is.
+    /// Time until the next packet is due. Flushes the log before a sleep.
     fn until_next(&mut self) -> Option<Duration> {
         let next_ns = self.ways.iter().filter_map(|way| way.shaper.next_due_ns()).min();
         let left = next_ns.map(|next_ns| Duration::from_nanos(next_ns.saturating_sub(self.clock.now_ns())));
@@ -103,7 +103,7 @@ impl Loop {
         loop {
             let now_ns = self.clock.now_ns();
             let Some(packet) = self.ways[way].shaper.deliver(now_ns) else { break };
-            // A device that somebody has set down refuses it: lost behind the link, not on it.
+            // A device that was set down refuses the packet. It is lost after the link, not on it.
             let _ = self.ways[1 - way].from.write(&packet);
         }
         self.note(way);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a link does to packets: a bounded queue, a rate, a delay, and a little bad luck.
+//! What a link does to packets: a bounded queue, a rate, a delay, and random loss.
 //!
 //! ```text
 //! arrive ──▶ queue ──▶ transmission ──▶ flight ──▶ deliver
@@ -7,11 +7,11 @@
 //!            the new                    some are lost
 //! ```
 //!
-//! This file only thinks: times are arguments, chance comes from a seed, and the same packets at the same times have the
-//! same fate. The line is first in, first out, so when a packet is sent is known when it arrives. A lost packet takes its
-//! time on the line, as on a real one. The order is kept unless there is jitter.
+//! No I/O and no clock: times are arguments, and random numbers come from a seed. The same packets at the same times
+//! have the same fate. The queue is first in, first out, so a packet's transmission time is known on arrival. A lost
+//! packet still occupies the link. The order is kept unless there is jitter.
 //!
-//! What happened is kept in [`Shaper::take_entries`], which the caller empties.
+//! [`Shaper::take_entries`] returns what happened; call it regularly.
 
 #[cfg(test)]
 mod tests;
@@ -21,37 +21,36 @@ use crate::observe::Direction;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
 
-/// What of all that was taken has not been delivered, in bytes: a second of 1 Gb/s twice over. Only a long delay at a
-/// higher rate needs more, and memory has an end.
+/// Maximum bytes accepted and not yet delivered: two seconds at 1 Gb/s. Only a long delay at a higher rate needs more.
 pub const HELD_BYTES: u64 = 256 << 20;
 
 /// How a link treats each of its directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bits per second, of IP packets with their headers; `None` is without limit.
+    /// Bits per second of IP packets with their headers; `None` is unlimited.
     pub rate: Option<NonZeroU64>,
-    /// From the end of a packet's transmission to its delivery.
+    /// Time from the end of a packet's transmission to its delivery.
     pub delay_ns: u64,
-    /// The delay varies by at most this much, up or down, evenly; it is never negative.
+    /// Maximum deviation of the delay, up or down, uniformly distributed. The delay is never negative.
     pub jitter_ns: u64,
-    /// What may wait, apart from the packet that is being sent.
+    /// Bound for waiting packets, without the one in transmission.
     pub queue: Queue,
-    /// Of a million packets, how many vanish.
+    /// Lost packets per million.
     pub loss_ppm: u32,
 }
 
-/// A bound of a queue.
+/// Bound of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
     Bytes(u64),
     Packets(u64),
 }
 
-/// The smallest queue that is chosen for anyone: what one write of TCP puts on a line at once.
+/// Smallest default queue: what one write of TCP sends in a burst.
 const MIN_QUEUE_BYTES: u64 = 64 << 10;
 
 impl Queue {
-    /// What arrives in a round trip: with it one TCP stream keeps the line busy, with more it would only wait longer.
+    /// The bytes of one round trip. One TCP stream then keeps the link busy; a longer queue would only add delay.
     pub fn for_round_trip(rate: Option<NonZeroU64>, delay_ns: u64) -> Queue {
         let rate = rate.map_or(0, NonZeroU64::get);
         let one_way = u128::from(rate) * u128::from(delay_ns) / u128::from(NS) / 8;
@@ -69,15 +68,15 @@ pub struct Shaper<P> {
     direction: Direction,
     chance: Chance,
     arrived: u64,
-    /// When the line has sent all that it took.
+    /// When the link has sent all accepted packets.
     free_ns: u64,
-    /// What the line has sent beyond `free_ns`, in parts of a nanosecond, as a numerator over the rate.
+    /// Fraction of a nanosecond to add to `free_ns`, as a numerator over the rate.
     carry: u64,
-    /// Since when it has been sending without a pause.
+    /// Start of the current busy period.
     busy_since_ns: u64,
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
-    /// By the time at which they are due; of two at the same time the one that arrived first is delivered first.
+    /// Packets by due time, then by order of arrival.
     held: BTreeMap<(u64, u64), (Record, P)>,
     held_bytes: u64,
     entries: Vec<Entry>,
@@ -94,7 +93,7 @@ impl<P> Shaper<P> {
         Shaper {
             shape,
             direction,
-            // The two directions of a link have luck of their own.
+            // The two directions have independent random numbers.
             chance: Chance(seed.wrapping_mul(2).wrapping_add(direction as u64)),
             arrived: 0,
             free_ns: 0,
@@ -108,10 +107,10 @@ impl<P> Shaper<P> {
         }
     }
 
-    /// A packet came in; times never go back.
+    /// Accepts or drops a packet. `now_ns` must not decrease.
     pub fn arrive(&mut self, now_ns: u64, bytes: u32, packet: P) {
         self.arrived += 1;
-        // Drawn for every packet: what is lost does not depend on what was dropped before.
+        // Draw for every packet, so that loss does not depend on earlier drops.
         let is_lost = self.chance.below(1_000_000) < u64::from(self.shape.loss_ppm);
         let jitter_ns = self.chance.below(self.shape.jitter_ns.saturating_mul(2).saturating_add(1));
         let mut record = Record {
@@ -140,7 +139,7 @@ impl<P> Shaper<P> {
         self.held.insert((due_ns, record.number), (record, packet));
     }
 
-    /// The next packet whose time has come.
+    /// The next packet that is due.
     pub fn deliver(&mut self, now_ns: u64) -> Option<P> {
         if self.next_due_ns()? > now_ns {
             return None;
@@ -153,17 +152,17 @@ impl<P> Shaper<P> {
         Some(packet)
     }
 
-    /// When to come back at the latest; `None`: when something arrives.
+    /// When the next packet is due; `None` until another one arrives.
     pub fn next_due_ns(&self) -> Option<u64> {
         self.held.first_key_value().map(|(&(due_ns, _), _)| due_ns)
     }
 
-    /// What happened since the last call.
+    /// Everything that happened since the last call.
     pub fn take_entries(&mut self) -> impl Iterator<Item = Entry> + '_ {
         self.entries.drain(..)
     }
 
-    /// The link ends: whatever is on its way stays there.
+    /// The link ends: packets in flight are not delivered.
     pub fn close(&mut self, now_ns: u64) {
         while let Some((_, (record, _))) = self.held.pop_first() {
             self.entries.push(Entry::Packet(record));
@@ -191,7 +190,7 @@ impl<P> Shaper<P> {
             }
     }
 
-    /// Puts it at the end of the line; gives start and end of its transmission.
+    /// Appends a packet to the queue. Returns start and end of its transmission.
     fn send(&mut self, now_ns: u64, bytes: u32) -> (u64, u64) {
         if self.free_ns < now_ns {
             self.end_busy();
@@ -220,7 +219,7 @@ impl<P> Shaper<P> {
     }
 }
 
-/// SplitMix64: a few operations, any seed is as good as any other, and nothing of it is secret.
+/// SplitMix64 random numbers: fast, any seed is good, not for secrets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chance(pub(super) u64);
 
@@ -232,7 +231,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of 0..`bound`; its bias is below one in 2^64 / `bound`.
+    /// A number in 0..`bound`, with a bias below `bound` / 2^64.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

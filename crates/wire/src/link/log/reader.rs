@@ -7,10 +7,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// Eight numbers of twenty digits and some words are far less.
+/// A valid line is far shorter: eight numbers of twenty digits and some words.
 const MAX_LINE_BYTES: u64 = 512;
 
-/// The entries of a log, in the order of the file.
+/// The entries of a log, in file order.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
@@ -18,7 +18,7 @@ pub struct Reader<R> {
     is_over: bool,
 }
 
-/// Why a log could not be read on.
+/// Why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadLog {
@@ -45,7 +45,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// `None` at the end, or before a line that was not finished.
+    /// The next line, or `None` at the end or at an incomplete line.
     fn next_line(&mut self) -> Result<Option<String>, BadLog> {
         let mut bytes = Vec::new();
         self.line += 1;

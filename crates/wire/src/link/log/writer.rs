@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Writes the log of a link on a thread of its own, so that a slow disk delays no packet.
+//! Writes the log of a link on its own thread, so that a slow disk delays no packet.
 
 use super::{Entry, Fate, TITLE};
 use std::fs::File;
@@ -9,24 +9,24 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Entries that are handed over at once: a lock and a wakeup for each would be felt at 100,000 packets a second.
+/// Entries per batch. Locking and waking for each one would be noticeable at 100,000 packets per second.
 const BATCH: usize = 256;
-/// Batches that may wait for the disk, 20 MB; then the packets wait too, as a log with holes is no truth.
+/// Batches that may wait for the disk, 20 MB. Then packets wait, too: a log with gaps is useless.
 const WAITING_BATCHES: usize = 1024;
-/// After such a pause the file has all that happened, for those who read along or end us by force.
+/// Idle time after which the file is flushed, for those who follow it or kill us.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Counts what happened in one direction.
+/// Counts of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub packets: u64,
     pub bytes: u64,
     pub delivered: u64,
-    /// Of all that were taken, on the line.
+    /// Packets lost on the link.
     pub lost: u64,
-    /// Since the queue was full.
+    /// Packets dropped at a full queue.
     pub dropped: u64,
-    /// How long the line was sending.
+    /// Time in which the link was sending.
     pub busy_ns: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// `about` is for people.
+    /// Creates the file; `about` becomes a comment in it.
     pub fn create(path: &Path, about: &str) -> io::Result<Writer> {
         let mut file = BufWriter::new(File::create(path)?);
         writeln!(file, "{TITLE}\n# {about}\n# packet direction number bytes arrival start end delivery fate")?;
@@ -75,14 +75,14 @@ impl Writer {
         }
     }
 
-    /// Nothing else is to be done for now.
+    /// Hands over the current batch while there is nothing else to do.
     pub fn rest(&mut self) {
         if !self.batch.is_empty() {
             self.hand_over();
         }
     }
 
-    /// Everything is in the file, or this says why not.
+    /// Completes the file.
     pub fn finish(mut self) -> io::Result<()> {
         self.rest();
         drop(self.sender);
@@ -91,7 +91,7 @@ impl Writer {
 
     fn hand_over(&mut self) {
         let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
-        // The thread ends early on an error only, which `finish` tells.
+        // The thread ends early only after an error, which `finish` returns.
         let _ = self.sender.send(batch);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a link promises of every packet, tried by hand and at random.
+//! Tests the guarantees of a link, with fixed and with random packets.
 
 use super::*;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn rate(bits_per_second: u64) -> Option<NonZeroU64> {
     NonZeroU64::new(bits_per_second)
 }
 
-/// Everything that happens to these packets, (arrival, bytes), when each is delivered the moment it is due.
+/// Passes packets (arrival, bytes) through a link and delivers each when it is due. Returns all entries.
 fn pass(shape: Shape, seed: u64, packets: &[(u64, u32)], end_ns: u64) -> (Vec<Record>, Vec<Busy>) {
     let mut shaper = Shaper::new(shape, Direction::Requests, seed);
     for &(at_ns, bytes) in packets {
@@ -188,7 +188,7 @@ fn check_conservation(packets: &[(u64, u32)], records: &[Record]) -> Result<(), 
     Ok(())
 }
 
-/// One after the other, at once where nothing is in the way, and never above the rate, over any number of packets.
+/// Packets are sent one after the other, without pauses while some wait, and never above the rate.
 fn check_line(shape: &Shape, records: &[Record]) -> Result<(), TestCaseError> {
     let (mut free_ns, mut begun_ns, mut bits) = (0, 0, 0u128);
     for record in records {
@@ -205,7 +205,7 @@ fn check_line(shape: &Shape, records: &[Record]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What waits is never more than the bound, and nothing is dropped that would have had room.
+/// The queue never exceeds its bound, and no packet is dropped that has room.
 fn check_queue(shape: &Shape, records: &[Record]) -> Result<(), TestCaseError> {
     for (place, record) in records.iter().enumerate() {
         let now_ns = record.arrived_ns;
@@ -238,7 +238,7 @@ fn check_delays(shape: &Shape, records: &[Record], end_ns: u64) -> Result<(), Te
     Ok(())
 }
 
-/// The intervals are the transmissions, put together where one follows the other, until the end.
+/// Busy intervals are the joined transmissions, cut at the end.
 fn check_busy(records: &[Record], busy: &[Busy], end_ns: u64) -> Result<(), TestCaseError> {
     let mut expected: Vec<(u64, u64)> = Vec::new();
     for (start_ns, sent_ns) in records.iter().filter_map(|record| record.sent_ns) {
