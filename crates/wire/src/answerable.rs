@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! Which requests a proxy beside the program can answer by itself, as a table: what class each is in, and on what condition.
+//! Table of the requests that a proxy next to the program can answer without the server: their class and condition.
 //!
-//! Names are those of [`crate::x11::names`]: `InternAtom`, `RENDER::QueryPictFormats`. A request that is not in the table is
-//! [`Class::Never`]. The table speaks of answers alone; when one may be given is the order's matter ([`Barrier`]).
+//! Names are those of [`crate::x11::names`]: `InternAtom`, `RENDER::QueryPictFormats`. A request that is not in the
+//! table is [`Class::Never`]. The table covers only answers; [`Barrier`] says when the request order allows one.
 //!
 //! | class | the answer | the proxy |
 //! |---|---|---|
-//! | [`Class::Constant`] | stays the same while the server runs, which keeps nothing for the client because of it | keeps it |
-//! | [`Class::ConstantSetsState`] | likewise, but the server keeps something for the client | answers, and sends it to the server all the same |
-//! | [`Class::Watched`] | stays the same until one of the [`Row::until`] events | keeps it and listens for these |
-//! | [`Class::Shadowed`] | follows from what the program did itself | keeps a model of the program's own windows and pixmaps |
-//! | [`Class::Never`] | only the server knows | waits |
+//! | [`Class::Constant`] | constant while the server runs, and the request changes nothing in it | keeps it |
+//! | [`Class::ConstantSetsState`] | likewise, but it sets state for the client | answers, and forwards it too |
+//! | [`Class::Watched`] | constant until one of the [`Row::until`] events | keeps it and selects these events |
+//! | [`Class::Shadowed`] | can be computed from the program's own requests | models the program's windows and pixmaps |
+//! | [`Class::Never`] | only the server knows it | forwards the request and waits |
 
 /// How an answer can be known without the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,66 +22,66 @@ pub enum Class {
     Never,
 }
 
-/// On what the class depends, beside the request's name; where it is not so, the request is [`Class::Never`].
+/// Condition for the class. If it is not met, the request is [`Class::Never`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Only {
     Always,
-    /// An atom that exists: a later request can make one of what was None.
+    /// The atom exists. A missing atom can be created by a later request.
     AtomFound,
-    /// The colormap's visual is TrueColor (or StaticColor and StaticGray, which allocate nothing either).
+    /// The colormap's visual is TrueColor, StaticColor or StaticGray, where nothing is allocated.
     FixedColormap,
-    /// The font is as it was opened; a SetFontPath can give another font the same name.
+    /// The client has set no font path, which can give another font the same name.
     SameFontPath,
-    /// The property is read and not deleted by it.
+    /// The request does not delete the property.
     Undeleted,
-    /// The drawable is a root or the program's own: a window until it is mapped or reparented, one within another of its
-    /// own as long as that only concerns itself, a pixmap always.
+    /// The drawable is a root or the program's own: a pixmap, a window until it is mapped or reparented, or a window
+    /// inside another own window, for questions about just these two.
     OwnDrawable,
 }
 
-/// What the Low Bandwidth X extension of 1996 did with a request at the client's end of the link.
+/// How the Low Bandwidth X extension (1996) treated the request on the client's side of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lbx {
-    /// Its proxy answered: no round trip.
+    /// Its proxy answered, without a round trip.
     Answered,
-    /// Its proxy asked, and a server that knew the proxy to have the data sent a tag for them: a round trip of few bytes.
+    /// Its proxy asked, and the server sent a short tag for data that the proxy had: a small round trip.
     Tagged,
     Forwarded,
 }
 
-/// What one-way requests mean for answers to those after them, in relaxed order.
+/// Effect of a one-way request on later answers, in relaxed order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Barrier {
-    /// It concerns the program's own resources: an answer may overtake it.
+    /// It concerns only the program's own resources: an answer may overtake it.
     None,
-    /// It is one if a window that it names is not the program's own.
+    /// A barrier if it names a window that is not the program's own.
     ForeignWindow,
-    /// Its error, or what others do when they see it, must come first.
+    /// Its error, or the reaction of other clients, must arrive first.
     Always,
 }
 
-/// One request.
+/// The table's entry for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub request: &'static str,
     pub class: Class,
     pub only: Only,
     pub lbx: Lbx,
-    /// Events after which an answer is no longer known.
+    /// Events that invalidate the answer.
     pub until: &'static [&'static str],
 }
 
-/// What the table says of a request; one that stands in no row has an empty name.
+/// The table's entry for a request; `request` is empty if there is none.
 pub fn row(request: &str) -> Row {
     if let Some(row) = TABLE.iter().find(|row| row.request == request) {
         return *row;
     }
-    // All extensions must be told which version the program knows, and most call that request the same.
+    // Extensions need to know the client's version, and most call that request QueryVersion.
     let is_version = request.ends_with("::QueryVersion");
     Row { class: if is_version { Class::ConstantSetsState } else { Class::Never }, ..UNKNOWN }
 }
 
-/// What a one-way request means for those after it.
+/// Effect of a one-way request on later answers.
 pub fn barrier(request: &str) -> Barrier {
     match () {
         () if BARRIERS.contains(&request) => Barrier::Always,
@@ -90,8 +90,8 @@ pub fn barrier(request: &str) -> Barrier {
     }
 }
 
-/// Whether a one-way request can be followed by neither event nor error, where its ids are as the program's library gives
-/// them out: strict order lets answers overtake it. OpenFont is one where the font is known to be there.
+/// True if a one-way request can cause neither event nor error, given valid resource ids. Strict order lets answers
+/// overtake it. OpenFont is silent only if the font is known to exist.
 pub fn is_silent(request: &str) -> bool {
     SILENT.contains(&request)
 }
@@ -129,8 +129,8 @@ const XKB_MAP: &[&str] = &["XKEYBOARD::MapNotify", "XKEYBOARD::NewKeyboardNotify
 const RANDR: &[&str] = &["RANDR::ScreenChangeNotify", "RANDR::Notify"];
 const DEVICES: &[&str] = &["XInputExtension::Hierarchy", "XInputExtension::DeviceChanged"];
 
-/// Every request that is not [`Class::Never`], but for those called QueryVersion. Of those that set state, what the server keeps
-/// for the client stands beside them; requests that are watched or shadowed always reach the server too.
+/// Every request that is not [`Class::Never`], except those called QueryVersion. Comments name the state that the
+/// server records for the client. Watched and shadowed requests always reach the server too.
 pub const TABLE: &[Row] = &[
     constant("QueryExtension").lbx(Lbx::Answered),
     constant("ListExtensions"),
@@ -146,12 +146,13 @@ pub const TABLE: &[Row] = &[
     constant("GLX::QueryExtensionsString"),
     constant("GLX::GetVisualConfigs"),
     constant("GLX::GetFBConfigs"),
-    // One use more of a colour cell: FreeColors takes it back, and is refused for a cell that the client has not.
+    // The reference count of a colour cell: FreeColors releases it, and fails for a cell that the client has not
+    // allocated.
     sets_state("AllocColor").only(Only::FixedColormap).lbx(Lbx::Answered),
     sets_state("AllocNamedColor").only(Only::FixedColormap).lbx(Lbx::Answered),
-    // Long requests are understood.
+    // Permission to send long requests.
     sets_state("BIG-REQUESTS::Enable"),
-    // The version that the client knows, or that it asked at all: requests before that are refused.
+    // The client's version, or that it asked at all: earlier requests fail.
     sets_state("DPMS::GetVersion"),
     sets_state("SYNC::Initialize"),
     sets_state("XC-MISC::GetVersion"),
@@ -159,7 +160,7 @@ pub const TABLE: &[Row] = &[
     sets_state("XInputExtension::XIQueryVersion"),
     sets_state("XTEST::GetVersion"),
     sets_state("XKEYBOARD::UseExtension"),
-    // How keys repeat and grabs are told.
+    // How the server reports key repeat and grabs.
     sets_state("XKEYBOARD::PerClientFlags"),
     watched("GetKeyboardMapping", MAPPING).lbx(Lbx::Tagged),
     watched("GetModifierMapping", MAPPING).lbx(Lbx::Tagged),
@@ -192,8 +193,8 @@ pub const TABLE: &[Row] = &[
     shadowed("QueryTree"),
 ];
 
-/// They make or free something that has neither window nor content, under an id of the program's own. Nobody is told, and
-/// the server can only refuse an id that the program's library gave out wrongly, or for want of memory.
+/// Requests that create or free a resource without window or content, under an id of the program's own. They cause no
+/// event. They fail only for an invalid id or for lack of memory.
 #[rustfmt::skip]
 const SILENT: [&str; 19] = [
     "NoOperation", "CreatePixmap", "FreePixmap", "CreateGC", "FreeGC", "OpenFont", "CloseFont", "CreateCursor",
@@ -202,7 +203,7 @@ const SILENT: [&str; 19] = [
     "XFIXES::DestroyRegion", "SYNC::SetCounter",
 ];
 
-/// Those that are barriers whatever they name.
+/// Requests that are always barriers.
 #[rustfmt::skip]
 const BARRIERS: [&str; 19] = [
     "OpenFont", "SetFontPath", "SendEvent", "GrabServer", "UngrabServer", "UngrabPointer", "UngrabKeyboard",
@@ -210,7 +211,7 @@ const BARRIERS: [&str; 19] = [
     "SetSelectionOwner", "ConvertSelection", "KillClient", "ChangeKeyboardMapping", "SetCloseDownMode",
 ];
 
-/// Those that are barriers where they name a window, or draw into one, that is not the program's own.
+/// Requests that are barriers if they name, or draw into, a window that is not the program's own.
 #[rustfmt::skip]
 const OF_WINDOWS: [&str; 19] = [
     "CreateWindow", "ChangeWindowAttributes", "ConfigureWindow", "ReparentWindow", "MapWindow", "UnmapWindow",
@@ -225,7 +226,7 @@ mod tests {
     use crate::x11::library::{CORE, EXTENSIONS};
     use std::collections::BTreeSet;
 
-    /// Whether the request has a reply; nothing if there is no such request.
+    /// True if the request has a reply; `None` if there is no such request.
     fn has_reply(request: &str) -> Option<bool> {
         let table = match request.split_once("::") {
             Some((extension, _)) => EXTENSIONS.get(extension)?,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Threads that serve until they are told to end, as those of a relay, a link and a proxy, and the time that they go by.
+//! Background threads that run until they are stopped, and their clock. Relay, link and proxy use them.
 
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A thread, and what it comes to. Its drop ends it.
+/// A background thread and its result. Drop stops it.
 #[derive(Debug)]
 pub struct Background<T> {
     stop: Option<UnixStream>,
@@ -14,14 +14,14 @@ pub struct Background<T> {
 }
 
 impl<T: Send + 'static> Background<T> {
-    /// What `run` is given is readable when it is to end.
+    /// Starts the thread. `run` gets a socket that becomes readable when it must end.
     pub fn start(name: &str, run: impl FnOnce(UnixStream) -> T + Send + 'static) -> io::Result<Background<T>> {
         let (ours, theirs) = UnixStream::pair()?;
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(theirs))?;
         Ok(Background { stop: Some(ours), thread: Some(thread) })
     }
 
-    /// Ends it; what it came to.
+    /// Stops the thread and returns its result.
     pub fn finish(mut self) -> io::Result<T> {
         self.end().ok_or_else(|| io::Error::other("its thread panicked"))
     }
@@ -40,7 +40,7 @@ impl<T> Drop for Background<T> {
     }
 }
 
-/// Nanoseconds since 1970 that never go back.
+/// Clock in nanoseconds since 1970 that never goes back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     epoch: Instant,

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT
-//! What was in a capture as a whole, in figures; nobody's analysis, but what every reader of a capture has to tell.
+//! Totals of a capture, which every reader of one reports.
 
-/// What was in a capture, and what could not be used.
+/// What a capture contains, and what could not be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     pub packets: u64,
-    /// As they were on the wire.
+    /// Length on the wire.
     pub bytes: u64,
-    /// Those that the capture cut off.
+    /// Packets that the capture truncated.
     pub cut_packets: u64,
-    /// Neither TCP nor IP.
+    /// Packets other than TCP over IP.
     pub other_packets: u64,
     pub fragments: u64,
     pub broken_packets: u64,
-    /// On links of a kind that is not known.
+    /// Packets with an unsupported link type.
     pub unknown_links: u64,
-    /// Of connections of X, those that the capture has already.
+    /// Duplicate packets of X connections.
     pub copies: u64,
-    /// Connections of X.
+    /// X connections.
     pub connections: u64,
-    /// Connections to a display's port that began with something else.
+    /// Connections to a display's port that are not X.
     pub foreign_connections: u64,
-    /// Packets of connections that were too many.
+    /// Packets of connections beyond the maximum.
     pub not_followed_packets: u64,
-    /// Messages that a connection's end cut off, or the capture's.
+    /// Messages cut off by the end of a connection or of the capture.
     pub unfinished_messages: u64,
     pub gaps: u64,
     pub gap_bytes: u64,
-    /// Those of them that have messages in them which are not told.
+    /// Bytes of gaps that contain message boundaries, so that messages are lost.
     pub lost_bytes: u64,
-    /// Captured, and not understood: after gaps, and before a connection that was joined could be understood.
+    /// Captured bytes that were not decoded: after gaps, or at the start of a connection that was joined midway.
     pub skipped_bytes: u64,
 }

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT
-//! Packets that a capture has twice: on a bridge and on its port, on the way into a router and out of it, or from a
-//! switch that mirrors both directions. Each is one packet of the connection.
+//! Detects duplicate packets: captured on a bridge and its port, on both sides of a router, or from a switch that
+//! mirrors both directions. They count as one packet.
 //!
-//! A copy has the same TCP header and the same number in IPv4's; a retransmission by Linux has a number of its own, and by
-//! anybody it comes a round trip later.
+//! A copy has the same TCP header and the same IPv4 identification. Linux retransmits with a new identification, and
+//! any retransmission arrives at least a round trip later.
 //!
-//! | the same TCP header comes again | within | is |
+//! | the same TCP header again, with | within | is |
 //! |---|---|---|
-//! | with the same number of IPv4, which is not 0 | [`CERTAIN_NS`] | a copy |
-//! | with another link's header, or fewer hops left | [`CERTAIN_NS`] | a copy: it was seen in another place |
-//! | with neither | [`LIKELY_NS`] | a copy |
-//! | later | | a retransmission |
+//! | the same nonzero IPv4 identification | [`CERTAIN_NS`] | a copy |
+//! | another link header or TTL | [`CERTAIN_NS`] | a copy seen at another point |
+//! | neither | [`LIKELY_NS`] | a copy |
+//! | any of these | later | a retransmission |
 
 use crate::capture::Record;
 use crate::frame::Segment;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// No bridge holds a packet up for longer.
+/// No bridge delays a packet for longer.
 const CERTAIN_NS: u64 = 10_000_000;
-/// No acknowledgement comes, and nothing is sent again, in that time.
+/// Too short for an acknowledgement or a retransmission.
 const LIKELY_NS: u64 = 100_000;
-/// Packets in which the first one is looked for: a machine that is late hands on some tens of them before their copies.
+/// Number of recent packets to search. A delayed machine may deliver some tens of packets before their copies.
 const MAX_RECENT: usize = 128;
-/// A checksum that a card is to fill in differs from place to place.
+/// Checksum, which differs between capture points if the network card computes it.
 const CHECKSUM: std::ops::Range<usize> = 16..18;
 
-/// The packets that came last.
+/// Recent packets.
 #[derive(Debug, Default)]
 pub struct Copies {
     recent: VecDeque<Sighting>,
@@ -35,13 +35,13 @@ pub struct Copies {
 #[derive(Clone, Copy, Debug)]
 struct Sighting {
     at_ns: u64,
-    /// Of what is the same in each copy, and of the headers before it, which tell one place from another.
+    /// Hash of the bytes that all copies share, and of the headers before them, which differ between capture points.
     packet: u64,
     place: u64,
 }
 
 impl Copies {
-    /// Whether the capture has this packet already.
+    /// True if the capture already has this packet.
     pub fn is_copy(&mut self, record: &Record<'_>, segment: &Segment<'_>) -> bool {
         let Sighting { at_ns, packet, place } = sighting(record, segment);
         while self.recent.front().is_some_and(|first| first.at_ns.saturating_add(CERTAIN_NS) < at_ns) {
@@ -64,7 +64,7 @@ impl Copies {
 
 fn sighting(record: &Record<'_>, segment: &Segment<'_>) -> Sighting {
     let header = segment.header;
-    // One slice lies in the other.
+    // `header` is a subslice of `record.bytes`.
     let before = header.as_ptr() as usize - record.bytes.as_ptr() as usize;
     let mut packet = DefaultHasher::new();
     (segment.source, segment.destination, segment.identification, segment.length).hash(&mut packet);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Bytes over a Unix socket, and descriptors with the first of them.
+//! Sends and receives bytes over a Unix socket, with file descriptors on the first byte.
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -10,10 +10,10 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The kernel lets no message have more.
+/// The kernel's limit per message (SCM_MAX_FD).
 const MAX: usize = 253;
 
-/// Sends bytes, and descriptors where there are any: how many bytes were taken.
+/// Sends bytes and file descriptors. Returns the number of bytes sent.
 pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<usize, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -23,7 +23,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
     sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)
 }
 
-/// Receives what [`send`] sent: how many bytes, and the descriptors.
+/// Receives what [`send`] sent: the number of bytes, and the file descriptors.
 pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

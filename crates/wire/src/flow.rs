@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One connection of a capture on its way to the observers: a stream, and the messages in it.
+//! One connection of a capture: its TCP stream, its messages, and the notification of observers.
 
 use crate::contents::Contents;
 use crate::frame::Segment;
@@ -9,25 +9,25 @@ use crate::x11::connection::{Connection, is_setup};
 use crate::x11::names::Names;
 use std::net::SocketAddr;
 
-/// Packets held back until it is known what they belong to: the handshake's, with some of them again.
+/// Packets held until the protocol is known: the handshake with some retransmissions.
 const MAX_HELD: usize = 8;
-/// Of a setup, without the texts behind it.
+/// Length of a connection setup without its strings.
 const SETUP_BYTES: usize = 12;
 
-/// Who sees what is found.
+/// All observers of a session.
 pub type Observers<'a> = [&'a mut dyn Observer];
 
-/// What is between two ports.
+/// State of the traffic between two ports.
 #[derive(Debug)]
 pub enum Flow {
-    /// Nothing to be looked at until the next SYN.
+    /// Ignored until the next SYN.
     Over,
-    /// It began; its first bytes will tell what it is.
+    /// Started; its first bytes will show whether it is X.
     Candidate(Box<Candidate>),
     Followed(Box<Followed>),
 }
 
-/// Which end is which.
+/// The addresses of client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     pub client: SocketAddr,
@@ -40,7 +40,7 @@ impl Ends {
     }
 }
 
-/// A connection that may be X, on a port that says nothing.
+/// A connection on another port that may be X.
 #[derive(Debug)]
 pub struct Candidate {
     ends: Ends,
@@ -54,7 +54,7 @@ impl Candidate {
         Candidate { ends, at_ns, stream: Stream::new(false), held: Vec::new() }
     }
 
-    /// Takes a packet. Without bytes in it nothing can be said; otherwise, whether it is X.
+    /// Takes a packet. Returns whether the connection is X, or `None` while that is unknown.
     pub fn take(&mut self, at_ns: u64, segment: &Segment<'_>) -> Option<bool> {
         let direction = self.ends.direction(segment);
         if segment.length > 0 {
@@ -83,7 +83,7 @@ impl Candidate {
     }
 }
 
-/// A connection of X.
+/// An X connection.
 #[derive(Debug)]
 pub struct Followed {
     id: ConnectionId,
@@ -114,12 +114,12 @@ impl Followed {
         self.ends.server
     }
 
-    /// Whether a segment begins another connection between the same ports.
+    /// True if a segment starts another connection between the same ports.
     pub fn is_reused_by(&self, segment: &Segment<'_>) -> bool {
         self.stream.is_reused_by(self.ends.direction(segment), segment)
     }
 
-    /// Takes a packet, and tells whether it ends the connection.
+    /// Takes a packet. Returns how it ends the connection, if it does.
     pub fn take(
         &mut self,
         at_ns: u64,
@@ -142,7 +142,7 @@ impl Followed {
         self.stream.is_finished().then_some(Ending::Finished)
     }
 
-    /// Hands on what still waits, and ends.
+    /// Delivers what still waits, then ends.
     pub fn end(mut self, at_ns: u64, ending: Ending, notified: &mut Notified<'_, '_>) {
         let Followed { id, stream, connection, .. } = &mut self;
         stream.finish(at_ns, &mut |piece| notified.piece(*id, connection, piece));
@@ -159,7 +159,7 @@ impl Followed {
     }
 }
 
-/// Who is notified, and what is needed for it.
+/// Observers, and what their notification needs.
 pub struct Notified<'t, 'o> {
     pub observers: &'t mut Observers<'o>,
     pub names: &'t mut Names,

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! From a packet's first byte to its TCP segment: link, IPv4 or IPv6 with their extensions, TCP.
+//! Decodes a packet up to its TCP segment: link layer, IPv4 or IPv6 with extensions, TCP.
 //!
-//! Lengths are those of the wire: where a capture cut a packet off, the segment says how long it was, and has the bytes
-//! that are left. Fragments are told from the rest and not put together: TCP avoids them, so one is counted and shows up
-//! as a gap.
+//! Lengths are those on the wire. For a truncated packet, the segment has the original length and the captured bytes.
+//! Fragments are detected but not reassembled: TCP avoids them, so one is counted and appears as a gap.
 
 use crate::capture::{Link, Record};
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpOptionElement};
 use std::net::SocketAddr;
 
-/// What a packet is to us.
+/// Result of decoding a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     Segment(Segment<'a>),
-    /// A part of an IP packet.
+    /// A fragment of an IP packet.
     Fragment,
-    /// No TCP.
+    /// Not TCP.
     Other,
-    /// Cut off or damaged before its TCP header ends.
+    /// Truncated or damaged before the end of the TCP header.
     Broken,
-    /// The capture's kind of link is not known.
+    /// Unsupported link type.
     UnknownLink,
 }
 
@@ -29,43 +28,43 @@ pub struct Segment<'a> {
     pub source: SocketAddr,
     pub destination: SocketAddr,
     pub sequence: u32,
-    /// Only where its flag is set.
+    /// Set if the ACK flag is set.
     pub acknowledgement: Option<u32>,
-    /// As it stands in the header, not scaled.
+    /// As in the header, not scaled.
     pub window: u16,
     pub is_syn: bool,
     pub is_fin: bool,
     pub is_reset: bool,
-    /// Of a SYN that has the option.
+    /// Window scale option of a SYN.
     pub window_scale: Option<u8>,
-    /// Bytes of the stream that it carried.
+    /// Payload bytes on the wire.
     pub length: u32,
-    /// Those of them that were captured.
+    /// Payload bytes that were captured.
     pub bytes: &'a [u8],
-    /// TCP's, with its options.
+    /// The TCP header with its options.
     pub header: &'a [u8],
-    /// Of IPv4, where the sender counts its packets; 0 otherwise.
+    /// IPv4 identification, a packet counter of the sender; 0 for IPv6.
     pub identification: u16,
-    /// The capture has this packet already, from another place.
+    /// The capture already has this packet, from another capture point.
     pub is_copy: bool,
 }
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
-/// 802.1Q, 802.1ad and an older number for the outer of two tags.
+/// 802.1Q, 802.1ad, and an older value for the outer of two tags.
 const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// The largest shift that TCP allows.
+/// Largest shift that TCP allows.
 const MAX_WINDOW_SCALE: u8 = 14;
 
-/// Reads a packet.
+/// Decodes a packet.
 pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {
     let header = match record.link {
-        // 12 and 14 are what some systems write for raw IP.
+        // Some systems write 12 and 14 for raw IP.
         Link::RAW | Link::IPV4 | Link::IPV6 | Link(12 | 14) => Some(0),
-        // BSD's and OpenBSD's loopback begins with the address family.
+        // The loopback of the BSDs starts with the address family.
         Link::NULL | Link::LOOP => Some(4),
         Link::ETHERNET => ethernet(record.bytes),
-        // Linux cooked, as written for the interface `any`.
+        // Linux cooked capture, as written for the interface `any`.
         Link::LINUX_SLL => ip_behind(record.bytes, 14, 16),
         Link::LINUX_SLL2 => ip_behind(record.bytes, 0, 20),
         _ => return Frame::UnknownLink,
@@ -79,7 +78,7 @@ pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {
     internet(packet, wire_bytes)
 }
 
-/// Length of the link's header, VLAN tags included, if IP follows.
+/// Length of the Ethernet header, including VLAN tags, if IP follows.
 fn ethernet(bytes: &[u8]) -> Option<usize> {
     let mut at = 12;
     while VLAN.contains(&big_endian(bytes, at)?) {
@@ -108,13 +107,13 @@ fn internet(packet: &[u8], wire_bytes: usize) -> Frame<'_> {
         return Frame::Other;
     }
     let payload = ip.payload().payload;
-    // Both slices begin in one buffer; what lies between is the headers.
+    // Both are slices of one buffer; the headers are in between.
     let headers = payload.as_ptr() as usize - packet.as_ptr() as usize;
     let length = packet_bytes(&ip, wire_bytes).saturating_sub(headers).max(payload.len());
     tcp(&ip, payload, length)
 }
 
-/// Length of the IP packet on the wire. Where the sender left the work to its card, the header says 0.
+/// Length of the IP packet on the wire. The header says 0 if the sender leaves segmentation to its network card.
 fn packet_bytes(ip: &LaxIpSlice<'_>, wire_bytes: usize) -> usize {
     let stated = match ip {
         LaxIpSlice::Ipv4(ip) => usize::from(ip.header().total_len()),

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: MIT
-//! One direction of a TCP connection: its bytes in order, whatever order, number or state its packets came in.
+//! One direction of a TCP connection: reassembles its bytes from packets in any order.
 //!
-//! TCP's 32-bit numbers become offsets of 64 bits. What comes early waits, what comes again is cut off.
+//! TCP's 32-bit sequence numbers become 64-bit offsets. Early bytes wait; repeated bytes are cut off.
 
 use std::collections::BTreeMap;
 
-/// Bytes that came before their turn.
+/// Bytes that arrived before earlier ones.
 #[derive(Debug)]
 pub struct Waiting {
     pub at_ns: u64,
-    /// Of the other direction, as its sender had received.
+    /// Offset up to which their sender had received the other direction.
     pub acknowledged: u64,
-    /// On the wire; more than were captured of a packet that was cut off.
+    /// Length on the wire, which can be more than `bytes` has.
     pub length: u64,
     pub bytes: Box<[u8]>,
 }
 
-/// A direction.
+/// Reassembly state of one direction.
 #[derive(Debug, Default)]
 pub struct Half {
-    /// The number of the first byte.
+    /// Sequence number of the first byte.
     base: Option<u32>,
-    /// What the receiver has left to the network, as a power of two.
+    /// Window scale of the receiver, as a power of two.
     pub window_scale: Option<u8>,
-    /// The first byte that was not handed on.
+    /// First byte that was not delivered yet.
     pub next: u64,
-    /// One after the last byte that any packet had.
+    /// End of the last byte in any packet.
     pub end: u64,
-    /// What the other side says that it has.
+    /// Offset that the receiver has acknowledged.
     pub acknowledged: u64,
-    /// How many more bytes it said last that it takes.
+    /// The receiver's window, as last advertised.
     pub room: Option<u64>,
-    /// Where a byte was tried on a closed window.
+    /// Offset of a byte that probed a closed window.
     pub tried: Option<i64>,
-    /// Where the direction ends, once that was said.
+    /// Offset of the end, once known.
     pub fin: Option<u64>,
     waiting: BTreeMap<u64, Waiting>,
     waiting_bytes: usize,
 }
 
-/// Costs of a waiting packet besides its bytes, so that many tiny ones are limited too.
+/// Memory overhead of a waiting packet, so that many tiny packets are limited too.
 const PACKET_COSTS: usize = 128;
 
 impl Half {
@@ -47,34 +47,34 @@ impl Half {
         self.base.is_some()
     }
 
-    /// Sets the number of the first byte.
+    /// Sets the sequence number of the first byte.
     pub fn begin(&mut self, base: u32) {
         self.base = Some(base);
     }
 
-    /// Whether this is the number of the first byte.
+    /// True if this is the sequence number of the first byte.
     pub fn begins_with(&self, number: u32) -> bool {
         self.base == Some(number)
     }
 
-    /// The offset of a number; negative if it lies before what was seen first.
+    /// Offset of a sequence number; negative if it is before the first byte.
     #[inline]
     pub fn offset(&self, number: u32) -> i64 {
         let end = self.base.unwrap_or(number).wrapping_add(self.end as u32);
         self.end as i64 + i64::from(number.wrapping_sub(end) as i32)
     }
 
-    /// Takes notice of an acknowledgement.
+    /// Records an acknowledgement and returns its offset.
     #[inline]
     pub fn acknowledge(&mut self, number: u32) -> u64 {
         let offset = self.offset(number).max(0) as u64;
-        // The end of the direction counts as a byte, to TCP.
+        // TCP counts the FIN as a byte.
         let offset = self.fin.map_or(offset, |fin| offset.min(fin));
         self.acknowledged = self.acknowledged.max(offset);
         offset
     }
 
-    /// Whether any of these bytes came before.
+    /// True if any of these bytes was seen before.
     #[inline]
     pub fn has_seen(&self, offset: i64, length: u64) -> bool {
         let end = offset + length as i64;
@@ -85,8 +85,8 @@ impl Half {
         offset < self.next as i64 || self.waiting.range(..end.max(0) as u64).next_back().is_some_and(overlaps)
     }
 
-    /// Whether a packet only asks if somebody is there, or takes more: a keep-alive, which has no byte or any byte in the
-    /// place of the last one that was acknowledged, or the next byte alone while the window is closed.
+    /// True for a packet that carries no data: a keep-alive, with no byte or one byte at the last acknowledged
+    /// position; or a window probe, with the next byte while the window is closed.
     pub fn is_probe(&self, offset: i64, length: u64) -> bool {
         let end = self.end as i64;
         let is_keep_alive = length <= 1 && offset + 1 == end && self.acknowledged >= self.end;
@@ -102,7 +102,7 @@ impl Half {
         self.waiting_bytes
     }
 
-    /// Whether the other side has bytes that no packet brought.
+    /// True if the receiver has bytes that are missing from the capture.
     #[inline]
     pub fn has_acknowledged_hole(&self) -> bool {
         self.acknowledged > self.next && self.first_waiting().is_none_or(|at| at > self.next)
@@ -112,7 +112,7 @@ impl Half {
         self.waiting.first_key_value().map(|(&at, _)| at)
     }
 
-    /// Keeps bytes for later; of two with one beginning, the longer.
+    /// Keeps bytes for later. Of two pieces at the same offset, the longer one stays.
     pub fn keep(&mut self, offset: u64, piece: Waiting) {
         if self.waiting.get(&offset).is_some_and(|old| old.length >= piece.length) {
             return;
@@ -123,7 +123,7 @@ impl Half {
         }
     }
 
-    /// The first piece that waits, if its turn has come.
+    /// The first waiting piece, if nothing before it is missing.
     pub fn take_due(&mut self, received_of_other: u64) -> Option<(u64, Waiting)> {
         let first = self.waiting.first_entry()?;
         if *first.key() > self.next || first.get().acknowledged > received_of_other {
@@ -132,7 +132,7 @@ impl Half {
         self.take_first()
     }
 
-    /// The first piece that waits, whatever it waits for.
+    /// The first waiting piece, even if something before it is missing.
     pub fn take_first(&mut self) -> Option<(u64, Waiting)> {
         let (offset, piece) = self.waiting.pop_first()?;
         self.waiting_bytes -= piece.bytes.len() + PACKET_COSTS;

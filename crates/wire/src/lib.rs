@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! What happened outside: X11 as it went over a wire.
+//! Captures and analyses X11 traffic: packets, TCP streams, X messages, round trips.
 //!
-//! Everything is one pass over packets, in the order in which they were captured, in bounded memory:
+//! All processing is one pass over the packets, in capture order and bounded memory:
 //!
 //! ```text
 //! capture ──packets──▶ frame ──segments──▶ stream ──bytes──▶ x11 ──messages──▶
@@ -9,25 +9,25 @@
 //!    libpcap, relay     IPv4 and IPv6, TCP   in order, gaps      replies matched
 //! ```
 //!
-//! | module | what |
+//! | module | purpose |
 //! |---|---|
-//! | [`capture`] | files of packets, read and written; packets of interfaces, and of a relay for local clients; what is left out |
-//! | [`frame`] | from a packet to its TCP segment |
-//! | `copies` | which packets a capture has twice |
-//! | `stream` | both directions of a connection in order, and what is missing |
-//! | [`x11`] | boundaries, numbers, names of messages, and what a reply answers |
-//! | [`session`] | all connections of a capture, each given to the observers |
-//! | [`contents`] | what was in a capture as a whole, and what could not be used |
+//! | [`capture`] | reads and writes captures; captures on interfaces and with a relay; scrubs confidential data |
+//! | [`frame`] | decodes a packet up to its TCP segment |
+//! | `copies` | detects duplicate packets |
+//! | `stream` | reassembles both directions of a connection and finds gaps |
+//! | [`x11`] | finds message boundaries, sequence numbers and names; matches replies to requests |
+//! | [`session`] | follows all connections of a capture and notifies the observers |
+//! | [`contents`] | totals of a capture, and what could not be used |
 //! | [`analysis`] | where time and bytes went, and which round trips could be avoided |
-//! | [`answerable`] | which requests a proxy beside the program can answer, and on what condition |
-//! | [`plot`] | time against bytes: a page to zoom in, SVG, and xplot's format |
-//! | [`predict`] | how a program's start would go over a link that is not there |
-//! | [`observe`] | what is seen, as types: the door between those who read a capture and those who conclude from it |
-//! | [`link`] | a network emulator between two namespaces, with a log of what it did |
-//! | [`background`] | the threads of a relay, a link and a proxy |
+//! | [`answerable`] | which requests a proxy next to the program can answer, and under which condition |
+//! | [`plot`] | plots time against bytes: zoomable page, SVG, and xplot's format |
+//! | [`predict`] | predicts a program's start-up time over a simulated link |
+//! | [`observe`] | the interface between those who decode a capture and those who analyse it |
+//! | [`link`] | a network emulator between two namespaces, with a log |
+//! | [`background`] | the threads of relay, link and proxy |
 //!
-//! Whatever is missing (packets dropped, bytes cut off, a beginning that was not captured) is told to the observer and
-//! counted; nothing is guessed over a gap.
+//! Gaps (dropped packets, truncated bytes, a start that was not captured) are reported to the observers and counted.
+//! Nothing is concluded across a gap.
 
 #![forbid(unsafe_code)]
 
