@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! Time against bytes: what Packard and Gettys (2003) called netplot, after Shepard's xplot (1990).
+//! Plots time against bytes, like Packard and Gettys' netplot (2003) and Shepard's xplot (1990).
 //!
-//! Each packet is a vertical bar at its time, from its first byte to its last. Around the bars go two staircases: what the
-//! receiver has acknowledged, below, and how far its window lets the sender go, above. Each message of X stands at the time
-//! of the packet with its last byte, with its name, in the colour of what the connection was doing until then.
+//! Each packet is a vertical bar at its time, from its first byte to its last. Two stair lines surround the bars:
+//! below, what the receiver has acknowledged; above, the edge of its window. Each X message is drawn at the time of the
+//! packet with its last byte, with its name, in the colour of the connection's state until then.
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
-//! | [`model`] | an [`Observer`](crate::observe::Observer) that keeps what is drawn, packed, of some connections and some time |
-//! | [`track`] | one direction of a connection in it |
-//! | [`rows`], [`texts`] | how it is packed |
-//! | [`doing`] | what a connection was doing at a time: idle, waiting, blocked |
-//! | [`page`] | one HTML file to look around in |
-//! | [`detail`] | no more of it than a picture can show |
+//! | [`model`] | an [`Observer`](crate::observe::Observer) that stores what will be drawn, packed |
+//! | [`track`] | one direction of a connection in the model |
+//! | [`rows`], [`texts`] | the packed representation |
+//! | [`doing`] | a connection's state at each time: idle, waiting, blocked |
+//! | [`page`] | an interactive page in one HTML file |
+//! | [`detail`] | reduces the model to what a picture can show |
 //! | [`svg`] | a picture of one connection |
-//! | [`xpl`] | for xplot |
+//! | [`xpl`] | a file for xplot |
 //!
-//! Memory is some ten bytes for a message; from [`model::MAX_MESSAGES`] on messages are counted and left out.
+//! A message takes some ten bytes of memory. Messages beyond [`model::MAX_MESSAGES`] are only counted.
 
 pub mod detail;
 pub mod doing;

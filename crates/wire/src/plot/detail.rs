@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Levels of detail: no more than a picture can show, in one pass over what is packed.
+//! Level of detail: reduces packed data to what a picture can show, in one pass.
 //!
-//! Time is cut into columns. Packets of one column become one bar from their first byte to their last, except those that
-//! were sent again; of the steps of a column the last one stays. So a picture has some thousands of elements however much
-//! it shows.
+//! Time is divided into columns. The packets of a column become one bar from their first byte to their last, except
+//! retransmissions. Only the last step of a column is kept. A picture thus has some thousands of elements, whatever it
+//! shows.
 
 use super::track::{Bar, Mark, Step, Track, Window};
 
-/// Names that a picture has room for; among more messages the longest have one.
+/// Maximum number of names in a picture. With more messages, the longest ones get a name.
 const MAX_MARKS: usize = 1500;
 
 /// Columns of time.
@@ -25,7 +25,7 @@ impl Columns {
     }
 }
 
-/// Packets with data; those of one column together once there are more than columns.
+/// Packets with data. If there are more packets than columns, those of one column are joined.
 pub fn bars(track: &Track, columns: &Columns) -> Vec<Bar> {
     let is_sparse = track.packets.count() as u64 <= columns.count;
     let mut bars: Vec<Bar> = Vec::new();
@@ -50,13 +50,13 @@ pub fn bars(track: &Track, columns: &Columns) -> Vec<Bar> {
     bars
 }
 
-/// The steps around the packets, the last of each column.
+/// The acknowledgement steps, the last of each column.
 pub fn steps(track: &Track, columns: &Columns) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for step in track.steps() {
         let is_first = steps.len() < 2;
         match steps.last_mut() {
-            // The very first one is where the stair begins.
+            // Keep the very first step, where the line starts.
             Some(last) if !is_first && columns.of(last.at_ns) == columns.of(step.at_ns) => *last = step,
             _ => steps.push(step),
         }
@@ -64,7 +64,7 @@ pub fn steps(track: &Track, columns: &Columns) -> Vec<Step> {
     steps
 }
 
-/// The messages that have names, in their order: all, or the longest.
+/// The messages to draw, in stream order: all of them, or the longest.
 pub fn marks(track: &Track) -> Vec<Mark> {
     if track.messages.count() <= MAX_MARKS {
         return track.marks().collect();
@@ -83,7 +83,7 @@ pub fn marks(track: &Track) -> Vec<Mark> {
     longest
 }
 
-/// The bytes that anything of a direction covers, the offered window left out.
+/// The range of bytes that packets, messages and gaps cover, without the receive window.
 pub fn bytes(track: &Track) -> (u64, u64) {
     let bars = track.bars().filter(|bar| bar.length > 0).map(|bar| (bar.offset, bar.offset + bar.length));
     let marks = track.marks().map(|mark| (mark.offset, mark.offset.saturating_add(mark.length)));
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::observe::{Direction, Packet};
 
-    /// A packet in each millisecond, every hundredth sent again half a millisecond later.
+    /// One packet per millisecond; every hundredth is retransmitted half a millisecond later.
     fn busy() -> Track {
         let mut track = Track::default();
         let window = Window { from_ns: 0, to_ns: u64::MAX };

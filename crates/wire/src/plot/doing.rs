@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! What a connection was doing: the states that colour a plot.
+//! The state of a connection over time, which colours a plot.
 //!
-//! | state | when, for a direction |
+//! | state | condition, per direction |
 //! |---|---|
-//! | blocked by the receiver | it did not read |
-//! | blocked by the network | data were in the queue before the slowest link, or as much was on the way as TCP allows |
+//! | blocked by the receiver | the receiver did not read |
+//! | blocked by the network | data were queued at the slowest link, or TCP's window was full |
 //! | waiting for a reply | the client waited, and nothing blocked this direction |
-//! | idle | anything else |
+//! | idle | otherwise |
 //!
-//! So the states of a direction never overlap, and together they are its time. A message belongs to the state that ends
-//! with it: a reply to the wait for it, a request to whatever kept it from being sent.
+//! States of a direction never overlap, and together they cover its time. A message belongs to the state that ends with
+//! it: a reply to the wait for it, a request to the state that delayed it.
 
 use super::track::Window;
 use crate::analysis::spans::{Span, minus, union, within};
 use crate::analysis::states::States;
 use crate::analysis::transmitter::Transmitter;
 
-/// A state of a direction.
+/// State of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Idle,
@@ -38,7 +38,7 @@ impl State {
     }
 }
 
-/// The stretches of one direction that are not idle, in order; times since the capture's beginning.
+/// Spans of one direction that are not idle, in order; times since the start of the capture.
 #[derive(Clone, Debug, Default)]
 pub struct Stretches {
     pub network: Vec<Span>,
@@ -49,7 +49,7 @@ pub struct Stretches {
 /// Both directions of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Doing {
-    /// By [`Direction`](crate::observe::Direction).
+    /// Indexed by [`Direction`](crate::observe::Direction).
     pub directions: [Stretches; 2],
 }
 
@@ -68,7 +68,7 @@ impl Doing {
 }
 
 impl Stretches {
-    /// What was done until then.
+    /// The state just before this time.
     pub fn until(&self, at_ns: u64) -> State {
         let lists =
             [(State::Receiver, &self.receiver), (State::Network, &self.network), (State::Waiting, &self.waiting)];
@@ -89,7 +89,7 @@ impl Stretches {
     }
 }
 
-/// Times since the beginning, of the part that is kept.
+/// Converts to times since the start of the capture, cut to the window.
 fn since(list: &[Span], began_ns: u64, window: &Window) -> Vec<Span> {
     let at = |at_ns: u64| at_ns.saturating_sub(began_ns);
     within(list.iter().map(|span| Span { from_ns: at(span.from_ns), to_ns: at(span.to_ns) }), window)

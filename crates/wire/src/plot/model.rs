@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What is drawn of a capture: an observer that keeps it, packed.
+//! An observer that stores what is drawn of a capture, in packed form.
 
 use super::doing::Doing;
 use super::rows::Rows;
@@ -12,23 +12,23 @@ use crate::analysis::waits::Waits;
 use crate::observe::{ConnectionId, Ending, Gap, Message, Observer, Opened, Packet};
 use std::collections::BTreeMap;
 
-/// Messages of all connections, some ten bytes each.
+/// Maximum number of messages of all connections, some ten bytes each.
 pub const MAX_MESSAGES: u64 = 8_000_000;
-/// Packets, of which each has some ten bytes in both directions; and gaps.
+/// Maximum number of packets and gaps. A packet takes some ten bytes in both directions.
 pub const MAX_PACKETS: u64 = 8_000_000;
-/// Connections; a desktop has some hundreds in a day.
+/// Maximum number of connections. A desktop opens some hundreds in a day.
 const MAX_CONNECTIONS: usize = 4_096;
-/// Beyond this a time means a damaged capture; it is 52 days.
+/// Longest capture, 52 days. A later time means a damaged capture.
 const MAX_NS: u64 = 1 << 52;
 
-/// Which part of a capture is kept.
+/// The part of a capture that is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// By its number, counted from 1 as they appear.
+    /// Number of the only connection to keep, counted from 1 by first appearance.
     pub connection: Option<u32>,
-    /// Since the first connection's beginning.
+    /// Time since the first connection's start.
     pub window: Window,
-    /// Whether fields of messages are kept as text.
+    /// Keep the fields of messages as text.
     pub with_fields: bool,
 }
 
@@ -38,7 +38,7 @@ impl Default for Choice {
     }
 }
 
-/// What there was besides.
+/// Numbers of items that were not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     pub connections: u64,
@@ -55,10 +55,10 @@ pub struct Connection {
     pub opened_ns: u64,
     pub ended_ns: u64,
     pub ending: Ending,
-    /// By [direction](crate::observe::Direction).
+    /// Indexed by [direction](crate::observe::Direction).
     pub tracks: [Track; 2],
-    /// Round trips that the client waited for: when, how long, name, and 1 + the place of its
-    /// [reason](crate::analysis::avoidable::Reason::ALL) or 0.
+    /// Round trips that the client waited for: start, duration, name, and 1 + the index of its
+    /// [reason](crate::analysis::avoidable::Reason::ALL), or 0.
     pub trips: Rows<4>,
     pub doing: Doing,
     states: States,
@@ -85,7 +85,7 @@ impl Connection {
         self.tracks.iter().map(|track| track.bytes).sum()
     }
 
-    /// Whether nothing of it lies in the time that is kept.
+    /// True if nothing of it is in the kept time.
     pub fn is_empty(&self) -> bool {
         self.tracks.iter().all(|track| track.packets.is_empty() && track.messages.is_empty())
     }
@@ -94,20 +94,20 @@ impl Connection {
         self.states.end(at_ns);
         self.waits.end();
         self.doing = Doing::of(&self.states, self.waits.spans.list(), began_ns, window);
-        // Both have grown with the connection, and nothing more comes.
+        // Free the states, which grow with the connection.
         self.states = States::default();
         self.waits.spans = Spans::default();
         self.tracks.iter_mut().for_each(|track| track.begin_steps(window));
     }
 }
 
-/// A capture, or a part of it, as it is drawn.
+/// A capture, or a part of it, ready to draw.
 #[derive(Debug, Default)]
 pub struct Plot {
     pub choice: Choice,
-    /// Since 1970.
+    /// Nanoseconds since 1970.
     pub began_ns: u64,
-    /// The last packet, since the beginning.
+    /// Time of the last packet since the start.
     pub ended_ns: u64,
     pub names: Names,
     pub texts: Texts,
@@ -123,7 +123,7 @@ impl Plot {
         Plot { choice, ..Plot::default() }
     }
 
-    /// The time that is drawn: what was chosen, as far as there was any.
+    /// The time that is drawn: the chosen part, cut to the capture.
     pub fn window(&self) -> Window {
         let window = self.choice.window;
         Window {
@@ -150,7 +150,7 @@ impl Plot {
     }
 }
 
-/// Counts one more where there is room for it, and otherwise among those that are left out.
+/// Counts one more item as kept if there is room, otherwise as left out.
 fn has_room(count: &mut u64, most: u64, left_out: &mut u64) -> bool {
     let has_room = *count < most;
     *(if has_room { count } else { left_out }) += 1;
@@ -187,7 +187,7 @@ impl Observer for Plot {
         if is_taken {
             own.packet(at_ns, packet);
         }
-        // Those before the kept time tell where its steps begin.
+        // Packets before the window determine the first step.
         if is_taken || at_ns < window.from_ns {
             other.acknowledged(at_ns, packet, &window);
         }

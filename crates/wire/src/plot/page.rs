@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! One page to look around in a capture, which needs nothing else: no network, no server, no installation.
+//! A self-contained interactive page of a capture: no network, server or installation is needed.
 //!
-//! The rows of the plot go into it as they are packed, deflated and in base64; its script unpacks them into arrays of
-//! numbers. What is drawn for a pixel is found by binary search in these, so a million messages pan like a thousand.
+//! The model's packed rows go into the page, deflated and in base64. Its script unpacks them into arrays of numbers and
+//! finds the data for each pixel by binary search. Panning is therefore fast even with a million messages.
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
-//! | `page.html`, `page.css` | what stands where, and its looks, light and dark |
-//! | `unpack.js` | rows out of bytes |
-//! | `view.js` | which bytes are shown, of what, and the message picked out |
+//! | `page.html`, `page.css` | layout and style, light and dark |
+//! | `unpack.js` | decodes the packed rows |
+//! | `view.js` | the shown connection and bytes, and the selected message |
 //! | `draw.js`, `panel.js`, `overview.js` | the canvas: one connection in two panels, all of them as lanes |
-//! | `aside.js` | connections, statistics of a span, a message with its fields and its reply |
+//! | `aside.js` | the side panel: connections, statistics of a time span, details of a message |
 //! | `input.js` | wheel, drag, click and keys |
-//! | `web/` | what pages share: looks, numbers and times as text, the tip beside the pointer, searching in times, the time shown, mouse and keys |
+//! | `web/` | code shared by all pages: style, formats, tooltip, search in times, timeline, mouse and keys |
 
 #[path = "../../../../web/page.rs"]
 mod web;
@@ -42,13 +42,13 @@ const SCRIPT: &str = concat!(
     include_str!("page/input.js"),
 );
 
-/// In the template, in this order.
+/// Placeholders in the template, in this order.
 const PLACES: [&str; 4] = ["/*STYLE*/", "/*FACTS*/", "/*BYTES*/", "/*SCRIPT*/"];
 
 #[derive(Serialize)]
 struct Facts<'a> {
     title: &'a str,
-    /// Since 1970.
+    /// Seconds since 1970.
     began_s: f64,
     from_ns: u64,
     to_ns: u64,
@@ -69,7 +69,7 @@ struct ConnectionFacts {
     opened_ns: u64,
     ended_ns: u64,
     bytes: [u64; 2],
-    /// Of each direction: packets, steps, messages, gaps, network, receiver, waiting.
+    /// Number of rows per direction: packets, steps, messages, gaps, network, receiver, waiting.
     rows: [[usize; 7]; 2],
     trips: usize,
 }
@@ -95,7 +95,7 @@ pub fn write(plot: &Plot, title: &str, out: &mut impl Write) -> io::Result<()> {
     out.write_all(parts[4].as_bytes())
 }
 
-/// What is between the places.
+/// The parts of the template between the placeholders.
 fn parts() -> [&'static str; 5] {
     let mut rest = TEMPLATE;
     let mut parts = [""; 5];
@@ -126,7 +126,7 @@ fn facts<'a>(plot: &'a Plot, title: &'a str, texts_bytes: usize, packed: &[Packe
     }
 }
 
-/// A connection, and its states as rows.
+/// A connection with its states packed as rows.
 struct Packed<'a> {
     connection: &'a Connection,
     stretches: [[Rows<2>; 3]; 2],

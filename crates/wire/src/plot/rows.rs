@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Rows of numbers, kept column by column as differences to the row before: a message in eight bytes or so.
+//! Rows of numbers, packed by column as differences to the previous row: about eight bytes per message.
 //!
-//! A number takes as many bytes as it needs, seven bits in each; the highest bit says that more follow. Negative
-//! differences are folded between the positive ones. The page's script reads the same bytes.
+//! A number is stored in as many bytes as it needs, seven bits in each; the highest bit means that more bytes follow.
+//! Signed differences are zigzag-encoded. The page's script decodes the same format.
 
 use std::array;
 

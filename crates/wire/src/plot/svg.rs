@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! A picture of one connection: two panels, requests above, everything from the server below, over one axis of time.
+//! An SVG picture of one connection: requests in the upper panel, everything from the server in the lower one.
 //!
-//! It needs no colour: states are hatched, what was sent again is thick and has an R, acknowledged data is a line and the
-//! offered window a dashed one. It follows the reader's choice of light or dark.
+//! It is readable without colour: states are hatched, retransmissions are thick and marked with an R, acknowledged data
+//! is a solid line and the receive window a dashed one. It follows the reader's choice of light or dark.
 
 use super::detail::{self, Columns};
 use super::doing::{State, Stretches};
@@ -18,16 +18,16 @@ const WIDTH: f64 = 1280.0;
 const HEIGHT: f64 = 840.0;
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 20.0;
-/// Of the first panel and the second; a panel begins with the strip of its states.
+/// Tops of both panels. A panel starts with the strip of its states.
 const TOPS: [f64; 2] = [100.0, 476.0];
 const TALL: f64 = 316.0;
 const STRIP: f64 = 9.0;
 const TITLES: [&str; 2] = ["Requests", "Replies, events, errors"];
-/// Rows that names are put in, so that no two lie on each other.
+/// Height of a text row. Names are placed in rows, so that they do not overlap.
 const LETTERS: f64 = 12.0;
-/// Of one letter, about.
+/// Approximate width of a letter.
 const LETTER_WIDTH: f64 = 6.1;
-/// A message that is less high has no name, unless it is an error.
+/// A message of less height gets no name, unless it is an error.
 const MIN_NAMED: f64 = 2.0;
 
 const HEAD: &str = "<style>
@@ -88,7 +88,7 @@ pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl W
     out.write_all(b"</svg>\n")
 }
 
-/// One direction, and where it stands.
+/// One direction and its position.
 struct Panel<'a> {
     track: &'a Track,
     window: Window,
@@ -111,7 +111,7 @@ impl<'a> Panel<'a> {
         LEFT + (since / length).min(1.0) * (WIDTH - LEFT - RIGHT)
     }
 
-    /// A window may be far away, and no number should be.
+    /// Clamped: a window edge may be far away, and coordinates should stay small.
     fn y(&self, place: u64) -> f64 {
         let (low, high) = self.bytes;
         let part = (place as f64 - low as f64) / (high - low) as f64;
@@ -174,7 +174,7 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// What follows is seen within the panel only, until the group ends.
+    /// Clips what follows to the panel, until the group ends.
     fn begin_clipped(&self, direction: usize, out: &mut String) {
         let (top, tall, wide) = (self.top + STRIP, TALL - STRIP, WIDTH - LEFT);
         let _ = writeln!(
@@ -259,14 +259,14 @@ impl<'a> Panel<'a> {
         {
             let _ = writeln!(out, "<path class='{class}' d='{path}'/>");
         }
-        // The longest first: what has no room is left without a name.
+        // Longest first; a name without room is left out.
         marks.sort_by_key(|mark| std::cmp::Reverse(mark.length));
         for mark in &marks {
             let name = names.get(mark.name as usize).copied().unwrap_or("?");
             let (low, high) = (self.y(mark.offset), self.y(mark.offset.saturating_add(mark.length)));
             let is_error = mark.kind == Kind::Error;
             let (x, wide) = (self.x(mark.last_ns) + 12.0, name.chars().count() as f64 * LETTER_WIDTH);
-            // At the right border a name stands before its packet.
+            // At the right border, put the name before its packet.
             let x = if x + wide > WIDTH { x - 24.0 - wide } else { x };
             let y = ((low + high) / 2.0).clamp(self.top + STRIP + 6.0, self.top + TALL - 6.0);
             if low - high < MIN_NAMED && !is_error || !reserve(rows, x, y, wide) {
@@ -277,7 +277,7 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// A line with an arrow where the message ends, beside its packet.
+    /// A line with an arrow at the end of the message, next to its packet.
     fn mark(&self, mark: &Mark, path: &mut String) {
         let (x, from) = (self.x(mark.last_ns) + 6.0, self.y(mark.offset));
         let to = self.y(mark.offset.saturating_add(mark.length)).min(from - 0.5);
@@ -289,7 +289,7 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// The states that are drawn, and their hatching.
+/// States that are drawn, with their hatching.
 const NAMED: [(State, &str); 3] =
     [(State::Network, "network"), (State::Receiver, "receiver"), (State::Waiting, "waiting")];
 
@@ -322,10 +322,10 @@ fn label(x: f64, text: &str, out: &mut String) -> f64 {
     x + text.len() as f64 * LETTER_WIDTH + 18.0
 }
 
-/// Stretches of each row of letters that have a name.
+/// Taken x ranges of each text row.
 type Rows = HashMap<i64, Vec<(f64, f64)>>;
 
-/// Whether a name has room, which it then takes.
+/// Reserves room for a name. Returns false if there is none.
 fn reserve(rows: &mut Rows, x: f64, y: f64, wide: f64) -> bool {
     let own = [(y / LETTERS).floor() as i64, ((y + LETTERS - 1.0) / LETTERS).floor() as i64];
     let is_free = |row: &i64| {
@@ -338,7 +338,7 @@ fn reserve(rows: &mut Rows, x: f64, y: f64, wide: f64) -> bool {
     true
 }
 
-/// Stretches of which each is in another column than the one before, or touches it.
+/// Joins spans that are too close to be drawn apart.
 fn columned(list: &[Span], columns: &Columns) -> Vec<(u64, u64)> {
     let nearest_ns = columns.window.to_ns.saturating_sub(columns.window.from_ns) / columns.count.max(1);
     let mut joined: Vec<(u64, u64)> = Vec::new();
@@ -351,7 +351,7 @@ fn columned(list: &[Span], columns: &Columns) -> Vec<(u64, u64)> {
     joined
 }
 
-/// 1, 2 or 5 and zeros, so that about `count` steps fit.
+/// 1, 2 or 5 times a power of ten, so that about `count` steps fit.
 fn step_for(range: f64, count: f64) -> f64 {
     let power = 10_f64.powf((range / count).max(1e-9).log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|one| one * power).find(|step| range / step <= count).unwrap_or(10.0 * power)

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
-//! Fields of messages as text, each text once, and no more of them than a page should carry.
+//! Fields of messages as text. Each text is stored once, up to a limit that a page can carry.
 
 use crate::observe::Message;
 use crate::x11::fields;
 use std::collections::HashMap;
 
-/// Bytes of all texts; what follows has none.
+/// Maximum bytes of all texts. Later messages have none.
 const MAX_BYTES: usize = 8 << 20;
-/// Messages whose fields are read at all; they take a microsecond each.
+/// Maximum number of messages whose fields are decoded, at a microsecond each.
 const MAX_READ: u64 = 1 << 20;
 
-/// Texts by number.
+/// Texts with their numbers.
 #[derive(Debug, Default)]
 pub struct Texts {
     numbers: HashMap<Box<str>, u64>,
     bytes: usize,
     read: u64,
-    /// Messages whose fields are not in it.
+    /// Messages without text because of the limits.
     pub left_out: u64,
 }
 
 impl Texts {
-    /// The number of a message's text, counted from 1; 0 where there is no room for it.
+    /// Number of a message's text, counted from 1; 0 if there is no room for it.
     pub fn number(&mut self, message: &Message<'_>) -> u64 {
         if self.bytes >= MAX_BYTES || self.read >= MAX_READ {
             self.left_out += 1;
@@ -38,7 +38,7 @@ impl Texts {
         next
     }
 
-    /// All of them, in the order of their numbers.
+    /// All texts, in the order of their numbers.
     pub fn list(&self) -> Vec<&str> {
         let mut all: Vec<(&str, u64)> = self.numbers.iter().map(|(text, &number)| (&**text, number)).collect();
         all.sort_unstable_by_key(|&(_, number)| number);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! One direction of a connection, as it is drawn: packets, what was acknowledged and offered, messages, gaps.
+//! One direction of a connection as drawn: packets, acknowledgements, receive window, messages, gaps.
 //!
-//! Times count from the first connection's beginning. A message's place is that which the observers are told; packets of a
-//! direction come from its sender, the steps around them from the packets of the other one.
+//! Times count from the first connection's start. Packets come from the direction's sender, the steps around them from
+//! packets of the other direction.
 
 use super::rows::Rows;
-/// The part of time that is kept, both ends included.
+/// The kept time, both ends included.
 pub use crate::analysis::spans::Span as Window;
 use crate::observe::{Gap, Kind, Message, Packet};
 
-/// Numbers beyond this one cannot be told apart by the page's script, and mean a damaged capture.
+/// Larger numbers are not exact in the page's script. They mean a damaged capture.
 const FARTHEST: u64 = 1 << 52;
 
-/// A packet with data, or one that opens or closes.
+/// A packet with data, or a SYN, FIN or RST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
     pub at_ns: u64,
@@ -22,7 +22,7 @@ pub struct Bar {
     pub is_control: bool,
 }
 
-/// What was acknowledged from this time on, and how far the sender might go.
+/// Acknowledged offset and window edge from this time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub at_ns: u64,
@@ -40,11 +40,11 @@ pub struct Mark {
     pub sequence: u64,
     pub name: u64,
     pub kind: Kind,
-    /// Of its fields; 0 where they were left out.
+    /// Number of its text; 0 if it has none.
     pub text: u64,
 }
 
-/// Bytes that nobody captured.
+/// Bytes that are missing from the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
     pub at_ns: u64,
@@ -57,25 +57,25 @@ const KINDS: [Kind; 6] = [Kind::Setup, Kind::SetupReply, Kind::Request, Kind::Re
 /// One direction.
 #[derive(Debug, Default)]
 pub struct Track {
-    /// When, place, length, flags: 1 again, 2 control.
+    /// Time, offset, length, flags: 1 retransmitted, 2 control.
     pub packets: Rows<4>,
-    /// When, acknowledged, edge.
+    /// Time, acknowledged offset, window edge.
     pub acknowledgements: Rows<3>,
-    /// When its last byte came, how long after its first, bytes skipped before it, length, number of the request, kind
-    /// and name, text.
+    /// Time of the last byte, time since the first byte, bytes skipped before it, length, sequence number, kind and
+    /// name, text.
     pub messages: Rows<7>,
-    /// When, place, length.
+    /// Time, offset, length.
     pub gaps: Rows<3>,
-    /// Bytes of data, each counted once.
+    /// Payload bytes without retransmissions.
     pub bytes: u64,
     step: Option<Step>,
-    /// Whether the last step is in `acknowledgements`.
+    /// The last step is already in `acknowledgements`.
     is_told: bool,
     next_offset: u64,
 }
 
 impl Track {
-    /// A packet of this direction.
+    /// Adds a packet of this direction.
     pub fn packet(&mut self, at_ns: u64, packet: &Packet) {
         if packet.length == 0 && !packet.is_control {
             return;
@@ -86,13 +86,13 @@ impl Track {
         self.packets.push([at_ns, offset, u64::from(packet.length), flags]);
     }
 
-    /// A packet of the other direction, which acknowledges this one's.
+    /// Adds a packet of the other direction, which acknowledges this one's.
     pub fn acknowledged(&mut self, at_ns: u64, packet: &Packet, window: &Window) {
-        // A reset offers nothing, and the numbers in it may be anything.
+        // A reset advertises no window, and its other fields may be anything.
         let is_reset = packet.is_control && packet.window == 0;
         let before = self.step.unwrap_or(Step { at_ns: 0, acknowledged: 0, edge: 0 });
         let acknowledged = packet.acknowledged.min(FARTHEST);
-        // A packet that came late says what was true earlier.
+        // A reordered packet has outdated information.
         if is_reset || acknowledged < before.acknowledged {
             return;
         }
@@ -109,7 +109,7 @@ impl Track {
         self.step = Some(step);
     }
 
-    /// What was acknowledged before the kept time holds at its beginning.
+    /// Adds the state before the window as its first step.
     pub fn begin_steps(&mut self, window: &Window) {
         if let (Some(step), false, true) = (self.step, self.is_told, self.acknowledgements.is_empty()) {
             if step.at_ns < window.from_ns {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! For xplot, Shepard's program of 1990 that the paper's figures were made with: a window for each direction.
+//! Writes a file for xplot (Shepard, 1990), which drew the paper's figures: one window per direction.
 //!
-//! The format is of lines: the kinds of both axes, then commands, of which those that write text have it on the next
-//! line. As tcpdump2xplot draws it: a packet is a line between two arrows, acknowledged data and the window are stairs with
-//! ticks. Messages are lines with an arrow where they end, and their names; their colour is that of the connection's state.
+//! The format is line-based: the types of both axes, then commands. Text follows its command on the next line. The
+//! style is that of tcpdump2xplot: a packet is a line between two arrows; acknowledged data and window are stair lines
+//! with ticks. A message is a line with an arrow at its end and its name, in the colour of the connection's state.
 
 use super::doing::State;
 use super::model::{Connection, Plot};
@@ -36,7 +36,7 @@ pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl W
     writeln!(out, "go")
 }
 
-/// xplot's timeval: seconds since 1970, of which it reads six digits.
+/// xplot's timeval: seconds since 1970 with six decimal digits.
 struct Clock {
     began_ns: u64,
 }
@@ -81,7 +81,7 @@ fn colour(state: State) -> &'static str {
     }
 }
 
-/// What was acknowledged, and how far the sender might go: across to the next step, then up.
+/// Draws acknowledged data and window edge as stairs: across to the next step, then up.
 fn stairs(track: &Track, clock: &Clock, end_ns: u64, out: &mut impl Write) -> io::Result<()> {
     let mut last: Option<Step> = None;
     for step in track.steps() {
@@ -102,7 +102,7 @@ fn across(step: &Step, to_ns: u64, clock: &Clock, out: &mut impl Write) -> io::R
     writeln!(out, "yellow\nline {from} {} {to} {}", step.edge, step.edge)
 }
 
-/// A text has a line of its own.
+/// A text must fit on one line.
 fn line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// Beside the canvas: the list of connections, figures of the shown or marked time, and the message picked out.
+// The side panel: the list of connections, statistics of the shown or marked time, and the selected message.
 const hint = element("message").firstElementChild;
-// With more round trips in a span there is no table of them: moving and zooming would get slow.
+// With more round trips in a span, their table is omitted to keep panning and zooming fast.
 const MAX_TRIPS = 50000;
 
 function dotted(state, text) {
@@ -62,7 +62,7 @@ function sumTrips(all, from, to) {
 function describeStates(all, from, to, trips) {
   const blocked = name => [0, 1].map(direction =>
     all.reduce((sum, one) => sum + covered(one.tracks[direction].states[name], from, to), 0));
-  // A connection that is not there is not idle.
+  // Only the time when a connection existed can be idle.
   const there = one => Math.max(0, Math.min(to, one.ended_ns) - Math.max(from, one.opened_ns));
   const whole = all.reduce((sum, one) => sum + there(one), 0);
   const states = Object.fromEntries(STATES.slice(1).map(name => [name, blocked(name)]));
@@ -95,7 +95,7 @@ function describeNames(all, from, to) {
 }
 const suffix = name => ({ Reply: " (reply)", Event: " (event)", Error: " (error)" })[kindOf(name)] || "";
 
-// Which connection and which panels are shown, and the message picked out.
+// Marks the shown connection and panels, and describes the selected message.
 function describe() {
   const lines = element("connections").querySelectorAll("tr[data-number]");
   lines.forEach((line, i) => line.setAttribute("aria-selected", i === view.connection));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// Wheel, drag, click and keys; and the beginning of it all.
+// Wheel, drag, click and keys; and the start of the page.
 listen({
   wheel(event, px, py) {
     const panel = chosen() && (event.shiftKey || event.ctrlKey) && panelAt(py);
@@ -9,7 +9,7 @@ listen({
   grab(drag) { drag.panel = chosen() && panelAt(drag.at[1]); },
   moved({ panel, last }, [, py]) {
     const by = py - last[1];
-    // Bytes follow the data until they are zoomed or moved themselves.
+    // The byte range follows the data until the user zooms or moves it.
     if (panel && view.bytes[panel.direction]) panBytes(panel.direction, by / (panel.bottom - panel.top));
     if (!chosen()) scroll -= by / LANE;
   },

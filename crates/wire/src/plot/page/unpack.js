@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// Rows out of bytes: each column holds differences to the row before, folded, seven bits in a byte.
+// Decodes packed rows: each column holds zigzag-encoded differences to the previous row, seven bits per byte.
 const facts = JSON.parse(element("data-facts").textContent);
 
 async function inflated() {
@@ -32,7 +32,7 @@ function reader(bytes, place) {
 }
 
 const BLOCK = 16384;
-// Messages and bytes by name, summed up to each block's beginning, so that no span costs more than two blocks.
+// Running sums of messages and bytes by name at each block's start, so that no span costs more than two blocks.
 function histogram({ name, length }) {
   const running = new Float64Array(2 * facts.names.length * KINDS.length), blocks = [running.slice()];
   if (name.length <= 2 * BLOCK) return null;
@@ -77,7 +77,7 @@ function unpackMessages([last, lag, skipped, length, sequence, packed, text]) {
   const offset = skipped;
   let next = 0;
   for (let i = 0; i < offset.length; i++) { offset[i] += next; next = offset[i] + length[i]; }
-  // A name's number here is that of a kind and a name together.
+  // Combine kind and name into one index.
   const name = packed.map(value => (value & 7) * facts.names.length + (value >> 3));
   const messages = { last, lag, offset, length, sequence, name, text, order: sorted(last) };
   messages.blocks = histogram(messages);
