@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! How a program's start would go over a link that is not there, from one capture of it over a fast one.
+//! Predicts a program's start-up time over a slow link, from one capture over a fast link.
 //!
 //! ```text
 //! capture ──Recorder──▶ Script ──foretell(Shape)──▶ Foretold
-//!                       thoughts, waits,            seconds until quiet,
-//!                       services, bytes             total network delay
+//!                       thinking times, waits,      seconds until quiet,
+//!                       service times, bytes        total network delay
 //! ```
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
-//! | [`script`] | what of a capture stays as it is on any link |
-//! | `run` | a script over two lines of the emulator, in virtual time |
-//! | `stream`, `congestion` | what TCP does between the two |
-//! | [`grid`], [`figures`] | the links of the paper's grid; what is foretold, for a report |
+//! | [`script`] | extracts what does not depend on the link from a capture |
+//! | `run` | plays a script over two simulated links in virtual time |
+//! | `stream`, `congestion` | the TCP model |
+//! | [`grid`], [`figures`] | the links of the paper's grid; predictions as figures of a report |
 //!
-//! Pure: the same capture and link give the same figures. Not foretold is what a program does otherwise on a slow link, such as
-//! fewer steps of an animation, and what the network loses.
+//! Deterministic: the same capture and link give the same figures. Not predicted are programs that behave differently
+//! on a slow link (for example with fewer animation steps), and random packet loss.
 
 mod congestion;
 pub mod figures;
@@ -31,19 +31,19 @@ use crate::link::shape::Shape;
 use script::Script;
 use serde::{Serialize, Serializer};
 
-/// A start over a link.
+/// Prediction of a start over one link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Foretold {
-    /// From the first packet to the last one before the program is quiet, at the program's end of the link.
+    /// Time from the first packet to the last one before the program is quiet, at the program's end of the link.
     #[serde(rename = "seconds", serialize_with = "as_seconds")]
     pub elapsed_ns: u64,
-    /// In which a reply was waited for, or either direction of the link was busy, or TCP held something back.
+    /// Time in which a reply was waited for, either direction of the link was busy, or TCP was blocked.
     #[serde(rename = "network_delay_s", serialize_with = "as_seconds")]
     pub delay_ns: u64,
     #[serde(rename = "reply_wait_s", serialize_with = "as_seconds")]
     pub wait_ns: u64,
     pub round_trips: u64,
-    /// Whole IP packets, from the program and to it; a report has them together.
+    /// IP bytes from the program and to it. A report has their sum.
     #[serde(serialize_with = "as_sum")]
     pub link_bytes: [u64; 2],
 }
@@ -56,8 +56,8 @@ fn as_sum<S: Serializer>(both: &[u64; 2], out: S) -> Result<S::Ok, S::Error> {
     out.serialize_u64(both.iter().sum())
 }
 
-/// Plays a start over a link. `None`: the link drops so much that it does not come to an end. Jitter and loss of `shape` are
-/// taken as nothing.
+/// Simulates a start over a link. `None`: the link drops so many packets that the start does not end. Jitter and loss
+/// of `shape` are ignored.
 pub fn foretell(script: &Script, shape: &Shape) -> Option<Foretold> {
     run::play(script, &Shape { jitter_ns: 0, loss_ppm: 0, ..*shape })
 }

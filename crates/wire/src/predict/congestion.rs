@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT
-//! How much a sender of TCP has on the way at most: slow start, its end by delay (HyStart), and CUBIC, as Linux does it.
+//! Congestion window of a TCP sender as in Linux: slow start, its end by delay (HyStart), and CUBIC.
 //!
-//! | phase | the window grows | until |
+//! | phase | growth of the window | ends with |
 //! |---|---|---|
-//! | slow start | by what is acknowledged | packets come back late, or in a train of half a round trip, or one is lost |
-//! | avoidance | by a third power of the time since the last loss, at least by a twentieth of what is acknowledged before any | a loss, which takes three tenths |
-//! | after a rest | from half for each time-out that it lasted, but not below ten segments | |
+//! | slow start | by the acknowledged bytes | late packets, a train of packets of half a round trip, or a loss |
+//! | avoidance | cubic in the time since the last loss | a loss, which reduces it by 30 % |
+//! | after idle time | halved for each time-out that it lasted, down to ten segments | |
 //!
-//! It grows only while it is what holds the sender back.
+//! Before the first loss, avoidance adds at least 1/20 of the acknowledged bytes. The window grows only while it limits
+//! the sender.
 
-/// What a packet of 1500 bytes carries, with time stamps.
+/// Payload of a 1500-byte packet with TCP timestamps.
 pub const SEGMENT_BYTES: u64 = 1448;
-/// What may be sent at first.
+/// Initial window.
 const INITIAL_BYTES: u64 = 10 * SEGMENT_BYTES;
 const MIN_BYTES: u64 = 2 * SEGMENT_BYTES;
-/// What the time-out is longer than the round trip at least.
+/// The time-out exceeds the round trip by at least this.
 const TIMEOUT_MARGIN_NS: u64 = 200_000_000;
 /// Slow start does not end by delay below this window.
 const HYSTART_BYTES: u64 = 16 * SEGMENT_BYTES;
-/// How late the packets of a round may come back: an eighth of the shortest round trip, within these.
+/// Minimum and maximum of the delay increase that ends slow start, which is an eighth of the shortest round trip.
 const LATE_NS: [u64; 2] = [4_000_000, 16_000_000];
-/// Samples of a round before its delay is judged.
+/// Number of round-trip samples before a round's delay is judged.
 const SAMPLES: u32 = 8;
-/// Acknowledgements that are nearer to each other are one train.
+/// Acknowledgements this close together belong to one train.
 const TRAIN_NS: u64 = 2_000_000;
-/// Segments per cubic second.
+/// CUBIC's scaling constant: segments per cubic second.
 const CUBIC: f64 = 0.4;
-/// What is left of the window after a loss.
+/// Part of the window that remains after a loss.
 const LEFT: f64 = 0.7;
 
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ pub struct Congestion {
     shortest_ns: u64,
     smooth_ns: u64,
     round: Round,
-    /// Window at the last loss, and since when it grows as it does.
+    /// Window at the last loss, and start of the current growth.
     at_loss: f64,
     epoch_ns: Option<u64>,
     reduced_ns: u64,
@@ -52,15 +53,15 @@ struct Round {
     shortest_ns: u64,
 }
 
-/// What an acknowledgement says.
+/// What an acknowledgement reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Acknowledged {
     pub now_ns: u64,
     pub bytes: u64,
     pub round_trip_ns: Option<u64>,
-    /// The most bytes that were on the way of late.
+    /// Recent maximum of bytes in flight.
     pub flying: u64,
-    /// Ends of what was acknowledged, and of what was ever sent.
+    /// End offsets of the acknowledged and of the sent data.
     pub until: u64,
     pub sent: u64,
 }
@@ -85,12 +86,12 @@ impl Congestion {
         self.window as u64
     }
 
-    /// After this long without an answer what was sent is taken for lost.
+    /// Time without acknowledgement after which sent data counts as lost.
     pub fn timeout_ns(&self) -> u64 {
         self.smooth_ns.saturating_add(TIMEOUT_MARGIN_NS)
     }
 
-    /// Of late; where nothing is known, what a time-out begins with.
+    /// Smoothed round trip. Without a sample, the initial time-out.
     pub fn round_trip_ns(&self) -> u64 {
         if self.smooth_ns == 0 { TIMEOUT_MARGIN_NS } else { self.smooth_ns }
     }
@@ -113,7 +114,7 @@ impl Congestion {
         self.window += if self.window < self.threshold { bytes } else { self.avoided(acknowledged.now_ns, bytes) };
     }
 
-    /// A packet was lost. All that a round trip loses is one loss.
+    /// A packet was lost. All losses within one round trip count once.
     pub fn lost(&mut self, now_ns: u64) {
         if now_ns < self.reduced_ns.saturating_add(self.smooth_ns) && self.reduced_ns > 0 {
             return;
@@ -125,7 +126,7 @@ impl Congestion {
         self.epoch_ns = None;
     }
 
-    /// Nothing was sent for so long.
+    /// Nothing was sent for this long.
     pub fn rested(&mut self, ns: u64) {
         let times = ns / self.timeout_ns().max(1);
         if times == 0 {
@@ -151,7 +152,7 @@ impl Congestion {
         if self.at_loss > 0.0 { growth } else { growth.max(bytes / 20.0) }
     }
 
-    /// HyStart: packets that come back late, or in a train as long as half a round trip, show that the line is full.
+    /// HyStart: late packets, or a train as long as half a round trip, show that the link is full.
     fn end_slow_start_in_time(&mut self, acknowledged: &Acknowledged) {
         let now_ns = acknowledged.now_ns;
         if acknowledged.until >= self.round.ends_at {
@@ -183,7 +184,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A window's worth of acknowledgements after a round trip each, with this gap between them; the window after each.
+    /// Acknowledges one window per round trip, with this gap between acknowledgements. Returns the window after each.
     fn rounds(congestion: &mut Congestion, count: u64, round_trip_ns: u64, gap_ns: u64) -> Vec<u64> {
         let (mut until, mut now_ns) = (0, 0);
         let round = |_| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What is foretold, as figures of a report.
+//! Predictions as figures of a report.
 
 use super::script::Script;
 use super::{Foretold, foretell};
@@ -7,22 +7,22 @@ use crate::analysis::spans::seconds;
 use crate::link::shape::Shape;
 use serde::Serialize;
 
-/// A start over one link.
+/// Prediction for one link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// null: without limit.
+    /// null: unlimited.
     pub rate_bit_per_s: Option<u64>,
-    /// One way.
+    /// One-way delay.
     pub delay_s: f64,
     #[serde(flatten)]
     pub start: Foretold,
-    /// Behind the proxy that was asked for.
+    /// Prediction with the requested proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Foretold>,
 }
 
-/// As it was captured, and as it would be behind a proxy, over each of these links. `None`: one of them loses so much that
-/// there is no end.
+/// Predicts the captured start, and the start with a proxy, over each link. `None` if a link drops so many packets that
+/// a start does not end.
 pub fn predictions(script: &Script, proxied: Option<&Script>, links: &[Shape]) -> Option<Vec<Prediction>> {
     let prediction = |shape: &Shape| {
         Some(Prediction {

@@ -6,10 +6,10 @@ use crate::link::shape::Shape;
 use std::num::NonZeroU64;
 
 pub const RATES_KBIT: [u64; 5] = [100_000, 10_000, 1_000, 100, 10];
-/// One way.
+/// One-way delays.
 pub const DELAYS_US: [u64; 4] = [100, 1_000, 10_000, 100_000];
 
-/// All of them, the fastest and shortest first, with a queue as the emulator chooses it.
+/// All links, fastest and shortest first, with the emulator's default queue.
 pub fn links() -> impl Iterator<Item = Shape> {
     RATES_KBIT.into_iter().flat_map(|kbit_per_s| DELAYS_US.map(|delay_us| link(kbit_per_s, delay_us)))
 }

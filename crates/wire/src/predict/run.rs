@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A script played over a link that is not there, in virtual time.
+//! Plays a script over a simulated link, in virtual time.
 //!
 //! ```text
 //! program ── write ──▶ Sender ─▶ line of requests ─▶ Receiver ── cause ──▶ server
@@ -7,8 +7,8 @@
 //!    └────────────── Receiver ◀─ line of replies ◀─ Sender ◀──── write ───────┘
 //! ```
 //!
-//! The lines are the emulator's own ([`Shaper`]), so that what is foretold and what is emulated know the same link. A packet
-//! that its queue drops is noticed a round trip later.
+//! The lines are the emulator's own ([`Shaper`]), so prediction and emulation use the same link model. A dropped packet
+//! is noticed one round trip later.
 
 use super::Foretold;
 use super::script::{Action, After, Said, Script, Step};
@@ -20,17 +20,17 @@ use crate::observe::Direction;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Of a SYN, with its options.
+/// Size of a SYN with its options.
 const OPEN_BYTES: u32 = 60;
-/// A SYN that was dropped is sent again after this long.
+/// Time after which a dropped SYN is retransmitted.
 const OPEN_AGAIN_NS: u64 = 1_000_000_000;
-/// A start of 256 MB in small packets has a tenth.
+/// Limit of simulated events. A start of 256 MB in small packets needs a tenth.
 const MAX_EVENTS: u64 = 50_000_000;
 
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
-/// Plays it to its end. `None`: the link loses so much that there is none.
+/// Plays the script to its end. `None`: the link drops too much, and there is no end.
 pub fn play(script: &Script, shape: &Shape) -> Option<Foretold> {
     let mut world = World::new(script, shape);
     world.go_on();
@@ -58,23 +58,23 @@ struct World<'s> {
     ended_ns: u64,
 }
 
-/// The one thread of control.
+/// The program's single thread of control.
 #[derive(Debug)]
 struct Program {
     step: usize,
     doing: Doing,
-    /// When the step before was done.
+    /// When the previous step was finished.
     ready_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Doing {
-    /// For what its next step needs.
+    /// Waits for what its next step needs.
     Waits,
     Thinks {
         until_ns: u64,
     },
-    /// It has written more than TCP takes.
+    /// Blocked because it has written more than TCP accepts.
     IsHeld,
 }
 
@@ -82,8 +82,8 @@ enum Doing {
 struct Connection {
     is_open: bool,
     ends: [End; 2],
-    /// Of the server: its next message, when the last one was said, whether a timer is set for it, and the end of each
-    /// in its stream.
+    /// State of the server: index of its next message, time of the last one, whether a timer is set for the next one,
+    /// and the end of each message in its stream.
     said: usize,
     said_ns: u64,
     is_due: bool,
@@ -96,7 +96,7 @@ struct End {
     receiver: Receiver,
     blocked_since_ns: Option<u64>,
     blocked: Spans,
-    /// Until when it may owe an acknowledgement, as a timer says.
+    /// The delayed acknowledgement for which a timer is set.
     owes_until_ns: Option<u64>,
 }
 
@@ -104,12 +104,12 @@ struct End {
 enum Timer {
     Program,
     Server(usize),
-    /// A connection's end owes an acknowledgement.
+    /// A delayed acknowledgement is due at this end.
     Acknowledge(usize, usize),
     Lost(usize, usize, u64, u64),
-    /// An acknowledgement without data was dropped.
+    /// A pure acknowledgement was dropped.
     Silent(usize, usize),
-    /// A packet of a handshake was dropped.
+    /// A handshake packet was dropped.
     Open(usize, usize),
 }
 
@@ -161,7 +161,7 @@ impl<'s> World<'s> {
         lines.chain(self.timers.peek().map(|Reverse((at_ns, ..))| *at_ns)).min()
     }
 
-    /// One packet comes, or one timer is due.
+    /// Handles one packet or one timer.
     fn happens(&mut self) {
         for way in [CLIENT, SERVER] {
             if let Some(packet) = self.lines[way].deliver(self.now_ns) {
@@ -197,7 +197,7 @@ impl<'s> World<'s> {
         self.timers.push(Reverse((at_ns, self.timers_set, timer)));
     }
 
-    /// A packet came to the end that `way` leads to.
+    /// A packet arrived at the end that `way` leads to.
     fn arrived(&mut self, way: usize, packet: &Packet) {
         let Packet { connection, content, sent_ns } = *packet;
         let end = way ^ 1;
@@ -219,7 +219,7 @@ impl<'s> World<'s> {
                 }
             }
         }
-        // Answers go first, so that the acknowledgement goes along.
+        // Write answers first, so that they carry the acknowledgement.
         if end == SERVER {
             self.serve(connection)
         } else {
@@ -228,7 +228,7 @@ impl<'s> World<'s> {
         self.flush(connection, end);
     }
 
-    /// The server says all that it can say by now.
+    /// The server sends all messages that are ready.
     fn serve(&mut self, connection: usize) {
         while let Some(said) = self.script.said[connection].get(self.connections[connection].said) {
             let here = &mut self.connections[connection];
@@ -252,7 +252,7 @@ impl<'s> World<'s> {
         here.ends[SERVER].sender.write(said.bytes);
     }
 
-    /// The program does all that it can do by now.
+    /// The program takes all steps that are ready.
     fn go_on(&mut self) {
         while let Some(step) = self.script.steps.get(self.program.step).copied() {
             match self.program.doing {
@@ -309,7 +309,7 @@ impl<'s> World<'s> {
         self.program = Program { step: self.program.step + 1, doing: Doing::Waits, ready_ns: self.now_ns };
     }
 
-    /// Sends a packet of the handshake.
+    /// Sends a handshake packet.
     fn open(&mut self, connection: usize, end: usize) {
         let content = if end == CLIENT { Content::Open } else { Content::Opened };
         if !self.send(end, connection, content, OPEN_BYTES) {
@@ -317,7 +317,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Sends what the windows allow, and the acknowledgement that is due.
+    /// Sends the data that the windows allow, and the acknowledgement that is due.
     fn flush(&mut self, connection: usize, end: usize) {
         while let Some(segment) = self.connections[connection].ends[end].sender.poll(self.now_ns) {
             self.send_data(connection, end, Some(segment));
@@ -352,7 +352,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Whether the queue took it.
+    /// Returns false if the queue dropped the packet.
     fn send(&mut self, end: usize, connection: usize, content: Content, bytes: u32) -> bool {
         if end == CLIENT {
             self.ended_ns = self.now_ns;
@@ -361,7 +361,7 @@ impl<'s> World<'s> {
         self.account(end)
     }
 
-    /// Takes note of what a line did; whether it dropped nothing.
+    /// Records what a line did. Returns false if it dropped a packet.
     fn account(&mut self, way: usize) -> bool {
         let mut is_whole = true;
         for entry in self.lines[way].take_entries() {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! What a program did at its start, without the network that it did it over.
+//! Extracts what a program did at its start, independent of the captured network.
 //!
-//! A capture shows when a client spoke and when it was answered. Out of that a [`Script`] keeps what any link leaves as it
-//! is: how long the program thought before each of its steps and which message of the server it waited for first; how long
-//! the server needed for each of its messages and which bytes of the client it needed for that; and how many bytes all of
-//! them have. The capture's own link is taken out as far as its handshake shows it.
+//! A capture shows when a client sent and when it was answered. A [`Script`] keeps what is the same on any link: the
+//! program's thinking time before each step, and the server message that it waited for; the server's time for each
+//! message, and the client bytes that it needed first; and the sizes of all messages. The captured link's delay is
+//! subtracted as far as the handshake shows it.
 //!
-//! | before a step came | the step waits for |
+//! | before a step | the step waits for |
 //! |---|---|
 //! | a reply that the program waited for ([`Waits`]) | that reply |
-//! | a message of the server, less than [`PROMPT_NS`] before the step, after the step before | that message: it is what woke the program |
-//! | anything else | nothing: the program thought |
+//! | a server message within [`PROMPT_NS`] and after the previous step | that message, which woke the program |
+//! | anything else | nothing: the program was thinking |
 //!
-//! All connections of a capture are one thread of control: a step comes after the one before it, on whichever connection
-//! that was. Programs that start side by side are so foretold as if they started one after the other.
+//! All connections of a capture count as one thread of control: each step follows the previous one, on any connection.
+//! Programs that start in parallel are therefore predicted as if they started one after the other.
 
 use crate::analysis::handshake::Handshake;
 use crate::analysis::names::Names;
@@ -24,22 +24,22 @@ use crate::answerable::{Class, Lbx, row};
 use crate::observe::{ConnectionId, Direction, Gap, Kind, Message, Observer, Opened, Packet};
 use std::collections::HashMap;
 
-/// Who speaks so soon after a message was waiting for it.
+/// A client that sends this soon after a message was waiting for it.
 pub const PROMPT_NS: u64 = 5_000_000;
-/// Connections, messages and bytes of a start; what comes later is not foretold.
+/// Limits of connections, messages and bytes. Anything later is ignored.
 const MAX_CONNECTIONS: usize = 1_024;
 const MAX_MESSAGES: usize = 1_000_000;
 const MAX_BYTES: u64 = 256 << 20;
-/// What stands in place of a request that a proxy answers, to keep numbers aligned: NoOperation.
+/// Size of the NoOperation that replaces a request answered by a proxy, to keep sequence numbers aligned.
 const PLACEHOLDER_BYTES: u64 = 4;
-/// What LBX sends in place of data that its proxy has: a reply without them.
+/// Size of the reply that LBX sends instead of data that its proxy has.
 const TAG_BYTES: u64 = 32;
 
-/// One thing that the program does.
+/// One action of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub connection: usize,
-    /// After the step before, or after what it waits for if that is later.
+    /// Thinking time after the previous step, or after the awaited message if that is later.
     pub think_ns: u64,
     pub after: Option<After>,
     pub action: Action,
@@ -49,50 +49,50 @@ pub struct Step {
 pub enum Action {
     /// Connects to the server.
     Open,
-    /// Sends so many bytes; none where a proxy answered all that was asked.
+    /// Sends this many bytes; 0 if a proxy answered everything.
     Send(u64),
 }
 
-/// What a step waits for.
+/// The message that a step waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct After {
     pub connection: usize,
-    /// Which of the server's messages on it.
+    /// Index of the server's message on this connection.
     pub place: usize,
-    /// A reply; otherwise something happened that the program did not ask for.
+    /// True for a reply, false for an event.
     pub is_reply: bool,
 }
 
 /// A message of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// Bytes of the client that the server has read before.
+    /// Client bytes that the server must read first.
     pub cause: u64,
-    /// After these came, or after its last message.
+    /// Time after these arrived, or after its previous message.
     pub service_ns: u64,
     pub bytes: u64,
 }
 
-/// All of it.
+/// Steps of the program and messages of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     pub steps: Vec<Step>,
-    /// For each connection, what its server says.
+    /// Messages of the server, for each connection.
     pub said: Vec<Vec<Said>>,
 }
 
-/// Makes a script of a capture.
+/// Makes a script from a capture.
 #[derive(Debug, Default)]
 pub struct Recorder {
     script: Script,
     names: Names,
     connections: HashMap<ConnectionId, Recorded>,
     proxy: Option<Proxy>,
-    /// The last step's end, and of which connection it was.
+    /// Connection and end of the last step.
     last_step: Option<(usize, u64)>,
-    /// The reply that was waited for since then.
+    /// The awaited reply since then.
     awaited: Option<Heard>,
-    /// The last message of a server since then.
+    /// The last server message since then.
     heard: Option<Heard>,
     last_ns: u64,
     messages: usize,
@@ -102,55 +102,55 @@ pub struct Recorder {
     incomplete: bool,
 }
 
-/// A message that the program heard.
+/// A message that the program received.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
-    /// What has to come from the server for it, where anything has to.
+    /// The server message that it depends on, if any.
     after: Option<After>,
     at_ns: u64,
     to_client_ns: u64,
 }
 
-/// Who answers a request.
+/// Where a request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     OfServer,
-    /// The proxy; the server does not hear of the question.
+    /// The proxy answers, and the server never sees the request.
     OfProxy,
-    /// The proxy, and the server again, whose reply is compared.
+    /// The proxy answers, and the server again for comparison.
     Repeated,
 }
 
-/// One connection so far.
+/// Recording of one connection.
 #[derive(Debug)]
 struct Recorded {
     place: usize,
     waits: Waits,
     proxied: Option<Proxied>,
-    /// Ends of the client's messages in its stream, by their numbers from 0, with the times at which they came.
+    /// End offset and time of each client message, by sequence number from 0.
     requests: Vec<(u64, u64)>,
     sent: u64,
     said_ns: u64,
-    /// The last reply that comes from the server.
+    /// The last reply that came from the server.
     last_reply: Option<usize>,
-    /// Whether the proxy answers, by the number of the request.
+    /// Whether the proxy answers, by sequence number.
     answered: HashMap<u64, bool>,
-    /// What the capture's own link takes to the server and back, and to the client and back.
+    /// Shows the captured link's round trips to the server and to the client.
     handshake: Handshake,
 }
 
 impl Recorder {
-    /// As it would be behind a proxy beside the program.
+    /// Records the start as it would be with a proxy next to the program.
     pub fn behind(proxy: Option<Proxy>) -> Recorder {
         Recorder { proxy, ..Recorder::default() }
     }
 
-    /// The script, once the capture is read. `None`: no connection was captured from its beginning.
+    /// The script, at the end of the capture. `None` if no connection was captured completely from its start.
     pub fn script(self) -> Option<Script> {
         (!self.script.steps.is_empty() && !self.incomplete).then_some(self.script)
     }
 
-    /// Two seconds of silence behind the first window end the start.
+    /// The start ends with two seconds of silence after the first window.
     fn is_over(&mut self, message: &Message<'_>) -> bool {
         let is_quiet = self.has_window && message.first_ns.saturating_sub(self.last_ns) >= QUIET_NS;
         let is_too_long = self.messages >= MAX_MESSAGES || self.bytes.saturating_add(message.length) > MAX_BYTES;
@@ -162,7 +162,7 @@ impl Recorder {
         self.is_over
     }
 
-    /// What lies between `at_ns` and `end_ns` is the capture's own link, which took the bytes.
+    /// Time between `at_ns` and `end_ns` belongs to the captured link, not to the program.
     fn step(&mut self, connection: usize, (at_ns, end_ns): (u64, u64), action: Action) {
         let last_ns = self.last_step.map_or(at_ns, |(_, last_ns)| last_ns);
         let prompt = self.heard.filter(|heard| at_ns.saturating_sub(heard.at_ns) <= PROMPT_NS);
@@ -192,7 +192,7 @@ impl Recorder {
             self.awaited = Some(recorded.heard(recorded.last_reply, true, wait.to_ns));
         }
         let bytes = recorded.send(message);
-        // Requests of one packet are one step.
+        // Requests in one packet are one step.
         let goes_on = self.last_step == Some((recorded.place, message.last_ns)) && self.awaited.is_none();
         let place = recorded.place;
         match self.script.steps.last_mut() {
@@ -217,7 +217,7 @@ impl Recorded {
         }
     }
 
-    /// Takes a request; how many bytes of it go to the server.
+    /// Takes a request. Returns the number of its bytes that go to the server.
     fn send(&mut self, message: &Message<'_>) -> u64 {
         let bytes = match self.place_of_answer(message) {
             _ if message.kind == Kind::Setup => message.length,
@@ -230,7 +230,7 @@ impl Recorded {
         bytes
     }
 
-    /// Takes what the server said; what a program hears of it, and when it did.
+    /// Takes a server message. Returns what the program receives, and when.
     fn said(&mut self, said: &mut [Vec<Said>], message: &Message<'_>) -> Option<Heard> {
         let list = said.get_mut(self.place)?;
         let sequence = usize::try_from(message.sequence).unwrap_or(usize::MAX).min(self.requests.len().checked_sub(1)?);
@@ -292,7 +292,7 @@ impl Observer for Recorder {
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {
         let Some(recorded) = self.connections.get_mut(&id) else { return };
         let Some(span) = recorded.handshake.packet(packet) else { return };
-        // Connecting took the program that long; another link takes its own time for it.
+        // Subtract the time for connecting: another link takes its own time.
         if let Some((_, end_ns)) = self.last_step.as_mut().filter(|(place, _)| *place == recorded.place) {
             *end_ns = span.to_ns;
         }

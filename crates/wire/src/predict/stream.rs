@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: MIT
-//! One direction of a TCP connection: who sends, and who receives. Pure; times are arguments.
+//! Model of one direction of a TCP connection: sender and receiver. No I/O; times are arguments.
 //!
-//! A [`Sender`] gives out segments as far as its congestion window and the receiver's window allow. A [`Receiver`] puts them
-//! in order, and acknowledges as Linux does: each second full segment at once, anything else when data go the other way or
-//! after [`DELAY_NS`], and all of the first few until the two turn out to talk in question and answer. What is lost is told
-//! to the sender by the link's owner ([`Sender::lost`]), a round trip later, as selective acknowledgements would.
+//! A [`Sender`] returns segments as far as its congestion window and the receiver's window allow. A [`Receiver`]
+//! reorders them and acknowledges as Linux does: every second full segment immediately, anything else with data of the
+//! other direction or after [`DELAY_NS`]. It acknowledges the first segments immediately, until the traffic turns out
+//! to be question and answer. The owner of the link reports losses to the sender one round trip later
+//! ([`Sender::lost`]), as selective acknowledgements would.
 
 use super::congestion::{Acknowledged, Congestion, SEGMENT_BYTES};
 use std::collections::{BTreeMap, VecDeque};
 
-/// IPv4, TCP, and its time stamps.
+/// IPv4 and TCP headers with timestamps.
 pub const HEADER_BYTES: u32 = 52;
-/// An acknowledgement waits so long for data to go along with.
+/// Maximum delay of an acknowledgement that waits for data.
 const DELAY_NS: u64 = 40_000_000;
-/// Segments that are acknowledged at once at the beginning of a connection.
+/// Number of first segments that are acknowledged immediately.
 const QUICK: u32 = 16;
-/// What a receiver offers at first, and at most.
+/// Initial and maximum receive window.
 const WINDOW_BYTES: u64 = 64 << 10;
 const MAX_WINDOW_BYTES: u64 = 6 << 20;
-/// What comes in a round trip at first.
+/// Initial estimate of the bytes per round trip.
 const ROUND_BYTES: u64 = 10 * SEGMENT_BYTES;
-/// A program can have written so many windows ahead of what is acknowledged.
+/// Number of congestion windows that a program can write ahead of the acknowledged data.
 const BUFFERED_WINDOWS: u64 = 2;
 
-/// Bytes of a stream.
+/// A range of stream bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub from: u64,
     pub bytes: u64,
 }
 
-/// What a receiver says.
+/// What a receiver reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// All before this came.
+    /// Everything before this offset has arrived.
     pub until: u64,
-    /// Bytes that came at all, those behind a gap too.
+    /// Number of bytes that arrived, including those after a gap.
     pub received: u64,
-    /// The sender may go on to here.
+    /// Offset up to which the sender may send.
     pub window_end: u64,
-    /// When the segment left that this is the answer to.
+    /// When the acknowledged segment was sent.
     pub echo_ns: Option<u64>,
 }
 
@@ -52,26 +53,26 @@ pub struct Sender {
     received: u64,
     sent: u64,
     lost: u64,
-    /// What the receiver said of it; at first it is known.
+    /// As advertised by the receiver; initially the default.
     window_end: Option<u64>,
     again: VecDeque<Segment>,
     last_sent_ns: u64,
-    /// The most that was on the way of late, and the end of what was sent by then.
+    /// Recent maximum of bytes in flight, and the end offset of the data sent by then.
     peak: (u64, u64),
 }
 
 impl Sender {
-    /// The program writes so many bytes.
+    /// The program writes this many bytes.
     pub fn write(&mut self, bytes: u64) {
         self.written += bytes;
     }
 
-    /// Whether the program can go on; otherwise it is held until more is acknowledged.
+    /// False if the program is blocked until more is acknowledged.
     pub fn has_room(&self) -> bool {
         self.written - self.acknowledged <= BUFFERED_WINDOWS * self.congestion.window_bytes()
     }
 
-    /// What is to be sent now.
+    /// The next segment to send now.
     pub fn poll(&mut self, now_ns: u64) -> Option<Segment> {
         if self.flying() == 0 && self.has_data() && self.sent > 0 {
             self.congestion.rested(now_ns.saturating_sub(self.last_sent_ns));
@@ -89,7 +90,7 @@ impl Sender {
         Some(segment)
     }
 
-    /// There are data, and the windows do not let them go.
+    /// True if data wait for the windows.
     pub fn is_blocked(&self) -> bool {
         self.next_segment().is_some_and(|segment| !self.is_allowed(&segment))
     }
@@ -112,7 +113,7 @@ impl Sender {
         self.congestion.acknowledged(&acknowledged);
     }
 
-    /// A segment turns out to be lost.
+    /// A segment was lost.
     pub fn lost(&mut self, now_ns: u64, segment: Segment) {
         self.lost += segment.bytes;
         self.again.push_back(segment);
@@ -155,30 +156,30 @@ impl Sender {
 pub struct Receiver {
     until: u64,
     received: u64,
-    /// Ends of what came behind a gap, by their beginnings.
+    /// Start and end of segments after a gap.
     later: BTreeMap<u64, u64>,
     unacknowledged: u64,
     echo_ns: Option<u64>,
     due_ns: Option<u64>,
     last_ns: Option<u64>,
-    /// Segments that were acknowledged at once since they were the first.
+    /// Number of first segments that were acknowledged immediately.
     quick: u32,
     is_urgent: bool,
-    /// What is offered beyond [`WINDOW_BYTES`].
+    /// Receive window beyond [`WINDOW_BYTES`].
     wider: u64,
-    /// When the last round trip began, and what had come by then.
+    /// Start of the current round trip, and the offset received by then.
     round: (u64, u64),
-    /// The most that came in one, where that was more than [`ROUND_BYTES`].
+    /// Most bytes received in one round trip, if more than [`ROUND_BYTES`].
     came: u64,
 }
 
 impl Receiver {
-    /// Bytes that the program has, all up to here.
+    /// Offset up to which the program has all bytes.
     pub fn until(&self) -> u64 {
         self.until
     }
 
-    /// A segment that left at `sent_ns` came.
+    /// A segment that was sent at `sent_ns` arrived.
     pub fn receive(&mut self, now_ns: u64, segment: Segment, sent_ns: u64) {
         self.received += segment.bytes;
         self.later.insert(segment.from, segment.from + segment.bytes);
@@ -196,22 +197,22 @@ impl Receiver {
         self.widen(now_ns, 2 * now_ns.saturating_sub(sent_ns));
     }
 
-    /// Whether an acknowledgement has to go now, with data or without.
+    /// True if an acknowledgement must be sent now, with or without data.
     pub fn is_urgent(&self, now_ns: u64) -> bool {
         self.is_urgent || self.due_ns.is_some_and(|due_ns| due_ns <= now_ns)
     }
 
-    /// It has to go at once.
+    /// Requests an immediate acknowledgement.
     pub fn urge(&mut self) {
         self.is_urgent = true;
     }
 
-    /// When it has to go at the latest.
+    /// Latest time for the next acknowledgement.
     pub fn due_ns(&self) -> Option<u64> {
         self.due_ns
     }
 
-    /// Takes the acknowledgement along; with data, if `answers`.
+    /// Returns the acknowledgement to send; `answers` if it goes with data.
     pub fn acknowledge(&mut self, now_ns: u64, answers: bool) -> Acknowledgement {
         let is_prompt = self.last_ns.is_some_and(|last_ns| now_ns.saturating_sub(last_ns) < DELAY_NS);
         if answers && is_prompt {
@@ -222,7 +223,8 @@ impl Receiver {
         Acknowledgement { until: self.until, received: self.received, window_end, echo_ns: self.echo_ns.take() }
     }
 
-    /// Once a round trip, room for twice what came in it, and more while that grows: slow start doubles it each time.
+    /// Once per round trip, makes room for twice the received bytes, and for more while that number grows, as in slow
+    /// start.
     fn widen(&mut self, now_ns: u64, round_trip_ns: u64) {
         let (began_ns, before) = self.round;
         if now_ns.saturating_sub(began_ns) < round_trip_ns {

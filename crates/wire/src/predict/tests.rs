@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Starts that can be reckoned by hand, over links in virtual time.
+//! Predictions for starts whose times can be calculated manually.
 
 use super::grid::link;
 use super::script::{Action, After, Said, Script, Step};
@@ -7,7 +7,7 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 
-/// A client that connects and then asks `count` times, thinking in between; the server needs 1 ms for each answer.
+/// A client that connects and then asks `count` times, with thinking time in between. The server needs 1 ms per answer.
 fn asks(count: usize, think_ns: u64, request: u64, reply: u64) -> Script {
     let mut script = Script { steps: Vec::new(), said: vec![Vec::new()] };
     script.steps.push(Step { connection: 0, think_ns: 0, after: None, action: Action::Open });
@@ -26,7 +26,7 @@ fn ms(ns: u64) -> u64 {
 #[test]
 fn each_wait_costs_a_round_trip_and_thoughts_stay_what_they_were() {
     let foretold = foretell(&asks(11, 5 * MS, 32, 32), &link(100_000, 50_000)).unwrap();
-    // The handshake, eleven thoughts and answers; the last answer is acknowledged later.
+    // The handshake, eleven thinking times and answers; the last answer is acknowledged later.
     assert_eq!(foretold.round_trips, 10, "nobody waited for the last answer");
     assert_eq!(ms(foretold.wait_ns), 10 * 101);
     assert_eq!(ms(foretold.elapsed_ns), 100 + 11 * (5 + 101) + 40);
@@ -89,7 +89,7 @@ fn who_sends_more_than_tcp_takes_is_held() {
     let mut script = asks(1, 0, 1_448_000, 32);
     script.steps.push(Step { connection: 0, think_ns: 500 * MS, after: None, action: Action::Send(32) });
     let foretold = foretell(&script, &link(1_000, 100)).unwrap();
-    // It could go on thinking only when nearly all was through.
+    // It continues only when nearly everything was sent.
     assert!((12_000..12_800).contains(&ms(foretold.elapsed_ns)), "{foretold:?}");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! From messages at certain times to what a program did.
+//! Tests that timed messages become the right script.
 
 use super::*;
 use crate::observe::Ending;
@@ -7,7 +7,7 @@ use crate::observe::Ending;
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
 
-/// One connection at a time, of which everything is told in microseconds.
+/// Feeds messages to a recorder; times are in microseconds.
 #[derive(Default)]
 struct Wire {
     recorder: Recorder,
@@ -87,7 +87,7 @@ fn waits_thoughts_and_services_are_told_apart() {
             (50, None),
             (1_000, Some((0, true))),
             (30_000, Some((1, true))),
-            // It was woken by an event.
+            // An event woke the program.
             (1_000, Some((2, false))),
         ]
     );
