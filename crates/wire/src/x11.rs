@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! From bytes to messages of X: where each begins, what it is called, what it answers.
+//! Decodes X messages from bytes: their boundaries, their names, and the requests that replies answer.
 
 pub mod bytes;
 pub mod codes;
@@ -15,5 +15,5 @@ mod plausible;
 mod search;
 mod sequence;
 
-/// The core protocol's opcodes, by their names.
+/// Opcodes of the core protocol by name.
 pub use x11rb_protocol::protocol::xproto;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Numbers out of a message, in the byte order of its client.
+//! Reads integers from a message, in the client's byte order.
 
-/// Which end of a number comes first.
+/// Byte order of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
     Little,
@@ -9,7 +9,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// By the first byte of a client's setup.
+    /// Byte order by the first byte of a connection setup.
     pub fn of_setup(first: u8) -> Option<ByteOrder> {
         match first {
             b'l' => Some(ByteOrder::Little),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! How X11 divides opcodes, and the codes of events and errors, between the core protocol and its extensions.
+//! How X11 divides opcodes, event codes and error codes between the core protocol and extensions.
 
-/// Extensions' major opcodes are from here on.
+/// Lowest major opcode of an extension.
 pub const FIRST_EXTENSION: u8 = 128;
-/// Extensions' events are from here on; one bit more says that a client sent the event.
+/// Lowest event code of an extension. [`SENT_BY_CLIENT`] is a separate bit.
 pub const FIRST_EXTENSION_EVENT: u8 = 64;
 pub const FIRST_EXTENSION_ERROR: u8 = 128;
 pub const SENT_BY_CLIENT: u8 = 0x80;
 pub const GENERIC_EVENT: u8 = 35;
-/// XKB has one event, and its kind in the second byte.
+/// XKB has only one event code; its second byte is the type.
 pub const XKB: &str = "XKEYBOARD";
-/// Lets requests be longer than 16 bits of words say.
+/// Extension for requests whose length does not fit 16 bits.
 pub const BIG_REQUESTS: &str = "BIG-REQUESTS";

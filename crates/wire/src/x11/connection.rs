@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! One connection: from the bytes of both directions to messages with their numbers and names.
+//! Decodes one connection: bytes of both directions become messages with sequence numbers and names.
 //!
-//! Each direction is framed, or looked through for a boundary of messages, or given up:
+//! Each direction is in one of these states:
 //!
 //! | state | until |
 //! |---|---|
-//! | new | its first bytes: a setup, or a beginning that was not captured |
-//! | framing | bytes are missing where a message would have to begin, or no message can begin |
-//! | searching | messages follow one another again (`search`) |
-//! | foreign | never: what began was not X |
+//! | new | its first bytes show a connection setup or something else |
+//! | framing | bytes are missing at a message boundary, or no message can start there |
+//! | searching | a chain of messages is found again (`search`) |
+//! | foreign | forever: the connection is not X |
 //!
-//! What is skipped on the way is counted. Numbers of requests after a gap are at least the true ones' lower bound, and
-//! right again as soon as replies tell them (`sequence`).
+//! Skipped bytes are counted. After a gap, sequence numbers of requests are a lower bound, until replies show the
+//! correct ones (`sequence`).
 
 use super::bytes::ByteOrder;
 use super::decode::Decoder;
@@ -22,20 +22,20 @@ use super::search::{Mark, Search};
 use crate::observe::{Direction, Gap, Message};
 use crate::stream::Piece;
 
-/// The major version of the protocol, in a setup.
+/// Major protocol version in a connection setup.
 const VERSION: u16 = 11;
 
-/// Whether a client's first bytes begin X.
+/// True if a client's first bytes start a connection setup.
 pub fn is_setup(bytes: &[u8]) -> bool {
     let order = bytes.first().and_then(|&first| ByteOrder::of_setup(first));
     order.is_some_and(|order| order.u16(bytes, 2).is_none_or(|version| version == VERSION))
 }
 
-/// A connection of X.
+/// Decoding state of an X connection.
 #[derive(Debug)]
 pub struct Connection {
     order: Option<ByteOrder>,
-    /// From client to server, from server to client.
+    /// Client to server, server to client.
     sides: [Side; 2],
     decoder: Decoder,
     skipped_bytes: u64,
@@ -49,7 +49,7 @@ enum Side {
     Foreign,
 }
 
-/// Decodes a message; what its direction carries from there on.
+/// Decodes a message. Returns the next phase of its direction.
 fn take(
     decoder: &mut Decoder,
     phase: Phase,
@@ -72,7 +72,7 @@ fn take(
     }
 }
 
-/// What a direction carries that is understood anew: anything may have been enabled before.
+/// Phase of a direction after a search. BIG-REQUESTS may have been enabled before.
 fn phase(direction: Direction) -> Phase {
     match direction {
         Direction::Requests => Phase::Requests,
@@ -81,7 +81,8 @@ fn phase(direction: Direction) -> Phase {
 }
 
 impl Connection {
-    /// Keeps at most this many requests until their replies come. One that is joined begins anywhere in its streams.
+    /// Remembers at most `max_pending` requests without reply. With `started_midstream`, both directions start with a
+    /// search.
     pub fn new(started_midstream: bool, max_pending: usize) -> Connection {
         let side = || if started_midstream { Side::Searching(Search::new(0, false)) } else { Side::New };
         let mut decoder = Decoder::new(max_pending);
@@ -91,27 +92,27 @@ impl Connection {
         Connection { order: None, sides: [side(), side()], decoder, skipped_bytes: 0 }
     }
 
-    /// Bytes that were seen and not understood.
+    /// Bytes that were captured but not decoded.
     pub fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
 
-    /// Whether it began with something else than X.
+    /// True if the connection is not X.
     pub fn is_foreign(&self) -> bool {
         self.sides.iter().any(|side| matches!(side, Side::Foreign))
     }
 
-    /// Whether a direction is within a message.
+    /// True if a direction is inside a message.
     pub fn is_within(&self, direction: Direction) -> bool {
         matches!(&self.sides[direction as usize], Side::Framing(framer) if framer.is_within())
     }
 
-    /// Whether the next bytes of a direction, so many, are all of the message that it is within.
+    /// True if the next `bytes` bytes of a direction all belong to its current message.
     pub fn is_within_for(&self, direction: Direction, bytes: u64) -> bool {
         matches!(&self.sides[direction as usize], Side::Framing(framer) if framer.is_within_for(bytes))
     }
 
-    /// Takes the next bytes of a direction, and gives out the messages that they complete.
+    /// Takes the next bytes of a direction and emits the messages that they complete.
     pub fn push(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         if matches!(self.sides[piece.direction as usize], Side::New) {
             self.begin(piece);
@@ -123,7 +124,7 @@ impl Connection {
         }
     }
 
-    /// Takes notice of bytes that nobody captured.
+    /// Handles bytes that are missing from the capture.
     pub fn gap(&mut self, gap: &Gap, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         let Gap { direction, at_ns, offset, length, .. } = *gap;
         if matches!(self.sides[direction as usize], Side::Searching(_)) {
@@ -149,7 +150,7 @@ impl Connection {
         }
     }
 
-    /// The first bytes of a direction.
+    /// Takes the first bytes of a direction.
     fn begin(&mut self, piece: &Piece<'_>) {
         let (place, other) = (piece.direction as usize, piece.direction as usize ^ 1);
         match (piece.direction, self.order) {
@@ -161,7 +162,7 @@ impl Connection {
             (Direction::Replies, Some(order)) => {
                 self.sides[place] = Side::Framing(Framer::new(Phase::SetupReply, order, piece.offset));
             }
-            // The server never speaks first, unless the client's setup was not captured.
+            // A server never sends first, so the setup was not captured.
             (Direction::Replies, None) if matches!(self.sides[other], Side::Searching(_)) => {
                 self.sides[place] = Side::Searching(Search::new(piece.offset, true));
             }
@@ -193,17 +194,17 @@ impl Connection {
             ..*piece
         };
         match lost {
-            // Lengths are told otherwise from here on.
+            // The phase changed, and with it the length encoding.
             None => self.frame(&rest, names, emit),
             Some(offset) => self.lose(&Piece { offset, ..rest }, names, emit),
         }
     }
 
-    /// No message can begin where one should.
+    /// No message can start at this offset.
     fn lose(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         self.decoder.lose(piece.direction);
         self.sides[piece.direction as usize] = Side::Searching(Search::new(piece.offset, true));
-        // At the place where it was lost, nothing begins.
+        // No message starts at the offset where framing failed.
         let Some(rest) = piece.bytes.get(4..) else { return };
         self.skipped_bytes += 4;
         self.search(&Piece { offset: piece.offset + 4, bytes: rest, ..*piece }, names, emit);
@@ -217,7 +218,7 @@ impl Connection {
         self.resume(piece.direction, 0, names, emit);
     }
 
-    /// Goes on with messages if a boundary is found; `missing` bytes behind those that are searched were not captured.
+    /// Continues with framing if a boundary is found. `missing` bytes after the searched ones were not captured.
     fn resume(&mut self, direction: Direction, missing: u64, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         let place = direction as usize;
         let Side::Searching(search) = &mut self.sides[place] else { return };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a framed message is: its number, its name, and the request that it answers.
+//! Decodes a framed message: its sequence number, its name, and the request that it answers.
 
 use super::bytes::ByteOrder;
 use super::codes::FIRST_EXTENSION;
@@ -11,16 +11,16 @@ use super::xproto;
 use crate::observe::{Direction, Kind, Message};
 use std::collections::VecDeque;
 
-/// Questions for extensions that are not yet answered; a client asks for one after the other.
+/// Maximum number of unanswered QueryExtension requests.
 const MAX_QUERIES: usize = 64;
 
-/// What is known of a connection's messages.
+/// Decoding state of both directions.
 #[derive(Debug)]
 pub struct Decoder {
     pub sequence: Sequence,
     pub pending: Pending,
     queries: VecDeque<(u64, Vec<u8>)>,
-    /// Replies were lost, so that 65,536 may have gone by.
+    /// Replies were lost, so sequence numbers may have wrapped unnoticed.
     has_lost_replies: bool,
 }
 
@@ -30,7 +30,7 @@ impl Decoder {
         Decoder { sequence, pending, queries: VecDeque::new(), has_lost_replies: false }
     }
 
-    /// Messages of a direction were lost, nobody knows how many.
+    /// An unknown number of messages of a direction was lost.
     pub fn lose(&mut self, direction: Direction) {
         match direction {
             Direction::Requests => self.sequence.doubt(),
@@ -38,7 +38,7 @@ impl Decoder {
         }
     }
 
-    /// The first message of a direction.
+    /// Takes the connection setup or its reply.
     pub fn take_setup(
         &mut self,
         direction: Direction,
@@ -55,7 +55,7 @@ impl Decoder {
         emit(&Message { kind, name, ..blank(frame, order) });
     }
 
-    /// A request, or what a server sends. `acknowledged` is what the sender had received.
+    /// Takes a request, or a message of the server. `acknowledged` is the offset that its sender had received.
     #[inline]
     pub fn take(
         &mut self,
@@ -85,7 +85,7 @@ impl Decoder {
         let sequence = self.sequence.count();
         let minor = if major < FIRST_EXTENSION { 0 } else { byte(frame, 1) };
         let has_reply = names.has_reply(major, minor);
-        // Of what no table knows a reply may come.
+        // An unknown request may have a reply.
         if has_reply != Some(false) {
             let (last_of_many, end) = (names.last_of_many(major, minor), frame.offset + frame.length);
             self.pending.push(Asked { sequence, major, minor, last_of_many, end });
@@ -127,7 +127,7 @@ impl Decoder {
         emit(&Message { kind: Kind::Reply, sequence, name, major, minor, has_reply, ..blank(frame, order) });
     }
 
-    /// The server's answer to a question for an extension: whether it is present, its opcode, its first event and error.
+    /// Learns an extension from the reply to QueryExtension: presence, opcode, first event and error.
     fn learn(&mut self, sequence: u64, frame: &Frame<'_>, names: &mut Names) {
         while self.queries.front().is_some_and(|(asked, _)| *asked < sequence) {
             self.queries.pop_front();
@@ -158,7 +158,7 @@ impl Decoder {
         names: &mut Names,
         emit: &mut impl FnMut(&Message<'_>),
     ) {
-        // Of all messages this one has no number.
+        // KeymapNotify is the only message without sequence number.
         let sequence = match code & 0x7f {
             xproto::KEYMAP_NOTIFY_EVENT => self.sequence.answered(),
             _ => self.event_sequence(order.u16(frame.bytes, 2).unwrap_or(0)),
@@ -177,7 +177,7 @@ impl Decoder {
         sequence
     }
 
-    /// The number of a reply, by which the requests' count is put right where it is in doubt.
+    /// Sequence number of a reply. Corrects the count of requests if that is uncertain.
     fn reply_sequence(&mut self, low: u16, acknowledged: u64) -> u64 {
         let mut sequence = self.sequence.widen(low);
         if !self.pending.contains(sequence) && std::mem::take(&mut self.has_lost_replies) {
@@ -192,7 +192,7 @@ impl Decoder {
         sequence
     }
 
-    /// A reply to a request whose number is in doubt answers the first one that its sender can have received.
+    /// If the count is uncertain, a reply answers the first request that its sender can have received.
     fn settle(&mut self, sequence: u64, right_until: u64, acknowledged: u64) {
         if self.pending.contains(sequence) {
             return self.sequence.fit();
@@ -209,7 +209,7 @@ fn byte(frame: &Frame<'_>, at: usize) -> u8 {
     frame.bytes.get(at).copied().unwrap_or(0)
 }
 
-/// A message of which only the place is known.
+/// A message with only its position set.
 #[inline]
 fn blank<'a>(frame: &Frame<'a>, order: ByteOrder) -> Message<'a> {
     Message {

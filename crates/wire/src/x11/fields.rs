@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The fields of a message, for people: `wid 0x400001`, `name "WM_NAME"`.
+//! The fields of a message as text: `wid 0x400001`, `name "WM_NAME"`.
 //!
-//! Where they are is a table made from the protocol's description (`data/fields.py`). The parsers of x11rb reserve
-//! memory by counts that stand in a message, and a capture may be hostile; this table also knows no byte order. What it
-//! lacks (fields behind something whose length only the message tells) is left out.
+//! Field positions come from a table that `data/fields.py` generates from the protocol description. The parsers of
+//! x11rb allocate memory by counts in the message, which is unsafe for a hostile capture, and support only the native
+//! byte order. Fields after one of variable length may be omitted.
 
 use super::bytes::ByteOrder;
 use crate::observe::{Kind, Message};
@@ -11,15 +11,15 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// Letters of a message at most, about; pixels and property values are longer.
+/// Approximate maximum length of a message's text. Pixels and property values can be longer.
 const MAX_TEXT_BYTES: usize = 500;
-/// Numbers of one array.
+/// Maximum numbers shown of an array.
 const MAX_NUMBERS: usize = 24;
-/// Letters of one text.
+/// Maximum letters shown of a string.
 const MAX_LETTERS: usize = 120;
-/// Bytes that are shown of what has no table.
+/// Maximum bytes shown of an unknown message.
 const MAX_BYTES: usize = 48;
-/// Between fields; no text contains it.
+/// Separates fields; never part of a text.
 pub const SEPARATOR: char = '\t';
 
 #[derive(Clone, Copy, Debug)]
@@ -35,22 +35,22 @@ struct Field {
 enum Count {
     One,
     Fixed(usize),
-    /// As many as another field says.
+    /// Number of elements in another field.
     By(&'static str),
-    /// Bytes: one field has the number of values, the other the bits of each.
+    /// Length in bytes from two fields: number of values, and bits of each.
     Bits(&'static str, &'static str),
-    /// Up to the message's end.
+    /// Up to the end of the message.
     Rest,
 }
 
-/// By the letter of a kind, and a name.
+/// Fields by the letter of a message kind, and the message name.
 static TABLE: LazyLock<HashMap<(&'static str, &'static str), Vec<Field>>> =
     LazyLock::new(|| super::library::DESCRIBED.lines().filter_map(line).collect());
 
 fn line(line: &'static str) -> Option<((&'static str, &'static str), Vec<Field>)> {
     let mut words = line.split('\t');
     let (letter, _, name) = (words.next()?, words.next()?, words.next()?);
-    // Generic events are events to whoever reads.
+    // Readers see generic events as events.
     Some(((if letter == "g" { "e" } else { letter }, name), words.filter_map(field).collect()))
 }
 
@@ -73,7 +73,7 @@ fn counted(count: &'static str) -> Count {
     }
 }
 
-/// All fields that are known, each a name, a space and its value, with [`SEPARATOR`] between them.
+/// All known fields, each as name, space and value, separated by [`SEPARATOR`].
 pub fn text(message: &Message<'_>) -> String {
     let reader = Reader::of(message);
     let mut out = match message.kind {
@@ -86,7 +86,7 @@ pub fn text(message: &Message<'_>) -> String {
     out
 }
 
-/// The letter and the name under which the fields stand.
+/// Key of the message in [`TABLE`].
 fn key(kind: Kind, name: &str) -> (&'static str, &str) {
     match kind {
         Kind::Request => ("q", name),
@@ -97,11 +97,11 @@ fn key(kind: Kind, name: &str) -> (&'static str, &str) {
     }
 }
 
-/// A message's bytes, and where its fields are in them.
+/// Bytes of a message, and the position of its fields.
 struct Reader<'a> {
     bytes: &'a [u8],
     order: ByteOrder,
-    /// Long requests have their length in a word of its own, before their fields.
+    /// Long requests have four bytes of length before their fields.
     shift: usize,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
         Reader { bytes: message.bytes, order, shift: if is_long { 4 } else { 0 } }
     }
 
-    /// The words of a client that connects, without the secret in them.
+    /// The connection setup without the authorization data.
     fn greeting(&self) -> String {
         let mut out = String::new();
         let short = |place| usize::from(self.order.u16(self.bytes, place).unwrap_or(0));
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         out
     }
 
-    /// What no table knows.
+    /// The bytes of an unknown message.
     fn plain(&self) -> String {
         let mut out = String::new();
         let shown = &self.bytes[..self.bytes.len().min(MAX_BYTES)];
@@ -208,7 +208,7 @@ fn shown(kind: u8, size: usize, value: u64) -> String {
     }
 }
 
-/// Letters, and the zeros that separate or end C's strings.
+/// Printable letters, and zeros that separate or end C strings.
 fn is_text(bytes: &[u8]) -> bool {
     bytes.len() >= 3 && bytes[0] != 0 && bytes.iter().all(|&byte| byte == 0 || (b' '..=b'~').contains(&byte))
 }

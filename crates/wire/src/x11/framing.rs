@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT
-//! Where a message ends and the next begins, in one direction of a connection.
+//! Finds message boundaries in one direction of a connection.
 //!
-//! A message that lies whole in what was pushed is given out where it lies; of one that comes in parts the first
-//! [`KEPT_BYTES`] are kept and the rest is only counted, so a length that lies costs nothing. A proxy, which has to hand on
-//! all bytes, takes [`Piece`]s: a message up to a limit whole, of a longer one its head and then the rest as it comes.
+//! A message that is complete in the input is returned without a copy. For a message in several parts, the first
+//! [`KEPT_BYTES`] are kept and the rest is only counted, so a false length costs nothing. A proxy must forward all
+//! bytes and uses [`Piece`]s: short messages whole, longer ones as a head and the following parts.
 //!
-//! | bytes | a message is |
+//! | stream | message length |
 //! |---|---|
-//! | client's first | setup: 12, and two texts of the lengths in it, each rounded up to words |
-//! | server's first | answer: 8, and as many words as it says |
-//! | client's, at first | request: as many words as it says; 0 is four bytes, which the server answers with BadLength |
-//! | client's, once it has enabled BIG-REQUESTS | likewise; if 0, the next word says how many |
-//! | server's | 32 bytes, and of replies and generic events as many words more as they say |
+//! | client's first message | setup: 12, and two strings with lengths in it, each padded to 4 |
+//! | server's first message | 8, and the stated number of words |
+//! | client, initially | the stated number of words; 0 means four bytes, for which the server returns BadLength |
+//! | client, with BIG-REQUESTS | likewise; 0 means that the next word has the length |
+//! | server | 32 bytes; replies and generic events have the stated number of words in addition |
 
 use super::bytes::ByteOrder;
 use super::codes::{GENERIC_EVENT, SENT_BY_CLIENT};
 use crate::observe::KEPT_BYTES;
 
-/// What a direction carries now.
+/// Kind of messages that a direction carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Setup,
     SetupReply,
-    /// Of a client that has not enabled BIG-REQUESTS.
+    /// Requests before BIG-REQUESTS is enabled.
     ShortRequests,
-    /// Of one that has, or may have.
+    /// Requests when BIG-REQUESTS is, or may be, enabled.
     Requests,
     Replies,
 }
@@ -37,7 +37,7 @@ const SETUP_REPLY_BYTES: u64 = 8;
 const REQUEST_BYTES: usize = 4;
 const UNIT_BYTES: u64 = 32;
 
-/// What is given out of a message that is not gathered, at least: all fields that are read of one.
+/// Size of the head of a message that is too long to keep: it contains all fields that are read.
 const HEAD_BYTES: usize = 64;
 
 /// A complete message.
@@ -50,24 +50,24 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Bytes to be framed; what is taken is cut off from their beginning.
+/// Bytes to frame. Framed bytes are removed from the front.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     pub at_ns: u64,
     pub bytes: &'a [u8],
 }
 
-/// What follows from a message's first bytes.
+/// Result of reading a message's first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     Known(u64),
-    /// How many bytes are needed to know.
+    /// Number of bytes needed to know the length.
     Needs(usize),
-    /// No message begins so.
+    /// No message starts with these bytes.
     Impossible,
 }
 
-/// Length of the message that begins with these bytes.
+/// Length of the message that starts with these bytes.
 pub fn length(phase: Phase, order: ByteOrder, bytes: &[u8]) -> Length {
     let known = match phase {
         Phase::Setup => setup(order, bytes),
@@ -98,7 +98,7 @@ fn request(order: ByteOrder, bytes: &[u8]) -> Length {
         None => Length::Needs(REQUEST_BYTES),
         Some(0) => match order.u32(bytes, 4) {
             None => Length::Needs(8),
-            // Two words are its own header.
+            // The header alone has two words.
             Some(0 | 1) => Length::Impossible,
             Some(words) => Length::Known(4 * u64::from(words)),
         },
@@ -113,7 +113,7 @@ fn reply(order: ByteOrder, bytes: &[u8]) -> Length {
             None => Length::Needs(8),
             Some(words) => Length::Known(UNIT_BYTES + 4 * u64::from(words)),
         },
-        // No error has the code 0, no server gives out these events, and no client can send an error or a reply.
+        // No error has code 0, no server sends these events, and no client can send an error or a reply.
         ERROR if second == 0 => Length::Impossible,
         36..=63 | 0x80 | 0x81 | 0xa4..=0xbf => Length::Impossible,
         _ => Length::Known(UNIT_BYTES),
@@ -123,38 +123,38 @@ fn reply(order: ByteOrder, bytes: &[u8]) -> Length {
 /// A part of a direction's bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// A message of up to the limit.
+    /// A message up to the limit.
     Whole(&'a [u8]),
-    /// The first [`HEAD_BYTES`] of a longer one.
+    /// The first [`HEAD_BYTES`] of a longer message.
     Head(&'a [u8]),
-    /// What follows in such a message.
+    /// The next bytes of a longer message.
     More(&'a [u8]),
 }
 
-/// The messages of one direction.
+/// Framing state of one direction.
 #[derive(Debug)]
 pub struct Framer {
     pub phase: Phase,
     pub order: ByteOrder,
-    /// Where the next byte to be pushed stands in the stream.
+    /// Stream offset of the next byte.
     offset: u64,
     unfinished: Option<Unfinished>,
-    /// Its first bytes, at most as many as the limit.
+    /// Its first bytes, up to `limit`.
     kept: Vec<u8>,
     limit: usize,
 }
 
-/// A message that has begun.
+/// A message that has started.
 #[derive(Clone, Copy, Debug)]
 struct Unfinished {
     offset: u64,
     first_ns: u64,
     length: Option<u64>,
-    /// Some of its bytes are missing; what is kept ends before them.
+    /// Some of its bytes are missing; `kept` ends before them.
     is_cut: bool,
 }
 
-/// No message can begin where the framer stands.
+/// No message can start at the current offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost;
 
@@ -163,28 +163,28 @@ impl Framer {
         Framer { phase, order, offset, unfinished: None, kept: Vec::new(), limit: KEPT_BYTES }
     }
 
-    /// From the stream's beginning, keeping up to `limit` bytes of a message, for [`Framer::piece`].
+    /// Starts at offset 0 and keeps up to `limit` bytes of a message, for [`Framer::piece`].
     pub fn with_limit(phase: Phase, order: ByteOrder, limit: usize) -> Framer {
         Framer { limit: limit.max(HEAD_BYTES), ..Framer::new(phase, order, 0) }
     }
 
-    /// Where the next byte stands in the stream.
+    /// Stream offset of the next byte.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Whether a message has begun and not ended.
+    /// True if a message has started and not ended.
     pub fn is_within(&self) -> bool {
         self.unfinished.is_some()
     }
 
-    /// Whether the next bytes, so many, are all of the message that has begun.
+    /// True if the next `bytes` bytes all belong to the current message.
     pub fn is_within_for(&self, bytes: u64) -> bool {
         let end = |message: Unfinished| Some(message.offset.saturating_add(message.length?));
         self.unfinished.and_then(end).is_some_and(|end| end >= self.offset.saturating_add(bytes))
     }
 
-    /// The next message that these bytes complete; without one, all of them were taken.
+    /// The next complete message. `None` if the whole input was consumed.
     #[inline]
     pub fn next<'f, 'i: 'f>(&'f mut self, input: &mut Input<'i>) -> Result<Option<Frame<'f>>, Lost> {
         let (at_ns, offset) = (input.at_ns, self.offset);
@@ -199,7 +199,8 @@ impl Framer {
         Ok(if is_there { self.finish(at_ns) } else { None })
     }
 
-    /// The next piece, for those who hand messages on before they end; without one, all of the input was taken.
+    /// The next piece, for callers that forward messages before they are complete. `None` if the whole input was
+    /// consumed.
     pub fn piece<'f, 'i: 'f>(&'f mut self, input: &mut &'i [u8]) -> Result<Option<Piece<'f>>, Lost> {
         let limit = self.limit as u64;
         let head = |length| if length <= limit { length } else { HEAD_BYTES as u64 };
@@ -224,7 +225,8 @@ impl Framer {
         Ok(Some(if is_whole { Piece::Whole(&self.kept) } else { Piece::Head(&self.kept) }))
     }
 
-    /// Takes notice of bytes that nobody captured: the message that they end, and whether it is known where they lead.
+    /// Skips bytes that are missing from the capture. Returns the message that they end, and an error if the next
+    /// boundary is unknown.
     pub fn skip(&mut self, length: u64, at_ns: u64) -> (Option<Frame<'_>>, Result<(), Lost>) {
         let end = self.offset.saturating_add(length);
         let Some(message) = &mut self.unfinished else { return (None, Err(Lost)) };
@@ -236,7 +238,7 @@ impl Framer {
         (if end >= last { self.finish(at_ns) } else { None }, led)
     }
 
-    /// A message of at most so many bytes that lies whole in the input.
+    /// A message of at most `most` bytes that is complete in the input.
     #[inline]
     fn whole<'i>(&mut self, input: &mut &'i [u8], most: u64) -> Result<Option<&'i [u8]>, Lost> {
         match length(self.phase, self.order, input) {
@@ -256,7 +258,8 @@ impl Framer {
         }
     }
 
-    /// Takes what has begun as far as `wanted` says by its length; whether that is there.
+    /// Collects the bytes of the current message that `wanted` requests for its length. Returns true once they are
+    /// complete.
     fn gather(&mut self, input: &mut &[u8], wanted: impl Fn(u64) -> u64) -> Result<bool, Lost> {
         while let Some(message) = self.unfinished {
             let known = message.length.map_or_else(|| length(self.phase, self.order, &self.kept), Length::Known);

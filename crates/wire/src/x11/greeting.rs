@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! What a server says of itself in its first words: the identifiers that it gives to the client, screens and visuals.
+//! Decodes a server's setup reply: the client's resource ids, screens and visuals.
 
 use super::bytes::ByteOrder;
 use std::collections::HashMap;
 
-/// VisualClass: StaticGray, StaticColor and TrueColor have pixels that nobody changes.
+/// Visual classes with read-only colour cells: StaticGray, StaticColor and TrueColor.
 const FIXED_CLASSES: [u8; 3] = [0, 2, TRUE_COLOR];
 pub const TRUE_COLOR: u8 = 4;
-/// A server has some dozens of visuals.
+/// Maximum number of visuals. A server has some dozens.
 const MAX_VISUALS: usize = 4096;
 
-/// What is known of a server.
+/// What the server's setup reply contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Greeting {
     pub id_base: u32,
@@ -30,16 +30,16 @@ pub struct Screen {
 }
 
 impl Greeting {
-    /// `None`: it lets nobody in, or says less than it announces.
+    /// Returns `None` if the server refuses the client, or if the reply is incomplete.
     pub fn of(order: ByteOrder, bytes: &[u8]) -> Option<Greeting> {
         let mut greeting = Greeting::default();
         (bytes.first() == Some(&1)).then(|| greeting.read(order, bytes))?.map(|()| greeting)
     }
 
-    /// As far as it was captured.
+    /// Decodes as much as was captured.
     pub fn beginning(order: ByteOrder, bytes: &[u8]) -> Greeting {
         let mut greeting = Greeting::default();
-        // What was cut off is not known, and nothing is concluded from it.
+        // Missing parts stay empty, and nothing is concluded from them.
         let _ = greeting.read(order, bytes);
         greeting
     }
@@ -52,7 +52,7 @@ impl Greeting {
         self.screens.iter().any(|screen| screen.colormap == id)
     }
 
-    /// Whether an identifier is one of the client's own.
+    /// True if a resource id belongs to the client.
     pub fn is_own(&self, id: u32) -> bool {
         self.id_mask != 0 && id & !self.id_mask == self.id_base
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Names of messages, and whether a request has a reply: of the core protocol, and of the extensions of one server.
+//! Names of messages, and whether a request has a reply: for the core protocol and the extensions of one server.
 //!
-//! Which opcodes an extension has, only the server says, in its reply to QueryExtension; what it said on one connection
-//! holds for all of them. What no table names is called by its numbers: `extension 131 request 7`.
+//! Opcodes of extensions are only in the server's replies to QueryExtension. They apply to all connections to that
+//! server. An unknown message is named by its numbers: `extension 131 request 7`.
 
 use super::codes::{
     BIG_REQUESTS, FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, SENT_BY_CLIENT, XKB,
@@ -10,18 +10,18 @@ use super::codes::{
 use super::library::{CORE, EXTENSIONS, Table};
 use std::collections::HashMap;
 
-/// A reply to a request that was not captured.
+/// Name of a reply whose request was not captured.
 pub const UNKNOWN_REQUEST: &str = "unknown request";
-/// Names of messages that no table names are kept, at most this many.
+/// Maximum number of cached names of unknown messages.
 const MAX_UNNAMED: usize = 4096;
-/// A name that is longer is a hostile one.
+/// Maximum length of an extension name. Only a hostile one is longer.
 const MAX_NAME_LETTERS: usize = 64;
 
-/// What a server calls its messages.
+/// Message names of one server.
 #[derive(Debug)]
 pub struct Names {
     core: &'static Table,
-    /// By major opcode, from [`FIRST_EXTENSION`] on.
+    /// Indexed by major opcode - [`FIRST_EXTENSION`].
     extensions: [Option<Box<Extension>>; 128],
     unnamed: HashMap<Unnamed, String>,
 }
@@ -50,8 +50,8 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Takes what the server answered to QueryExtension, and says whether that is news. An extension without events says 0,
-    /// and so for errors.
+    /// Records a reply to QueryExtension and returns true if it is new. An extension without events or errors has 0
+    /// there.
     pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) -> bool {
         let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return false };
         let name: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_NAME_LETTERS).collect();
@@ -74,7 +74,7 @@ impl Names {
         slot.map(|slot| FIRST_EXTENSION + slot as u8)
     }
 
-    /// Whether a request has a reply; nothing where no table knows.
+    /// True if a request has a reply; `None` if the request is unknown.
     pub fn has_reply(&self, major: u8, minor: u8) -> Option<bool> {
         match self.extension(major) {
             Some(extension) => {
@@ -87,29 +87,29 @@ impl Names {
         }
     }
 
-    /// Whether an extension has been seen with this major opcode, and has such a request if it is in a table.
+    /// True if an extension with this major opcode was seen and may have this request.
     pub fn is_extension_request(&self, major: u8, minor: u8) -> bool {
         let has_request =
             |extension: &Extension| extension.table.is_none_or(|table| table.requests[usize::from(minor)].is_some());
         self.extension(major).is_some_and(has_request)
     }
 
-    /// Whether any extension of the server has been heard of.
+    /// True if any extension of the server is known.
     pub fn knows_extensions(&self) -> bool {
         self.extensions.iter().any(Option::is_some)
     }
 
-    /// Whether a request enables BIG-REQUESTS, or may: of an extension that nobody has asked for here, nothing is known.
+    /// True if a request enables BIG-REQUESTS, or may do so because its extension is unknown.
     pub fn may_enable_big_requests(&self, bytes: &[u8], length: u64) -> bool {
         const ENABLE: u8 = 0;
         let &[major, ENABLE, ..] = bytes else { return false };
         length == 4 && major >= FIRST_EXTENSION && self.extension(major).is_none_or(|known| known.name == BIG_REQUESTS)
     }
 
-    /// Of a request that is answered by many replies, the second byte of the last of them.
+    /// For a request with several replies, the second byte of its last reply.
     pub fn last_of_many(&self, major: u8, minor: u8) -> Option<u8> {
         const LIST_FONTS_WITH_INFO: u8 = 50;
-        /// Its name has no letter.
+        /// Length of an empty name.
         const NO_NAME: u8 = 0;
         const ENABLE_CONTEXT: u8 = 5;
         const END_OF_DATA: u8 = 5;
@@ -124,7 +124,7 @@ impl Names {
         self.name(self.known_request(major, minor), Unnamed::Request(major, minor))
     }
 
-    /// By an event's code, and its second byte and the number behind its length, which XKB's and generic events need.
+    /// Name by event code. XKB events also need the second byte, generic events the second byte and the type.
     pub fn event(&mut self, code: u8, second_byte: u8, kind: u16) -> &str {
         match code & !SENT_BY_CLIENT {
             GENERIC_EVENT => {
@@ -134,7 +134,7 @@ impl Names {
         }
     }
 
-    /// By an error's code.
+    /// Name by error code.
     pub fn error(&mut self, code: u8) -> &str {
         self.name(self.known_error(code), Unnamed::Error(code))
     }
@@ -171,14 +171,14 @@ impl Names {
         self.extensions[usize::from(major.checked_sub(FIRST_EXTENSION)?)].as_deref()
     }
 
-    /// The extension to which a code belongs, the last that begins at or before it, and the code's number there.
+    /// The extension that owns a code (the last one that starts at or before it), and the code's number in it.
     fn by_first(&self, code: u8, first: impl Fn(&Extension) -> u8) -> Option<(&Extension, u8)> {
         let begun = self.extensions.iter().flatten().filter(|extension| (1..=code).contains(&first(extension)));
         let extension = begun.max_by_key(|extension| first(extension))?;
         Some((extension, code - first(extension)))
     }
 
-    /// A name that is known, or one of numbers.
+    /// The known name, or one made of numbers.
     fn name(&mut self, known: Option<&'static str>, what: Unnamed) -> &str {
         if let Some(known) = known {
             return known;

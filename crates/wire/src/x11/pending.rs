@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The requests of a connection that wait for their replies.
+//! Requests of a connection that wait for their replies.
 //!
-//! A reply is matched by its sequence number, never by its turn: one that was lost, or a request that ended in an error,
-//! shifts nothing. The server answers in order, so a reply also says that those before it will get none any more; only
-//! requests with many replies stay until their last.
+//! Replies are matched by sequence number, not by order, so lost replies and errors do no harm. The server answers in
+//! order: a reply also shows that earlier requests get no reply any more. Only requests with several replies stay until
+//! the last one.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ pub struct Asked {
     pub sequence: u64,
     pub major: u8,
     pub minor: u8,
-    /// Where it is answered by many replies, the second byte of the last one.
+    /// For a request with several replies, the second byte of the last one.
     pub last_of_many: Option<u8>,
-    /// Where it ends in its stream.
+    /// Offset of its end in the stream.
     pub end: u64,
 }
 
-/// In the order of their sequence numbers.
+/// Ordered by sequence number.
 #[derive(Debug)]
 pub struct Pending {
     asked: VecDeque<Asked>,
@@ -27,7 +27,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Keeps at most this many; the oldest is forgotten first.
+    /// Keeps at most this many, and drops the oldest first.
     pub fn new(most: usize) -> Pending {
         Pending { asked: VecDeque::new(), most }
     }
@@ -40,7 +40,7 @@ impl Pending {
         self.asked.push_back(asked);
     }
 
-    /// The request with this number, if a reply to it can come. It stays if more replies follow.
+    /// The request with this number, if it is pending. It stays if more replies follow.
     #[inline]
     pub fn answer(&mut self, sequence: u64, second_byte: u8) -> Option<(Asked, bool)> {
         self.forget_before(sequence);
@@ -53,7 +53,7 @@ impl Pending {
         Some((asked, more_follow))
     }
 
-    /// An error ends its request.
+    /// Removes a request that failed.
     pub fn fail(&mut self, sequence: u64) {
         self.forget_before(sequence);
         if let Some(index) = self.find(sequence) {
@@ -69,7 +69,7 @@ impl Pending {
         self.asked.iter()
     }
 
-    /// Adds to the numbers of all after this one: they turned out to be too low.
+    /// Adds to the sequence numbers after this one, which turned out to be too low.
     pub fn raise(&mut self, after: u64, by: u64) {
         for asked in self.asked.iter_mut().filter(|asked| asked.sequence > after) {
             asked.sequence += by;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Whether bytes may be the beginning of a message, by all that is known: opcodes and lengths of the core protocol, the
-//! server's extensions, and the numbers that are possible now.
+//! Decides whether bytes may be the start of a message, by opcodes and lengths of the core protocol, the server's
+//! extensions, and the possible sequence numbers.
 
 use super::bytes::ByteOrder;
 use super::codes::{FIRST_EXTENSION, GENERIC_EVENT};
@@ -11,13 +11,13 @@ use super::search::{Look, Search};
 use super::xproto;
 use crate::observe::Direction;
 
-/// No message of a plausible chain is longer: 16 MiB is the usual limit of BIG-REQUESTS.
+/// Longest plausible message: 16 MiB is the usual limit of BIG-REQUESTS.
 const MAX_MESSAGE_BYTES: u64 = 16 << 20;
-/// Requests that a server may have read since its last message where their count is not known.
+/// Maximum number of requests between two server messages, if the count of requests is uncertain.
 const MAX_BETWEEN: u64 = 4096;
 const LAST_CORE_ERROR: u8 = 17;
 
-/// Lengths of the core's requests in words, by major opcode. A negative one is a minimum; 0: there is no such request.
+/// Lengths of core requests in words, by major opcode. A negative number is a minimum; 0 means no such request.
 const WORDS: [i8; 128] = [
     0, -8, -3, 2, 2, 2, 2, 4, 2, 2, 2, 2, -3, 2, 2, 2, //
     -2, 2, -6, 3, 6, 2, 4, 2, 6, 11, 6, 2, 6, 3, 4, 4, //
@@ -29,9 +29,9 @@ const WORDS: [i8; 128] = [
     1, 2, -3, 1, -1, 1, -1, 1, 0, 0, 0, 0, 0, 0, 0, -1,
 ];
 
-/// Finds a boundary of messages in a direction. Where the byte order is not known yet, requests tell it by their lengths.
+/// Finds a message boundary in a direction. If the byte order is unknown, the lengths of requests show it.
 ///
-/// `missing`: bytes behind those that are searched that were not captured.
+/// `missing`: number of bytes after the searched ones that were not captured.
 pub fn find(
     search: &mut Search,
     missing: u64,
@@ -66,7 +66,7 @@ fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Look {
     let is_possible = match major {
         ..FIRST_EXTENSION => is_core_length(major, length / 4),
         _ if names.knows_extensions() => names.is_extension_request(major, minor),
-        // Servers give out opcodes from 128 on; they have some thirty extensions.
+        // Servers assign opcodes from 128 on, to some thirty extensions.
         _ => major < FIRST_EXTENSION + 40,
     };
     if is_possible { Look::Fits(length) } else { Look::No }
@@ -90,10 +90,10 @@ fn from_server(bytes: &[u8], order: ByteOrder, decoder: &Decoder) -> Look {
     if is_possible { Look::Fits(length) } else { Look::No }
 }
 
-/// Whether the server may say this number now.
+/// True if this sequence number is possible now.
 fn is_possible_number(low: u16, decoder: &Decoder) -> bool {
     let sequence = decoder.sequence;
-    // Where nothing was heard from the server yet, nothing is known of its numbers.
+    // Nothing is known before the server's first message.
     let is_unknown = sequence.answered() == 0 && sequence.right_until().is_some();
     let ahead = u64::from(low.wrapping_sub(sequence.answered() as u16));
     let most = match sequence.right_until() {
@@ -103,7 +103,7 @@ fn is_possible_number(low: u16, decoder: &Decoder) -> bool {
     is_unknown || ahead <= most
 }
 
-/// Whether a core request can have this length.
+/// True if a core request can have this length.
 fn is_core_length(major: u8, words: u64) -> bool {
     match WORDS.get(usize::from(major)) {
         Some(0) | None => false,

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT
-//! Finding a boundary of messages again, after bytes are missing or where a capture begins in the middle.
+//! Searches for a message boundary, after missing bytes or if a capture starts midway.
 //!
-//! From a place that is one, lengths lead from message to message, each plausible; from any other they soon do not. A
-//! place is taken where [`CHAIN`] messages follow one another, or where they end with the bytes seen so far: nearly
-//! always the end of a packet, and of what the sender had to say. Beginnings of packets are believed sooner.
+//! From a true boundary, lengths lead from one plausible message to the next; from any other offset they soon fail. An
+//! offset is accepted if [`CHAIN`] messages follow one another, or if fewer messages end with the last packet. The
+//! start of a packet needs fewer messages.
 
 use super::bytes::ByteOrder;
 
-/// Messages in a row that are no accident: each excludes at least nine of ten places.
+/// Number of messages that is no coincidence: each one rules out at least nine of ten wrong offsets.
 const CHAIN: usize = 8;
-/// Messages that are enough if the last one ends with a packet.
+/// Number of messages that suffices if the last one ends with a packet.
 const CHAIN_TO_END: usize = 3;
-/// Bytes looked at; a connection that is not understood costs no more memory.
+/// Maximum bytes to search, which bounds memory.
 const MAX_BYTES: usize = 16 << 10;
-/// Packets in these bytes; a sender of single bytes costs no more memory either.
+/// Maximum packets in these bytes, which bounds memory for single-byte packets too.
 const MAX_MARKS: usize = 256;
-/// Places that need more bytes to tell; more of them are in nothing but rubbish.
+/// Maximum number of offsets that need more bytes to decide. Only random data has more.
 const MAX_UNDECIDED: usize = 64;
 
-/// What stands at a place.
+/// Result of examining an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// A message of this length may begin here.
+    /// A message of this length may start here.
     Fits(u64),
-    /// More bytes are needed to say.
+    /// More bytes are needed to decide.
     Short,
     No,
 }
 
-/// The beginning of a packet.
+/// The start of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     pub offset: u64,
@@ -36,19 +36,19 @@ pub struct Mark {
     pub acknowledged: u64,
 }
 
-/// Bytes in which a boundary is looked for.
+/// Bytes to search for a boundary.
 #[derive(Debug)]
 pub struct Search {
-    /// Of the first byte that is kept.
+    /// Stream offset of the first byte kept.
     start: u64,
     bytes: Vec<u8>,
     marks: Vec<Mark>,
-    /// Whether messages begin at multiples of four, which holds if the stream's beginning was seen.
+    /// Messages start at multiples of four. True if the start of the stream was captured.
     is_aligned: bool,
     scans: [Scan; 2],
 }
 
-/// How far it was looked, with one byte order.
+/// Progress of the search with one byte order.
 #[derive(Debug, Default)]
 struct Scan {
     tried: usize,
@@ -66,17 +66,17 @@ impl Search {
         Search { start, bytes: Vec::new(), marks: Vec::new(), is_aligned, scans: Default::default() }
     }
 
-    /// Where it goes on.
+    /// Stream offset of the next byte.
     pub fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
 
     pub fn push(&mut self, mark: Mark, bytes: &[u8]) {
-        // Of a long piece its end is enough.
+        // The end of a long piece is enough.
         let skipped = bytes.len().saturating_sub(MAX_BYTES / 2);
         let (offset, bytes) = (mark.offset + skipped as u64, &bytes[skipped..]);
         if offset != self.end() {
-            // Nothing leads over bytes that are missing.
+            // No chain crosses missing bytes.
             self.forget(self.bytes.len());
             self.start = offset;
         } else if self.bytes.len() + bytes.len() > MAX_BYTES {
@@ -89,7 +89,7 @@ impl Search {
         self.bytes.extend(bytes);
     }
 
-    /// The first place from which messages follow, in a byte order. `missing`: bytes that were not captured behind these.
+    /// The first offset where messages start, for one byte order. `missing` bytes after these were not captured.
     pub fn find(&mut self, order: ByteOrder, missing: u64, look: impl Fn(&[u8]) -> Look) -> Option<u64> {
         let mut scan = std::mem::take(&mut self.scans[order as usize]);
         let found = self.scan(&mut scan, missing, &look);
@@ -123,7 +123,7 @@ impl Search {
             match length {
                 Some(Look::Fits(length)) if length <= left => place += length as usize,
                 Some(Look::No) => return Verdict::Rejected,
-                // The last one ends in what was cut off.
+                // The last message ends within the missing bytes.
                 Some(Look::Fits(length)) if missing > 0 && length <= left + missing => {
                     return self.trust(start, count + 1);
                 }
@@ -135,7 +135,7 @@ impl Search {
         Verdict::Accepted
     }
 
-    /// Of messages that end with a packet.
+    /// Verdict on messages that end with a packet.
     fn trust(&self, start: usize, messages: usize) -> Verdict {
         let is_enough = messages >= CHAIN_TO_END || messages > 0 && self.is_mark(start);
         if is_enough { Verdict::Accepted } else { Verdict::Undecided }
@@ -149,7 +149,7 @@ impl Search {
     fn forget(&mut self, bytes: usize) {
         self.bytes.drain(..bytes);
         self.start += bytes as u64;
-        // The bytes may now begin within a packet.
+        // The bytes may now start inside a packet.
         let gone = self.marks.partition_point(|mark| mark.offset <= self.start).saturating_sub(1);
         self.marks.drain(..if self.bytes.is_empty() { self.marks.len() } else { gone });
         for scan in &mut self.scans {
@@ -158,7 +158,7 @@ impl Search {
         }
     }
 
-    /// The bytes from a place on, packet by packet.
+    /// The bytes from an offset on, packet by packet.
     pub fn pieces(&self, from: u64) -> impl Iterator<Item = (Mark, &[u8])> {
         self.marks.iter().enumerate().filter_map(move |(index, mark)| {
             let next = self.marks.get(index + 1).map_or(self.end(), |next| next.offset);

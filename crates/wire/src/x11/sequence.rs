@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT
-//! Numbers of requests in 64 bits, from the 16 that the wire has.
+//! 64-bit sequence numbers from the 16 bits on the wire.
 //!
-//! The server's numbers only grow, and by less than 65,536 between two of its messages: libraries ask for a reply before
-//! that, or could not tell the numbers apart themselves. The client's are counted. Where some of its requests were not
-//! captured the count is too low by an unknown number, until replies tell it.
+//! Sequence numbers in server messages only grow, and by less than 65,536 between two messages: client libraries force
+//! a reply before that. Client requests are counted. If some were not captured, the count is too low by an unknown
+//! number, until replies show it.
 
-/// Replies that must fit in a row before the count is believed again.
+/// Consecutive matching replies before the count is trusted again.
 const FITS_TO_BELIEVE: u32 = 4;
 
-/// The count of a connection.
+/// Request count of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sequence {
-    /// Of the last request that was seen.
+    /// Number of the last request seen.
     requests: u64,
-    /// Of the last message from the server.
+    /// Number in the last server message.
     answered: u64,
     doubt: Option<Doubt>,
 }
 
-/// Requests are missing.
+/// Requests are missing, so the count is uncertain.
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
-    /// Up to here the count was right.
+    /// The count was correct up to this number.
     right_until: u64,
     fits: u32,
 }
 
 impl Sequence {
-    /// The number of the next request.
+    /// Counts a request and returns its sequence number.
     #[inline]
     pub fn count(&mut self) -> u64 {
         self.requests += 1;
@@ -42,18 +42,18 @@ impl Sequence {
         self.answered
     }
 
-    /// Some requests were not seen.
+    /// Some requests were not captured.
     pub fn doubt(&mut self) {
         let right_until = self.doubt.map_or(self.requests, |doubt| doubt.right_until);
         self.doubt = Some(Doubt { right_until, fits: 0 });
     }
 
-    /// Above this, numbers may be too low.
+    /// Sequence numbers above this one may be too low; `None` if the count is certain.
     pub fn right_until(&self) -> Option<u64> {
         Some(self.doubt?.right_until)
     }
 
-    /// A number from the server, in 64 bits.
+    /// Extends a number from the server to 64 bits.
     #[inline]
     pub fn widen(&self, low: u16) -> u64 {
         let forward = u64::from(low.wrapping_sub(self.answered as u16));
@@ -62,7 +62,7 @@ impl Sequence {
         if is_behind { ahead.saturating_sub(0x1_0000) } else { ahead }
     }
 
-    /// The server has read requests up to here; by how much the count must have been too low.
+    /// The server has read requests up to this one. Returns by how much the count was too low.
     #[inline]
     pub fn answer(&mut self, sequence: u64) -> u64 {
         self.answered = self.answered.max(sequence);
@@ -72,7 +72,7 @@ impl Sequence {
         }
     }
 
-    /// Raises the count, which turned out to be too low.
+    /// Raises a count that turned out to be too low.
     pub fn raise(&mut self, by: u64) -> u64 {
         self.requests += by;
         if let Some(doubt) = self.doubt.as_mut().filter(|_| by > 0) {
@@ -81,7 +81,7 @@ impl Sequence {
         by
     }
 
-    /// A reply fitted to the count.
+    /// A reply matched the count.
     pub fn fit(&mut self) {
         if let Some(doubt) = &mut self.doubt {
             doubt.fits += 1;
