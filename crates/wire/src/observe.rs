@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! What is seen on a wire: the door between those who read a capture and those who conclude from it.
+//! The interface between those who decode a capture and those who analyse it.
 //!
-//! [`Observer`] is called in the order of the packets. All times are nanoseconds since 1970, as the capture has them; an
-//! offset counts the bytes of a direction from its first one, in 64 bits, however often TCP's own numbers wrap.
+//! [`Observer`] methods are called in packet order. All times are the capture's, in nanoseconds since 1970. An offset
+//! counts the bytes of a direction from its first one, in 64 bits, even when TCP's sequence numbers wrap.
 
 use crate::x11::bytes::ByteOrder;
 use serde::Serialize;
 use std::net::SocketAddr;
 
-/// A connection of a capture, numbered as they appear.
+/// A connection of a capture, numbered by first appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u32);
 
@@ -24,7 +24,7 @@ pub enum Direction {
 impl Direction {
     pub const BOTH: [Direction; 2] = [Direction::Requests, Direction::Replies];
 
-    /// Of what there is for each direction, its own and the other one's.
+    /// Returns this direction's element of a pair, then the other one's.
     #[inline]
     pub fn own_and_other<T>(self, [requests, replies]: &mut [T; 2]) -> (&mut T, &mut T) {
         match self {
@@ -40,35 +40,35 @@ pub struct Opened {
     pub at_ns: u64,
     pub client: SocketAddr,
     pub server: SocketAddr,
-    /// Its beginning was not captured: offsets count from what was seen first, window scales are not known, and messages
-    /// begin where the stream could be understood.
+    /// The capture does not have its start. Offsets count from the first byte seen, window scales are unknown, and
+    /// messages start where the stream could first be decoded.
     pub started_midstream: bool,
 }
 
-/// A packet with what TCP says in it; retransmissions and pure acknowledgements too.
+/// A packet of a connection, including retransmissions and pure acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     pub direction: Direction,
     pub at_ns: u64,
-    /// Of its first byte.
+    /// Stream offset of its first byte.
     pub offset: u64,
-    /// 0 also of a keep-alive and of a probe of a closed window that have a byte in them.
+    /// Payload bytes; 0 for keep-alives and window probes, even if they carry a byte.
     pub length: u32,
-    /// Bytes of the other direction that its sender has received, and how many more it takes after these.
+    /// Bytes of the other direction that its sender has received, and the receive window after these.
     pub acknowledged: u64,
     pub window: u64,
-    /// Its bytes, or some of them, had been seen before.
+    /// Some or all of its bytes were seen before.
     pub is_retransmission: bool,
     /// SYN, FIN or RST.
     pub is_control: bool,
 }
 
-/// What a message is.
+/// Type of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The client's first words.
+    /// The client's connection setup.
     Setup,
-    /// The server's answer to them.
+    /// The server's answer to the setup.
     SetupReply,
     Request,
     Reply,
@@ -77,7 +77,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The stream that such messages are in.
+    /// The stream that contains such messages.
     pub fn direction(self) -> Direction {
         match self {
             Kind::Setup | Kind::Request => Direction::Requests,
@@ -86,29 +86,29 @@ impl Kind {
     }
 }
 
-/// One message of X, complete.
+/// One complete X message.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     pub kind: Kind,
-    /// Number of the request, in 64 bits, the first being 1; of a reply or an error the request that it answers, of an
-    /// event the last request that the server had read.
+    /// Sequence number in 64 bits; the first request is 1. Replies and errors have that of their request, events that
+    /// of the last request that the server had read.
     pub sequence: u64,
-    /// `CreateWindow`; `RENDER::CompositeGlyphs`; of a reply its request's, of an event or an error its own.
+    /// `CreateWindow`; `RENDER::CompositeGlyphs8`. A reply has the name of its request.
     pub name: &'a str,
-    /// Of a request, and of the request that a reply or an error answers; 0 of events.
+    /// Opcode of a request, or of the request that a reply or error answers; 0 for events.
     pub major: u8,
     pub minor: u16,
-    /// Whether a request has a reply; of a reply, whether more of them follow for the same request.
+    /// Request: it has a reply. Reply: more replies to the same request follow.
     pub has_reply: bool,
-    /// In its direction's stream.
+    /// Offset in the stream of its direction.
     pub offset: u64,
     pub length: u64,
-    /// Times of the packets that held its first and its last byte.
+    /// Times of the packets that contain its first and its last byte.
     pub first_ns: u64,
     pub last_ns: u64,
-    /// Written least significant byte first.
+    /// The client's byte order is least significant byte first.
     pub is_little_endian: bool,
-    /// Its first bytes, as many as are kept ([`KEPT_BYTES`]); fewer where the capture cut them off.
+    /// Its first bytes, at most [`KEPT_BYTES`]; fewer if the capture truncated them.
     pub bytes: &'a [u8],
 }
 
@@ -117,23 +117,23 @@ impl Message<'_> {
         if self.is_little_endian { ByteOrder::Little } else { ByteOrder::Big }
     }
 
-    /// The word at a place; `None` where it was not captured.
+    /// The 32-bit value at an offset; `None` if it was not captured.
     pub fn word(&self, at: usize) -> Option<u32> {
         self.order().u32(self.bytes, at)
     }
 }
 
-/// Enough for the fields of any request that is looked into; pixels and glyphs are longer.
+/// Enough for all fields of the requests that are examined. Pixels and glyphs are longer.
 pub const KEPT_BYTES: usize = 4096;
 
-/// Bytes that nobody captured.
+/// Bytes that are missing from the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub direction: Direction,
     pub at_ns: u64,
     pub offset: u64,
     pub length: u64,
-    /// All of them are of one message, which is told: its length stands in what was captured of it.
+    /// The gap is inside one message, which is reported anyway because its length was captured.
     pub is_within_message: bool,
 }
 
@@ -143,18 +143,18 @@ pub struct Gap {
 pub enum Ending {
     Finished,
     Reset,
-    /// The capture ended before it.
+    /// The capture ended first.
     Open,
 }
 
-/// Concludes something from a capture.
+/// Receives everything that is decoded from a capture.
 #[allow(unused_variables)]
 pub trait Observer {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {}
-    /// What its program is called, where the capture says so.
+    /// The name of its program, if the capture has it.
     fn named(&mut self, id: ConnectionId, program: &str) {}
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {}
-    /// A packet that the capture has already, from another place.
+    /// A duplicate of an earlier packet, seen at another capture point.
     fn copy(&mut self, id: ConnectionId, packet: &Packet) {}
     /// Bytes of a stream, each once and in order.
     fn bytes(&mut self, id: ConnectionId, direction: Direction, at_ns: u64, offset: u64, bytes: &[u8]) {}

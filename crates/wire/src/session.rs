@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! All connections of a capture: packets in, to the observers what they were.
+//! Follows all connections of a capture and notifies the observers.
 //!
-//! X is what goes to a port of a display (6000 to 6063) or to one that was named, and whatever begins with an X client's
-//! setup on any other. All the memory that a capture can claim is shared out among its connections, so that many of them
-//! cannot claim more than one.
+//! X connections are those to a display's port (6000 to 6063) or to a port given with [`Session::also_port`], and any
+//! that start with an X connection setup. All connections share one memory limit, so a capture with many of them needs
+//! no more.
 
 use crate::capture::{CaptureError, Reader, Record};
 use crate::contents::Contents;
@@ -17,21 +17,21 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Display 0 and its successors; ssh's forwarded ones begin at 6010.
+/// Display 0 and following. Displays forwarded by ssh start at 6010.
 const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
-/// Connections that are known at once, X or not; others are counted.
+/// Maximum number of connections known at a time, X or not. Others are counted.
 const MAX_FLOWS: usize = 65_536;
-/// Connections of X that are followed at once.
+/// Maximum number of X connections followed at a time.
 const MAX_FOLLOWED: usize = 1024;
-/// Bytes that may wait for others in front of them, in each direction of all connections together.
+/// Maximum bytes that wait for earlier ones, per direction, for all connections together.
 const WAITING_BYTES: usize = 16 << 20;
-/// Requests that may wait for replies, of all connections together, and of one: as many as numbers tell apart.
+/// Maximum number of pending requests for all connections together, and for one: the range of sequence numbers.
 const PENDING_REQUESTS: usize = 1 << 19;
 const MAX_PENDING: usize = 1 << 16;
-/// Servers whose extensions are known.
+/// Maximum number of servers whose extensions are remembered.
 const MAX_SERVERS: usize = 1024;
 
-/// A capture, as far as it was read.
+/// State of reading a capture.
 pub struct Session<'a> {
     observers: Vec<&'a mut dyn Observer>,
     also_ports: Vec<u16>,
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Session<'_> {
     }
 }
 
-/// Reads a whole capture. What is told besides is the reader's notes on it.
+/// Reads a whole capture. Also returns the reader's messages about the file.
 pub fn read(path: &Path, mut session: Session<'_>) -> Result<(Contents, Vec<String>), CaptureError> {
     let mut reader = Reader::open(path)?;
     while let Some(record) = reader.next() {
@@ -63,7 +63,7 @@ pub fn read(path: &Path, mut session: Session<'_>) -> Result<(Contents, Vec<Stri
 }
 
 impl<'a> Session<'a> {
-    /// Tells all that is seen to each of them, in their order.
+    /// Notifies each observer of everything, in this order.
     pub fn new(observers: Vec<&'a mut dyn Observer>) -> Session<'a> {
         Session {
             observers,
@@ -78,7 +78,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes connections to this port for X too, even if their beginning was not captured.
+    /// Treats connections to this port as X, even if their start was not captured.
     pub fn also_port(mut self, port: u16) -> Session<'a> {
         self.also_ports.push(port);
         self
@@ -105,7 +105,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends what is open, and tells the counts.
+    /// Ends open connections and returns the totals.
     pub fn finish(mut self) -> Contents {
         let flows = std::mem::take(&mut self.flows);
         let mut open: Vec<Box<Followed>> = flows.into_values().filter_map(followed).collect();
@@ -144,7 +144,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The first packet between two ports, or of a new connection between them.
+    /// Starts a connection: the first packet between two ports, or of a new connection between them.
     fn begin(&mut self, key: Key, at_ns: u64, segment: &Segment<'_>) {
         let Some(ends) = self.ends(segment) else { return };
         if segment.is_reset || !self.has_room() {
@@ -170,7 +170,7 @@ impl<'a> Session<'a> {
         self.segment(at_ns, segment);
     }
 
-    /// Contents one more connection: its number, and its share of the requests that may be remembered.
+    /// Counts a new connection. Returns its number and its share of the pending requests.
     fn count(&mut self) -> (ConnectionId, usize) {
         let id = ConnectionId(self.next_id);
         self.next_id += 1;
@@ -191,7 +191,7 @@ impl<'a> Session<'a> {
         followed.end(at_ns, ending, &mut Notified { observers: &mut self.observers, names, counts: &mut self.counts });
     }
 
-    /// Who is the client: whoever began, or whoever is not at a display's port.
+    /// Determines client and server: the client sent the SYN, or is not at a display's port.
     fn ends(&self, segment: &Segment<'_>) -> Option<Ends> {
         let is_from_client = match (segment.is_syn, segment.acknowledgement) {
             (true, None) => true,
@@ -216,7 +216,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// A connection's two ends, whichever of them sends.
+/// Both ends of a connection, in the same order for both directions.
 type Key = (SocketAddr, SocketAddr);
 
 fn key(segment: &Segment<'_>) -> Key {

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: MIT
-//! Both directions of a TCP connection: retransmitted, reordered and lost packets, numbers that wrap, beginnings that
-//! were not captured.
+//! Reassembles both directions of a TCP connection: retransmitted, reordered and lost packets, sequence numbers that
+//! wrap, connections joined midway.
 //!
-//! Bytes are handed on in the order of their direction, and never before those of the other direction that their sender
-//! had received: so a reply comes after its request even where the capture has them the other way round.
+//! Bytes are delivered in stream order, and never before bytes of the other direction that their sender had received. A
+//! reply therefore follows its request, even if the capture has them the other way round.
 //!
-//! | a hole in a direction | then |
+//! | a hole in a direction | action |
 //! |---|---|
-//! | no acknowledgement beyond it | it waits for the retransmission, as the receiver does |
-//! | acknowledged | the capture lacks it: a gap, after [`PATIENCE_PACKETS`] packets or [`PATIENCE_NS`] |
-//! | more waits behind it than may be kept | a gap |
+//! | no acknowledgement beyond it | wait for the retransmission, as the receiver does |
+//! | acknowledged | it is missing from the capture: a gap, after [`PATIENCE_PACKETS`] packets or [`PATIENCE_NS`] |
+//! | too many bytes wait after it | a gap |
 //! | the connection or the capture ends | a gap |
 //!
-//! Keep-alives and probes of a closed window carry no data, whatever byte they have in them: observers are told of a
-//! packet without bytes, so that an idle connection is idle.
+//! Keep-alives and window probes count as empty, even if they carry a byte. An idle connection thus stays idle.
 
 use crate::frame::Segment;
 use crate::half::{Half, Waiting};
 use crate::observe::{Direction, Packet};
 
-/// Captures of several queues have packets in wrong order; by at most this many.
+/// Captures of multi-queue network cards have packets out of order, by at most this many.
 const PATIENCE_PACKETS: u32 = 16;
 const PATIENCE_NS: u64 = 50_000_000;
 
-/// Bytes of a stream, or a gap in it, in order.
+/// Bytes of a stream in order, followed by a gap if bytes are missing.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'a> {
     pub direction: Direction,
@@ -32,43 +31,43 @@ pub struct Piece<'a> {
     /// Bytes of the other direction that its sender had received.
     pub acknowledged: u64,
     pub bytes: &'a [u8],
-    /// Bytes that nobody captured, after these.
+    /// Bytes after these that are missing from the capture.
     pub missing: u64,
 }
 
-/// A connection.
+/// Reassembly state of a connection.
 #[derive(Debug)]
 pub struct Stream {
-    /// By direction.
+    /// Indexed by direction.
     halves: [Half; 2],
     started_midstream: bool,
-    /// When a hole was first acknowledged, and how many packets ago.
+    /// When an acknowledged hole was first seen, and the number of packets since.
     hole: Option<(u64, u32)>,
 }
 
 impl Stream {
-    /// Begins with the first packet that was seen.
+    /// Starts with the first packet seen.
     pub fn new(started_midstream: bool) -> Stream {
         Stream { halves: Default::default(), started_midstream, hole: None }
     }
 
-    /// Whether a SYN begins another connection between the same ports.
+    /// True if a SYN starts another connection between the same ports.
     pub fn is_reused_by(&self, direction: Direction, segment: &Segment<'_>) -> bool {
         let half = &self.halves[direction as usize];
         segment.is_syn
             && (self.started_midstream || half.has_begun() && !half.begins_with(segment.sequence.wrapping_add(1)))
     }
 
-    /// Whether both directions ended, and all of them was handed on.
+    /// True if both directions have ended and were delivered completely.
     pub fn is_finished(&self) -> bool {
         self.halves.iter().all(|half| half.fin.is_some_and(|fin| half.next >= fin))
     }
 
-    /// What TCP says in a packet.
+    /// Updates the TCP state and returns the packet for observers.
     #[inline]
     pub fn note(&mut self, direction: Direction, at_ns: u64, segment: &Segment<'_>) -> Packet {
         let (half, other) = direction.own_and_other(&mut self.halves);
-        // A SYN has a number of its own, before the first byte.
+        // A SYN takes one sequence number, before the first byte.
         let first = segment.sequence.wrapping_add(u32::from(segment.is_syn));
         let is_first = !half.has_begun();
         if is_first {
@@ -89,7 +88,7 @@ impl Stream {
         let is_old_end = segment.is_syn && !is_first || segment.is_fin && half.fin.is_some();
         let is_control = segment.is_syn || segment.is_fin || segment.is_reset;
         let is_probe = !is_control && half.is_probe(offset, length);
-        // A byte that was tried on a closed window goes along with what follows it.
+        // A byte that probed a closed window is sent again with the data after it.
         let tried = u64::from(half.tried == Some(offset) && length > 1);
         let is_again = half.has_seen(offset + tried as i64, length - tried);
         let is_retransmission = is_again && !is_probe || is_old_end;
@@ -101,7 +100,7 @@ impl Stream {
         if segment.is_fin {
             half.fin.get_or_insert(end);
         }
-        // Windows are scaled only if both sides said so, and never in a SYN.
+        // Windows are scaled only if both SYNs had the option, and never in a SYN.
         let scale =
             if segment.is_syn { None } else { half.window_scale.and(other.window_scale).and(half.window_scale) };
         let window = u64::from(segment.window) << scale.unwrap_or(0);
@@ -118,7 +117,8 @@ impl Stream {
         }
     }
 
-    /// Hands on the packet's bytes, and those behind them that waited for it. `max_waiting`: bytes that may wait in a direction.
+    /// Delivers the packet's bytes, and later ones that waited for them. `max_waiting`: maximum bytes that wait per
+    /// direction.
     #[inline]
     pub fn deliver(
         &mut self,
@@ -151,7 +151,7 @@ impl Stream {
         }
     }
 
-    /// Hands on all that waits, with gaps for what is missing.
+    /// Delivers all waiting bytes, with gaps for what is missing.
     pub fn finish(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) {
         self.hand_on_due(take);
         while self.skip_hole(at_ns, take) {
@@ -185,7 +185,7 @@ impl Stream {
         }
     }
 
-    /// Counts how long an acknowledged hole has been there.
+    /// Updates the age of an acknowledged hole. Returns true if it is time to skip a hole.
     fn has_waited_too_long(&mut self, at_ns: u64, max_waiting: usize) -> bool {
         if self.halves.iter().any(|half| half.waiting_bytes() > max_waiting) {
             return true;
@@ -199,7 +199,7 @@ impl Stream {
         *packets > PATIENCE_PACKETS || at_ns.saturating_sub(*since_ns) > PATIENCE_NS
     }
 
-    /// Goes on behind one hole, first those that no retransmission will fill; `false` if nothing waits.
+    /// Skips one hole, first one that no retransmission will fill. Returns false if nothing waits.
     fn skip_hole(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) -> bool {
         self.hole = None;
         let is_hole_before_waiting = |half: &Half| half.first_waiting().is_some_and(|first| first > half.next);
@@ -215,7 +215,7 @@ impl Stream {
             take(&Piece { direction, at_ns, offset, acknowledged: 0, bytes: &[], missing: end - offset });
             return true;
         }
-        // What is left waits only for bytes of the other direction, which will not come.
+        // The rest waits only for bytes of the other direction that will not arrive.
         let Some(direction) = waiting else { return false };
         let half = &mut self.halves[direction as usize];
         if let Some((offset, piece)) = half.take_first() {
@@ -225,7 +225,7 @@ impl Stream {
     }
 }
 
-/// Hands on what is new of a piece that waited.
+/// Delivers the new bytes of a piece that waited.
 fn hand_on(half: &mut Half, direction: Direction, offset: u64, piece: &Waiting, take: &mut impl FnMut(&Piece<'_>)) {
     let Some(length) = (offset + piece.length).checked_sub(half.next).filter(|&length| length > 0) else { return };
     let bytes = piece.bytes.get((piece.length - length) as usize..).unwrap_or_default();
