@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Prints one line for each message of a capture: what an oracle can be compared with.
+//! Prints one line for each message of a capture, for comparison with other tools.
 //!
 //! `cargo run -p xqos-wire --example messages -- FILE [PORT]`
 //!
@@ -7,7 +7,7 @@
 //! 0 0.001832 > 14 Request InternAtom 20
 //! ```
 //!
-//! Connection, seconds since the capture's first packet of X, direction, sequence number, kind, name, length.
+//! Connection, seconds since the first X packet, direction, sequence number, kind, name, length.
 
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, Write};
@@ -26,7 +26,7 @@ struct Lines<W> {
 impl<W: Write> Lines<W> {
     fn line(&mut self, id: ConnectionId, at_ns: u64, text: Arguments<'_>) {
         let ns = at_ns.saturating_sub(*self.start_ns.get_or_insert(at_ns));
-        // A pipe that was closed is the reader's wish.
+        // Ignore a closed pipe.
         let _ = writeln!(self.out, "{} {}.{:06} {text}", id.0, ns / 1_000_000_000, ns / 1000 % 1_000_000);
     }
 }
@@ -53,7 +53,7 @@ impl<W: Write> Observer for Lines<W> {
     }
 }
 
-/// Prints what a capture has, connections to one more port included.
+/// Prints all messages of a capture, including connections to `port`.
 pub fn print(reader: &mut Reader, port: Option<u16>, out: impl Write) -> Contents {
     let mut lines = Lines { out, start_ns: None };
     let mut session = Session::new(vec![&mut lines]);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! How fast a capture is read: a connection of five million requests, made here, against the machine's own reading of it.
+//! Measures how fast a capture with five million requests is read, compared with summing its bytes.
 //!
 //! `cargo run --release -p xqos-wire --example throughput -- [REQUESTS] [TURNS]`
 //!
-//! In each turn the file is read in alternating order: only summing its bytes, through all that a capture goes through, and
-//! with the whole analysis besides. Once `tshark -T fields` reads it, where that is installed. Times are those on the
-//! processor, so that others on the machine disturb them less.
+//! Each turn measures three steps, in alternating order: summing the bytes of the file, decoding the capture, and
+//! decoding with the whole analysis. If it is installed, `tshark -T fields` reads the file once. All times are
+//! processor times, which depend less on other load.
 
 #[path = "../tests/packets/mod.rs"]
 mod packets;
@@ -20,9 +20,9 @@ use xqos_wire::capture::Writer;
 use xqos_wire::observe::{ConnectionId, Kind, Message, Observer};
 use xqos_wire::session::{Session, read};
 
-/// What a packet of Ethernet carries.
+/// TCP payload of an Ethernet packet.
 const SEGMENT_BYTES: usize = 1448;
-/// What the kernel counts a process's time in.
+/// Unit of process times in /proc.
 const TICK_SECONDS: f64 = 0.01;
 
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl Observer for Counter {
     }
 }
 
-/// Drawing as toolkits do it: requests of 12 to 120 bytes, and every hundredth waits for its reply.
+/// Writes drawing as toolkits send it: requests of 12 to 120 bytes, every hundredth with a reply that is awaited.
 fn write(path: &Path, requests: u64) {
     let order = Order::Little;
     let mut writer = Writer::new(BufWriter::new(File::create(path).unwrap()), "throughput").unwrap();
@@ -86,7 +86,7 @@ fn sum(path: &Path) -> u64 {
     }
 }
 
-/// Seconds on the processor: of this process, and of its children that have ended; in itself, and in the kernel.
+/// Processor seconds in user and kernel mode of this process, then of its finished children.
 fn processor_seconds() -> [f64; 4] {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
@@ -100,7 +100,7 @@ fn timed(work: impl FnOnce()) -> [f64; 2] {
     [0, 1].map(|place: usize| after[place] + after[place + 2] - before[place] - before[place + 2])
 }
 
-/// Seconds that tshark needs for a few fields of each packet; `None` where it is not installed.
+/// Processor seconds that tshark needs for some fields of each packet; `None` if it is not installed.
 fn tshark(path: &Path) -> Option<f64> {
     let mut command = Command::new("tshark");
     command.args([

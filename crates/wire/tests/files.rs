@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Capture files: both formats in both byte orders, any resolution of time, several interfaces, and ends that were cut.
+//! Tests reading of capture files: both formats in both byte orders, all time resolutions, several interfaces,
+//! truncated files.
 
 mod packets;
 
@@ -24,7 +25,7 @@ fn four(order: Order, words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|&word| order.four(word)).collect()
 }
 
-/// A pcap file of two packets, the second cut off.
+/// A pcap file with two packets, the second one truncated.
 fn pcap(order: Order, magic: u32, second_parts: u32) -> Vec<u8> {
     let mut file = four(order, &[magic]);
     file.extend([order.two(2), order.two(4)].concat());
@@ -51,7 +52,7 @@ fn pcap_is_read_in_both_orders_and_resolutions() {
     }
 }
 
-/// A pcap file of packets at these seconds and parts of a second.
+/// A pcap file with packets at these times (seconds and fractions).
 fn pcap_at(order: Order, magic: u32, times: &[[u32; 2]]) -> Vec<u8> {
     let mut file = pcap(order, magic, 0)[..24].to_vec();
     for [seconds, parts] in times {
@@ -67,7 +68,7 @@ fn times_that_are_not_what_the_file_says_are_told() {
     let ms: Vec<[u32; 2]> = (0..60).map(|at| [10 + at * 50 / 1000, at * 50 % 1000]).collect();
     let scaled = |by: u32| -> Vec<_> { ms.iter().map(|[seconds, parts]| [*seconds, parts * by]).collect() };
     for order in [Order::Little, Order::Big] {
-        // Nanoseconds where it says microseconds are read as such.
+        // Nanoseconds labelled as microseconds are converted.
         let (packets, note) = read(pcap_at(order, micro, &scaled(1_000_000)));
         assert!(packets.iter().zip(0..).all(|(packet, at)| packet.at_ns == 10_000_000_000 + at * 50_000_000));
         assert!(note.is_some_and(|note| note.contains("counts nanoseconds")), "{order:?}");
@@ -79,13 +80,13 @@ fn times_that_are_not_what_the_file_says_are_told() {
             (nano, scaled(1000), "another unit"),
             (micro, vec![[0, 0]; 5], "have no times"),
             (micro, vec![[10, 0], [10, 5], [7, 0], [7, 5]], "its clock went back once"),
-            // A million microseconds are a second, and no sign of nanoseconds.
+            // A million microseconds is a whole second, not a sign of nanoseconds.
             (micro, vec![[10, 1_000_000], [11, 7_000], [12, 8_000], [8, 0]], "its clock went back once"),
         ] {
             let note = read(pcap_at(order, magic, &times)).1.unwrap_or_default();
             assert!(note.contains(words) && !note.contains("nanoseconds"), "{order:?}: {note}");
         }
-        // Of one packet nothing can be said.
+        // A single packet proves nothing.
         assert_eq!(read(pcap_at(order, micro, &[[10, 0]])).1, None);
         let mut file = [section(order), interface(order, 1, None)].concat();
         file.extend(packet(order, 0, AT_NS, b"abc"));

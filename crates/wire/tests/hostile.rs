@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Captures that were damaged on purpose, at each level: the file's bytes, the packets, the TCP streams, the messages.
+//! Tests damaged captures at each level: file bytes, packets, TCP streams, messages.
 //!
-//! Nothing panics, also when it is drawn, hands on a byte twice or out of order ([`packets::Seen`] checks that), or finds more than there is.
+//! No step panics, including the plots. No byte is delivered twice or out of order, which [`packets::Seen`] checks, and
+//! there are never more results than data.
 
 mod packets;
 
@@ -17,7 +18,7 @@ use xqos_wire::predict::script::Recorder;
 use xqos_wire::predict::{foretell, grid};
 use xqos_wire::session::Session;
 
-/// Rounds of each level; the fuzz target does more.
+/// Rounds per level. The fuzz target runs more.
 const ROUNDS: u64 = 300;
 
 fn session(numbers: &mut Numbers) -> Talk {
@@ -47,7 +48,7 @@ fn check(packets: &[Captured]) {
     foretold(packets);
 }
 
-/// Foretells whatever start there was, behind a proxy.
+/// Predicts the start, if there is one, with a proxy.
 fn foretold(packets: &[Captured]) {
     let proxy = Some(Proxy::Relaxed);
     let (mut recorder, mut analysis) = (Recorder::behind(proxy), Analysis::behind(proxy));
@@ -62,7 +63,7 @@ fn foretold(packets: &[Captured]) {
     }
 }
 
-/// Draws whatever there was, in each format.
+/// Draws the capture in each format.
 fn draw(packets: &[Captured]) {
     let mut plot = Plot::new(Choice { with_fields: true, ..Choice::default() });
     let mut session = Session::new(vec![&mut plot]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Messages as clients and servers really send them: both byte orders, any length, any place in packets, replies and
-//! errors matched by their numbers, names of extensions from whoever asked.
+//! Tests messages as real clients and servers send them: both byte orders, any length and position in packets, replies
+//! and errors matched by sequence number, extension names learned from any connection.
 
 mod packets;
 
@@ -19,7 +19,7 @@ fn opened(order: Order) -> Talk {
     talk
 }
 
-/// Asks for an extension with the next number.
+/// Sends the next request, a QueryExtension, and its reply.
 fn learn(talk: &mut Talk, sequence: u64, name: &str, numbers: [u8; 3]) {
     talk.client(&query_extension(L, name)).server(&extension_reply(L, sequence, numbers));
 }
@@ -82,12 +82,12 @@ fn a_length_of_zero_is_an_error_of_four_bytes_until_big_requests_are_enabled() {
         let mut talk = opened(order);
         let mut zero = request(order, MAP_WINDOW, 0, 1);
         zero[2..4].fill(0);
-        // The server goes on behind four bytes, wherever those of the next request are.
+        // The server continues after four bytes, even if the next request is in the same packet.
         talk.client(&zero).server(&error(order, 16, 1, MAP_WINDOW));
         talk.client(&[zero.clone(), request(order, GET_INPUT_FOCUS, 0, 1)].concat());
         talk.server(&[error(order, 16, 2, MAP_WINDOW), reply(order, 3, 0, 0)].concat());
         talk.client(&query_extension(order, "BIG-REQUESTS")).server(&extension_reply(order, 4, [BIG_REQUESTS, 0, 0]));
-        // Asked with another length or number it is not enabled.
+        // Another length or minor opcode does not enable it.
         talk.client(&[request(order, BIG_REQUESTS, 0, 2), request(order, BIG_REQUESTS, 1, 1), zero].concat());
         talk.client(&enable_big_requests(order)).server(&reply(order, 8, 0, 0));
         talk.client(&big_request(order, PUT_IMAGE, 9)).client(&request(order, GET_INPUT_FOCUS, 0, 1));
@@ -186,7 +186,7 @@ fn an_extensions_names_hold_for_all_connections_of_its_server() {
         "Request 4 extension 131 request 7",
         "Error 1 RENDER::Picture",
         "Event 2 XKEYBOARD::StateNotify",
-        // The kind stands in the event, not in its number.
+        // The event type is in the event, not in its code.
         "Event 2 XKEYBOARD::NewKeyboardNotify",
     ];
     assert_eq!(lines[6..13], known);

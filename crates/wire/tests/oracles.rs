@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! Real programs' captures: what is read of them today is what was read before, and what xtrace says.
+//! Compares captures of real programs with earlier results and with xtrace.
 //!
-//! xtrace was between the program and the server and saw each message; the capture is of its own leg to the server. Both
-//! logs are in `captures`, so neither program is needed here.
+//! xtrace ran between the program and the server and logged each message. The capture has its connection to the server.
+//! Both logs are in `captures`, so neither program is needed here.
 //!
-//! Differences that are xtrace's manner, and are made equal here:
-//! - its numbers have 16 bits, ours 64;
-//! - it names a reply without the extension;
-//! - it writes GLX's requests as their C functions, glXQueryVersion, and errors as BadShmSeg;
-//! - it has no table of DOUBLE-BUFFER, UNKNOWN, and does not know that XKEYBOARD::PerClientFlags has a reply;
-//! - it states no length of an event or an error;
-//! - of an event it states not the number in it, but that of the last request that had passed itself.
+//! The test makes these differences of xtrace equal:
+//! - its sequence numbers have 16 bits, ours 64;
+//! - it names replies without the extension;
+//! - it writes GLX requests as C functions (glXQueryVersion), and errors as BadShmSeg;
+//! - it writes UNKNOWN for DOUBLE-BUFFER, and does not know that XKEYBOARD::PerClientFlags has a reply;
+//! - it shows no length of events and errors;
+//! - it shows the last request that it has forwarded as an event's sequence number.
 
 #[path = "../examples/messages.rs"]
 mod messages;
@@ -44,7 +44,7 @@ fn printed(name: &str) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// What xtrace can say of a message.
+/// The parts of a message that xtrace shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Said {
     sequence: u64,
@@ -53,13 +53,13 @@ struct Said {
     length: Option<u64>,
 }
 
-/// By connection and direction; between directions xtrace has its own order.
+/// Messages by connection and direction; xtrace orders directions differently.
 type Streams = BTreeMap<(u32, char), Vec<Said>>;
 
 fn ours(text: &str) -> Streams {
     let mut streams = Streams::new();
     for line in text.lines() {
-        // Names of extensions may have spaces.
+        // Extension names may contain spaces.
         let (front, length) = line.rsplit_once(' ').unwrap();
         let fields: Vec<&str> = front.splitn(6, ' ').collect();
         let &[id, _at, arrow, sequence, kind, name] = &fields[..] else { continue };
@@ -90,7 +90,7 @@ fn theirs(text: &str) -> Streams {
         };
         let Ok(sequence) = u64::from_str_radix(sequence, 16) else { continue };
         let Some(said) = said(sequence, rest) else { continue };
-        // It points from the client to itself.
+        // xtrace's arrow points from the client to xtrace.
         let arrow = if arrow == "<" { '>' } else { '<' };
         streams.entry((id.parse().unwrap(), arrow)).or_default().push(said);
     }
@@ -102,7 +102,7 @@ fn said(sequence: u64, rest: &str) -> Option<Said> {
     let of = |kind: &str, name: String, length| Some(Said { sequence, kind: kind.to_owned(), name, length });
     if let Some(event) = rest.trim_start().strip_prefix("Event ") {
         let event = event.trim_start_matches("(generated) ");
-        // Its own number, the extension and its number, and then the name.
+        // After its own number, the extension and that number's meaning comes the name.
         let generic = event.strip_prefix("Generic").and_then(|event| event.split(") ").nth(2));
         return of("Event", word(generic.unwrap_or(event)), None);
     }
@@ -125,7 +125,7 @@ fn said(sequence: u64, rest: &str) -> Option<Said> {
     of("Request", name, length)
 }
 
-/// Whether xtrace means the same message.
+/// True if xtrace shows the same message.
 fn is_same(ours: &Said, theirs: &Said) -> bool {
     let is_unknown = theirs.name.ends_with("UNKNOWN");
     let error = |name: &str| name.trim_start_matches("Bad").trim_start_matches("Shm").to_owned();

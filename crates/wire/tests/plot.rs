@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Plots of captures made by hand and of real programs: what is kept is what the observers are told, and each format is what
-//! its readers take.
+//! Tests plots of synthetic and real captures: the model keeps what observers receive, and each output format is valid.
 
 #[path = "../../../web/chromium.rs"]
 mod chromium;
@@ -23,7 +22,7 @@ const L: Order = Order::Little;
 const GET_INPUT_FOCUS: u8 = 43;
 const PUT_IMAGE: u8 = 72;
 
-/// Places of messages as the observers are told them: kind, place, length, number, last byte's time.
+/// Messages as observers receive them: kind, offset, length, sequence number, time of the last byte.
 #[derive(Debug, Default)]
 struct Places(Vec<(ConnectionId, Kind, u64, u64, u64, u64)>);
 
@@ -45,7 +44,7 @@ fn whole(talk: &Talk) -> Plot {
     plotted(&talk.packets, Choice { with_fields: true, ..Choice::default() }).0
 }
 
-/// A real program's.
+/// Plots a captured real program.
 fn captured(name: &str, choice: Choice) -> (Plot, Places) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures").join(format!("{name}.pcapng.zst"));
     let packed = File::open(path).expect("it is committed");
@@ -63,7 +62,7 @@ fn tracks(plot: &Plot) -> impl Iterator<Item = &Track> {
     plot.connections.values().flat_map(|connection| &connection.tracks)
 }
 
-/// Drawing with a lost packet that is sent again later, and two that are captured in the wrong order.
+/// Drawing with a lost packet that is retransmitted later, and two packets that are captured out of order.
 fn troubled() -> Talk {
     let mut talk = Talk::new();
     talk.window_scale = Some(3);
@@ -72,7 +71,7 @@ fn troubled() -> Talk {
     let count = talk.packets.len();
     let mut lost = talk.packets.remove(count - 4);
     talk.packets.swap(count - 3, count - 2);
-    // The receiver has what came before the lost one, again and again.
+    // The receiver repeats its acknowledgement of the data before the lost packet.
     let acknowledged = talk.next[0];
     talk.next[0] = acknowledged.wrapping_sub(4 * 1200);
     (0..3).for_each(|_| _ = talk.send(Direction::Replies, ACK, &[]));
@@ -108,7 +107,7 @@ fn messages_stand_where_the_observers_are_told() {
     }
 }
 
-/// What a receiver that believes each packet of the other side would draw.
+/// Checks that the acknowledgement steps are possible.
 fn check_stairs(track: &Track, name: &str) {
     let steps: Vec<Step> = track.steps().collect();
     assert!(!steps.is_empty(), "{name}");
@@ -130,7 +129,7 @@ fn stairs_rise_and_lie_around_the_packets() {
     }
     let plot = whole(&troubled());
     let requests = &plot.connections[&ConnectionId(0)].tracks[0];
-    // Of SYN and ACK: unscaled, then 1000 << 3. The repeated acknowledgements make one step.
+    // Windows of SYN and ACK: unscaled, then 1000 << 3. The repeated acknowledgements make one step.
     let edges: Vec<(u64, u64)> =
         requests.steps().map(|step| (step.acknowledged, step.edge - step.acknowledged)).collect();
     let (setup, image) = (48, 1200);
@@ -179,7 +178,7 @@ fn of_a_span_only_what_lies_in_it_is_kept_and_its_stairs_begin_where_they_were()
     assert!(none.connections.is_empty());
 }
 
-/// The page's bytes, as its script takes them.
+/// Decodes the page's bytes as its script does.
 struct Unpacked {
     facts: serde_json::Value,
     bytes: Vec<u8>,
@@ -287,7 +286,7 @@ fn for_xplot(plot: &Plot) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Each element that begins ends, in order; no ampersand is bare.
+/// Checks that elements are nested correctly and that every ampersand is escaped.
 fn check_xml(text: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = text;
@@ -327,8 +326,8 @@ fn a_picture_is_well_formed_and_has_the_names() {
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
 }
 
-/// The lines that xplot knows (its demo.0 has all of them): two kinds of axes, then commands with so many numbers, of which
-/// some have a text on the next line; a colour alone is for what follows.
+/// Checks the lines against xplot's format (its demo.0 has all commands): two axis types, then commands with a fixed
+/// count of numbers, some with a text on the next line. A colour alone applies to what follows.
 fn check_xpl(text: &str) {
     let mut lines = text.lines();
     let mut is_at_axes = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The relay between clients and servers that are made up here: every byte and every file arrives, whoever is slow, silent,
-//! gone or hostile, and what is recorded is what went through.
+//! Tests the relay with synthetic clients and servers that are slow, silent, gone or hostile. Every byte and every file
+//! descriptor arrives, and the recording shows what was relayed.
 
 mod packets;
 
@@ -28,13 +28,13 @@ use xqos_wire::capture::scrub::Extent;
 use xqos_wire::observe::{Direction, Ending, Kind};
 
 const L: Order = Order::Little;
-/// Longer than anything here takes on a busy machine.
+/// More time than any step needs on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Displays far above any server's.
+/// Display numbers far above those of real servers.
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A server that does what the test says, with a relay in front of it.
+/// A synthetic server with a relay in front of it.
 struct Scene {
     listener: UnixListener,
     relay: Relay,
@@ -50,7 +50,7 @@ impl Scene {
         let (number, listener) = listen();
         let file = std::env::temp_dir().join(format!("xqos-relay-{}-{number}", std::process::id()));
         let relay = Relay::start(Some(&format!(":{number}")), File::create(&file).unwrap(), settings).unwrap();
-        // It looked whether somebody is there.
+        // The relay has tested the connection.
         accept(&listener);
         Scene { listener, relay, file }
     }
@@ -59,12 +59,12 @@ impl Scene {
         connect(&self.relay.display())
     }
 
-    /// A client and its server's end.
+    /// A client and the server's end of its connection.
     fn pair(&self) -> (UnixStream, UnixStream) {
         (self.client(), accept(&self.listener))
     }
 
-    /// What went through, and what the file says of it.
+    /// The relay's counts, and the contents of its file.
     fn end(self) -> (Relayed, Seen) {
         let relayed = self.relay.finish().unwrap();
         let mut reader = Reader::open(&self.file).unwrap();
@@ -80,7 +80,7 @@ impl Scene {
     }
 }
 
-/// A socket that no file is left of.
+/// An abstract socket, which leaves no file.
 fn listen() -> (u16, UnixListener) {
     loop {
         let number = 20_000 + (std::process::id() as u16 % 1000) * 30 + NEXT.fetch_add(1, Ordering::Relaxed) % 30;
@@ -180,7 +180,7 @@ fn a_request_of_8_megabytes_goes_through_and_so_does_its_answer() {
     });
     let (relayed, seen) = scene.end();
     assert_eq!(relayed.bytes, [8 << 20, 8 << 20]);
-    // Nothing of X; the packets have all of it all the same.
+    // Not X, but the packets are complete all the same.
     let bytes: u64 = seen.packets.iter().map(|packet| u64::from(packet.length)).sum();
     assert_eq!(bytes, 16 << 20);
 }
@@ -191,7 +191,7 @@ fn a_server_that_does_not_read_stops_its_client_and_no_other() {
     let (mut slow, mut sleeping) = scene.pair();
     slow.set_nonblocking(true).unwrap();
     let (mut taken, mut idle_since) = (0_usize, Instant::now());
-    // What a kernel keeps in two sockets and a relay in one buffer; without an end it would be as much as we write.
+    // Data that two socket buffers and the relay hold. Without backpressure it would be everything that we write.
     while idle_since.elapsed() < Duration::from_millis(300) && taken < 64 << 20 {
         match slow.write(&[0x7f; 65_536]) {
             Ok(count) => (taken, idle_since) = (taken + count, Instant::now()),
@@ -236,7 +236,7 @@ fn files_go_both_ways_with_their_bytes() {
     assert_eq!((relayed.files, relayed.files_lost), (6, 0));
 }
 
-/// A file with this text in it, whose name is gone.
+/// An unlinked file with this text.
 fn told(text: &str) -> File {
     let path = std::env::temp_dir().join(format!("xqos-passed-{}-{}", std::process::id(), text.replace(' ', "-")));
     fs::write(&path, text).unwrap();
@@ -293,7 +293,7 @@ fn anything_that_either_side_says_goes_through_and_ends_in_a_whole_file() {
     for seed in 0..20 {
         let scene = Scene::with(&Settings { scrub: Some(Extent::All), ..Settings::default() });
         let (mut client, mut server) = scene.pair();
-        // A true beginning, so that what follows is looked at.
+        // Start with a valid setup, so that the rest is decoded.
         let there = [setup(L), noise(seed, 70_000)].concat();
         let back = [setup_reply(L), noise(seed + 1000, 70_000)].concat();
         thread::scope(|scope| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Scrubbed captures: nothing secret is left, and everything that is analysed is the same.
+//! Tests scrubbed captures: nothing confidential remains, and the analysis is unchanged.
 
 mod packets;
 
@@ -29,7 +29,7 @@ const fn plain() -> Settings {
     Settings { scrub: None, snap_bytes: None, trigger, also_port: None }
 }
 
-/// Records a capture again; what is in the file then.
+/// Records a capture again and returns the new file.
 fn again(capture: Vec<u8>, settings: &Settings, name: &str) -> (Vec<u8>, Recorded) {
     let path: PathBuf = std::env::temp_dir().join(format!("xqos-scrub-{}-{name}", std::process::id()));
     let reader = Reader::new(Cursor::new(capture)).expect("it is a capture");
@@ -52,7 +52,7 @@ fn golden(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// What analysis says of a capture. How well bytes compress is left out: zeros do, and text does not.
+/// The analysis of a capture without compression ratios: zeros compress better than text.
 fn analysed(capture: Vec<u8>) -> Value {
     let mut reader = Reader::new(Cursor::new(capture)).unwrap();
     let mut analysis = Analysis::default();
@@ -77,7 +77,7 @@ fn captures_of_real_programs_are_analysed_the_same() {
         let (scrubbed, recorded) = again(capture.clone(), &SCRUBBED, name);
         assert_eq!((recorded.given_up, recorded.left_out), (0, 0));
         assert_eq!(analysed(scrubbed.clone()), analysed(capture.clone()), "{name}");
-        // Titles and classes, which stand in properties.
+        // Titles and classes in properties.
         for text in [&b"Qt Linguist"[..], b"gtk3-demo\0Gtk3-demo", b"*scratch*", b"xterm\0XTerm"] {
             assert!(!has(&scrubbed, text), "{name}: {}", String::from_utf8_lossy(text));
         }
@@ -90,7 +90,7 @@ fn captures_of_real_programs_had_something_to_scrub() {
     assert!(has(&golden("gtk3-demo"), b"gtk3-demo\0Gtk3-demo") && has(&golden("qt5"), b"Qt Linguist"));
 }
 
-/// A client's setup with a cookie.
+/// A client's setup with this cookie.
 fn setup_with(cookie: &[u8; 16]) -> Vec<u8> {
     let mut bytes = vec![b'l', 0, 11, 0, 0, 0, 18, 0, 16, 0, 0, 0];
     bytes.extend(b"MIT-MAGIC-COOKIE-1\0\0");
@@ -100,7 +100,7 @@ fn setup_with(cookie: &[u8; 16]) -> Vec<u8> {
 
 fn introduced(cookie: &[u8; 16]) -> Talk {
     let mut talk = Talk::new();
-    // In two parts, the cookie in both.
+    // In two packets, with the cookie in both.
     let setup = setup_with(cookie);
     talk.open().client(&setup[..40]).client(&setup[40..]).server(&setup_reply(L));
     talk
@@ -119,13 +119,13 @@ fn the_cookie_goes_in_any_case_and_nothing_else_with_it() {
     assert!(has(&again(capture, &plain(), "kept").0, b"SECRET"));
 }
 
-/// The file names us where the test's writer says "test".
+/// The difference in length of the application names: ours, and the test's "test".
 fn application_bytes() -> usize {
     let ours = concat!("xqos ", env!("CARGO_PKG_VERSION")).len();
     ours.next_multiple_of(4) - "test".len()
 }
 
-/// Two texts in every message that may have some, the keys 38 and 39, in a byte order.
+/// Confidential text in every message that may contain some, and the keys 38 and 39, in one byte order.
 fn telling(order: Order) -> Talk {
     let mut talk = Talk::new();
     talk.open_x(order);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Recorded starts of real programs: which waits a proxy would leave, and how the starts would go over links of the grid,
-//! held against what was measured there.
+//! Tests recorded starts of real programs: which waits remain with a proxy, and predictions compared with measurements.
 
 use std::fs;
 use std::io::Cursor;
@@ -41,9 +40,9 @@ fn script(program: &str, proxy: Option<Proxy>) -> Script {
     recorder.script().expect("a whole start")
 }
 
-/// Waits, and those left behind LBX, in strict and in relaxed order. The goals in strict order are 45, 75, 20 and 20: what
-/// gtk3-demo has more is a property that it reads for each frame that it draws, behind a CopyArea; emacs asks for the
-/// focus 49 times, which only the server may answer.
+/// Number of waits, and those that remain with LBX, in strict order and in relaxed order. The goals in strict order are
+/// 45, 75, 20 and 20. gtk3-demo exceeds its goal because it reads a property for each frame, after a CopyArea. emacs
+/// asks for the focus 49 times, which only the server may answer.
 #[test]
 fn a_proxy_would_leave_these_waits() {
     for (program, expected) in [
@@ -59,7 +58,7 @@ fn a_proxy_would_leave_these_waits() {
     }
 }
 
-/// A cell of the grid: what was measured, and what is foretold.
+/// A cell of the grid: measured and predicted.
 struct Cell {
     name: String,
     measured: [f64; 2],
@@ -109,7 +108,7 @@ fn starts_over_the_grid_are_foretold_from_one_capture_each() {
     };
     let (median, (worst, which)) = errors(0);
     assert!(median <= 0.10 && worst <= 0.30, "start-up: median {median:.3}, worst {worst:.3} ({which})");
-    // The links of 10 Mb/s and 0.1 ms delayed gtk3-demo more than those of 1 ms: that cell is a bad one.
+    // Links of 10 Mb/s and 0.1 ms delayed gtk3-demo more than those of 1 ms, so the limit is higher.
     let (median, (worst, which)) = errors(1);
     assert!(median <= 0.10 && worst <= 0.40, "network delay: median {median:.3}, worst {worst:.3} ({which})");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Packets as networks and captures really bring them: every link, numbers that wrap, packets that come again, late,
-//! cut off or never, connections without a beginning or an end.
+//! Tests packets as real networks and captures deliver them: every link type, sequence numbers that wrap, packets that
+//! are retransmitted, late, truncated or lost, connections without start or end.
 
 mod packets;
 
@@ -13,7 +13,7 @@ const GET_INPUT_FOCUS: u8 = 43;
 const MAP_WINDOW: u8 = 8;
 const PUT_IMAGE: u8 = 72;
 
-/// A round trip for each of these numbers.
+/// One round trip for each of these sequence numbers.
 fn round_trips(talk: &mut Talk, numbers: std::ops::RangeInclusive<u64>) {
     for number in numbers {
         talk.client(&request(L, GET_INPUT_FOCUS, 0, 1)).server(&reply(L, number, 0, 0));
@@ -107,7 +107,7 @@ fn what_comes_again_is_told_once() {
     let again: Vec<bool> =
         seen.packets.iter().filter(|packet| packet.length > 0).map(|packet| packet.is_retransmission).collect();
     assert_eq!(again, [false, true].repeat(again.len() / 2));
-    // A retransmission that also brings something new.
+    // A retransmission that also has new data.
     let old = talk.next[0] - 1;
     talk.packets.truncate(talk.packets.len() - 3);
     talk.next = [old - 4, talk.next[1] - 1];
@@ -117,7 +117,7 @@ fn what_comes_again_is_told_once() {
     assert_eq!((seen.last().sequence, counts.gaps), (4, 0));
 }
 
-/// As it is seen in another place, so much later.
+/// The same packet at another capture point, `late_ns` later.
 fn elsewhere(packet: &Captured, late_ns: u64, change: impl Fn(&mut [u8])) -> Captured {
     let mut copy = Captured { at_ns: packet.at_ns + late_ns, ..packet.clone() };
     change(&mut copy.bytes);
@@ -137,7 +137,7 @@ fn a_packet_that_was_captured_in_two_places_is_counted_once() {
         round_trips(&mut talk, 1..=3);
         talk.close();
         let once = see(&talk.packets).0;
-        // A mirrored port; a bridge and its port; a router, which counts down the hops.
+        // A mirrored port; a bridge and its port; a router, which decrements the TTL.
         for (late_ns, at) in [(12_000, None), (700_000, Some(7)), (700_000, Some(hops_at))] {
             let change = |bytes: &mut [u8]| at.into_iter().for_each(|at: usize| bytes[at] ^= 1);
             let twice = talk.packets.iter().flat_map(|packet| [packet.clone(), elsewhere(packet, late_ns, change)]);
@@ -154,7 +154,7 @@ fn a_retransmission_is_no_copy_and_its_own_copy_is() {
     let request = talk.packets[5].clone();
     let number = |packet: &mut Captured, number: u8| packet.bytes[19] = number;
     talk.packets.iter_mut().zip(1..).for_each(|(packet, count)| number(packet, count));
-    // With a number of its own, or after a round trip.
+    // With a new identification, or after a round trip.
     for (late_ns, count) in [(50_000, 200), (900_000, 0)] {
         let mut packets = talk.packets.clone();
         if count == 0 {
@@ -201,7 +201,7 @@ fn a_lost_request_costs_only_itself() {
     assert_eq!((counts.gaps, counts.gap_bytes, counts.lost_bytes), (1, 4, 4));
     let lines = seen.lines();
     assert!(lines.contains(&"Reply 4 unknown request".to_owned()), "{lines:?}");
-    // The first request after the gap cannot be numbered before a reply tells how many are missing.
+    // The first request after the gap has no certain number until a reply shows how many are missing.
     for line in focus(6..=60) {
         assert!(lines.contains(&line), "{line} is missing");
     }
@@ -227,7 +227,7 @@ fn a_lost_reply_costs_only_itself() {
 #[test]
 fn a_hole_waits_for_its_retransmission() {
     let mut talk = three_round_trips();
-    // The server cannot acknowledge what it has not got: both replies after the hole move behind the retransmission.
+    // The server cannot acknowledge a missing request, so both replies after the hole follow its retransmission.
     let lost = talk.packets.remove(7);
     assert_eq!(lost.length, 58, "it is a request");
     let mut late = lost.clone();
@@ -246,7 +246,7 @@ fn what_is_acknowledged_beyond_a_hole_fills_none() {
     let lost = talk.next[0];
     talk.client(&request(L, GET_INPUT_FOCUS, 0, 1));
     let lost_packet = talk.packets.pop().unwrap();
-    // Each request behind the hole makes the server acknowledge what is before it again, and what it has behind it.
+    // For each request after the hole, the server repeats its acknowledgement and adds a selective one.
     for length in [2, 3] {
         let from = talk.next[0];
         talk.client(&request(L, MAP_WINDOW, 0, length));
@@ -284,13 +284,13 @@ fn bytes_cut_off_inside_a_message_lose_nothing_else() {
         talk.server(&reply(L, number * 2, 0, 0));
     }
     let whole = see(&talk.packets).0.lines();
-    // The request behind each image is lost, and the boundary between them; the next one is found again.
+    // The request after each image is lost, with the boundary between them. The next boundary is found again.
     let cut: Vec<Captured> = talk.packets.iter().map(|packet| packet.clone().cut(1200)).collect();
     let (seen, counts) = see(&cut);
     assert_eq!((counts.gaps, counts.cut_packets), (50, 50));
     let images = |lines: &[String]| lines.iter().filter(|line| line.ends_with("PutImage")).count();
     assert_eq!((images(&whole), images(&seen.lines())), (50, 50));
-    // Images alone: all are told, with as many bytes as there are.
+    // Images alone: all are reported, with the captured bytes.
     let mut talk = Talk::new();
     talk.open_x(L);
     (0..50).for_each(|_| _ = talk.client(&request(L, PUT_IMAGE, 2, 300)));
@@ -318,7 +318,7 @@ fn packets_cut_off_behind_their_headers_lose_no_message() {
         if most > 66 {
             assert_eq!(told(&seen), told(&whole), "{most} bytes of each packet");
         } else {
-            // Of an extension's name four bytes are too few.
+            // Four bytes of an extension's name are too few.
             assert_eq!(told(&seen).len(), told(&whole).len(), "{most} bytes of each packet");
         }
         assert_eq!((counts.lost_bytes, counts.skipped_bytes), (0, 0), "{most} bytes of each packet");
@@ -336,7 +336,7 @@ fn a_connection_may_be_joined_in_the_middle() {
         }
         let (seen, _) = see(&talk.packets);
         assert!(seen.opened[0].started_midstream);
-        // What 16 bits say of 140,080.
+        // 140,080 in 16 bits.
         assert_eq!((seen.last().sequence, seen.last().name.as_str()), (140_080 % 65_536, "GetInputFocus"), "{order:?}");
         assert!(seen.lines().len() > 100, "nearly all is understood: {}", seen.lines().len());
     }
@@ -370,7 +370,7 @@ fn ports_may_be_used_again() {
     talk.next = [9_000, 77];
     talk.open_x(L);
     round_trips(&mut talk, 1..=2);
-    // And again without an end.
+    // Another time, without the end of the previous connection.
     talk.next = [900_000, 7];
     talk.open_x(L);
     round_trips(&mut talk, 1..=1);
@@ -403,7 +403,7 @@ fn any_port_may_be_xs_and_not_all_on_its_ports_is() {
     assert_eq!(see(&ssh.packets).1.connections, 0);
 }
 
-/// A packet that asks whether the other side is there: with the number before the next one.
+/// A keep-alive: its sequence number is one less than the next.
 fn keep_alive(talk: &mut Talk, from: Direction, bytes: &[u8]) {
     let next = talk.next;
     talk.next[from as usize] = next[from as usize].wrapping_sub(1);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! The same captures as read by tshark: opcodes of requests, numbers of replies, codes and numbers of events and errors.
+//! Compares captures with tshark: opcodes of requests, sequence numbers of replies, codes and sequence numbers of
+//! events and errors.
 //!
-//! tshark is right on short captures without losses, and these are. It is started here, so without it (Debian: tshark)
-//! there is nothing to compare with.
+//! tshark is correct on short captures without losses, like these. It runs during the test, which is skipped if tshark
+//! is not installed (Debian: tshark).
 //!
-//! Differences that are tshark's manner, and are made equal here: a packet's messages stand in one field, with commas;
-//! the highest bit of an event that a client sent stands elsewhere; the event in a SendEvent request counts as one.
+//! The test makes these differences of tshark equal: it shows all messages of a packet in one field, with commas; it
+//! shows the highest bit of an event sent by a client in another field; it counts the event in a SendEvent request.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,7 +26,7 @@ const FIELDS: [&str; 6] = [
     "x11.error_sequencenumber",
 ];
 
-/// Each field's values over a connection.
+/// The values of each field over a connection.
 type Values = [Vec<u64>; 6];
 
 #[derive(Default)]
@@ -67,7 +68,7 @@ fn theirs(file: &Path, client: u16, server: u16) -> Values {
     let mut values = Values::default();
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let mut fields = line.split('\t');
-        // What has a code or a number is the server's.
+        // Fields with a code or a sequence number belong to the server.
         let told = if fields.next().map(number) == Some(u64::from(client)) { 1 } else { FIELDS.len() };
         for (values, field) in values.iter_mut().zip(fields).take(told) {
             values.extend(field.split(',').filter(|value| !value.is_empty()).map(number));

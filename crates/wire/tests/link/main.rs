@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! The emulated link on real namespaces, measured by programs that are not ours: ping and iperf3.
+//! Tests the emulated link in real namespaces, measured by ping and iperf3.
 //!
-//! Where the kernel gives us no namespaces, or a program is not installed, a test says so and is left out.
+//! A test is skipped with a message if the kernel permits no namespaces or a program is not installed.
 //!
-//! Tests that measure run one after the other, and the machine's own delay is measured with them, on a link without
-//! delay. They compare the quickest of many packets: a busy machine makes a packet late, never early.
+//! Tests that measure run one after the other. They subtract the machine's own delay, measured on a link without delay,
+//! and compare the fastest of many packets: load delays a packet, but never makes it earlier.
 
 use serde_json::Value;
 use std::num::NonZeroU64;
@@ -19,12 +19,12 @@ use xqos_wire::link::{Error, Link, Settings, Side};
 use xqos_wire::observe::Direction;
 
 const MS: u64 = 1_000_000;
-/// A ping as IP has it: 20 bytes of IP, 8 of ICMP, 56 of data.
+/// IP length of a ping: 20 bytes of IP, 8 of ICMP, 56 of data.
 const PING_BYTES: u64 = 84;
-/// Of 31 pings each.
+/// Turns of 31 pings each.
 const TURNS: u32 = 4;
 
-/// `None`, and why on standard error, where this machine allows none.
+/// Starts a link, or prints why this machine permits none and returns `None`.
 fn link(settings: &Settings) -> Option<Link> {
     match Link::start(settings) {
         Ok(link) => Some(link),
@@ -56,13 +56,13 @@ fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Keeps the other tests that measure away while it lives.
+/// Excludes other tests that measure while the guard lives.
 fn alone() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Round trips in ms, as ping says: 31 at most.
+/// Round trips in ms as ping prints them, at most 31.
 fn round_trips_ms(link: &Link) -> Vec<f64> {
     let mut ping = Command::new("ping");
     ping.args(["-n", "-c", "31", "-i", "0.02", "-W", "5", "10.0.0.1"]);
@@ -81,13 +81,13 @@ fn ping_measures_the_delay_within_0_3_ms() {
     }
     let _machine = alone();
     let Some(near) = link(&Settings::default()) else { return };
-    // ping shows tenths of a millisecond below 100 ms, and none above.
+    // ping prints tenths of a millisecond below 100 ms, and whole milliseconds above.
     for (delay_ns, rate) in [(MS, None), (10 * MS, mbit(10)), (40 * MS, mbit(1))] {
         let far = link(&Settings { delay_ns, rate, ..Settings::default() }).expect("there was one before");
         let sending_ns = rate.map_or(0, |rate| PING_BYTES * 8 * 1000 * MS / rate);
         let expected_ms = (delay_ns + sending_ns) as f64 / 1e6;
         let mut quickest = [f64::INFINITY; 2];
-        // In turn, so that both meet the same machine.
+        // In turn, so that both have the same load.
         for _ in 0..TURNS {
             let [far, near] = [&far, &near].map(|link| least(&round_trips_ms(link)));
             quickest = [quickest[0].min(far), quickest[1].min(near)];
@@ -97,7 +97,7 @@ fn ping_measures_the_delay_within_0_3_ms() {
     }
 }
 
-/// Sends at least that much by TCP as fast as the line allows; gives what the receiver got, in bytes.
+/// Sends at least `bytes` by TCP as fast as the link allows. Returns the number of bytes received.
 fn transfer(link: &Link, bytes: u64) -> u64 {
     let mut server = Command::new("iperf3");
     server.args(["-s", "-1", "-J"]).stdout(Stdio::piped());
@@ -115,7 +115,7 @@ fn transfer(link: &Link, bytes: u64) -> u64 {
     said["end"]["sum_received"]["bytes"].as_u64().expect("bytes")
 }
 
-/// Counted by the link's own log, in the time of its line: what a busy machine adds is not part of it.
+/// Uses the times of the link's own log, which do not depend on the load.
 #[test]
 fn a_bulk_transfer_has_the_line_one_packet_after_the_other_at_its_rate() {
     if !is_installed("iperf3") {
@@ -123,7 +123,7 @@ fn a_bulk_transfer_has_the_line_one_packet_after_the_other_at_its_rate() {
     }
     for (megabits, bytes) in [(1, 500_000), (10, 1_000_000), (100, 10_000_000)] {
         let file = log_file(&format!("bulk-{megabits}"));
-        // Long enough that what TCP gives up after a loss does not empty it.
+        // Long enough that TCP's reaction to a loss does not empty it.
         let queue = Some(Queue::Bytes(20_000 * megabits.max(5)));
         let delay_ns = 2 * MS;
         let settings =
@@ -148,9 +148,9 @@ fn a_bulk_transfer_has_the_line_one_packet_after_the_other_at_its_rate() {
             delivered += u64::from(packet.bytes);
         }
         println!("{megabits} Mb/s: {received} bytes received, {delivered} carried in {} packets", packets.len());
-        // iperf3 ends when all is sent, which is before all has come.
+        // iperf3 ends when everything is sent, before everything has arrived.
         assert!(received > bytes / 4 && delivered > received, "{received} received, {delivered} carried");
-        // Or the sender would not have kept the line busy, and nothing would be shown.
+        // Otherwise the sender would not have kept the link busy, and the test would prove nothing.
         assert!(queued > packets.len() / 10, "{queued} of {} had to wait", packets.len());
     }
 }
@@ -182,7 +182,7 @@ fn the_log_tells_what_ping_saw() {
         let seen_ms = round_trips_ms(&link);
         let [requests, replies] = link.finish().expect("it ends well");
         assert_eq!((requests.packets, requests.bytes), (31, 31 * PING_BYTES));
-        // It does not wait for the last ones when these take much longer than the others.
+        // ping does not wait for late last replies.
         assert!((seen_ms.len() as u64..=31).contains(&replies.packets), "{replies:?}");
         let (there, back) = (packets(&file, Direction::Requests), packets(&file, Direction::Replies));
         std::fs::remove_file(&file).unwrap();
@@ -190,7 +190,7 @@ fn the_log_tells_what_ping_saw() {
             assert_eq!(there.sent_ns.map(|(start, end)| end - start), Some(PING_BYTES * 8 * 1000));
             Some((back.delivered_ns? - there.arrived_ns) as f64 / 1e6)
         });
-        // From 100 ms on, after a pause, ping shows whole milliseconds.
+        // ping shows whole milliseconds from 100 ms on.
         let pings = seen_ms.into_iter().zip(logged_ms).filter(|&(seen, _)| seen < 100.0);
         let beyond_ms: Vec<f64> = pings.map(|(seen, logged)| seen - logged).collect();
         quickest_ms = quickest_ms.min(least(&beyond_ms));
@@ -227,7 +227,7 @@ fn a_full_queue_and_a_bad_line_are_told_apart_in_the_log() {
 fn whatever_runs_on_a_link_ends_with_it() {
     let Some(link) = link(&Settings::default()) else { return };
     let file = log_file("pid");
-    // In a session of its own and an orphan, as a daemon is, and deaf to being asked.
+    // An orphan in its own session that ignores SIGTERM, like a daemon.
     let script = format!("setsid sh -c 'trap \"\" TERM; echo $$ >{}; while :; do sleep 0.1; done' &", file.display());
     let mut command = Command::new("sh");
     link.command_in(Side::Server, command.args(["-c", &script])).status().expect("a shell runs");

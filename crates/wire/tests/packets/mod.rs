@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Packets and messages made by hand, and an observer that keeps what it is told.
+//! Synthetic packets and messages, and an observer that keeps everything.
 
 #![allow(dead_code, reason = "each test program uses some of it")]
 
@@ -13,10 +13,10 @@ pub const SYN: u8 = 2;
 pub const FIN: u8 = 1;
 pub const RST: u8 = 4;
 pub const ACK: u8 = 16;
-/// Between packets.
+/// Time between packets.
 pub const STEP_NS: u64 = 1_000_000;
 
-/// A packet as a capture has it.
+/// A captured packet.
 #[derive(Clone, Debug)]
 pub struct Captured {
     pub at_ns: u64,
@@ -37,26 +37,26 @@ impl Captured {
         }
     }
 
-    /// As if the capture had a snap length.
+    /// Truncates the packet as a snap length would.
     pub fn cut(mut self, most: usize) -> Captured {
         self.bytes.truncate(most);
         self
     }
 }
 
-/// A TCP connection whose packets are made one after the other.
+/// A TCP connection whose packets are made in order.
 #[derive(Clone, Debug)]
 pub struct Talk {
     pub client: SocketAddr,
     pub server: SocketAddr,
     pub link: Link,
-    /// Put before the type of what an Ethernet frame has.
+    /// Number of VLAN tags in the Ethernet header.
     pub vlan_tags: usize,
     pub window_scale: Option<u8>,
-    /// What packets other than a SYN say to have got beyond what they acknowledge; they then have time stamps, too.
+    /// Selective acknowledgements in packets other than SYN, which then have timestamps, too.
     pub selective: Vec<(u32, u32)>,
     pub at_ns: u64,
-    /// The next numbers of client and server.
+    /// Next sequence numbers of client and server.
     pub next: [u32; 2],
     pub packets: Vec<Captured>,
 }
@@ -80,14 +80,14 @@ impl Talk {
         }
     }
 
-    /// The handshake.
+    /// Makes the TCP handshake.
     pub fn open(&mut self) -> &mut Talk {
         self.send(Direction::Requests, SYN, &[]);
         self.send(Direction::Replies, SYN | ACK, &[]);
         self.send(Direction::Requests, ACK, &[])
     }
 
-    /// The handshake, and X's own.
+    /// Makes the TCP handshake and the X connection setup.
     pub fn open_x(&mut self, order: Order) -> &mut Talk {
         self.open().client(&setup(order)).server(&setup_reply(order))
     }
@@ -115,7 +115,7 @@ impl Talk {
         self
     }
 
-    /// A packet with the numbers of now, which stay.
+    /// A packet with the current sequence numbers, which it does not advance.
     pub fn packet(&mut self, direction: Direction, flags: u8, bytes: &[u8]) -> Captured {
         self.at_ns += STEP_NS;
         let tcp = self.tcp(direction, flags, bytes);
@@ -181,7 +181,7 @@ impl Talk {
 fn internet(from: SocketAddr, to: SocketAddr, tcp: &[u8]) -> Vec<u8> {
     match (from, to) {
         (SocketAddr::V4(from), SocketAddr::V4(to)) => {
-            // Longer than the field, as a card that cuts packets itself is given them: 0.
+            // 0 if the length exceeds the field, as with a card that segments packets itself.
             let length = u16::try_from(tcp.len() + 20).unwrap_or(0);
             let mut packet = vec![0x45, 0];
             packet.extend(length.to_be_bytes());
@@ -194,7 +194,7 @@ fn internet(from: SocketAddr, to: SocketAddr, tcp: &[u8]) -> Vec<u8> {
         (SocketAddr::V6(from), SocketAddr::V6(to)) => {
             let mut packet = vec![0x60, 0, 0, 0];
             packet.extend(u16::try_from(tcp.len() + 8).unwrap_or(0).to_be_bytes());
-            // An extension header of hop-by-hop options, with padding in it.
+            // A hop-by-hop options header with padding.
             packet.extend([0, 64]);
             packet.extend(from.ip().octets());
             packet.extend(to.ip().octets());
@@ -206,7 +206,7 @@ fn internet(from: SocketAddr, to: SocketAddr, tcp: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The order of a client's bytes.
+/// Byte order of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Little,
@@ -238,7 +238,7 @@ pub fn setup_reply(order: Order) -> Vec<u8> {
     bytes
 }
 
-/// A request of so many words, the first two bytes as given.
+/// A request of this many words with these first two bytes.
 pub fn request(order: Order, major: u8, second: u8, words: u16) -> Vec<u8> {
     let mut bytes = vec![major, second];
     bytes.extend(order.two(words));
@@ -253,7 +253,7 @@ pub fn big_request(order: Order, major: u8, words: u32) -> Vec<u8> {
     bytes
 }
 
-/// BIG-REQUESTS as a server may have numbered it.
+/// Major opcode of BIG-REQUESTS.
 pub const BIG_REQUESTS: u8 = 133;
 
 pub fn enable_big_requests(order: Order) -> Vec<u8> {
@@ -295,7 +295,7 @@ pub fn error(order: Order, code: u8, sequence: u64, major: u8) -> Vec<u8> {
     bytes
 }
 
-/// A message as it was told.
+/// A message as an observer received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     pub kind: Kind,
@@ -309,7 +309,7 @@ pub struct Told {
     pub second_byte: u8,
 }
 
-/// Keeps all.
+/// Observer that keeps everything.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub opened: Vec<Opened>,
@@ -380,7 +380,7 @@ impl Seen {
     }
 }
 
-/// Gives packets to a session.
+/// Feeds packets to a session.
 pub fn see<'p>(packets: impl IntoIterator<Item = &'p Captured>) -> (Seen, Contents) {
     see_with(packets, |session| session)
 }
@@ -398,7 +398,7 @@ pub fn see_with<'p>(
     (seen, counts)
 }
 
-/// Knuth's generator: the same numbers wherever it runs.
+/// Knuth's generator, which gives the same numbers everywhere.
 pub struct Numbers(pub u64);
 
 impl Numbers {
