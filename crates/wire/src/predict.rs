@@ -2,9 +2,9 @@
 //! Predicts a program's start-up time over a slow link, from one capture over a fast link.
 //!
 //! ```text
-//! capture ──Recorder──▶ Script ──foretell(Shape)──▶ Foretold
-//!                       thinking times, waits,      seconds until quiet,
-//!                       service times, bytes        total network delay
+//! capture ──Recorder──▶ Script ──predict_start(Shape)──▶ StartPrediction
+//!                       thinking times, waits,           seconds until quiet,
+//!                       service times, bytes             total network delay
 //! ```
 //!
 //! | file | purpose |
@@ -33,7 +33,7 @@ use serde::{Serialize, Serializer};
 
 /// Prediction of a start over one link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Foretold {
+pub struct StartPrediction {
     /// Time from the first packet to the last one before the program is quiet, at the program's end of the link.
     #[serde(rename = "seconds", serialize_with = "as_seconds")]
     pub elapsed_ns: u64,
@@ -58,6 +58,6 @@ fn as_sum<S: Serializer>(both: &[u64; 2], out: S) -> Result<S::Ok, S::Error> {
 
 /// Simulates a start over a link. `None`: the link drops so many packets that the start does not end. Jitter and loss
 /// of `shape` are ignored.
-pub fn foretell(script: &Script, shape: &Shape) -> Option<Foretold> {
+pub fn predict_start(script: &Script, shape: &Shape) -> Option<StartPrediction> {
     run::play(script, &Shape { jitter_ns: 0, loss_ppm: 0, ..*shape })
 }

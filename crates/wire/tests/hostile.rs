@@ -15,7 +15,7 @@ use xqos_wire::observe::Direction;
 use xqos_wire::plot::model::{Choice, Plot};
 use xqos_wire::plot::{page, svg, xpl};
 use xqos_wire::predict::script::Recorder;
-use xqos_wire::predict::{foretell, grid};
+use xqos_wire::predict::{grid, predict_start};
 use xqos_wire::session::Session;
 
 /// Rounds per level. The fuzz target runs more.
@@ -45,11 +45,11 @@ fn check(packets: &[Captured]) {
     assert_eq!(seen.opened.len(), seen.endings.len(), "what is opened ends");
     assert_eq!((counts.connections, counts.packets), (seen.opened.len() as u64, packets.len() as u64));
     draw(packets);
-    foretold(packets);
+    check_prediction(packets);
 }
 
 /// Predicts the start, if there is one, with a proxy.
-fn foretold(packets: &[Captured]) {
+fn check_prediction(packets: &[Captured]) {
     let proxy = Some(Proxy::Relaxed);
     let (mut recorder, mut analysis) = (Recorder::behind(proxy), Analysis::behind(proxy));
     let mut session = Session::new(vec![&mut recorder, &mut analysis]);
@@ -58,7 +58,7 @@ fn foretold(packets: &[Captured]) {
     let left = analysis.report(0.1).session.figures.proxy;
     assert!(left.is_none_or(|left| left.left <= left.waits));
     if let Some(script) = recorder.script() {
-        let told = foretell(&script, &grid::link(100_000, 1_000)).expect("an end");
+        let told = predict_start(&script, &grid::link(100_000, 1_000)).expect("an end");
         assert!(told.delay_ns <= told.elapsed_ns, "{told:?}");
     }
 }

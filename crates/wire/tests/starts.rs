@@ -10,7 +10,7 @@ use xqos_wire::analysis::proxied::figures::ProxyFigures;
 use xqos_wire::capture::Reader;
 use xqos_wire::observe::Observer;
 use xqos_wire::predict::script::{Recorder, Script};
-use xqos_wire::predict::{Foretold, foretell, grid};
+use xqos_wire::predict::{StartPrediction, grid, predict_start};
 use xqos_wire::session::Session;
 
 fn place(name: &str) -> PathBuf {
@@ -62,12 +62,12 @@ fn a_proxy_would_leave_these_waits() {
 struct Cell {
     name: String,
     measured: [f64; 2],
-    foretold: [f64; 2],
+    predicted: [f64; 2],
 }
 
 impl Cell {
     fn error(&self, figure: usize) -> f64 {
-        (self.foretold[figure] / self.measured[figure] - 1.0).abs()
+        (self.predicted[figure] / self.measured[figure] - 1.0).abs()
     }
 }
 
@@ -81,26 +81,26 @@ fn cells() -> Vec<Cell> {
             script_of = (words[0].to_owned(), script(words[0], None));
         }
         let shape = grid::link(words[1].parse().unwrap(), words[2].parse().unwrap());
-        let Foretold { elapsed_ns, delay_ns, .. } = foretell(&script_of.1, &shape).unwrap();
+        let StartPrediction { elapsed_ns, delay_ns, .. } = predict_start(&script_of.1, &shape).unwrap();
         cells.push(Cell {
             name: words[..3].join(" "),
             measured: [words[3], words[4]].map(|word| word.parse().unwrap()),
-            foretold: [elapsed_ns, delay_ns].map(|ns| ns as f64 / 1e9),
+            predicted: [elapsed_ns, delay_ns].map(|ns| ns as f64 / 1e9),
         });
     }
     cells
 }
 
 #[test]
-fn starts_over_the_grid_are_foretold_from_one_capture_each() {
+fn one_capture_predicts_a_start_over_every_link_of_the_grid() {
     let cells = cells();
     assert_eq!(cells.len(), 61, "all cells of raw X that came to rest");
     let errors = |figure: usize| {
         let mut errors: Vec<(f64, String)> = cells
             .iter()
             .map(|cell| {
-                let (measured, foretold) = (cell.measured[figure], cell.foretold[figure]);
-                (cell.error(figure), format!("{}: measured {measured}, foretold {foretold:.3}", cell.name))
+                let (measured, predicted) = (cell.measured[figure], cell.predicted[figure]);
+                (cell.error(figure), format!("{}: measured {measured}, predicted {predicted:.3}", cell.name))
             })
             .collect();
         errors.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -117,14 +117,14 @@ fn starts_over_the_grid_are_foretold_from_one_capture_each() {
 fn a_proxy_makes_a_start_over_a_long_link_shorter() {
     let link = grid::link(10_000, 100_000);
     for (program, least) in [("gtk3-demo", 2.0), ("emacs", 4.0), ("speedcrunch", 2.5), ("xterm", 10.0)] {
-        let seconds = |proxy| foretell(&script(program, proxy), &link).unwrap().elapsed_ns as f64 / 1e9;
+        let seconds = |proxy| predict_start(&script(program, proxy), &link).unwrap().elapsed_ns as f64 / 1e9;
         let [raw, strict, relaxed] = [None, Some(Proxy::Strict), Some(Proxy::Relaxed)].map(seconds);
         assert!(raw / strict >= least && relaxed <= strict * 1.02, "{program}: {raw:.1} {strict:.1} {relaxed:.1} s");
     }
 }
 
 #[test]
-fn the_same_capture_foretells_the_same() {
-    let told = |_| foretell(&script("speedcrunch", None), &grid::link(1_000, 10_000));
+fn a_prediction_is_deterministic() {
+    let told = |_| predict_start(&script("speedcrunch", None), &grid::link(1_000, 10_000));
     assert_eq!(told(0), told(1));
 }

@@ -2,7 +2,7 @@
 //! Predictions as figures of a report.
 
 use super::script::Script;
-use super::{Foretold, foretell};
+use super::{StartPrediction, predict_start};
 use crate::analysis::spans::seconds;
 use crate::link::shape::Shape;
 use serde::Serialize;
@@ -15,10 +15,10 @@ pub struct Prediction {
     /// One-way delay.
     pub delay_s: f64,
     #[serde(flatten)]
-    pub start: Foretold,
+    pub start: StartPrediction,
     /// Prediction with the requested proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub proxy: Option<Foretold>,
+    pub proxy: Option<StartPrediction>,
 }
 
 /// Predicts the captured start, and the start with a proxy, over each link. `None` if a link drops so many packets that
@@ -28,9 +28,9 @@ pub fn predictions(script: &Script, proxied: Option<&Script>, links: &[Shape]) -
         Some(Prediction {
             rate_bit_per_s: shape.rate.map(std::num::NonZeroU64::get),
             delay_s: seconds(shape.delay_ns),
-            start: foretell(script, shape)?,
+            start: predict_start(script, shape)?,
             proxy: match proxied {
-                Some(script) => Some(foretell(script, shape)?),
+                Some(script) => Some(predict_start(script, shape)?),
                 None => None,
             },
         })

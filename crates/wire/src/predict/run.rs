@@ -10,7 +10,7 @@
 //! The lines are the emulator's own ([`Shaper`]), so prediction and emulation use the same link model. A dropped packet
 //! is noticed one round trip later.
 
-use super::Foretold;
+use super::StartPrediction;
 use super::script::{Action, After, Said, Script, Step};
 use super::stream::{Acknowledgement, HEADER_BYTES, Receiver, Segment, Sender};
 use crate::analysis::spans::{Span, Spans, length_until, union};
@@ -31,11 +31,11 @@ const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
 /// Plays the script to its end. `None`: the link drops too much, and there is no end.
-pub fn play(script: &Script, shape: &Shape) -> Option<Foretold> {
+pub fn play(script: &Script, shape: &Shape) -> Option<StartPrediction> {
     let mut world = World::new(script, shape);
     world.go_on();
     for _ in 0..MAX_EVENTS {
-        let Some(next_ns) = world.next_ns() else { return Some(world.foretold()) };
+        let Some(next_ns) = world.next_ns() else { return Some(world.predicted()) };
         world.now_ns = next_ns;
         world.happens();
     }
@@ -375,10 +375,10 @@ impl<'s> World<'s> {
         is_whole
     }
 
-    fn foretold(&self) -> Foretold {
+    fn predicted(&self) -> StartPrediction {
         let blocked = self.connections.iter().flat_map(|connection| &connection.ends).map(|end| end.blocked.list());
         let lists: Vec<&[Span]> = blocked.chain(self.busy.iter().map(Spans::list)).chain([self.waits.list()]).collect();
-        Foretold {
+        StartPrediction {
             elapsed_ns: self.ended_ns,
             delay_ns: length_until(&union(&lists), self.ended_ns),
             wait_ns: self.waits.total_ns(),

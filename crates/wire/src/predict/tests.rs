@@ -25,36 +25,36 @@ fn ms(ns: u64) -> u64 {
 
 #[test]
 fn each_wait_costs_a_round_trip_and_thoughts_stay_what_they_were() {
-    let foretold = foretell(&asks(11, 5 * MS, 32, 32), &link(100_000, 50_000)).unwrap();
+    let predicted = predict_start(&asks(11, 5 * MS, 32, 32), &link(100_000, 50_000)).unwrap();
     // The handshake, eleven thinking times and answers; the last answer is acknowledged later.
-    assert_eq!(foretold.round_trips, 10, "nobody waited for the last answer");
-    assert_eq!(ms(foretold.wait_ns), 10 * 101);
-    assert_eq!(ms(foretold.elapsed_ns), 100 + 11 * (5 + 101) + 40);
+    assert_eq!(predicted.round_trips, 10, "nobody waited for the last answer");
+    assert_eq!(ms(predicted.wait_ns), 10 * 101);
+    assert_eq!(ms(predicted.elapsed_ns), 100 + 11 * (5 + 101) + 40);
 }
 
 #[test]
 fn a_large_answer_takes_its_bytes_over_the_rate() {
     // 144,800 bytes are 100 packets of 1500: 1.2 s at 1 Mb/s.
-    let foretold = foretell(&asks(1, 0, 32, 144_800), &link(1_000, 100)).unwrap();
-    assert!((1_200..1_215).contains(&ms(foretold.elapsed_ns)), "{foretold:?}");
-    assert_eq!(foretold.link_bytes[1], 60 + 52 + 100 * 1_500);
-    assert!(foretold.link_bytes[0] > 60 + 52 + 84 + 50 * 52, "acknowledgements go the other way: {foretold:?}");
+    let predicted = predict_start(&asks(1, 0, 32, 144_800), &link(1_000, 100)).unwrap();
+    assert!((1_200..1_215).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");
+    assert_eq!(predicted.link_bytes[1], 60 + 52 + 100 * 1_500);
+    assert!(predicted.link_bytes[0] > 60 + 52 + 84 + 50 * 52, "acknowledgements go the other way: {predicted:?}");
 }
 
 #[test]
 fn slow_start_costs_a_round_trip_for_each_doubling() {
     // 10, 20, 40 and 80 segments in as many round trips, after one for the handshake.
-    let foretold = foretell(&asks(1, 0, 32, 150 * 1_448), &link(100_000, 100_000)).unwrap();
-    assert!((1_000..1_030).contains(&ms(foretold.elapsed_ns)), "{foretold:?}");
+    let predicted = predict_start(&asks(1, 0, 32, 150 * 1_448), &link(100_000, 100_000)).unwrap();
+    assert!((1_000..1_030).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");
 }
 
 #[test]
 fn a_batch_is_one_round_trip() {
     let mut script = asks(2, 0, 32, 32);
     script.steps[2].after = None;
-    let foretold = foretell(&script, &link(10_000, 100_000)).unwrap();
+    let predicted = predict_start(&script, &link(10_000, 100_000)).unwrap();
     assert_eq!(
-        (foretold.round_trips, ms(foretold.elapsed_ns)),
+        (predicted.round_trips, ms(predicted.elapsed_ns)),
         (0, 200 + 202),
         "the first packets are acknowledged at once"
     );
@@ -63,15 +63,15 @@ fn a_batch_is_one_round_trip() {
 #[test]
 fn a_dropped_packet_comes_again() {
     let shape = Shape { queue: crate::link::shape::Queue::Packets(3), ..link(1_000, 10_000) };
-    let foretold = foretell(&asks(1, 0, 32, 1_448_000), &shape).unwrap();
-    assert!(foretold.link_bytes[1] >= 1_500_000, "{foretold:?}");
-    assert!((12_000..20_000).contains(&ms(foretold.elapsed_ns)), "{foretold:?}");
+    let predicted = predict_start(&asks(1, 0, 32, 1_448_000), &shape).unwrap();
+    assert!(predicted.link_bytes[1] >= 1_500_000, "{predicted:?}");
+    assert!((12_000..20_000).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");
 }
 
 #[test]
 fn a_longer_or_slower_link_is_never_faster() {
     let script = asks(20, MS, 200, 20_000);
-    let elapsed = |rate, delay| foretell(&script, &link(rate, delay)).unwrap().elapsed_ns;
+    let elapsed = |rate, delay| predict_start(&script, &link(rate, delay)).unwrap().elapsed_ns;
     for rates in super::grid::RATES_KBIT.windows(2) {
         for delay in super::grid::DELAYS_US {
             assert!(elapsed(rates[0], delay) <= elapsed(rates[1], delay), "{rates:?} {delay}");
@@ -88,12 +88,12 @@ fn a_longer_or_slower_link_is_never_faster() {
 fn who_sends_more_than_tcp_takes_is_held() {
     let mut script = asks(1, 0, 1_448_000, 32);
     script.steps.push(Step { connection: 0, think_ns: 500 * MS, after: None, action: Action::Send(32) });
-    let foretold = foretell(&script, &link(1_000, 100)).unwrap();
+    let predicted = predict_start(&script, &link(1_000, 100)).unwrap();
     // It continues only when nearly everything was sent.
-    assert!((12_000..12_800).contains(&ms(foretold.elapsed_ns)), "{foretold:?}");
+    assert!((12_000..12_800).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");
 }
 
 #[test]
 fn nothing_to_do_takes_no_time() {
-    assert_eq!(foretell(&Script::default(), &link(10, 100_000)), Some(Foretold::default()));
+    assert_eq!(predict_start(&Script::default(), &link(10, 100_000)), Some(StartPrediction::default()));
 }

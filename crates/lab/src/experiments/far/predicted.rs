@@ -10,7 +10,7 @@ use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::proxied::Proxy;
 use xqos_wire::observe::Observer;
 use xqos_wire::predict::script::{Recorder, Script};
-use xqos_wire::predict::{foretell, grid};
+use xqos_wire::predict::{grid, predict_start};
 use xqos_wire::session::{self, Session};
 
 /// As captured, then behind lbx, strict and relaxed.
@@ -54,7 +54,7 @@ impl Predicted {
 
 fn starts(script: &Script) -> Option<Vec<PredictedStart>> {
     let start = |line: Line| {
-        let predicted = foretell(script, &grid::link(line.kbit_per_s, line.delay_us))?;
+        let predicted = predict_start(script, &grid::link(line.kbit_per_s, line.delay_us))?;
         let [elapsed_s, delay_s] = [predicted.elapsed_ns, predicted.delay_ns].map(|ns| ns as f64 / 1e9);
         Some(PredictedStart { line, elapsed_s, delay_s })
     };

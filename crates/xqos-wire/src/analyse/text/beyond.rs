@@ -6,7 +6,7 @@ use xqos_cli::table::{Column, Table};
 use xqos_wire::analysis::proxied::figures::ProxyFigures;
 use xqos_wire::analysis::report::Report;
 use xqos_wire::analysis::spans;
-use xqos_wire::predict::Foretold;
+use xqos_wire::predict::StartPrediction;
 use xqos_wire::predict::figures::Prediction;
 
 /// Waits that are left, by request.
@@ -48,7 +48,7 @@ fn rate(bits: u64) -> String {
     format!("{} {name}", bits as f64 / unit)
 }
 
-fn cells(start: &Foretold) -> [String; 5] {
+fn cells(start: &StartPrediction) -> [String; 5] {
     let [elapsed, delay, replies] =
         [start.elapsed_ns, start.delay_ns, start.wait_ns].map(|ns| seconds(spans::seconds(ns)));
     [elapsed, delay, replies, start.round_trips.to_string(), start.link_bytes.iter().sum::<u64>().to_string()]
