@@ -60,7 +60,7 @@ pub struct Acknowledged {
     pub bytes: u64,
     pub round_trip_ns: Option<u64>,
     /// Recent maximum of bytes in flight.
-    pub flying: u64,
+    pub in_flight: u64,
     /// End offsets of the acknowledged and of the sent data.
     pub until: u64,
     pub sent: u64,
@@ -105,8 +105,8 @@ impl Congestion {
         if is_slow_start {
             self.end_slow_start_in_time(acknowledged);
         }
-        let flying = acknowledged.flying as f64;
-        let holds_back = if is_slow_start { 2.0 * flying > self.window } else { flying + 1448.0 >= self.window };
+        let in_flight = acknowledged.in_flight as f64;
+        let holds_back = if is_slow_start { 2.0 * in_flight > self.window } else { in_flight + 1448.0 >= self.window };
         if !holds_back {
             return;
         }
@@ -127,7 +127,7 @@ impl Congestion {
     }
 
     /// Nothing was sent for this long.
-    pub fn rested(&mut self, ns: u64) {
+    pub fn was_idle(&mut self, ns: u64) {
         let times = ns / self.timeout_ns().max(1);
         if times == 0 {
             return;
@@ -197,7 +197,7 @@ mod tests {
                     now_ns: now_ns + at * gap_ns,
                     bytes: SEGMENT_BYTES,
                     round_trip_ns: Some(round_trip_ns + at * gap_ns),
-                    flying: window,
+                    in_flight: window,
                     until,
                     sent,
                 });
@@ -235,11 +235,11 @@ mod tests {
     fn a_rest_takes_the_window_back_but_not_below_its_beginning() {
         let mut congestion = Congestion::default();
         rounds(&mut congestion, 3, 100 * MS, 1_000);
-        congestion.rested(250 * MS);
+        congestion.was_idle(250 * MS);
         assert_eq!(congestion.window_bytes() / SEGMENT_BYTES, 80, "no time-out has gone by");
-        congestion.rested(350 * MS);
+        congestion.was_idle(350 * MS);
         assert_eq!(congestion.window_bytes() / SEGMENT_BYTES, 40);
-        congestion.rested(60_000 * MS);
+        congestion.was_idle(60_000 * MS);
         assert_eq!(congestion.window_bytes() / SEGMENT_BYTES, 10);
     }
 
@@ -251,7 +251,7 @@ mod tests {
                 now_ns: at * MS,
                 bytes: 32,
                 round_trip_ns: Some(MS),
-                flying: 32,
+                in_flight: 32,
                 until: 32 * at,
                 sent: 32 * at,
             });

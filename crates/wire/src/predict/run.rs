@@ -11,7 +11,7 @@
 //! is noticed one round trip later.
 
 use super::StartPrediction;
-use super::script::{Action, After, Said, Script, Step};
+use super::script::{Action, Awaited, Script, ServerMessage, Step};
 use super::stream::{Acknowledgement, HEADER_BYTES, Receiver, Segment, Sender};
 use crate::analysis::spans::{Span, Spans, length_until, union};
 use crate::link::log::{Entry, Fate};
@@ -32,18 +32,18 @@ const SERVER: usize = 1;
 
 /// Plays the script to its end. `None`: the link drops too much, and there is no end.
 pub fn play(script: &Script, shape: &Shape) -> Option<StartPrediction> {
-    let mut world = World::new(script, shape);
-    world.go_on();
+    let mut playback = Playback::new(script, shape);
+    playback.advance_program();
     for _ in 0..MAX_EVENTS {
-        let Some(next_ns) = world.next_ns() else { return Some(world.predicted()) };
-        world.now_ns = next_ns;
-        world.happens();
+        let Some(next_ns) = playback.next_ns() else { return Some(playback.predicted()) };
+        playback.now_ns = next_ns;
+        playback.handle_next();
     }
     None
 }
 
 #[derive(Debug)]
-struct World<'s> {
+struct Playback<'s> {
     script: &'s Script,
     now_ns: u64,
     lines: [Shaper<Packet>; 2],
@@ -62,20 +62,20 @@ struct World<'s> {
 #[derive(Debug)]
 struct Program {
     step: usize,
-    doing: Doing,
+    state: ProgramState,
     /// When the previous step was finished.
     ready_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Doing {
+enum ProgramState {
     /// Waits for what its next step needs.
-    Waits,
-    Thinks {
+    Waiting,
+    Thinking {
         until_ns: u64,
     },
     /// Blocked because it has written more than TCP accepts.
-    IsHeld,
+    Blocked,
 }
 
 #[derive(Debug, Default)]
@@ -84,10 +84,10 @@ struct Connection {
     ends: [End; 2],
     /// State of the server: index of its next message, time of the last one, whether a timer is set for the next one,
     /// and the end of each message in its stream.
-    said: usize,
-    said_ns: u64,
-    is_due: bool,
-    said_ends: Vec<u64>,
+    next_message: usize,
+    last_message_ns: u64,
+    has_timer: bool,
+    message_ends: Vec<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -127,27 +127,27 @@ enum Content {
     Data(Option<Segment>, Acknowledgement),
 }
 
-impl<'s> World<'s> {
-    fn new(script: &'s Script, shape: &Shape) -> World<'s> {
+impl<'s> Playback<'s> {
+    fn new(script: &'s Script, shape: &Shape) -> Playback<'s> {
         let line = |direction| Shaper::new(*shape, direction, 0);
-        let connection = |said: &Vec<Said>| Connection {
-            said_ends: said
+        let connection = |messages: &Vec<ServerMessage>| Connection {
+            message_ends: messages
                 .iter()
-                .scan(0, |end, said| {
-                    *end += said.bytes;
+                .scan(0, |end, message| {
+                    *end += message.bytes;
                     Some(*end)
                 })
                 .collect(),
             ..Connection::default()
         };
-        World {
+        Playback {
             script,
             now_ns: 0,
             lines: [line(Direction::Requests), line(Direction::Replies)],
-            connections: script.said.iter().map(connection).collect(),
+            connections: script.messages.iter().map(connection).collect(),
             timers: BinaryHeap::new(),
             timers_set: 0,
-            program: Program { step: 0, doing: Doing::Waits, ready_ns: 0 },
+            program: Program { step: 0, state: ProgramState::Waiting, ready_ns: 0 },
             busy: Default::default(),
             waits: Spans::default(),
             wait_count: 0,
@@ -162,7 +162,7 @@ impl<'s> World<'s> {
     }
 
     /// Handles one packet or one timer.
-    fn happens(&mut self) {
+    fn handle_next(&mut self) {
         for way in [CLIENT, SERVER] {
             if let Some(packet) = self.lines[way].deliver(self.now_ns) {
                 self.account(way);
@@ -171,10 +171,10 @@ impl<'s> World<'s> {
         }
         let Some(Reverse((_, _, timer))) = self.timers.pop() else { return };
         match timer {
-            Timer::Program => self.go_on(),
+            Timer::Program => self.advance_program(),
             Timer::Server(connection) => {
-                self.connections[connection].is_due = false;
-                self.say(connection);
+                self.connections[connection].has_timer = false;
+                self.send_message(connection);
                 self.serve(connection);
                 self.flush(connection, SERVER);
             }
@@ -211,9 +211,9 @@ impl<'s> World<'s> {
                 self.connections[connection].ends[CLIENT].receiver.urge();
                 self.flush(connection, CLIENT);
             }
-            Content::Data(segment, said) => {
+            Content::Data(segment, acknowledgement) => {
                 let here = &mut self.connections[connection].ends[end];
-                here.sender.acknowledge(self.now_ns, &said);
+                here.sender.acknowledge(self.now_ns, &acknowledgement);
                 if let Some(segment) = segment {
                     here.receiver.receive(self.now_ns, segment, sent_ns);
                 }
@@ -223,57 +223,57 @@ impl<'s> World<'s> {
         if end == SERVER {
             self.serve(connection)
         } else {
-            self.go_on()
+            self.advance_program()
         }
         self.flush(connection, end);
     }
 
     /// The server sends all messages that are ready.
     fn serve(&mut self, connection: usize) {
-        while let Some(said) = self.script.said[connection].get(self.connections[connection].said) {
+        while let Some(message) = self.script.messages[connection].get(self.connections[connection].next_message) {
             let here = &mut self.connections[connection];
-            if here.is_due || here.ends[SERVER].receiver.until() < said.cause {
+            if here.has_timer || here.ends[SERVER].receiver.until() < message.cause {
                 return;
             }
-            let due_ns = self.now_ns.max(here.said_ns).saturating_add(said.service_ns);
+            let due_ns = self.now_ns.max(here.last_message_ns).saturating_add(message.service_ns);
             if due_ns > self.now_ns {
-                here.is_due = true;
+                here.has_timer = true;
                 return self.set(due_ns, Timer::Server(connection));
             }
-            self.say(connection);
+            self.send_message(connection);
         }
     }
 
-    fn say(&mut self, connection: usize) {
+    fn send_message(&mut self, connection: usize) {
         let here = &mut self.connections[connection];
-        let Some(said) = self.script.said[connection].get(here.said) else { return };
-        here.said += 1;
-        here.said_ns = self.now_ns;
-        here.ends[SERVER].sender.write(said.bytes);
+        let Some(message) = self.script.messages[connection].get(here.next_message) else { return };
+        here.next_message += 1;
+        here.last_message_ns = self.now_ns;
+        here.ends[SERVER].sender.write(message.bytes);
     }
 
     /// The program takes all steps that are ready.
-    fn go_on(&mut self) {
+    fn advance_program(&mut self) {
         while let Some(step) = self.script.steps.get(self.program.step).copied() {
-            match self.program.doing {
-                Doing::Waits if !self.has_come(&step) => return,
-                Doing::Waits => self.think(&step),
-                Doing::Thinks { until_ns } if until_ns > self.now_ns => return,
-                Doing::Thinks { .. } => self.act(&step),
-                Doing::IsHeld if !self.connections[step.connection].ends[CLIENT].sender.has_room() => return,
-                Doing::IsHeld => self.done(),
+            match self.program.state {
+                ProgramState::Waiting if !self.is_ready(&step) => return,
+                ProgramState::Waiting => self.think(&step),
+                ProgramState::Thinking { until_ns } if until_ns > self.now_ns => return,
+                ProgramState::Thinking { .. } => self.act(&step),
+                ProgramState::Blocked if !self.connections[step.connection].ends[CLIENT].sender.has_room() => return,
+                ProgramState::Blocked => self.finish_step(),
             }
         }
     }
 
-    fn has_come(&self, step: &Step) -> bool {
+    fn is_ready(&self, step: &Step) -> bool {
         let is_open = step.action == Action::Open || self.connections[step.connection].is_open;
-        is_open && step.after.is_none_or(|after| self.has_heard(&after))
+        is_open && step.after.is_none_or(|after| self.has_received(&after))
     }
 
-    fn has_heard(&self, after: &After) -> bool {
+    fn has_received(&self, after: &Awaited) -> bool {
         let Some(connection) = self.connections.get(after.connection) else { return true };
-        let end = connection.said_ends.get(after.place).copied().unwrap_or(0);
+        let end = connection.message_ends.get(after.index).copied().unwrap_or(0);
         connection.ends[CLIENT].receiver.until() >= end
     }
 
@@ -283,7 +283,7 @@ impl<'s> World<'s> {
             self.wait_count += 1;
         }
         let until_ns = self.now_ns.saturating_add(step.think_ns);
-        self.program.doing = Doing::Thinks { until_ns };
+        self.program.state = ProgramState::Thinking { until_ns };
         if until_ns > self.now_ns {
             self.set(until_ns, Timer::Program);
         }
@@ -297,16 +297,16 @@ impl<'s> World<'s> {
                 sender.write(bytes);
                 self.flush(step.connection, CLIENT);
                 if !self.connections[step.connection].ends[CLIENT].sender.has_room() {
-                    self.program.doing = Doing::IsHeld;
+                    self.program.state = ProgramState::Blocked;
                     return;
                 }
             }
         }
-        self.done();
+        self.finish_step();
     }
 
-    fn done(&mut self) {
-        self.program = Program { step: self.program.step + 1, doing: Doing::Waits, ready_ns: self.now_ns };
+    fn finish_step(&mut self) {
+        self.program = Program { step: self.program.step + 1, state: ProgramState::Waiting, ready_ns: self.now_ns };
     }
 
     /// Sends a handshake packet.
@@ -338,10 +338,10 @@ impl<'s> World<'s> {
 
     fn send_data(&mut self, connection: usize, end: usize, segment: Option<Segment>) {
         let here = &mut self.connections[connection].ends[end];
-        let said = here.receiver.acknowledge(self.now_ns, segment.is_some());
+        let acknowledgement = here.receiver.acknowledge(self.now_ns, segment.is_some());
         let (trip_ns, timeout_ns) = (here.sender.round_trip_ns(), here.sender.timeout_ns());
         let bytes = HEADER_BYTES + segment.map_or(0, |segment| segment.bytes as u32);
-        if self.send(end, connection, Content::Data(segment, said), bytes) {
+        if self.send(end, connection, Content::Data(segment, acknowledgement), bytes) {
             return;
         }
         match segment {

@@ -41,7 +41,7 @@ pub struct Step {
     pub connection: usize,
     /// Thinking time after the previous step, or after the awaited message if that is later.
     pub think_ns: u64,
-    pub after: Option<After>,
+    pub after: Option<Awaited>,
     pub action: Action,
 }
 
@@ -55,17 +55,17 @@ pub enum Action {
 
 /// The message that a step waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct After {
+pub struct Awaited {
     pub connection: usize,
     /// Index of the server's message on this connection.
-    pub place: usize,
+    pub index: usize,
     /// True for a reply, false for an event.
     pub is_reply: bool,
 }
 
 /// A message of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ServerMessage {
     /// Client bytes that the server must read first.
     pub cause: u64,
     /// Time after these arrived, or after its previous message.
@@ -78,7 +78,7 @@ pub struct Said {
 pub struct Script {
     pub steps: Vec<Step>,
     /// Messages of the server, for each connection.
-    pub said: Vec<Vec<Said>>,
+    pub messages: Vec<Vec<ServerMessage>>,
 }
 
 /// Makes a script from a capture.
@@ -86,14 +86,14 @@ pub struct Script {
 pub struct Recorder {
     script: Script,
     names: Names,
-    connections: HashMap<ConnectionId, Recorded>,
+    connections: HashMap<ConnectionId, ConnectionRecording>,
     proxy: Option<Proxy>,
     /// Connection and end of the last step.
     last_step: Option<(usize, u64)>,
     /// The awaited reply since then.
-    awaited: Option<Heard>,
+    awaited: Option<Received>,
     /// The last server message since then.
-    heard: Option<Heard>,
+    received: Option<Received>,
     last_ns: u64,
     messages: usize,
     bytes: u64,
@@ -104,33 +104,33 @@ pub struct Recorder {
 
 /// A message that the program received.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct Received {
     /// The server message that it depends on, if any.
-    after: Option<After>,
+    after: Option<Awaited>,
     at_ns: u64,
     to_client_ns: u64,
 }
 
 /// Where a request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    OfServer,
+enum AnsweredBy {
+    Server,
     /// The proxy answers, and the server never sees the request.
-    OfProxy,
+    Proxy,
     /// The proxy answers, and the server again for comparison.
-    Repeated,
+    Both,
 }
 
 /// Recording of one connection.
 #[derive(Debug)]
-struct Recorded {
-    place: usize,
+struct ConnectionRecording {
+    index: usize,
     waits: Waits,
     proxied: Option<Proxied>,
     /// End offset and time of each client message, by sequence number from 0.
     requests: Vec<(u64, u64)>,
     sent: u64,
-    said_ns: u64,
+    last_message_ns: u64,
     /// The last reply that came from the server.
     last_reply: Option<usize>,
     /// Whether the proxy answers, by sequence number.
@@ -165,52 +165,52 @@ impl Recorder {
     /// Time between `at_ns` and `end_ns` belongs to the captured link, not to the program.
     fn step(&mut self, connection: usize, (at_ns, end_ns): (u64, u64), action: Action) {
         let last_ns = self.last_step.map_or(at_ns, |(_, last_ns)| last_ns);
-        let prompt = self.heard.filter(|heard| at_ns.saturating_sub(heard.at_ns) <= PROMPT_NS);
-        let heard = self.awaited.or(prompt);
-        let since_ns = heard.map_or(last_ns, |heard| heard.at_ns.max(last_ns));
-        let think_ns = at_ns.saturating_sub(since_ns).saturating_sub(heard.map_or(0, |heard| heard.to_client_ns));
-        self.script.steps.push(Step { connection, think_ns, after: heard.and_then(|heard| heard.after), action });
-        (self.awaited, self.heard, self.last_step) = (None, None, Some((connection, end_ns)));
+        let prompt = self.received.filter(|received| at_ns.saturating_sub(received.at_ns) <= PROMPT_NS);
+        let received = self.awaited.or(prompt);
+        let since_ns = received.map_or(last_ns, |received| received.at_ns.max(last_ns));
+        let think_ns = at_ns.saturating_sub(since_ns).saturating_sub(received.map_or(0, |it| it.to_client_ns));
+        self.script.steps.push(Step { connection, think_ns, after: received.and_then(|it| it.after), action });
+        (self.awaited, self.received, self.last_step) = (None, None, Some((connection, end_ns)));
     }
 
-    fn says(&mut self, id: ConnectionId, message: &Message<'_>) {
-        let Some(recorded) = self.connections.get_mut(&id) else { return };
+    fn take_message(&mut self, id: ConnectionId, message: &Message<'_>) {
+        let Some(recording) = self.connections.get_mut(&id) else { return };
         let name = self.names.id(message.name);
-        let wait = recorded.waits.message(message, name, &mut self.names);
-        let answer = recorded.proxied.as_mut().and_then(|proxied| proxied.message(message, wait.as_ref()));
+        let wait = recording.waits.message(message, name, &mut self.names);
+        let answer = recording.proxied.as_mut().and_then(|proxied| proxied.message(message, wait.as_ref()));
         if let Some(is_answered) = answer {
-            recorded.answered.insert(message.sequence, is_answered);
+            recording.answered.insert(message.sequence, is_answered);
         }
         if message.kind.direction() == Direction::Replies {
-            self.heard = recorded.said(&mut self.script.said, message).or(self.heard);
+            self.received = recording.server_message(&mut self.script.messages, message).or(self.received);
             if wait.is_some() {
-                self.awaited = self.heard;
+                self.awaited = self.received;
             }
             return;
         }
         if let Some(wait) = wait {
-            self.awaited = Some(recorded.heard(recorded.last_reply, true, wait.to_ns));
+            self.awaited = Some(recording.received(recording.last_reply, true, wait.to_ns));
         }
-        let bytes = recorded.send(message);
+        let bytes = recording.send(message);
         // Requests in one packet are one step.
-        let goes_on = self.last_step == Some((recorded.place, message.last_ns)) && self.awaited.is_none();
-        let place = recorded.place;
+        let goes_on = self.last_step == Some((recording.index, message.last_ns)) && self.awaited.is_none();
+        let index = recording.index;
         match self.script.steps.last_mut() {
             Some(Step { action: Action::Send(sum), .. }) if goes_on => *sum += bytes,
-            _ => self.step(place, (message.first_ns, message.last_ns), Action::Send(bytes)),
+            _ => self.step(index, (message.first_ns, message.last_ns), Action::Send(bytes)),
         }
     }
 }
 
-impl Recorded {
-    fn new(place: usize, proxy: Option<Proxy>) -> Recorded {
-        Recorded {
-            place,
+impl ConnectionRecording {
+    fn new(index: usize, proxy: Option<Proxy>) -> ConnectionRecording {
+        ConnectionRecording {
+            index,
             waits: Waits::default(),
             proxied: proxy.map(Proxied::new),
             requests: Vec::new(),
             sent: 0,
-            said_ns: 0,
+            last_message_ns: 0,
             last_reply: None,
             answered: HashMap::new(),
             handshake: Handshake::default(),
@@ -219,11 +219,11 @@ impl Recorded {
 
     /// Takes a request. Returns the number of its bytes that go to the server.
     fn send(&mut self, message: &Message<'_>) -> u64 {
-        let bytes = match self.place_of_answer(message) {
+        let bytes = match self.answered_by(message) {
             _ if message.kind == Kind::Setup => message.length,
-            Answer::OfServer | Answer::Repeated => message.length,
-            Answer::OfProxy if self.proxy() == Some(Proxy::Lbx) => 0,
-            Answer::OfProxy => PLACEHOLDER_BYTES.min(message.length),
+            AnsweredBy::Server | AnsweredBy::Both => message.length,
+            AnsweredBy::Proxy if self.proxy() == Some(Proxy::Lbx) => 0,
+            AnsweredBy::Proxy => PLACEHOLDER_BYTES.min(message.length),
         };
         self.sent += bytes;
         self.requests.push((self.sent, message.last_ns));
@@ -231,69 +231,69 @@ impl Recorded {
     }
 
     /// Takes a server message. Returns what the program receives, and when.
-    fn said(&mut self, said: &mut [Vec<Said>], message: &Message<'_>) -> Option<Heard> {
-        let list = said.get_mut(self.place)?;
+    fn server_message(&mut self, lists: &mut [Vec<ServerMessage>], message: &Message<'_>) -> Option<Received> {
+        let list = lists.get_mut(self.index)?;
         let sequence = usize::try_from(message.sequence).unwrap_or(usize::MAX).min(self.requests.len().checked_sub(1)?);
         let (cause, asked_ns) = self.requests[sequence];
-        let since_ns = asked_ns.max(self.said_ns);
+        let since_ns = asked_ns.max(self.last_message_ns);
         let is_fresh = since_ns == asked_ns;
-        let there_and_back_ns = if is_fresh { self.handshake.to_server_ns } else { 0 };
-        let service_ns = message.last_ns.saturating_sub(since_ns).saturating_sub(there_and_back_ns);
-        self.said_ns = message.last_ns;
+        let round_trip_ns = if is_fresh { self.handshake.to_server_ns } else { 0 };
+        let service_ns = message.last_ns.saturating_sub(since_ns).saturating_sub(round_trip_ns);
+        self.last_message_ns = message.last_ns;
         let is_reply = message.kind != Kind::Event;
-        let answer = if is_reply { self.place_of_answer(message) } else { Answer::OfServer };
-        let mut place = self.last_reply;
-        if answer != Answer::OfProxy {
+        let answer = if is_reply { self.answered_by(message) } else { AnsweredBy::Server };
+        let mut index = self.last_reply;
+        if answer != AnsweredBy::Proxy {
             let is_tagged = self.proxy() == Some(Proxy::Lbx) && row(message.name).lbx == Lbx::Tagged && is_reply;
             let bytes = if is_tagged { TAG_BYTES.min(message.length) } else { message.length };
-            list.push(Said { cause, service_ns, bytes });
+            list.push(ServerMessage { cause, service_ns, bytes });
         }
-        if answer == Answer::OfServer {
-            place = list.len().checked_sub(1);
-            self.last_reply = if is_reply { place } else { self.last_reply };
+        if answer == AnsweredBy::Server {
+            index = list.len().checked_sub(1);
+            self.last_reply = if is_reply { index } else { self.last_reply };
         }
-        Some(self.heard(place, is_reply, message.last_ns))
+        Some(self.received(index, is_reply, message.last_ns))
     }
 
-    fn heard(&self, place: Option<usize>, is_reply: bool, at_ns: u64) -> Heard {
-        let after = place.map(|place| After { connection: self.place, place, is_reply });
-        Heard { after, at_ns, to_client_ns: self.handshake.to_client_ns }
+    fn received(&self, index: Option<usize>, is_reply: bool, at_ns: u64) -> Received {
+        let after = index.map(|index| Awaited { connection: self.index, index, is_reply });
+        Received { after, at_ns, to_client_ns: self.handshake.to_client_ns }
     }
 
     fn proxy(&self) -> Option<Proxy> {
         self.proxied.as_ref().map(|proxied| proxied.proxy)
     }
 
-    fn place_of_answer(&self, message: &Message<'_>) -> Answer {
+    fn answered_by(&self, message: &Message<'_>) -> AnsweredBy {
         let is_answered = self.answered.get(&message.sequence) == Some(&true);
         match self.proxy() {
             Some(proxy) if is_answered && (proxy == Proxy::Lbx || row(message.name).class == Class::Constant) => {
-                Answer::OfProxy
+                AnsweredBy::Proxy
             }
-            Some(_) if is_answered => Answer::Repeated,
-            _ => Answer::OfServer,
+            Some(_) if is_answered => AnsweredBy::Both,
+            _ => AnsweredBy::Server,
         }
     }
 }
 
 impl Observer for Recorder {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {
-        self.is_over |= self.script.said.len() >= MAX_CONNECTIONS;
+        self.is_over |= self.script.messages.len() >= MAX_CONNECTIONS;
         if self.is_over {
             return;
         }
         self.incomplete |= opened.started_midstream;
-        let place = self.script.said.len();
-        self.script.said.push(Vec::new());
-        self.connections.insert(id, Recorded::new(place, self.proxy));
-        self.step(place, (opened.at_ns, opened.at_ns), Action::Open);
+        let index = self.script.messages.len();
+        self.script.messages.push(Vec::new());
+        self.connections.insert(id, ConnectionRecording::new(index, self.proxy));
+        self.step(index, (opened.at_ns, opened.at_ns), Action::Open);
     }
 
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {
-        let Some(recorded) = self.connections.get_mut(&id) else { return };
-        let Some(span) = recorded.handshake.packet(packet) else { return };
+        let Some(recording) = self.connections.get_mut(&id) else { return };
+        let Some(span) = recording.handshake.packet(packet) else { return };
         // Subtract the time for connecting: another link takes its own time.
-        if let Some((_, end_ns)) = self.last_step.as_mut().filter(|(place, _)| *place == recorded.place) {
+        if let Some((_, end_ns)) = self.last_step.as_mut().filter(|(index, _)| *index == recording.index) {
             *end_ns = span.to_ns;
         }
     }
@@ -304,7 +304,7 @@ impl Observer for Recorder {
 
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
         if !self.is_over && !self.is_over(message) {
-            self.says(id, message);
+            self.take_message(id, message);
         }
     }
 }

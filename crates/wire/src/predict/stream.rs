@@ -55,7 +55,7 @@ pub struct Sender {
     lost: u64,
     /// As advertised by the receiver; initially the default.
     window_end: Option<u64>,
-    again: VecDeque<Segment>,
+    retransmissions: VecDeque<Segment>,
     last_sent_ns: u64,
     /// Recent maximum of bytes in flight, and the end offset of the data sent by then.
     peak: (u64, u64),
@@ -74,18 +74,18 @@ impl Sender {
 
     /// The next segment to send now.
     pub fn poll(&mut self, now_ns: u64) -> Option<Segment> {
-        if self.flying() == 0 && self.has_data() && self.sent > 0 {
-            self.congestion.rested(now_ns.saturating_sub(self.last_sent_ns));
+        if self.in_flight() == 0 && self.has_data() && self.sent > 0 {
+            self.congestion.was_idle(now_ns.saturating_sub(self.last_sent_ns));
         }
         let segment = self.next_segment().filter(|segment| self.is_allowed(segment))?;
-        match self.again.pop_front() {
+        match self.retransmissions.pop_front() {
             Some(_) => {}
             None => self.next += segment.bytes,
         }
         self.sent += segment.bytes;
         self.last_sent_ns = now_ns;
-        if self.flying() > self.peak.0 || self.acknowledged >= self.peak.1 {
-            self.peak = (self.flying(), self.next);
+        if self.in_flight() > self.peak.0 || self.acknowledged >= self.peak.1 {
+            self.peak = (self.in_flight(), self.next);
         }
         Some(segment)
     }
@@ -95,28 +95,28 @@ impl Sender {
         self.next_segment().is_some_and(|segment| !self.is_allowed(&segment))
     }
 
-    pub fn acknowledge(&mut self, now_ns: u64, said: &Acknowledgement) {
-        self.window_end = Some(self.window_end().max(said.window_end));
-        if said.received <= self.received && said.until <= self.acknowledged {
+    pub fn acknowledge(&mut self, now_ns: u64, ack: &Acknowledgement) {
+        self.window_end = Some(self.window_end().max(ack.window_end));
+        if ack.received <= self.received && ack.until <= self.acknowledged {
             return;
         }
         let acknowledged = Acknowledged {
             now_ns,
-            bytes: said.received.saturating_sub(self.received),
-            round_trip_ns: said.echo_ns.map(|echo_ns| now_ns.saturating_sub(echo_ns)),
-            flying: self.peak.0,
-            until: said.until,
+            bytes: ack.received.saturating_sub(self.received),
+            round_trip_ns: ack.echo_ns.map(|echo_ns| now_ns.saturating_sub(echo_ns)),
+            in_flight: self.peak.0,
+            until: ack.until,
             sent: self.next,
         };
-        self.received = self.received.max(said.received);
-        self.acknowledged = self.acknowledged.max(said.until);
+        self.received = self.received.max(ack.received);
+        self.acknowledged = self.acknowledged.max(ack.until);
         self.congestion.acknowledged(&acknowledged);
     }
 
     /// A segment was lost.
     pub fn lost(&mut self, now_ns: u64, segment: Segment) {
         self.lost += segment.bytes;
-        self.again.push_back(segment);
+        self.retransmissions.push_back(segment);
         self.congestion.lost(now_ns);
     }
 
@@ -133,21 +133,21 @@ impl Sender {
     }
 
     fn has_data(&self) -> bool {
-        !self.again.is_empty() || self.next < self.written
+        !self.retransmissions.is_empty() || self.next < self.written
     }
 
-    fn flying(&self) -> u64 {
+    fn in_flight(&self) -> u64 {
         self.sent.saturating_sub(self.lost + self.received)
     }
 
     fn next_segment(&self) -> Option<Segment> {
         let new = Segment { from: self.next, bytes: (self.written - self.next).min(SEGMENT_BYTES) };
-        self.again.front().copied().or(Some(new)).filter(|segment| segment.bytes > 0)
+        self.retransmissions.front().copied().or(Some(new)).filter(|segment| segment.bytes > 0)
     }
 
     fn is_allowed(&self, segment: &Segment) -> bool {
-        let flying = self.flying();
-        let fits = flying == 0 || flying + segment.bytes <= self.congestion.window_bytes();
+        let in_flight = self.in_flight();
+        let fits = in_flight == 0 || in_flight + segment.bytes <= self.congestion.window_bytes();
         fits && segment.from + segment.bytes <= self.window_end()
     }
 }
@@ -291,8 +291,8 @@ mod tests {
         assert!(receiver.is_urgent(45 * MS));
         receiver.receive(6 * MS, segment(1), 2 * MS);
         assert!(receiver.is_urgent(6 * MS));
-        let said = receiver.acknowledge(6 * MS, false);
-        assert_eq!((said.until, said.echo_ns), (2 * SEGMENT_BYTES, Some(MS)), "the time of the first");
+        let ack = receiver.acknowledge(6 * MS, false);
+        assert_eq!((ack.until, ack.echo_ns), (2 * SEGMENT_BYTES, Some(MS)), "the time of the first");
         assert!(!receiver.is_urgent(60 * MS));
     }
 
@@ -311,8 +311,8 @@ mod tests {
         let mut receiver = Receiver { quick: QUICK, ..Receiver::default() };
         receiver.receive(MS, Segment { from: 100, bytes: 50 }, 0);
         assert_eq!((receiver.until(), receiver.is_urgent(MS)), (0, true));
-        let said = receiver.acknowledge(MS, false);
-        assert_eq!((said.until, said.received), (0, 50));
+        let ack = receiver.acknowledge(MS, false);
+        assert_eq!((ack.until, ack.received), (0, 50));
         receiver.receive(2 * MS, Segment { from: 0, bytes: 100 }, 0);
         assert_eq!(receiver.until(), 150);
     }

@@ -2,19 +2,19 @@
 //! Predictions for starts whose times can be calculated manually.
 
 use super::grid::link;
-use super::script::{Action, After, Said, Script, Step};
+use super::script::{Action, Awaited, Script, ServerMessage, Step};
 use super::*;
 
 const MS: u64 = 1_000_000;
 
 /// A client that connects and then asks `count` times, with thinking time in between. The server needs 1 ms per answer.
 fn asks(count: usize, think_ns: u64, request: u64, reply: u64) -> Script {
-    let mut script = Script { steps: Vec::new(), said: vec![Vec::new()] };
+    let mut script = Script { steps: Vec::new(), messages: vec![Vec::new()] };
     script.steps.push(Step { connection: 0, think_ns: 0, after: None, action: Action::Open });
-    for place in 0..count {
-        let after = place.checked_sub(1).map(|place| After { connection: 0, place, is_reply: true });
+    for index in 0..count {
+        let after = index.checked_sub(1).map(|index| Awaited { connection: 0, index, is_reply: true });
         script.steps.push(Step { connection: 0, think_ns, after, action: Action::Send(request) });
-        script.said[0].push(Said { cause: request * (place as u64 + 1), service_ns: MS, bytes: reply });
+        script.messages[0].push(ServerMessage { cause: request * (index as u64 + 1), service_ns: MS, bytes: reply });
     }
     script
 }

@@ -64,7 +64,7 @@ impl Wire {
 }
 
 fn thoughts(script: &Script) -> Vec<(u64, Option<(usize, bool)>)> {
-    let told = |step: &Step| (step.think_ns / US, step.after.map(|after| (after.place, after.is_reply)));
+    let told = |step: &Step| (step.think_ns / US, step.after.map(|after| (after.index, after.is_reply)));
     script.steps.iter().map(told).collect()
 }
 
@@ -92,7 +92,7 @@ fn waits_thoughts_and_services_are_told_apart() {
         ]
     );
     assert_eq!(script.steps[3].action, Action::Send(48), "requests of one packet are one step");
-    let services: Vec<_> = script.said[0].iter().map(|said| (said.cause, said.service_ns / US, said.bytes)).collect();
+    let services: Vec<_> = script.messages[0].iter().map(|it| (it.cause, it.service_ns / US, it.bytes)).collect();
     assert_eq!(services, [(12, 100, 100), (32, 250, 32), (80, 300, 32)]);
 }
 
@@ -105,7 +105,7 @@ fn a_second_connection_goes_on_where_the_first_one_was() {
     wire.greet(1, 2_200);
     wire.say(0, Kind::Request, "InternAtom", 2_800, &[0; 20]);
     let script = wire.script();
-    assert_eq!(script.steps[2].after, Some(After { connection: 0, place: 0, is_reply: true }));
+    assert_eq!(script.steps[2].after, Some(Awaited { connection: 0, index: 0, is_reply: true }));
     assert_eq!((script.steps[2].think_ns / US, script.steps[2].action), (2_000, Action::Open));
     let last = script.steps.last().unwrap();
     assert_eq!((last.connection, last.after.unwrap().connection, last.think_ns / US), (0, 1, 500));
@@ -139,8 +139,8 @@ fn what_a_proxy_answers_has_no_bytes_and_no_wait() {
         wire.say(0, Kind::Request, "MapWindow", 1_800, &[0; 8]);
         let script = wire.script();
         assert_eq!(script.steps[2].action, Action::Send(bytes), "{proxy:?}");
-        assert_eq!(script.said[0].len(), 2, "the greeting and the focus");
-        let after: Vec<_> = script.steps.iter().map(|step| step.after.map(|after| after.place)).collect();
+        assert_eq!(script.messages[0].len(), 2, "the greeting and the focus");
+        let after: Vec<_> = script.steps.iter().map(|step| step.after.map(|after| after.index)).collect();
         assert_eq!(after, [None, None, Some(0), Some(0), Some(1)], "the atom needs nothing that did not come before");
     }
 }
@@ -156,11 +156,11 @@ fn a_handshake_is_the_links_however_long_it_took_and_however_often_it_was_tried(
         wire.say(0, Kind::Setup, "Setup", accepted + 300, &[0; 12]);
         wire.say(0, Kind::SetupReply, "SetupReply", accepted + 300 + (accepted - syns[syns.len() - 1]) + 50, &[0; 100]);
         let script = wire.script();
-        (thoughts(&script), script.said)
+        (thoughts(&script), script.messages)
     };
     let fast = start(&[0], 200);
     assert_eq!(fast.0, [(0, None), (290, None)]);
-    assert_eq!(fast.1[0].iter().map(|said| said.service_ns).collect::<Vec<_>>(), [50 * US]);
+    assert_eq!(fast.1[0].iter().map(|message| message.service_ns).collect::<Vec<_>>(), [50 * US]);
     assert_eq!(start(&[0], 100_000), fast, "over 50 ms one way");
     assert_eq!(start(&[0, 1_000_000, 3_000_000], 3_100_000), fast, "with two of three lost");
 }
@@ -169,7 +169,7 @@ fn a_handshake_is_the_links_however_long_it_took_and_however_often_it_was_tried(
 fn connections_without_end_are_not_kept() {
     let mut wire = Wire::new(None);
     (0..5_000_u32).for_each(|id| wire.open(id, u64::from(id), false));
-    assert_eq!(wire.script().said.len(), MAX_CONNECTIONS);
+    assert_eq!(wire.script().messages.len(), MAX_CONNECTIONS);
 }
 
 #[test]
