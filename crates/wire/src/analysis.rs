@@ -131,7 +131,7 @@ pub struct Analysis {
 
 impl Analysis {
     /// Also computes the waits that would remain with this proxy.
-    pub fn behind(proxy: Option<Proxy>) -> Analysis {
+    pub fn with_proxy(proxy: Option<Proxy>) -> Analysis {
         Analysis { proxy, ..Analysis::default() }
     }
 }

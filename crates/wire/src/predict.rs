@@ -2,9 +2,9 @@
 //! Predicts a program's start-up time over a slow link, from one capture over a fast link.
 //!
 //! ```text
-//! capture ──Recorder──▶ Script ──predict_start(Shape)──▶ StartPrediction
-//!                       thinking times, waits,           seconds until quiet,
-//!                       service times, bytes             total network delay
+//! capture ──ScriptRecorder──▶ Script ──predict_start(Shape)──▶ StartPrediction
+//!                             thinking times, waits,           seconds until quiet,
+//!                             service times, bytes             total network delay
 //! ```
 //!
 //! | file | purpose |

@@ -14,7 +14,7 @@ use xqos_wire::capture::{Reader, Writer};
 use xqos_wire::observe::Direction;
 use xqos_wire::plot::model::{Choice, Plot};
 use xqos_wire::plot::{page, svg, xpl};
-use xqos_wire::predict::script::Recorder;
+use xqos_wire::predict::script::ScriptRecorder;
 use xqos_wire::predict::{grid, predict_start};
 use xqos_wire::session::Session;
 
@@ -51,7 +51,7 @@ fn check(packets: &[Captured]) {
 /// Predicts the start, if there is one, with a proxy.
 fn check_prediction(packets: &[Captured]) {
     let proxy = Some(Proxy::Relaxed);
-    let (mut recorder, mut analysis) = (Recorder::behind(proxy), Analysis::behind(proxy));
+    let (mut recorder, mut analysis) = (ScriptRecorder::with_proxy(proxy), Analysis::with_proxy(proxy));
     let mut session = Session::new(vec![&mut recorder, &mut analysis]);
     packets.iter().for_each(|packet| session.packet(&packet.record()));
     session.finish();

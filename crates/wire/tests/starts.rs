@@ -9,7 +9,7 @@ use xqos_wire::analysis::proxied::Proxy;
 use xqos_wire::analysis::proxied::figures::ProxyFigures;
 use xqos_wire::capture::Reader;
 use xqos_wire::observe::Observer;
-use xqos_wire::predict::script::{Recorder, Script};
+use xqos_wire::predict::script::{Script, ScriptRecorder};
 use xqos_wire::predict::{StartPrediction, grid, predict_start};
 use xqos_wire::session::Session;
 
@@ -28,14 +28,14 @@ fn see(program: &str, observer: &mut dyn Observer) {
     session.finish();
 }
 
-fn behind(program: &str, proxy: Proxy) -> ProxyFigures {
-    let mut analysis = Analysis::behind(Some(proxy));
+fn with_proxy(program: &str, proxy: Proxy) -> ProxyFigures {
+    let mut analysis = Analysis::with_proxy(Some(proxy));
     see(program, &mut analysis);
     analysis.report(0.1).session.figures.proxy.unwrap()
 }
 
 fn script(program: &str, proxy: Option<Proxy>) -> Script {
-    let mut recorder = Recorder::behind(proxy);
+    let mut recorder = ScriptRecorder::with_proxy(proxy);
     see(program, &mut recorder);
     recorder.script().expect("a whole start")
 }
@@ -51,7 +51,7 @@ fn a_proxy_would_leave_these_waits() {
         ("speedcrunch", [77, 50, 20, 15]),
         ("xterm", [259, 29, 14, 6]),
     ] {
-        let [lbx, strict, relaxed] = Proxy::ALL.map(|proxy| behind(program, proxy));
+        let [lbx, strict, relaxed] = Proxy::ALL.map(|proxy| with_proxy(program, proxy));
         let counts = [lbx.waits, lbx.left, strict.left, relaxed.left];
         assert_eq!(counts, expected, "{program}: {:#?}", strict.names);
         assert!((strict.saving_s - (strict.waits - strict.left) as f64 * 0.2).abs() < 1e-6, "{program}");

@@ -21,7 +21,7 @@ use xqos_wire::analysis::table::csv;
 use xqos_wire::contents::Contents;
 use xqos_wire::observe::Observer;
 use xqos_wire::predict::figures::predictions;
-use xqos_wire::predict::script::Recorder;
+use xqos_wire::predict::script::ScriptRecorder;
 use xqos_wire::session::{self, Session};
 
 /// Tells from a capture of X traffic where a program's time and bytes went, and what it could do without
@@ -182,11 +182,11 @@ impl Arguments {
     }
 
     fn read(&self, file: &Path) -> Result<Report> {
-        let mut analysis = Analysis::behind(self.proxy);
-        let mut recorders: Vec<Recorder> = match (&self.predict, self.proxy) {
+        let mut analysis = Analysis::with_proxy(self.proxy);
+        let mut recorders: Vec<ScriptRecorder> = match (&self.predict, self.proxy) {
             (None, _) => Vec::new(),
-            (Some(_), None) => vec![Recorder::default()],
-            (Some(_), proxy) => vec![Recorder::default(), Recorder::behind(proxy)],
+            (Some(_), None) => vec![ScriptRecorder::default()],
+            (Some(_), proxy) => vec![ScriptRecorder::default(), ScriptRecorder::with_proxy(proxy)],
         };
         let mut observers: Vec<&mut dyn Observer> = vec![&mut analysis];
         observers.extend(recorders.iter_mut().map(|recorder| recorder as &mut dyn Observer));
@@ -194,7 +194,7 @@ impl Arguments {
         let name = file.display();
         let mut report = analysis.report(f64::from(self.latency.0) / 1e6);
         if let Some(links) = &self.predict {
-            let scripts: Option<Vec<_>> = recorders.into_iter().map(Recorder::script).collect();
+            let scripts: Option<Vec<_>> = recorders.into_iter().map(ScriptRecorder::script).collect();
             let scripts = scripts.with_context(|| {
                 format!("{name} does not have the whole start of its program: capture it with xqos cap -- PROGRAM")
             })?;

@@ -83,7 +83,7 @@ pub struct Script {
 
 /// Makes a script from a capture.
 #[derive(Debug, Default)]
-pub struct Recorder {
+pub struct ScriptRecorder {
     script: Script,
     names: Names,
     connections: HashMap<ConnectionId, ConnectionRecording>,
@@ -139,10 +139,10 @@ struct ConnectionRecording {
     handshake: Handshake,
 }
 
-impl Recorder {
+impl ScriptRecorder {
     /// Records the start as it would be with a proxy next to the program.
-    pub fn behind(proxy: Option<Proxy>) -> Recorder {
-        Recorder { proxy, ..Recorder::default() }
+    pub fn with_proxy(proxy: Option<Proxy>) -> ScriptRecorder {
+        ScriptRecorder { proxy, ..ScriptRecorder::default() }
     }
 
     /// The script, at the end of the capture. `None` if no connection was captured completely from its start.
@@ -276,7 +276,7 @@ impl ConnectionRecording {
     }
 }
 
-impl Observer for Recorder {
+impl Observer for ScriptRecorder {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {
         self.is_over |= self.script.messages.len() >= MAX_CONNECTIONS;
         if self.is_over {

@@ -9,7 +9,7 @@ use std::path::Path;
 use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::proxied::Proxy;
 use xqos_wire::observe::Observer;
-use xqos_wire::predict::script::{Recorder, Script};
+use xqos_wire::predict::script::{Script, ScriptRecorder};
 use xqos_wire::predict::{grid, predict_start};
 use xqos_wire::session::{self, Session};
 
@@ -34,8 +34,8 @@ impl Predicted {
     /// `None`: the capture lacks something.
     pub fn from_capture(capture: &Path) -> Result<Option<Predicted>> {
         let proxies = || [None].into_iter().chain(Proxy::ALL.map(Some));
-        let mut analyses: Vec<Analysis> = proxies().map(Analysis::behind).collect();
-        let mut recorders: Vec<Recorder> = proxies().map(Recorder::behind).collect();
+        let mut analyses: Vec<Analysis> = proxies().map(Analysis::with_proxy).collect();
+        let mut recorders: Vec<ScriptRecorder> = proxies().map(ScriptRecorder::with_proxy).collect();
         let observers = analyses.iter_mut().map(|analysis| analysis as &mut dyn Observer);
         let observers = observers.chain(recorders.iter_mut().map(|recorder| recorder as &mut dyn Observer));
         session::read(capture, Session::new(observers.collect()))?;

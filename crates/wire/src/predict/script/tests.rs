@@ -10,13 +10,13 @@ const US: u64 = 1_000;
 /// Feeds messages to a recorder; times are in microseconds.
 #[derive(Default)]
 struct Wire {
-    recorder: Recorder,
+    recorder: ScriptRecorder,
     sequence: [u64; 4],
 }
 
 impl Wire {
     fn new(proxy: Option<Proxy>) -> Wire {
-        Wire { recorder: Recorder::behind(proxy), sequence: [0; 4] }
+        Wire { recorder: ScriptRecorder::with_proxy(proxy), sequence: [0; 4] }
     }
 
     fn open(&mut self, id: u32, at_us: u64, started_midstream: bool) {
@@ -183,5 +183,5 @@ fn half_a_start_is_no_script() {
     let gap = Gap { direction: Direction::Replies, at_ns: MS, offset: 100, length: 10, is_within_message: false };
     torn.recorder.gap(ConnectionId(0), &gap);
     assert_eq!(torn.recorder.script(), None);
-    assert_eq!(Recorder::default().script(), None);
+    assert_eq!(ScriptRecorder::default().script(), None);
 }
