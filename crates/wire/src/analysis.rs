@@ -22,6 +22,7 @@
 pub mod agreement;
 pub mod avoidable;
 pub mod bandwidth;
+mod blocked;
 pub mod budget;
 mod colors;
 pub mod compare;
@@ -42,7 +43,6 @@ pub mod states;
 pub mod table;
 #[cfg(test)]
 mod tests;
-mod told;
 pub mod transmitter;
 pub mod waits;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Compares our states with the truth, the log of an emulated link.
 //!
-//! [`State::Link`](super::told::State) claims that data were in the queue or on the slowest link. The log says when the
-//! link was sending. Both are cut to the time from the first connection's start to the last one's end. Time in which
-//! only one of them says busy counts as disagreement. Other traffic on the link would count as our error, so run
-//! nothing else on it.
+//! [`BlockCause::Link`](super::blocked::BlockCause) claims that data were in the queue or on the slowest link. The log
+//! says when the link was sending. Both are cut to the time from the first connection's start to the last one's end.
+//! Time in which only one of them says busy counts as disagreement. Other traffic on the link would count as our error,
+//! so run nothing else on it.
 
 use super::spans::{Span, length_until, minus, union, within};
 use super::{Analysis, Connection};
@@ -50,8 +50,8 @@ pub fn agreement(
 /// The time in which our states call the link busy in that direction.
 fn claimed<'a>(connections: impl Iterator<Item = &'a Connection>, direction: Direction) -> Vec<Span> {
     let transmitter = |connection: &'a Connection| match direction {
-        Direction::Requests => connection.states.requests.told.link.list(),
-        Direction::Replies => connection.states.replies.told.link.list(),
+        Direction::Requests => connection.states.requests.blocked.link.list(),
+        Direction::Replies => connection.states.replies.blocked.link.list(),
     };
     union(&connections.map(transmitter).collect::<Vec<_>>())
 }

@@ -43,7 +43,7 @@ impl Default for Rate {
 
 impl Rate {
     /// Keeps the rate, but starts with nothing in flight.
-    pub fn afresh(&self) -> Rate {
+    pub fn restarted(&self) -> Rate {
         Rate { began_ns: 0, passed: 0, ..self.clone() }
     }
 
@@ -63,19 +63,19 @@ impl Rate {
     }
 
     /// `size` bytes arrived from the link, after a full packet or not.
-    pub fn passed(&mut self, at_ns: u64, size: u64, is_behind_full: bool) {
-        if !is_behind_full || self.began_ns == 0 {
+    pub fn passed(&mut self, at_ns: u64, size: u64, is_after_full: bool) {
+        if !is_after_full || self.began_ns == 0 {
             return self.start(at_ns);
         }
         self.passed = self.passed.saturating_add(size);
         if self.passed >= MIN_BYTES {
-            self.sort_in(self.passed, at_ns.saturating_sub(self.began_ns));
+            self.add_to_bin(self.passed, at_ns.saturating_sub(self.began_ns));
             self.start(at_ns);
         }
     }
 
-    fn sort_in(&mut self, size: u64, ns: u64) {
-        let bin = &mut self.bins[place(rate(size, ns))];
+    fn add_to_bin(&mut self, size: u64, ns: u64) {
+        let bin = &mut self.bins[bin_index(rate(size, ns))];
         bin.count += 1;
         bin.size = bin.size.saturating_add(size);
         bin.ns = bin.ns.saturating_add(ns);
@@ -102,9 +102,9 @@ fn rate(size: u64, ns: u64) -> u64 {
 }
 
 /// Index of the bin of a rate, never the first or last, so that every bin has two neighbours.
-fn place(rate: u64) -> usize {
-    let place = (rate.max(1) as f64).log2() * 3.0;
-    (place as usize).clamp(1, BINS - 2)
+fn bin_index(rate: u64) -> usize {
+    let bin_index = (rate.max(1) as f64).log2() * 3.0;
+    (bin_index as usize).clamp(1, BINS - 2)
 }
 
 #[cfg(test)]

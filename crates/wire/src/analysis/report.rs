@@ -240,11 +240,11 @@ fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
     let Connection { counts, waits, traffic, bandwidth, .. } = connection;
     let duration_ns = connection.ended_ns.saturating_sub(connection.opened.at_ns);
     let (network, receiver, sending) = blocked(connection);
-    let (requests, replies) = (&connection.states.requests.told, &connection.states.replies.told);
+    let (requests, replies) = (&connection.states.requests.blocked, &connection.states.replies.blocked);
     let network_ns = length(&network, &[&requests.link, &requests.window, &replies.link, &replies.window]);
     let receiver_ns = length(&receiver, &[&requests.receiver, &replies.receiver]);
     let delay = union(&[&sending, waits.spans.list()]);
-    let delay_ns = length(&delay, &[&requests.stretches()[..], &[&waits.spans]].concat());
+    let delay_ns = length(&delay, &[&requests.by_cause()[..], &[&waits.spans]].concat());
     let waits_by_name = wait_figures(&waits.by_name, names);
     let avoidable = waits_by_name.iter().map(|wait| wait.avoidable).sum::<u64>();
     let uses = Use::ALL.iter().zip(bandwidth.bytes).map(|(what, bytes)| (what.name().to_owned(), bytes));
@@ -278,12 +278,12 @@ fn length(list: &[Span], parts: &[&Spans]) -> u64 {
 
 /// Time blocked by the network in either direction, by a receiver alone, and time in which requests were blocked.
 fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
-    let (requests, replies) = (&connection.states.requests.told, &connection.states.replies.told);
+    let (requests, replies) = (&connection.states.requests.blocked, &connection.states.replies.blocked);
     let lists = [&requests.link, &requests.window, &replies.link, &replies.window].map(|spans| spans.list());
     let network = union(&lists);
     let receiver = union(&[requests.receiver.list(), replies.receiver.list()]);
     let receiver = minus(&receiver, &network);
-    let sending = union(&requests.stretches().map(Spans::list));
+    let sending = union(&requests.by_cause().map(Spans::list));
     (network, receiver, sending)
 }
 
@@ -315,7 +315,7 @@ fn pattern_figures((pattern, Pattern { total, in_a_row }): &(String, Pattern)) -
 }
 
 fn stream(traffic: &Traffic, transmitter: &Transmitter, duration_ns: u64) -> StreamFigures {
-    let [link, window, receiver] = transmitter.told.stretches().map(Spans::total_ns);
+    let [link, window, receiver] = transmitter.blocked.by_cause().map(Spans::total_ns);
     StreamFigures {
         packets: traffic.packets,
         bytes: traffic.bytes,

@@ -26,11 +26,11 @@
 //!
 //! | case | state |
 //! |---|---|
-//! | the model has data in the queue or on the link | `State::Link` |
-//! | link free; a pure acknowledgement elicits data after a full packet | `State::Window`: the TCP window is full |
-//! | data are retransmitted | `State::Window`, since the previous data |
-//! | the receiver's window has less room than a packet, and the link is free | `State::Receiver` |
-//! | the handshake is not complete | `State::Window`: TCP may not send data |
+//! | the model has data in the queue or on the link | `BlockCause::Link` |
+//! | link free; a pure acknowledgement elicits data after a full packet | `BlockCause::Window`: TCP window full |
+//! | data are retransmitted | `BlockCause::Window`, since the previous data |
+//! | the receiver's window has less room than a packet, and the link is free | `BlockCause::Receiver` |
+//! | the handshake is not complete | `BlockCause::Window`: TCP may not send data |
 //! | packets travel over a free link, and nothing waits to be sent | idle: the time may be a wait for a reply |
 //! | anything else | idle |
 //!
@@ -83,8 +83,8 @@ impl States {
 
     fn take_beginning_again(&mut self) {
         let Some(beginning) = self.beginning.take() else { return };
-        self.requests = self.requests.afresh();
-        self.replies = self.replies.afresh();
+        self.requests = self.requests.restarted();
+        self.replies = self.replies.restarted();
         self.handshake = Handshake::default();
         beginning.iter().for_each(|packet| self.take(packet));
     }
@@ -95,25 +95,25 @@ impl States {
             Direction::Requests => (&mut self.requests, &mut self.replies),
             Direction::Replies => (&mut self.replies, &mut self.requests),
         };
-        let place = receiver.place(sender);
+        let point = receiver.point(sender);
         if let Some(span) = self.handshake.packet(packet) {
             // The client's acknowledgement ends the handshake.
-            sender.shook_hands(&span, &sender.place(receiver));
+            sender.add_handshake(&span, &sender.point(receiver));
         }
-        receiver.acknowledged(packet, &place, closed_below);
-        let place = sender.place(receiver);
-        sender.sent(packet, &place);
+        receiver.acknowledged(packet, &point, closed_below);
+        let point = sender.point(receiver);
+        sender.sent(packet, &point);
     }
 
     /// Settles what is pending at the end of the connection.
     pub fn end(&mut self, at_ns: u64) {
         self.take_beginning_again();
         if let Some(span) = self.handshake.unfinished(at_ns) {
-            self.requests.shook_hands(&span, &self.requests.place(&self.replies));
+            self.requests.add_handshake(&span, &self.requests.point(&self.replies));
         }
-        let places = [self.requests.place(&self.replies), self.replies.place(&self.requests)];
-        self.requests.end(at_ns, &places[0]);
-        self.replies.end(at_ns, &places[1]);
+        let points = [self.requests.point(&self.replies), self.replies.point(&self.requests)];
+        self.requests.end(at_ns, &points[0]);
+        self.replies.end(at_ns, &points[1]);
     }
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! One transmitter: its packets in flight, a model of the link, and the cause of each blocked span.
 //!
-//! [`super::states`] has the rules. Certain spans are recorded immediately; [`super::told`] holds those that the link
-//! model may still overrule.
+//! [`super::states`] has the rules. Certain spans are recorded immediately; [`super::blocked`] holds those that the
+//! link model may still overrule.
 
+use super::blocked::{BlockCause, BlockedTime, MAX_IN_FLIGHT};
 use super::rate::{self, Rate};
 use super::spans::Span;
-use super::told::{MAX_IN_FLIGHT, State, Told};
 use crate::observe::Packet;
 use std::collections::VecDeque;
 
@@ -20,18 +20,18 @@ pub(super) const FULL: u64 = 1000;
 
 /// The capturing machine's position, as seen from one transmitter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct CapturePoint {
     /// Captured at the receiver: packets are seen after the link.
-    is_behind_link: bool,
+    is_after_link: bool,
     /// Round trip from the capturing machine to the transmitter.
     loop_ns: u64,
     /// Rate of the other direction, used while this one's is unknown.
     rate: Option<u64>,
 }
 
-impl Place {
+impl CapturePoint {
     fn half_ns(&self) -> u64 {
-        if self.is_behind_link { self.loop_ns / 2 } else { 0 }
+        if self.is_after_link { self.loop_ns / 2 } else { 0 }
     }
 }
 
@@ -44,7 +44,7 @@ struct Sent {
     size: u64,
     is_retransmission: bool,
     /// Bytes of pure acknowledgements and retransmissions sent after it and before the next packet.
-    behind: u64,
+    trailing: u64,
     /// The time at which it left the link is known.
     is_settled: bool,
 }
@@ -60,9 +60,9 @@ struct RoundTrip {
 /// One direction.
 #[derive(Debug, Default)]
 pub struct Transmitter {
-    pub told: Told,
-    flight: VecDeque<Sent>,
-    /// When all of `flight` has left the link at the current rate; [`u64::MAX`] while the rate is unknown.
+    pub blocked: BlockedTime,
+    in_flight: VecDeque<Sent>,
+    /// When all of `in_flight` has left the link at the current rate; [`u64::MAX`] while the rate is unknown.
     free_ns: u64,
     rate: Rate,
     round_trip: Option<RoundTrip>,
@@ -84,32 +84,32 @@ impl Transmitter {
     }
 
     /// Restarts with nothing sent, but keeps what is known about the link.
-    pub(super) fn afresh(&self) -> Transmitter {
-        Transmitter { rate: self.rate.afresh(), round_trip: self.round_trip, ..Transmitter::default() }
+    pub(super) fn restarted(&self) -> Transmitter {
+        Transmitter { rate: self.rate.restarted(), round_trip: self.round_trip, ..Transmitter::default() }
     }
 
     /// Number of packets kept, which is bounded.
     #[cfg(test)]
-    pub(super) fn kept(&self) -> usize {
-        self.flight.len().max(self.told.pending()).max(self.elicits.len())
+    pub(super) fn held(&self) -> usize {
+        self.in_flight.len().max(self.blocked.pending()).max(self.elicits.len())
     }
 
-    pub(super) fn place(&self, other: &Transmitter) -> Place {
+    pub(super) fn point(&self, other: &Transmitter) -> CapturePoint {
         let own = self.bytes_per_second();
-        let is_behind_link = match (self.round_trip, other.round_trip) {
+        let is_after_link = match (self.round_trip, other.round_trip) {
             (Some(own), Some(others)) => own.ns < others.ns,
             _ => false,
         };
-        Place { is_behind_link, loop_ns: other.base_ns(own), rate: other.bytes_per_second() }
+        CapturePoint { is_after_link, loop_ns: other.base_ns(own), rate: other.bytes_per_second() }
     }
 
     /// Nothing could be sent during the handshake.
-    pub(super) fn shook_hands(&mut self, span: &Span, place: &Place) {
-        let to_ns = span.to_ns.saturating_sub(place.half_ns());
-        self.told.shook_hands(span.from_ns, to_ns);
+    pub(super) fn add_handshake(&mut self, span: &Span, point: &CapturePoint) {
+        let to_ns = span.to_ns.saturating_sub(point.half_ns());
+        self.blocked.add_handshake(span.from_ns, to_ns);
     }
 
-    pub(super) fn sent(&mut self, packet: &Packet, place: &Place) {
+    pub(super) fn sent(&mut self, packet: &Packet, point: &CapturePoint) {
         let size = u64::from(packet.length) + HEADERS;
         let end = packet.offset.saturating_add(u64::from(packet.length));
         let sent = Sent {
@@ -117,110 +117,110 @@ impl Transmitter {
             end,
             size,
             is_retransmission: packet.is_retransmission,
-            behind: 0,
+            trailing: 0,
             is_settled: false,
         };
         if packet.length > 0 {
-            self.sent_data(sent, place);
+            self.sent_data(sent, point);
         } else if packet.is_control && self.last_sent.is_none() && packet.offset == 0 {
-            self.take_off(sent);
+            self.track(sent);
         } else {
-            self.sent_besides(&sent, place);
+            self.sent_extra(&sent, point);
         }
     }
 
-    fn sent_data(&mut self, sent: Sent, place: &Place) {
-        self.block_before(&sent, place);
-        if place.is_behind_link {
+    fn sent_data(&mut self, sent: Sent, point: &CapturePoint) {
+        self.block_before(&sent, point);
+        if point.is_after_link {
             let is_full = self.last_sent.is_some_and(|last| last.size >= FULL + HEADERS);
             let was_known = self.rate.bytes_per_second.is_some();
             self.rate.passed(sent.at_ns, sent.size, is_full);
             if !was_known && self.rate.bytes_per_second.is_some() {
-                self.told.busy(
-                    self.rate.began_ns.saturating_sub(place.half_ns()),
-                    sent.at_ns.saturating_sub(place.half_ns()),
+                self.blocked.busy(
+                    self.rate.began_ns.saturating_sub(point.half_ns()),
+                    sent.at_ns.saturating_sub(point.half_ns()),
                 );
             }
-            self.passed(&sent, place);
-        } else if sent.is_retransmission && !self.flight.is_empty() {
-            self.sent_besides(&sent, place);
+            self.passed(&sent, point);
+        } else if sent.is_retransmission && !self.in_flight.is_empty() {
+            self.sent_extra(&sent, point);
         } else {
-            if self.flight.is_empty() {
+            if self.in_flight.is_empty() {
                 self.rate.start(sent.at_ns);
                 self.free_ns = 0;
             }
-            self.occupy(&sent, place);
+            self.occupy(&sent, point);
         }
         self.last_sent = Some(sent);
-        self.take_off(sent);
+        self.track(sent);
     }
 
     /// Pure acknowledgements and retransmissions also occupy the link, but nothing shows when they arrived.
-    fn sent_besides(&mut self, sent: &Sent, place: &Place) {
-        if place.is_behind_link {
-            return self.passed(sent, place);
+    fn sent_extra(&mut self, sent: &Sent, point: &CapturePoint) {
+        if point.is_after_link {
+            return self.passed(sent, point);
         }
         if sent.at_ns >= self.free_ns {
-            self.settle_flight(place);
+            self.settle_flight(point);
         }
-        match self.flight.back_mut().filter(|last| !last.is_settled) {
-            Some(last) => last.behind = last.behind.saturating_add(sent.size),
+        match self.in_flight.back_mut().filter(|last| !last.is_settled) {
+            Some(last) => last.trailing = last.trailing.saturating_add(sent.size),
             None => {
-                let begin_ns = self.told.link_ns().max(sent.at_ns);
-                let ns = self.ns_of(sent.size, place).unwrap_or(0);
-                self.told.busy(begin_ns, begin_ns.saturating_add(ns));
+                let begin_ns = self.blocked.link_ns().max(sent.at_ns);
+                let ns = self.ns_of(sent.size, point).unwrap_or(0);
+                self.blocked.busy(begin_ns, begin_ns.saturating_add(ns));
             }
         }
-        self.occupy(sent, place);
+        self.occupy(sent, point);
     }
 
-    fn occupy(&mut self, sent: &Sent, place: &Place) {
-        let ns = self.ns_of(sent.size, place).unwrap_or(u64::MAX);
+    fn occupy(&mut self, sent: &Sent, point: &CapturePoint) {
+        let ns = self.ns_of(sent.size, point).unwrap_or(u64::MAX);
         self.free_ns = self.free_ns.max(sent.at_ns).saturating_add(ns);
     }
 
     /// At the current rate, everything in flight has left the link.
-    fn settle_flight(&mut self, place: &Place) {
-        for index in self.flight.partition_point(|sent| sent.is_settled)..self.flight.len() {
-            let sent = self.flight[index];
-            let begin_ns = self.told.link_ns().max(sent.at_ns);
-            let ns = self.ns_of(sent.size.saturating_add(sent.behind), place).unwrap_or(0);
-            self.told.busy(begin_ns, begin_ns.saturating_add(ns));
-            self.flight[index] = Sent { behind: 0, is_settled: true, ..sent };
+    fn settle_flight(&mut self, point: &CapturePoint) {
+        for index in self.in_flight.partition_point(|sent| sent.is_settled)..self.in_flight.len() {
+            let sent = self.in_flight[index];
+            let begin_ns = self.blocked.link_ns().max(sent.at_ns);
+            let ns = self.ns_of(sent.size.saturating_add(sent.trailing), point).unwrap_or(0);
+            self.blocked.busy(begin_ns, begin_ns.saturating_add(ns));
+            self.in_flight[index] = Sent { trailing: 0, is_settled: true, ..sent };
         }
     }
 
-    fn ns_of(&self, size: u64, place: &Place) -> Option<u64> {
-        Some(rate::ns_of(size, self.bytes_per_second().or(place.rate)?))
+    fn ns_of(&self, size: u64, point: &CapturePoint) -> Option<u64> {
+        Some(rate::ns_of(size, self.bytes_per_second().or(point.rate)?))
     }
 
-    fn take_off(&mut self, sent: Sent) {
-        let is_full = self.flight.len() >= MAX_IN_FLIGHT;
-        match self.flight.back_mut() {
+    fn track(&mut self, sent: Sent) {
+        let is_full = self.in_flight.len() >= MAX_IN_FLIGHT;
+        match self.in_flight.back_mut() {
             Some(last) if sent.is_retransmission => last.end = last.end.max(sent.end),
             Some(last) if is_full => {
                 last.end = last.end.max(sent.end);
                 last.size += sent.size;
             }
-            _ => self.flight.push_back(sent),
+            _ => self.in_flight.push_back(sent),
         }
     }
 
     /// Records that the transmitter was blocked before it sent this packet, if it was.
-    fn block_before(&mut self, sent: &Sent, place: &Place) {
+    fn block_before(&mut self, sent: &Sent, point: &CapturePoint) {
         let Some(last) = self.last_sent else { return };
-        let is_elicited = self.is_elicited(sent, place) && last.size >= FULL + HEADERS;
+        let is_elicited = self.is_elicited(sent, point) && last.size >= FULL + HEADERS;
         if sent.is_retransmission || is_elicited {
-            let half_ns = place.half_ns();
-            self.told.suspect(State::Window, last.at_ns.saturating_sub(half_ns), sent.at_ns.saturating_sub(half_ns));
+            let half = point.half_ns();
+            self.blocked.hold(BlockCause::Window, last.at_ns.saturating_sub(half), sent.at_ns.saturating_sub(half));
         }
     }
 
     /// True if an acknowledgement reached the transmitter just before it sent this packet.
-    fn is_elicited(&mut self, sent: &Sent, place: &Place) -> bool {
-        let came_ns = sent.at_ns.saturating_sub(2 * place.half_ns());
-        let size_ns = if place.is_behind_link { self.ns_of(sent.size, place).unwrap_or(0) } else { 0 };
-        let late_ns = PROMPT_NS.saturating_add(size_ns).saturating_add(place.half_ns() / 4);
+    fn is_elicited(&mut self, sent: &Sent, point: &CapturePoint) -> bool {
+        let came_ns = sent.at_ns.saturating_sub(2 * point.half_ns());
+        let size_ns = if point.is_after_link { self.ns_of(sent.size, point).unwrap_or(0) } else { 0 };
+        let late_ns = PROMPT_NS.saturating_add(size_ns).saturating_add(point.half_ns() / 4);
         while self.elicits.front().is_some_and(|&ns| ns.saturating_add(late_ns) < came_ns) {
             self.elicits.pop_front();
         }
@@ -228,27 +228,27 @@ impl Transmitter {
     }
 
     /// A packet left the link half a loop ago.
-    fn passed(&mut self, sent: &Sent, place: &Place) {
-        let left_ns = sent.at_ns.saturating_sub(place.half_ns());
-        let busy_ns = self.ns_of(sent.size, place).unwrap_or(0);
+    fn passed(&mut self, sent: &Sent, point: &CapturePoint) {
+        let left_ns = sent.at_ns.saturating_sub(point.half_ns());
+        let busy_ns = self.ns_of(sent.size, point).unwrap_or(0);
         let begin_ns = left_ns.saturating_sub(busy_ns);
-        let earlier_ns = self.told.link_ns().saturating_sub(begin_ns).min(busy_ns);
-        self.told.busy(begin_ns, left_ns);
+        let earlier_ns = self.blocked.link_ns().saturating_sub(begin_ns).min(busy_ns);
+        self.blocked.busy(begin_ns, left_ns);
         // A delayed machine receives several packets together. They left the link earlier.
         if earlier_ns > 0 {
-            self.told.reach_back(earlier_ns);
+            self.blocked.reach_back(earlier_ns);
         }
     }
 
-    pub(super) fn acknowledged(&mut self, packet: &Packet, place: &Place, closed_below: u64) {
+    pub(super) fn acknowledged(&mut self, packet: &Packet, point: &CapturePoint, closed_below: u64) {
         let at_ns = packet.at_ns;
         let size = u64::from(packet.length) + HEADERS;
         let mut is_new = false;
-        while let Some(sent) = self.flight.front().copied().filter(|sent| sent.end <= packet.acknowledged) {
-            self.flight.pop_front();
-            self.measure(&sent, at_ns, size, place);
-            if !place.is_behind_link && sent.size > HEADERS {
-                self.left(&sent, at_ns, size, place);
+        while let Some(sent) = self.in_flight.front().copied().filter(|sent| sent.end <= packet.acknowledged) {
+            self.in_flight.pop_front();
+            self.measure(&sent, at_ns, size, point);
+            if !point.is_after_link && sent.size > HEADERS {
+                self.left(&sent, at_ns, size, point);
             }
             is_new = true;
         }
@@ -258,20 +258,20 @@ impl Transmitter {
             }
             self.elicits.push_back(at_ns);
         }
-        if self.flight.is_empty() {
-            self.told.settle(at_ns);
+        if self.in_flight.is_empty() {
+            self.blocked.settle(at_ns);
         }
         if !packet.is_control {
             self.opened_or_closed(at_ns, packet.window < closed_below);
         }
     }
 
-    fn measure(&mut self, sent: &Sent, at_ns: u64, size: u64, place: &Place) {
+    fn measure(&mut self, sent: &Sent, at_ns: u64, size: u64, point: &CapturePoint) {
         let ns = at_ns.saturating_sub(sent.at_ns);
         if !sent.is_retransmission && self.round_trip.is_none_or(|shortest| ns < shortest.ns) {
             self.round_trip = Some(RoundTrip { ns, size: sent.size + size });
         }
-        let is_data = !place.is_behind_link && sent.size > HEADERS;
+        let is_data = !point.is_after_link && sent.size > HEADERS;
         if let Some(shortest) = self.round_trip.filter(|_| is_data) {
             let unseen = shortest.size.saturating_sub(size);
             self.rate.acknowledged(at_ns.saturating_sub(shortest.ns), sent.size, unseen);
@@ -279,19 +279,19 @@ impl Transmitter {
     }
 
     /// When a packet left the link, from its acknowledgement and the rate.
-    fn left(&mut self, sent: &Sent, at_ns: u64, size: u64, place: &Place) {
-        let back_ns = self.base_ns(place.rate).saturating_add(place.rate.map_or(0, |rate| rate::ns_of(size, rate)));
+    fn left(&mut self, sent: &Sent, at_ns: u64, size: u64, point: &CapturePoint) {
+        let back_ns = self.base_ns(point.rate).saturating_add(point.rate.map_or(0, |rate| rate::ns_of(size, rate)));
         let latest_ns = at_ns.saturating_sub(back_ns).max(sent.at_ns);
-        let begin_ns = self.told.link_ns().max(sent.at_ns);
-        let left_ns = match self.ns_of(sent.size, place) {
+        let begin_ns = self.blocked.link_ns().max(sent.at_ns);
+        let left_ns = match self.ns_of(sent.size, point) {
             _ if sent.is_settled => begin_ns,
             Some(ns) => begin_ns.saturating_add(ns).min(latest_ns),
             // The acknowledgement also took time on its way back. Divide the time by size.
             None => begin_ns.saturating_add(share(latest_ns.saturating_sub(begin_ns), sent.size, size)),
         };
-        self.told.busy(begin_ns, left_ns);
-        if let Some(ns) = self.ns_of(sent.behind, place) {
-            self.told.busy(left_ns.max(begin_ns), left_ns.max(begin_ns).saturating_add(ns));
+        self.blocked.busy(begin_ns, left_ns);
+        if let Some(ns) = self.ns_of(sent.trailing, point) {
+            self.blocked.busy(left_ns.max(begin_ns), left_ns.max(begin_ns).saturating_add(ns));
         }
     }
 
@@ -307,27 +307,27 @@ impl Transmitter {
             None if is_closed => self.closed_since_ns = Some(at_ns),
             Some(since_ns) if !is_closed => {
                 self.closed_since_ns = None;
-                self.told.suspect(State::Receiver, since_ns, at_ns);
-                if self.flight.is_empty() {
-                    self.told.settle(at_ns);
+                self.blocked.hold(BlockCause::Receiver, since_ns, at_ns);
+                if self.in_flight.is_empty() {
+                    self.blocked.settle(at_ns);
                 }
             }
             _ => {}
         }
     }
 
-    pub(super) fn end(&mut self, at_ns: u64, place: &Place) {
+    pub(super) fn end(&mut self, at_ns: u64, point: &CapturePoint) {
         if let Some(since_ns) = self.closed_since_ns.take() {
-            self.told.suspect(State::Receiver, since_ns, at_ns);
+            self.blocked.hold(BlockCause::Receiver, since_ns, at_ns);
         }
-        for sent in std::mem::take(&mut self.flight) {
-            let begin_ns = self.told.link_ns().max(sent.at_ns);
-            let known_ns = self.ns_of(sent.size, place).filter(|_| !place.is_behind_link && sent.size > HEADERS);
+        for sent in std::mem::take(&mut self.in_flight) {
+            let begin_ns = self.blocked.link_ns().max(sent.at_ns);
+            let known_ns = self.ns_of(sent.size, point).filter(|_| !point.is_after_link && sent.size > HEADERS);
             if let Some(ns) = known_ns {
-                self.told.busy(begin_ns, begin_ns.saturating_add(ns).min(at_ns));
+                self.blocked.busy(begin_ns, begin_ns.saturating_add(ns).min(at_ns));
             }
         }
-        self.told.settle(u64::MAX);
+        self.blocked.settle(u64::MAX);
     }
 }
 

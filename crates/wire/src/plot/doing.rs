@@ -57,8 +57,8 @@ impl Doing {
     pub fn of(states: &States, waits: &[Span], began_ns: u64, window: &Window) -> Doing {
         let waits = since(waits, began_ns, window);
         let stretches = |transmitter: &Transmitter| {
-            let receiver = since(transmitter.told.receiver.list(), began_ns, window);
-            let blocked = union(&[transmitter.told.link.list(), transmitter.told.window.list()]);
+            let receiver = since(transmitter.blocked.receiver.list(), began_ns, window);
+            let blocked = union(&[transmitter.blocked.link.list(), transmitter.blocked.window.list()]);
             let network = minus(&since(&blocked, began_ns, window), &receiver);
             let waiting = minus(&minus(&waits, &receiver), &network);
             Stretches { network, receiver, waiting }
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn waiting_is_what_nothing_blocks_and_only_the_kept_time_counts() {
         let mut states = States::default();
-        states.requests.told.link.add(1_100, 1_200);
-        states.requests.told.window.add(1_150, 1_300);
-        states.requests.told.receiver.add(1_250, 1_400);
+        states.requests.blocked.link.add(1_100, 1_200);
+        states.requests.blocked.window.add(1_150, 1_300);
+        states.requests.blocked.receiver.add(1_250, 1_400);
         let window = Window { from_ns: 50, to_ns: 450 };
         let doing = Doing::of(&states, &spans(&[(1_000, 1_500)]), 1_000, &window);
         let [requests, replies] = &doing.directions;

@@ -167,7 +167,7 @@ fn conclude(
 /// When a connection was not idle; with the wait that the end of the capture cut off.
 fn delay_ns(connection: &Connection, cut_off: Option<Span>) -> u64 {
     let States { requests, replies, .. } = &connection.states;
-    let blocked = requests.told.stretches().into_iter().chain(replies.told.stretches()).map(Spans::list);
+    let blocked = requests.blocked.by_cause().into_iter().chain(replies.blocked.by_cause()).map(Spans::list);
     let lists: Vec<&[Span]> = blocked.chain([connection.waits.spans.list(), cut_off.as_slice()]).collect();
     length_until(&union(&lists), u64::MAX)
 }

@@ -3,9 +3,9 @@
 
 mod link;
 
+use super::super::blocked::MAX_IN_FLIGHT;
 use super::super::spans::Spans;
 use super::super::spans::{Span, length_until, minus};
-use super::super::told::MAX_IN_FLIGHT;
 use super::*;
 use link::{Exchange, Link, Seen, run};
 
@@ -31,7 +31,7 @@ fn classified(seen: &Seen) -> States {
 /// Share of the time in which our states match the simulated queue.
 fn agreement(seen: &Seen, states: &States, direction: Direction) -> f64 {
     let transmitter = if direction == Direction::Requests { &states.requests } else { &states.replies };
-    let (truth, ours) = (seen.busy[direction as usize].list(), transmitter.told.link.list());
+    let (truth, ours) = (seen.busy[direction as usize].list(), transmitter.blocked.link.list());
     let wrong = [minus(truth, ours), minus(ours, truth)].map(|list| length_until(&list, u64::MAX));
     1.0 - (wrong[0] + wrong[1]) as f64 / (seen.end_ns - seen.packets[0].at_ns) as f64
 }
@@ -95,10 +95,10 @@ fn what_is_sent_again_and_acknowledgements_beside_it_are_on_the_link_when_they_a
     let late: Vec<u64> = [10_000, 11_000, 12_000]
         .map(|ms| {
             let near = |span: &&Span| span.from_ns.abs_diff(ms * MS) < 10 * MS;
-            states.requests.told.link.list().iter().find(near).map_or(0, |span| (span.to_ns - span.from_ns) / MS)
+            states.requests.blocked.link.list().iter().find(near).map_or(0, |span| (span.to_ns - span.from_ns) / MS)
         })
         .into();
-    assert!(late.iter().all(|ms| (40..60).contains(ms)), "{late:?} ms, {:?}", states.requests.told.link.list());
+    assert!(late.iter().all(|ms| (40..60).contains(ms)), "{late:?} ms, {:?}", states.requests.blocked.link.list());
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn handed_over_at_once_is_blocked_until_it_has_left() {
         Exchange { request: 12_500, reply: 0, times: 1, work_ns: 2_000 * MS },
     ];
     let seen = run(link, &script);
-    let (ours, truth) = (classified(&seen).requests.told.link.total_ns(), seen.busy[0].total_ns());
+    let (ours, truth) = (classified(&seen).requests.blocked.link.total_ns(), seen.busy[0].total_ns());
     assert!(truth > 1_000 * MS && ours.abs_diff(truth) < truth / 50, "{ours}, in truth {truth}");
 }
 
@@ -118,7 +118,7 @@ fn handed_over_at_once_is_blocked_until_it_has_left() {
 fn waiting_for_a_reply_over_a_long_way_is_idle() {
     let link = Link { bytes_per_second: 12_500_000, delay_ns: 100 * MS, is_captured_at_server: false };
     let states = classified(&run(link, &[Exchange { request: 20, reply: 32, times: 50, work_ns: MS }]));
-    let blocked_ns: u64 = states.requests.told.stretches().map(Spans::total_ns).iter().sum();
+    let blocked_ns: u64 = states.requests.blocked.by_cause().map(Spans::total_ns).iter().sum();
     assert!((200 * MS..300 * MS).contains(&blocked_ns), "{blocked_ns} of 10 s, 200 ms of them for the handshake");
 }
 
@@ -127,7 +127,7 @@ fn slow_start_is_blocked_by_the_network_while_its_queue_is_empty() {
     for is_captured_at_server in [false, true] {
         let link = Link { bytes_per_second: 12_500_000, delay_ns: 100 * MS, is_captured_at_server };
         let states = classified(&run(link, &[Exchange { request: 200_000, reply: 0, times: 1, work_ns: MS }]));
-        let (link_ns, window_ns) = (states.requests.told.link.total_ns(), states.requests.told.window.total_ns());
+        let (link_ns, window_ns) = (states.requests.blocked.link.total_ns(), states.requests.blocked.window.total_ns());
         // At the server, half of the handshake happens before the capture.
         let window_ns = window_ns - if is_captured_at_server { 100 * MS } else { 200 * MS };
         // 10, 20 and 40 packets; the remaining 69 follow the third acknowledgement.
@@ -145,7 +145,7 @@ fn delayed_acknowledgements_are_no_network() {
         Exchange { request: 100, reply: 0, times: 50, work_ns: 100 * MS },
     ];
     let seen = run(link, &script);
-    let busy_ns = classified(&seen).requests.told.link.total_ns();
+    let busy_ns = classified(&seen).requests.blocked.link.total_ns();
     assert!(busy_ns < 100 * MS, "{busy_ns} of 5 s, in which 50 packets are acknowledged after 40 ms");
 }
 
@@ -170,7 +170,7 @@ fn a_closed_window_is_the_receivers() {
         }
         states.end(2_000 * MS);
         assert_eq!(
-            states.requests.told.receiver.total_ns(),
+            states.requests.blocked.receiver.total_ns(),
             closed_ms * MS,
             "joined: {started_midstream}, window {window}"
         );
@@ -186,7 +186,7 @@ fn data_that_are_sent_again_were_held_up_by_the_network() {
     states.packet(&Packet { is_retransmission: true, ..packet(Direction::Requests, 2_200, 100, 100, 0, 60_000) });
     states.packet(&packet(Direction::Replies, 2_201, 0, 0, 200, 60_000));
     states.end(3_000 * MS);
-    let blocked_ns = states.requests.told.link.total_ns() + states.requests.told.window.total_ns();
+    let blocked_ns = states.requests.blocked.link.total_ns() + states.requests.blocked.window.total_ns();
     assert!((199 * MS..=201 * MS).contains(&blocked_ns), "{blocked_ns}");
 }
 
@@ -214,6 +214,6 @@ fn packets_in_any_order_and_of_any_numbers_are_no_error() {
     }
     states.end(u64::MAX);
     for transmitter in [&states.requests, &states.replies] {
-        assert!(transmitter.kept() <= MAX_IN_FLIGHT + 1);
+        assert!(transmitter.held() <= MAX_IN_FLIGHT + 1);
     }
 }

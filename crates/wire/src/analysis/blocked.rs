@@ -11,7 +11,7 @@ pub(super) const MAX_IN_FLIGHT: usize = 4096;
 
 /// Why a transmitter cannot send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum BlockCause {
     /// Earlier data are still in the queue or on the slowest link.
     Link,
     /// TCP's window is full, and the link is free.
@@ -21,27 +21,27 @@ pub enum State {
 }
 
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct BlockedTime {
     pub link: Spans,
     pub window: Spans,
     pub receiver: Spans,
     /// Spans before this time are final.
     settled_ns: u64,
     /// Spans that become final unless the link turns out to have been busy, in order of time.
-    pending: VecDeque<(State, Span)>,
+    pending: VecDeque<(BlockCause, Span)>,
 }
 
-impl Told {
+impl BlockedTime {
     /// Time blocked by the link, the window and the receiver.
-    pub fn stretches(&self) -> [&Spans; 3] {
+    pub fn by_cause(&self) -> [&Spans; 3] {
         [&self.link, &self.window, &self.receiver]
     }
 
-    pub fn suspect(&mut self, state: State, from_ns: u64, to_ns: u64) {
+    pub fn hold(&mut self, cause: BlockCause, from_ns: u64, to_ns: u64) {
         if self.pending.len() >= MAX_IN_FLIGHT {
             self.settle(from_ns);
         }
-        self.pending.push_back((state, Span { from_ns, to_ns }));
+        self.pending.push_back((cause, Span { from_ns, to_ns }));
     }
 
     /// The link was busy. Pending spans become final up to its start.
@@ -54,18 +54,18 @@ impl Told {
 
     /// Makes pending spans final up to `until_ns`.
     pub fn settle(&mut self, until_ns: u64) {
-        while let Some((state, span)) = self.pending.front().copied().filter(|(_, span)| span.from_ns < until_ns) {
+        while let Some((cause, span)) = self.pending.front().copied().filter(|(_, span)| span.from_ns < until_ns) {
             self.pending.pop_front();
             let (from_ns, to_ns) = (span.from_ns.max(self.settled_ns), span.to_ns.min(until_ns));
             if from_ns < to_ns {
-                match state {
-                    State::Receiver => self.receiver.add(from_ns, to_ns),
+                match cause {
+                    BlockCause::Receiver => self.receiver.add(from_ns, to_ns),
                     _ => self.window.add(from_ns, to_ns),
                 }
                 self.settled_ns = to_ns;
             }
             if span.to_ns > until_ns {
-                self.pending.push_front((state, Span { from_ns: until_ns, to_ns: span.to_ns }));
+                self.pending.push_front((cause, Span { from_ns: until_ns, to_ns: span.to_ns }));
                 return;
             }
         }
@@ -77,15 +77,15 @@ impl Told {
     }
 
     /// Nothing could be sent during the handshake.
-    pub fn shook_hands(&mut self, from_ns: u64, to_ns: u64) {
+    pub fn add_handshake(&mut self, from_ns: u64, to_ns: u64) {
         self.window.add(from_ns, to_ns);
         self.settled_ns = self.settled_ns.max(to_ns);
     }
 
     /// The link was busy this much earlier, unless that time belongs to another state.
     pub fn reach_back(&mut self, earlier_ns: u64) {
-        let told = [&self.window, &self.receiver].map(|spans| spans.list().last().map_or(0, |last| last.to_ns));
-        self.link.reach_back(earlier_ns, told[0].max(told[1]));
+        let ends = [&self.window, &self.receiver].map(|spans| spans.list().last().map_or(0, |last| last.to_ns));
+        self.link.reach_back(earlier_ns, ends[0].max(ends[1]));
     }
 
     /// Number of pending spans, which is bounded.
