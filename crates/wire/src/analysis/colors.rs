@@ -37,10 +37,10 @@ impl Colormaps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::tests::{Said, greeting, said};
+    use crate::analysis::tests::{Spec, greeting, make};
 
     fn learn(colormaps: &mut Colormaps, kind: Kind, name: &str, bytes: &[u8], is_little_endian: bool) {
-        let mut message = said(&Said { kind, name, bytes, ..Said::default() });
+        let mut message = make(&Spec { kind, name, bytes, ..Spec::default() });
         message.is_little_endian = is_little_endian;
         colormaps.message(&message);
     }

@@ -79,21 +79,21 @@ fn change(what: String, unit: Unit, before: f64, after: f64) -> Change {
     Change { what, unit, before, after, verdict }
 }
 
-type Named = Vec<(String, f64)>;
+type Amounts = Vec<(String, f64)>;
 
-fn trips(figures: &Figures) -> Named {
+fn trips(figures: &Figures) -> Amounts {
     figures.waits.iter().map(|wait| (wait.name.clone(), wait.count as f64)).collect()
 }
 
-fn bytes(figures: &Figures) -> Named {
+fn bytes(figures: &Figures) -> Amounts {
     let kinds = [("", &figures.requests), ("reply to ", &figures.replies), ("event ", &figures.events)];
     let all = kinds.into_iter().flat_map(|(kind, names)| names.iter().map(move |entry| (kind, entry)));
     all.map(|(kind, (name, tally))| (format!("{kind}{name}"), tally.bytes as f64)).collect()
 }
 
-fn by_name(before: &Figures, after: &Figures, unit: Unit, of: fn(&Figures) -> Named) -> Vec<Change> {
+fn by_name(before: &Figures, after: &Figures, unit: Unit, of: fn(&Figures) -> Amounts) -> Vec<Change> {
     let (before, after) = (of(before), of(after));
-    let find = |list: &Named, name: &str| list.iter().find(|(known, _)| known == name).map_or(0.0, |(_, value)| *value);
+    let find = |list: &Amounts, name: &str| list.iter().find(|(it, _)| it == name).map_or(0.0, |(_, value)| *value);
     let names: BTreeSet<&String> = before.iter().chain(&after).map(|(name, _)| name).collect();
     let both = names.into_iter().map(|name| change(name.clone(), unit, find(&before, name), find(&after, name)));
     let mut changes: Vec<Change> = both.filter(|change| change.verdict != Verdict::Same).collect();
@@ -106,7 +106,7 @@ fn by_name(before: &Figures, after: &Figures, unit: Unit, of: fn(&Figures) -> Na
 mod tests {
     use super::*;
     use crate::analysis::Analysis;
-    use crate::analysis::counts::Tally;
+    use crate::analysis::counts::MessageSum;
     use crate::analysis::report::WaitFigures;
 
     fn report(waits: &[(&str, u64)], image_bytes: u64, delay_s: f64) -> Report {
@@ -115,7 +115,7 @@ mod tests {
         let wait =
             |&(name, count): &(&str, u64)| WaitFigures { name: name.to_owned(), count, ..WaitFigures::default() };
         figures.waits = waits.iter().map(wait).collect();
-        figures.requests.insert("PutImage".to_owned(), Tally { count: 1, bytes: image_bytes });
+        figures.requests.insert("PutImage".to_owned(), MessageSum { count: 1, bytes: image_bytes });
         figures.network_delay_s = delay_s;
         report
     }

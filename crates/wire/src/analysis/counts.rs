@@ -7,12 +7,12 @@ use serde::Serialize;
 
 /// Number of messages and their total length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct MessageSum {
     pub count: u64,
     pub bytes: u64,
 }
 
-impl Tally {
+impl MessageSum {
     pub fn add(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -23,29 +23,29 @@ impl Tally {
 #[derive(Clone, Debug, Default)]
 pub struct ByName {
     /// Indexed by name id, so a message needs no lookup.
-    counted: Vec<Tally>,
+    counted: Vec<MessageSum>,
     /// Compact copy, once the connection has ended.
-    kept: Vec<(NameId, Tally)>,
+    compact: Vec<(NameId, MessageSum)>,
 }
 
 impl ByName {
     pub fn add(&mut self, name: NameId, bytes: u64) {
-        let place = name.0 as usize;
-        if self.counted.len() <= place {
-            self.counted.resize(place + 1, Tally::default());
+        let index = name.0 as usize;
+        if self.counted.len() <= index {
+            self.counted.resize(index + 1, MessageSum::default());
         }
-        self.counted[place].add(bytes);
+        self.counted[index].add(bytes);
     }
 
     /// The connection has ended: keep only names with messages.
     pub fn end(&mut self) {
-        self.kept = self.iter().collect();
+        self.compact = self.iter().collect();
         self.counted = Vec::new();
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (NameId, Tally)> + '_ {
-        let counted = self.counted.iter().enumerate().map(|(place, tally)| (NameId(place as u32), *tally));
-        self.kept.iter().copied().chain(counted.filter(|(_, tally)| tally.count > 0))
+    pub fn iter(&self) -> impl Iterator<Item = (NameId, MessageSum)> + '_ {
+        let counted = self.counted.iter().enumerate().map(|(index, tally)| (NameId(index as u32), *tally));
+        self.compact.iter().copied().chain(counted.filter(|(_, tally)| tally.count > 0))
     }
 }
 

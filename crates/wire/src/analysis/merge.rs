@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Sums the figures of several connections.
 
-use super::counts::{Tally, merge_equal};
+use super::counts::{MessageSum, merge_equal};
 use super::report::{Figures, PatternFigures, WaitFigures};
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl Figures {
     }
 }
 
-fn merge_names(sums: &mut BTreeMap<String, Tally>, others: &BTreeMap<String, Tally>) {
+fn merge_names(sums: &mut BTreeMap<String, MessageSum>, others: &BTreeMap<String, MessageSum>) {
     for (name, other) in others {
         let sum = sums.entry(name.clone()).or_default();
         sum.count += other.count;
@@ -72,7 +72,7 @@ mod tests {
 
     fn figures(name: &str, count: u64, seconds: f64) -> Figures {
         Figures {
-            requests: [(name.to_owned(), Tally { count, bytes: 8 * count })].into(),
+            requests: [(name.to_owned(), MessageSum { count, bytes: 8 * count })].into(),
             waits: vec![WaitFigures { name: name.to_owned(), count, seconds, avoidable: 1, ..WaitFigures::default() }],
             round_trips: count,
             idle_s: 1.0,
@@ -86,7 +86,7 @@ mod tests {
         for one in [figures("InternAtom", 3, 0.3), figures("GetProperty", 1, 2.0), figures("InternAtom", 4, 0.4)] {
             sum.merge(&one);
         }
-        assert_eq!(sum.requests["InternAtom"], Tally { count: 7, bytes: 56 });
+        assert_eq!(sum.requests["InternAtom"], MessageSum { count: 7, bytes: 56 });
         let waits: Vec<_> = sum.waits.iter().map(|wait| (wait.name.as_str(), wait.count, wait.avoidable)).collect();
         assert_eq!(waits, [("GetProperty", 1, 1), ("InternAtom", 7, 2)]);
         assert_eq!((sum.round_trips, sum.idle_s), (8, 3.0));

@@ -3,7 +3,7 @@
 //!
 //! A hostile capture can invent any number of names. From [`MAX_NAMES`] on they share one id.
 
-use super::bandwidth::Use;
+use super::bandwidth::ByteUse;
 use std::collections::HashMap;
 
 /// The protocol and all its extensions have some 1,500 names.
@@ -19,8 +19,8 @@ const RECENT: usize = 64;
 #[derive(Debug)]
 pub struct Names {
     ids: HashMap<String, NameId>,
-    list: Vec<(String, Use)>,
-    /// Ids, indexed by [`place`]. Hashing every name with the default hasher took a fifth of the time.
+    list: Vec<(String, ByteUse)>,
+    /// Ids, indexed by [`slot`]. Hashing every name with the default hasher took a fifth of the time.
     recent: [usize; RECENT],
 }
 
@@ -31,19 +31,19 @@ impl Default for Names {
 }
 
 /// Cache index of a name.
-fn place(name: &str) -> usize {
+fn slot(name: &str) -> usize {
     let bytes = name.as_bytes();
-    let at = |place: usize| bytes.get(place).copied().map_or(0, usize::from);
+    let at = |slot: usize| bytes.get(slot).copied().map_or(0, usize::from);
     (bytes.len() + 5 * at(bytes.len() / 2) + 11 * at(bytes.len().wrapping_sub(1))) % RECENT
 }
 
 impl Names {
     pub fn id(&mut self, name: &str) -> NameId {
-        let place = place(name);
-        if self.list.get(self.recent[place]).is_none_or(|(recent, _)| recent != name) {
-            self.recent[place] = self.find(name).0 as usize;
+        let slot = slot(name);
+        if self.list.get(self.recent[slot]).is_none_or(|(recent, _)| recent != name) {
+            self.recent[slot] = self.find(name).0 as usize;
         }
-        NameId(self.recent[place] as u32)
+        NameId(self.recent[slot] as u32)
     }
 
     fn find(&mut self, name: &str) -> NameId {
@@ -52,7 +52,7 @@ impl Names {
             return id;
         }
         let id = NameId(self.list.len() as u32);
-        self.list.push((name.to_owned(), Use::of(name)));
+        self.list.push((name.to_owned(), ByteUse::of(name)));
         self.ids.insert(name.to_owned(), id);
         id
     }
@@ -67,8 +67,8 @@ impl Names {
     }
 
     /// Bandwidth use of messages with this name.
-    pub fn used_for(&self, id: NameId) -> Use {
-        self.list.get(id.0 as usize).map_or(Use::Rest, |(_, what)| *what)
+    pub fn used_for(&self, id: NameId) -> ByteUse {
+        self.list.get(id.0 as usize).map_or(ByteUse::Rest, |(_, usage)| *usage)
     }
 }
 

@@ -5,7 +5,7 @@
 //! atoms.
 
 use super::names::{NameId, Names};
-use super::round_trip::{Total, Wait};
+use super::round_trip::{Wait, WaitTotal};
 use std::collections::{HashMap, VecDeque};
 
 /// Number of names kept per pattern, the last ones before the wait.
@@ -56,7 +56,7 @@ impl Batch {
 /// Waits of one pattern.
 #[derive(Clone, Debug, Default)]
 pub struct Pattern {
-    pub total: Total,
+    pub total: WaitTotal,
     /// Most consecutive waits with this pattern.
     pub in_a_row: u64,
 }

@@ -4,13 +4,13 @@
 //! Field names are part of the JSON format and do not change. Times are seconds, lengths bytes.
 
 use super::avoidable::Reason;
-use super::bandwidth::Use;
+use super::bandwidth::ByteUse;
 use super::compression::Compression;
-use super::counts::{ByName, Tally};
+use super::counts::{ByName, MessageSum};
 use super::names::Names;
 use super::patterns::Pattern;
 use super::proxied::figures::ProxyFigures;
-use super::round_trip::{Total, saving_s};
+use super::round_trip::{WaitTotal, saving_s};
 use super::spans::{Span, Spans, length_until, minus, seconds, union};
 use super::startup::Phase;
 use super::transmitter::Transmitter;
@@ -74,10 +74,10 @@ pub struct Session {
 /// Figures that can be summed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
-    pub requests: BTreeMap<String, Tally>,
-    pub replies: BTreeMap<String, Tally>,
-    pub events: BTreeMap<String, Tally>,
-    pub errors: BTreeMap<String, Tally>,
+    pub requests: BTreeMap<String, MessageSum>,
+    pub replies: BTreeMap<String, MessageSum>,
+    pub events: BTreeMap<String, MessageSum>,
+    pub errors: BTreeMap<String, MessageSum>,
     pub waits: Vec<WaitFigures>,
     pub patterns: Vec<PatternFigures>,
     pub idle_s: f64,
@@ -184,7 +184,7 @@ impl Analysis {
 }
 
 fn compression(samples: super::bandwidth::Samples) -> BTreeMap<&'static str, Compression> {
-    let names = Use::ALL.iter().map(|what| what.name()).chain(["all requests", "all replies"]);
+    let names = ByteUse::ALL.iter().map(|what| what.name()).chain(["all requests", "all replies"]);
     let samples = samples.uses.into_iter().chain(samples.directions);
     names.zip(samples).filter_map(|(name, sample)| Some((name, sample.finish()?))).collect()
 }
@@ -247,7 +247,7 @@ fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
     let delay_ns = length(&delay, &[&requests.by_cause()[..], &[&waits.spans]].concat());
     let waits_by_name = wait_figures(&waits.by_name, names);
     let avoidable = waits_by_name.iter().map(|wait| wait.avoidable).sum::<u64>();
-    let uses = Use::ALL.iter().zip(bandwidth.bytes).map(|(what, bytes)| (what.name().to_owned(), bytes));
+    let uses = ByteUse::ALL.iter().zip(bandwidth.bytes).map(|(what, bytes)| (what.name().to_owned(), bytes));
     Figures {
         requests: by_name(&counts.requests, names),
         replies: by_name(&counts.replies, names),
@@ -287,12 +287,12 @@ fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
     (network, receiver, sending)
 }
 
-fn by_name(messages: &ByName, names: &Names) -> BTreeMap<String, Tally> {
+fn by_name(messages: &ByName, names: &Names) -> BTreeMap<String, MessageSum> {
     messages.iter().map(|(name, tally)| (names.name(name).to_owned(), tally)).collect()
 }
 
-fn wait_figures(waits: &BTreeMap<super::names::NameId, Total>, names: &Names) -> Vec<WaitFigures> {
-    let figures = |(&name, total): (&super::names::NameId, &Total)| WaitFigures {
+fn wait_figures(waits: &BTreeMap<super::names::NameId, WaitTotal>, names: &Names) -> Vec<WaitFigures> {
+    let figures = |(&name, total): (&super::names::NameId, &WaitTotal)| WaitFigures {
         name: names.name(name).to_owned(),
         count: total.count,
         seconds: seconds(total.ns),

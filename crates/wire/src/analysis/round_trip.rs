@@ -16,13 +16,13 @@ pub struct Wait {
 
 /// All waits of one name.
 #[derive(Clone, Debug, Default)]
-pub struct Total {
+pub struct WaitTotal {
     pub count: u64,
     pub ns: u64,
     pub avoidable: BTreeMap<Reason, u64>,
 }
 
-impl Total {
+impl WaitTotal {
     pub fn add(&mut self, wait: &Wait) {
         self.count += 1;
         self.ns += wait.to_ns.saturating_sub(wait.from_ns);

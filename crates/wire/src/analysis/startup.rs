@@ -6,7 +6,7 @@
 //! window does not count: a program that computes for long before its first window has not started yet.
 
 use super::names::NameId;
-use super::round_trip::{Total, Wait};
+use super::round_trip::{Wait, WaitTotal};
 use crate::observe::{Kind, Message};
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Phase {
     pub requests: u64,
     /// Bytes of both directions.
     pub bytes: u64,
-    pub waits: BTreeMap<NameId, Total>,
+    pub waits: BTreeMap<NameId, WaitTotal>,
 }
 
 impl Phase {
@@ -29,7 +29,7 @@ impl Phase {
     }
 
     pub fn avoidable(&self) -> u64 {
-        self.waits.values().map(Total::avoidable_count).sum()
+        self.waits.values().map(WaitTotal::avoidable_count).sum()
     }
 
     pub fn waited_ns(&self) -> u64 {
@@ -89,14 +89,14 @@ impl Startup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::tests::{Said, said};
+    use crate::analysis::tests::{Spec, make};
 
     const SECOND: u64 = 1_000_000_000;
 
     fn startup(messages: &[(Kind, &str, u64)]) -> Startup {
         let mut startup = Startup::default();
         for &(kind, name, at_ns) in messages {
-            startup.message(&said(&Said { kind, name, at_ns, ..Said::default() }));
+            startup.message(&make(&Spec { kind, name, at_ns, ..Spec::default() }));
         }
         startup
     }

@@ -5,7 +5,7 @@ use crate::observe::{Kind, Message};
 
 /// The fields of a message that a test sets.
 #[derive(Clone, Copy, Debug)]
-pub struct Said<'a> {
+pub struct Spec<'a> {
     pub kind: Kind,
     pub name: &'a str,
     pub sequence: u64,
@@ -15,9 +15,9 @@ pub struct Said<'a> {
     pub bytes: &'a [u8],
 }
 
-impl Default for Said<'_> {
+impl Default for Spec<'_> {
     fn default() -> Self {
-        Said {
+        Spec {
             kind: Kind::Request,
             name: "NoOperation",
             sequence: 1,
@@ -29,20 +29,20 @@ impl Default for Said<'_> {
     }
 }
 
-pub fn said<'a>(said: &Said<'a>) -> Message<'a> {
+pub fn make<'a>(spec: &Spec<'a>) -> Message<'a> {
     Message {
-        kind: said.kind,
-        sequence: said.sequence,
-        name: said.name,
-        major: said.major,
+        kind: spec.kind,
+        sequence: spec.sequence,
+        name: spec.name,
+        major: spec.major,
         minor: 0,
-        has_reply: said.has_reply,
+        has_reply: spec.has_reply,
         offset: 0,
-        length: said.bytes.len() as u64,
-        first_ns: said.at_ns,
-        last_ns: said.at_ns,
+        length: spec.bytes.len() as u64,
+        first_ns: spec.at_ns,
+        last_ns: spec.at_ns,
         is_little_endian: true,
-        bytes: said.bytes,
+        bytes: spec.bytes,
     }
 }
 

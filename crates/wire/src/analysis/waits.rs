@@ -20,7 +20,7 @@
 use super::avoidable::{Judge, Question};
 use super::names::{NameId, Names};
 use super::patterns::{Batch, Patterns};
-use super::round_trip::{Total, Wait};
+use super::round_trip::{Wait, WaitTotal};
 use super::spans::Spans;
 use crate::observe::{Kind, Message};
 use std::collections::{BTreeMap, VecDeque};
@@ -29,13 +29,13 @@ use std::collections::{BTreeMap, VecDeque};
 /// report waits that were none.
 const PROMPT_NS: u64 = 5_000_000;
 /// Maximum number of pending replies. A client that waits has fewer.
-const MAX_DUE: usize = 4_096;
+const MAX_PENDING: usize = 4_096;
 /// Name of the connection setup, which the client also waits for.
 pub const SETUP: &str = "Setup";
 
 /// A request whose reply is pending.
 #[derive(Clone, Copy, Debug)]
-struct Due {
+struct Unanswered {
     sequence: u64,
     name: NameId,
     last_ns: u64,
@@ -44,8 +44,8 @@ struct Due {
 
 /// A reply to an earlier request that arrived while the client was silent.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
-    due: Due,
+struct ReceivedReply {
+    request: Unanswered,
     at_ns: u64,
     is_repeated: bool,
 }
@@ -53,16 +53,16 @@ struct Heard {
 /// The waits of one client.
 #[derive(Debug, Default)]
 pub struct Waits {
-    pub by_name: BTreeMap<NameId, Total>,
+    pub by_name: BTreeMap<NameId, WaitTotal>,
     pub patterns: Patterns,
     /// Time spent waiting.
     pub spans: Spans,
     /// Replies that the client did not wait for.
     pub pipelined: u64,
-    due: VecDeque<Due>,
+    pending: VecDeque<Unanswered>,
     /// Sequence number and end of the newest request.
     newest: Option<(u64, u64)>,
-    heard: Option<Heard>,
+    reply: Option<ReceivedReply>,
     batch: Batch,
     judge: Judge,
 }
@@ -77,7 +77,7 @@ impl Waits {
                 None
             }
             Kind::Request => {
-                let wait = self.went_on(message.first_ns);
+                let wait = self.resumed(message.first_ns);
                 self.asked(message, name, message.has_reply);
                 wait
             }
@@ -91,16 +91,16 @@ impl Waits {
 
     /// Messages are missing, and pending replies may have been among them.
     pub fn gap(&mut self) {
-        self.due.clear();
+        self.pending.clear();
         self.newest = None;
-        self.heard = None;
+        self.reply = None;
         self.batch = Batch::default();
     }
 
     /// The connection has ended.
     pub fn end(&mut self) {
         self.gap();
-        self.due = VecDeque::new();
+        self.pending = VecDeque::new();
         self.judge = Judge::default();
     }
 
@@ -108,56 +108,56 @@ impl Waits {
         self.newest = Some((message.sequence, message.last_ns));
         self.batch.add(name, has_reply);
         if has_reply {
-            if self.due.len() >= MAX_DUE {
-                self.due.pop_front();
+            if self.pending.len() >= MAX_PENDING {
+                self.pending.pop_front();
             }
             let question = self.judge.question(message);
-            self.due.push_back(Due { sequence: message.sequence, name, last_ns: message.last_ns, question });
+            self.pending.push_back(Unanswered { sequence: message.sequence, name, last_ns: message.last_ns, question });
         }
     }
 
     fn answered(&mut self, message: &Message<'_>) -> Option<Wait> {
-        let due = self.take_due(message.sequence)?;
-        let is_repeated = due.question.is_some_and(|question| self.judge.answer(&question, message));
-        let heard = Heard { due, at_ns: message.last_ns, is_repeated };
-        if self.newest.is_some_and(|(sequence, _)| sequence == due.sequence) {
-            self.heard = None;
-            return Some(self.waited(&heard, due.last_ns));
+        let request = self.take_pending(message.sequence)?;
+        let is_repeated = request.question.is_some_and(|question| self.judge.answer(&question, message));
+        let reply = ReceivedReply { request, at_ns: message.last_ns, is_repeated };
+        if self.newest.is_some_and(|(sequence, _)| sequence == request.sequence) {
+            self.reply = None;
+            return Some(self.waited(&reply, request.last_ns));
         }
-        if self.heard.replace(heard).is_some() {
+        if self.reply.replace(reply).is_some() {
             self.pipelined += 1;
         }
         None
     }
 
     /// Replies arrive in request order, so earlier pending requests get no reply any more.
-    fn take_due(&mut self, sequence: u64) -> Option<Due> {
-        while self.due.front()?.sequence < sequence {
-            self.due.pop_front();
+    fn take_pending(&mut self, sequence: u64) -> Option<Unanswered> {
+        while self.pending.front()?.sequence < sequence {
+            self.pending.pop_front();
         }
-        if self.due.front()?.sequence == sequence { self.due.pop_front() } else { None }
+        if self.pending.front()?.sequence == sequence { self.pending.pop_front() } else { None }
     }
 
     /// The client sends again. Returns a wait if it waited for the last reply.
-    fn went_on(&mut self, at_ns: u64) -> Option<Wait> {
-        let heard = self.heard.take()?;
+    fn resumed(&mut self, at_ns: u64) -> Option<Wait> {
+        let reply = self.reply.take()?;
         let (_, silent_ns) = self.newest?;
-        let trip_ns = heard.at_ns.saturating_sub(heard.due.last_ns);
-        let silence_ns = heard.at_ns.saturating_sub(silent_ns);
-        let is_wait = at_ns.saturating_sub(heard.at_ns) <= PROMPT_NS && silence_ns >= trip_ns / 2 && silence_ns > 0;
+        let trip_ns = reply.at_ns.saturating_sub(reply.request.last_ns);
+        let silence_ns = reply.at_ns.saturating_sub(silent_ns);
+        let is_wait = at_ns.saturating_sub(reply.at_ns) <= PROMPT_NS && silence_ns >= trip_ns / 2 && silence_ns > 0;
         if !is_wait {
             self.pipelined += 1;
             return None;
         }
-        Some(self.waited(&heard, silent_ns))
+        Some(self.waited(&reply, silent_ns))
     }
 
-    fn waited(&mut self, heard: &Heard, from_ns: u64) -> Wait {
+    fn waited(&mut self, reply: &ReceivedReply, from_ns: u64) -> Wait {
         let batch = std::mem::take(&mut self.batch);
-        let question = heard.due.question;
+        let question = reply.request.question;
         let avoidable =
-            question.and_then(|question| self.judge.verdict(&question, heard.is_repeated, batch.asks_for_one()));
-        let wait = Wait { name: heard.due.name, from_ns, to_ns: heard.at_ns.max(from_ns), avoidable };
+            question.and_then(|question| self.judge.verdict(&question, reply.is_repeated, batch.asks_for_one()));
+        let wait = Wait { name: reply.request.name, from_ns, to_ns: reply.at_ns.max(from_ns), avoidable };
         self.by_name.entry(wait.name).or_default().add(&wait);
         self.spans.add(wait.from_ns, wait.to_ns);
         self.patterns.add(batch, &wait);

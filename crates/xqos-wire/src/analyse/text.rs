@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use xqos_cli::table::{Column, Table};
 use xqos_wire::analysis::compare::{Change, Comparison, Unit, Verdict};
-use xqos_wire::analysis::counts::Tally;
+use xqos_wire::analysis::counts::MessageSum;
 use xqos_wire::analysis::report::{
     ConnectionReport, Figures, PhaseFigures, Report, Session, StartupFigures, StreamFigures, WaitFigures,
 };
@@ -130,7 +130,7 @@ fn patterns(figures: &Figures) -> String {
 }
 
 fn messages(figures: &Figures) -> String {
-    let kinds: [(&str, &BTreeMap<String, Tally>); 4] = [
+    let kinds: [(&str, &BTreeMap<String, MessageSum>); 4] = [
         ("request", &figures.requests),
         ("reply", &figures.replies),
         ("event", &figures.events),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests which round trips count as avoidable.
 
-use super::super::tests::{Said, greeting, said};
+use super::super::tests::{Spec, greeting, make};
 use super::*;
 
 #[derive(Default)]
@@ -16,7 +16,7 @@ fn words(words: &[u32]) -> Vec<u8> {
 
 impl Client {
     fn tell(&mut self, kind: Kind, name: &str, bytes: &[u8]) {
-        self.judge.message(&said(&Said { kind, name, bytes, ..Said::default() }));
+        self.judge.message(&make(&Spec { kind, name, bytes, ..Spec::default() }));
     }
 
     /// Sends one request alone, waits for the answer, and returns the verdict.
@@ -26,11 +26,11 @@ impl Client {
 
     fn wait_with(&mut self, name: &str, request: &[u32], answer: &[u32], is_alone: bool) -> Option<Reason> {
         let bytes = words(request);
-        let question = self.judge.question(&said(&Said { name, bytes: &bytes, has_reply: true, ..Said::default() }))?;
+        let question = self.judge.question(&make(&Spec { name, bytes: &bytes, has_reply: true, ..Spec::default() }))?;
         let mut bytes = words(answer);
         self.sequence += 1;
         bytes[2..4].copy_from_slice(&self.sequence.to_le_bytes());
-        let reply = said(&Said { kind: Kind::Reply, name, bytes: &bytes, ..Said::default() });
+        let reply = make(&Spec { kind: Kind::Reply, name, bytes: &bytes, ..Spec::default() });
         let is_repeated = self.judge.answer(&question, &reply);
         self.judge.verdict(&question, is_repeated, is_alone)
     }
@@ -114,7 +114,7 @@ fn what_moves_by_itself_may_be_asked_again() {
 
 #[test]
 fn a_request_that_was_cut_off_is_not_judged() {
-    let mut message = said(&Said { name: "InternAtom", bytes: &[16, 0, 0, 0], ..Said::default() });
+    let mut message = make(&Spec { name: "InternAtom", bytes: &[16, 0, 0, 0], ..Spec::default() });
     message.length = 20;
     assert!(Judge::default().question(&message).is_none());
 }

@@ -2,7 +2,7 @@
 //! Tests which waits remain with each kind of proxy.
 
 use super::super::names::Names;
-use super::super::tests::{Said, greeting, said};
+use super::super::tests::{Spec, greeting, make};
 use super::super::waits::Waits;
 use super::*;
 
@@ -39,7 +39,7 @@ impl Client {
     fn say(&mut self, kind: Kind, name: &str, has_reply: bool, bytes: &[u8]) {
         self.at_ns += 1_000_000;
         let Client { sequence, at_ns, .. } = *self;
-        let message = said(&Said { kind, name, sequence, has_reply, at_ns, bytes, ..Said::default() });
+        let message = make(&Spec { kind, name, sequence, has_reply, at_ns, bytes, ..Spec::default() });
         let id = self.names.id(name);
         let wait = self.waits.message(&message, id, &mut self.names);
         self.proxied.message(&message, wait.as_ref());

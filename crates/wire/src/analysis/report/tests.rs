@@ -2,7 +2,7 @@
 //! Tests the figures, the JSON, the CSV and the Parquet tables of a report.
 
 use super::super::table::csv;
-use super::super::tests::{Said, said};
+use super::super::tests::{Spec, make};
 use super::*;
 use crate::observe::{ConnectionId, Direction, Kind, Observer, Opened, Packet};
 
@@ -22,26 +22,26 @@ fn session(connections: u32) -> Report {
         for number in 0..46u64 {
             let at_ns = (1_000 + number * 100) * MS;
             let atom = number.to_le_bytes();
-            let ask = Said {
+            let ask = Spec {
                 name: "InternAtom",
                 sequence: number + 1,
                 has_reply: true,
                 at_ns,
                 bytes: &atom,
-                ..Said::default()
+                ..Spec::default()
             };
-            analysis.message(ConnectionId(id), &said(&ask));
+            analysis.message(ConnectionId(id), &make(&ask));
             let at_ns = at_ns + 90 * MS;
             let bytes = [1; 32];
-            let reply = Said {
+            let reply = Spec {
                 kind: Kind::Reply,
                 name: "InternAtom",
                 sequence: number + 1,
                 at_ns,
                 bytes: &bytes,
-                ..Said::default()
+                ..Spec::default()
             };
-            analysis.message(ConnectionId(id), &said(&reply));
+            analysis.message(ConnectionId(id), &make(&reply));
         }
         analysis.ended(ConnectionId(id), 11_000 * MS, Ending::Finished);
     }
@@ -139,8 +139,8 @@ fn a_hundred_thousand_short_waits_are_as_long_as_they_are() {
         for (kind, at_ns) in [(Kind::Request, 0), (Kind::Reply, 100_000)] {
             let at_ns = 1_000 * MS + number * MS + at_ns;
             let has_reply = kind == Kind::Request;
-            let said_ = Said { kind, name: "GetImage", sequence: number + 1, has_reply, at_ns, ..Said::default() };
-            analysis.message(ConnectionId(0), &said(&said_));
+            let spec = Spec { kind, name: "GetImage", sequence: number + 1, has_reply, at_ns, ..Spec::default() };
+            analysis.message(ConnectionId(0), &make(&spec));
         }
     }
     analysis.ended(ConnectionId(0), 101_000 * MS, Ending::Open);
