@@ -16,7 +16,7 @@ use crate::opcodes::{Known, op};
 use crate::store::Question;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use xqos_wire::answerable::{Class, Only};
+use xqos_wire::answerable::{Class, Condition};
 use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::codes::FIRST_EXTENSION;
 use xqos_wire::x11::greeting::Greeting;
@@ -86,18 +86,18 @@ impl Dialogue {
             return None;
         }
         let major = request[0];
-        match known.row.only {
-            Only::Always => {}
-            Only::AtomFound => return self.named(op::INTERN_ATOM_REQUEST, text_at(order, request, 4, 8)?),
-            Only::FixedColormap => return self.color(request),
-            Only::SameFontPath if major == op::QUERY_FONT_REQUEST => {
+        match known.row.when {
+            Condition::Always => {}
+            Condition::AtomFound => return self.named(op::INTERN_ATOM_REQUEST, text_at(order, request, 4, 8)?),
+            Condition::FixedColormap => return self.color(request),
+            Condition::SameFontPath if major == op::QUERY_FONT_REQUEST => {
                 return self.named(op::QUERY_FONT_REQUEST, self.fonts.get(&order.u32(request, 4)?)?);
             }
-            Only::SameFontPath => {}
+            Condition::SameFontPath => {}
             // Both have the flag where others have something else, in the byte that is read here.
-            Only::Undeleted if is_deleting(request) => return None,
-            Only::Undeleted => {}
-            Only::OwnDrawable => return None,
+            Condition::Undeleted if is_deleting(request) => return None,
+            Condition::Undeleted => {}
+            Condition::OwnDrawable => return None,
         }
         match major {
             op::QUERY_EXTENSION_REQUEST => self.named(op::QUERY_EXTENSION_REQUEST, text_at(order, request, 4, 8)?),

@@ -4,7 +4,7 @@
 //! Which opcodes an extension has the server says in its reply to QueryExtension; what it said on one connection holds for
 //! all of them. Everything is looked up once for an opcode, so that a request costs an index.
 
-use xqos_wire::answerable::{Barrier, Class, Only, Row, TABLE, barrier, is_silent, row};
+use xqos_wire::answerable::{Barrier, Class, Condition, Row, TABLE, barrier, is_silent, row};
 use xqos_wire::x11::codes::FIRST_EXTENSION;
 use xqos_wire::x11::names::Names;
 pub use xqos_wire::x11::xproto as op;
@@ -85,7 +85,7 @@ impl Known {
 
 fn watch_of(row: &Row) -> Option<Watch> {
     match row.until.first() {
-        None if row.only == Only::SameFontPath => Some(Watch::Fonts),
+        None if row.when == Condition::SameFontPath => Some(Watch::Fonts),
         Some(&"XKEYBOARD::StateNotify" | &"XKEYBOARD::IndicatorStateNotify" | &"PropertyNotify") | None => None,
         Some(event) if event.starts_with("RANDR::") => Some(Watch::Screens),
         Some(event) if event.starts_with("XInputExtension::") => Some(Watch::Devices),

@@ -18,7 +18,7 @@ use crate::opcodes::{HIDDEN, Known, op};
 use crate::store::{Answer, Question, Store};
 use crate::talk::Talk;
 use crate::talk::verify::Later;
-use xqos_wire::answerable::{Barrier, Class, Only};
+use xqos_wire::answerable::{Barrier, Class, Condition};
 
 /// What a request asks, as far as it can be known here.
 #[derive(Debug, Default)]
@@ -157,7 +157,7 @@ impl Talk {
 
     /// For the program's next start, where another connection can ask the same.
     fn remember(&mut self, request: &[u8], known: &Known, store: &Store) {
-        let is_foreign_color = known.row.only == Only::FixedColormap
+        let is_foreign_color = known.row.when == Condition::FixedColormap
             && !self.order.u32(request, 4).is_some_and(|id| self.dialogue.greeting.is_default_colormap(id));
         let major = request[0];
         // A font was remembered by its name when it was opened.

@@ -24,7 +24,7 @@ pub enum Class {
 
 /// Condition for the class. If it is not met, the request is [`Class::Never`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Only {
+pub enum Condition {
     Always,
     /// The atom exists. A missing atom can be created by a later request.
     AtomFound,
@@ -65,7 +65,7 @@ pub enum Barrier {
 pub struct Row {
     pub request: &'static str,
     pub class: Class,
-    pub only: Only,
+    pub when: Condition,
     pub lbx: Lbx,
     /// Events that invalidate the answer.
     pub until: &'static [&'static str],
@@ -85,7 +85,7 @@ pub fn row(request: &str) -> Row {
 pub fn barrier(request: &str) -> Barrier {
     match () {
         () if BARRIERS.contains(&request) => Barrier::Always,
-        () if OF_WINDOWS.contains(&request) => Barrier::ForeignWindow,
+        () if WINDOW_BARRIERS.contains(&request) => Barrier::ForeignWindow,
         () => Barrier::None,
     }
 }
@@ -96,7 +96,7 @@ pub fn is_silent(request: &str) -> bool {
     SILENT.contains(&request)
 }
 
-const UNKNOWN: Row = Row { request: "", class: Class::Never, only: Only::Always, lbx: Lbx::Forwarded, until: &[] };
+const UNKNOWN: Row = Row { request: "", class: Class::Never, when: Condition::Always, lbx: Lbx::Forwarded, until: &[] };
 
 const fn constant(request: &'static str) -> Row {
     Row { request, class: Class::Constant, ..UNKNOWN }
@@ -111,12 +111,12 @@ const fn watched(request: &'static str, until: &'static [&'static str]) -> Row {
 }
 
 const fn shadowed(request: &'static str) -> Row {
-    Row { request, class: Class::Shadowed, only: Only::OwnDrawable, ..UNKNOWN }
+    Row { request, class: Class::Shadowed, when: Condition::OwnDrawable, ..UNKNOWN }
 }
 
 impl Row {
-    const fn only(self, only: Only) -> Row {
-        Row { only, ..self }
+    const fn when(self, when: Condition) -> Row {
+        Row { when, ..self }
     }
 
     const fn lbx(self, lbx: Lbx) -> Row {
@@ -134,12 +134,12 @@ const DEVICES: &[&str] = &["XInputExtension::Hierarchy", "XInputExtension::Devic
 pub const TABLE: &[Row] = &[
     constant("QueryExtension").lbx(Lbx::Answered),
     constant("ListExtensions"),
-    constant("InternAtom").only(Only::AtomFound).lbx(Lbx::Answered),
+    constant("InternAtom").when(Condition::AtomFound).lbx(Lbx::Answered),
     constant("GetAtomName").lbx(Lbx::Answered),
-    constant("LookupColor").only(Only::FixedColormap).lbx(Lbx::Answered),
-    constant("QueryColors").only(Only::FixedColormap),
-    constant("QueryFont").only(Only::SameFontPath).lbx(Lbx::Tagged),
-    constant("ListFonts").only(Only::SameFontPath),
+    constant("LookupColor").when(Condition::FixedColormap).lbx(Lbx::Answered),
+    constant("QueryColors").when(Condition::FixedColormap),
+    constant("QueryFont").when(Condition::SameFontPath).lbx(Lbx::Tagged),
+    constant("ListFonts").when(Condition::SameFontPath),
     constant("QueryBestSize"),
     constant("RENDER::QueryPictFormats"),
     constant("GLX::QueryServerString"),
@@ -148,8 +148,8 @@ pub const TABLE: &[Row] = &[
     constant("GLX::GetFBConfigs"),
     // The reference count of a colour cell: FreeColors releases it, and fails for a cell that the client has not
     // allocated.
-    sets_state("AllocColor").only(Only::FixedColormap).lbx(Lbx::Answered),
-    sets_state("AllocNamedColor").only(Only::FixedColormap).lbx(Lbx::Answered),
+    sets_state("AllocColor").when(Condition::FixedColormap).lbx(Lbx::Answered),
+    sets_state("AllocNamedColor").when(Condition::FixedColormap).lbx(Lbx::Answered),
     // Permission to send long requests.
     sets_state("BIG-REQUESTS::Enable"),
     // The client's version, or that it asked at all: earlier requests fail.
@@ -165,7 +165,7 @@ pub const TABLE: &[Row] = &[
     watched("GetKeyboardMapping", MAPPING).lbx(Lbx::Tagged),
     watched("GetModifierMapping", MAPPING).lbx(Lbx::Tagged),
     watched("GetPointerMapping", MAPPING),
-    watched("GetProperty", &["PropertyNotify"]).only(Only::Undeleted).lbx(Lbx::Tagged),
+    watched("GetProperty", &["PropertyNotify"]).when(Condition::Undeleted).lbx(Lbx::Tagged),
     watched("XKEYBOARD::GetMap", XKB_MAP),
     watched("XKEYBOARD::GetState", &["XKEYBOARD::StateNotify"]),
     watched("XKEYBOARD::GetControls", &["XKEYBOARD::ControlsNotify", "XKEYBOARD::NewKeyboardNotify"]),
@@ -177,7 +177,7 @@ pub const TABLE: &[Row] = &[
     watched("RANDR::GetScreenSizeRange", RANDR),
     watched("RANDR::GetScreenResourcesCurrent", RANDR),
     watched("RANDR::GetOutputInfo", RANDR),
-    watched("RANDR::GetOutputProperty", RANDR).only(Only::Undeleted),
+    watched("RANDR::GetOutputProperty", RANDR).when(Condition::Undeleted),
     watched("RANDR::ListOutputProperties", RANDR),
     watched("RANDR::QueryOutputProperty", RANDR),
     watched("RANDR::GetCrtcInfo", RANDR),
@@ -186,7 +186,7 @@ pub const TABLE: &[Row] = &[
     watched("RANDR::GetProviderInfo", RANDR),
     watched("RANDR::GetMonitors", RANDR),
     watched("XInputExtension::XIQueryDevice", DEVICES),
-    watched("XInputExtension::XIGetProperty", &["XInputExtension::Property"]).only(Only::Undeleted),
+    watched("XInputExtension::XIGetProperty", &["XInputExtension::Property"]).when(Condition::Undeleted),
     shadowed("GetGeometry"),
     shadowed("GetWindowAttributes"),
     shadowed("TranslateCoordinates"),
@@ -213,7 +213,7 @@ const BARRIERS: [&str; 19] = [
 
 /// Requests that are barriers if they name, or draw into, a window that is not the program's own.
 #[rustfmt::skip]
-const OF_WINDOWS: [&str; 19] = [
+const WINDOW_BARRIERS: [&str; 19] = [
     "CreateWindow", "ChangeWindowAttributes", "ConfigureWindow", "ReparentWindow", "MapWindow", "UnmapWindow",
     "MapSubwindows", "UnmapSubwindows", "DestroyWindow", "DestroySubwindows", "CirculateWindow", "ChangeProperty",
     "DeleteProperty", "RotateProperties", "ChangeSaveSet", "CopyArea", "CopyPlane", "ClearArea",

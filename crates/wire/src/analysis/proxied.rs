@@ -11,14 +11,14 @@
 //! that belong neither to the program nor are a root. Replies arrive in order. One forwarded request in a batch keeps
 //! the batch's wait; a reply that is still on its way keeps the next wait.
 
+mod client_model;
 pub mod figures;
-mod known;
 
 use super::names::NameId;
 use super::round_trip::Wait;
 use crate::answerable::{Barrier, Class, Lbx, Row, barrier, is_silent, row};
 use crate::observe::{Kind, Message};
-use known::Known;
+use client_model::{ClientModel, atom};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -53,7 +53,7 @@ impl FromStr for Proxy {
 
 /// Waits of one name: all of them, and those that would remain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Left {
+pub struct WaitCounts {
     pub waits: u64,
     pub left: u64,
 }
@@ -62,8 +62,8 @@ pub struct Left {
 #[derive(Debug)]
 pub struct Proxied {
     pub proxy: Proxy,
-    pub by_name: BTreeMap<NameId, Left>,
-    known: Known,
+    pub by_name: BTreeMap<NameId, WaitCounts>,
+    client_model: ClientModel,
     /// A request was forwarded to the server, and the client has not waited since.
     is_pending: bool,
     /// The last request that was not silent had no reply.
@@ -77,7 +77,7 @@ impl Proxied {
         Proxied {
             proxy,
             by_name: BTreeMap::new(),
-            known: Known::default(),
+            client_model: ClientModel::default(),
             is_pending: false,
             is_after_one_way: false,
             barrier: None,
@@ -92,7 +92,7 @@ impl Proxied {
         if is_request {
             self.waited(wait);
         }
-        self.known.learn(message);
+        self.client_model.learn(message);
         let is_answered = match message.kind {
             Kind::Setup => {
                 self.is_pending = true;
@@ -112,7 +112,7 @@ impl Proxied {
         let mut is_answered = None;
         if message.has_reply {
             let row = row(message.name);
-            let is_known = self.is_allowed(&row) && self.known.can_answer(&row, message);
+            let is_known = self.is_allowed(&row) && self.client_model.can_answer(&row, message);
             self.is_pending |= !is_known;
             is_answered = Some(is_known);
         } else if self.is_barrier(message) {
@@ -127,7 +127,7 @@ impl Proxied {
     fn is_barrier(&self, message: &Message<'_>) -> bool {
         match barrier(message.name) {
             Barrier::None => false,
-            Barrier::ForeignWindow => self.known.names_foreign_window(message),
+            Barrier::ForeignWindow => self.client_model.names_foreign_window(message),
             // A font that existed at the last start can be opened.
             Barrier::Always => message.name != "OpenFont",
         }
@@ -149,7 +149,7 @@ impl Proxied {
             self.barrier = None;
         }
         // Any client may create a missing atom, and the proxy cannot predict an error.
-        let is_unknown = message.kind == Kind::Error || message.name == "InternAtom" && known::atom(message) == Some(0);
+        let is_unknown = message.kind == Kind::Error || message.name == "InternAtom" && atom(message) == Some(0);
         self.is_pending |= is_unknown;
         is_unknown.then_some(false)
     }

@@ -2,12 +2,12 @@
 //! Tracks what a proxy knows about one client: its own resources, and which answers may have changed.
 
 use super::super::colors::Colormaps;
-use crate::answerable::{Class, Only, Row, TABLE};
+use crate::answerable::{Class, Condition, Row, TABLE};
 use crate::observe::{Kind, Message};
 use std::collections::HashMap;
 
 /// Maximum number of remembered windows and changes. A program's start has some hundreds. Anything beyond is unknown.
-const MAX_KNOWN: usize = 4_096;
+const MAX_REMEMBERED: usize = 4_096;
 /// Maximum depth of nested windows.
 const MAX_NESTED: usize = 32;
 
@@ -29,7 +29,7 @@ struct Window {
 }
 
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct ClientModel {
     colormaps: Colormaps,
     windows: HashMap<u32, Window>,
     /// Number of the last change of each event and subject. `read` has the number of changes when it was last read.
@@ -42,7 +42,7 @@ pub struct Known {
     has_set_font_path: bool,
 }
 
-impl Known {
+impl ClientModel {
     pub fn learn(&mut self, message: &Message<'_>) {
         self.colormaps.message(message);
         match message.kind {
@@ -57,7 +57,7 @@ impl Known {
             "GrabServer" => self.has_grab = true,
             "UngrabServer" => self.has_grab = false,
             "SetFontPath" => self.has_set_font_path = true,
-            "CreateWindow" if self.windows.len() < MAX_KNOWN => {
+            "CreateWindow" if self.windows.len() < MAX_REMEMBERED => {
                 let window = Window { parent: message.word(8)?, is_mapped: false, is_reparented: false };
                 self.windows.insert(message.word(4)?, window);
             }
@@ -69,7 +69,7 @@ impl Known {
                 children.for_each(|window| window.is_mapped = true);
             }
             "DestroyWindow" => _ = self.windows.remove(&message.word(4)?),
-            "ChangeProperty" | "DeleteProperty" if self.own_changes.len() < MAX_KNOWN => {
+            "ChangeProperty" | "DeleteProperty" if self.own_changes.len() < MAX_REMEMBERED => {
                 *self.own_changes.entry((message.word(4)?, message.word(8)?)).or_default() += 1;
             }
             _ => {}
@@ -88,7 +88,7 @@ impl Known {
             *own -= 1;
             return;
         }
-        if self.changes.len() < MAX_KNOWN {
+        if self.changes.len() < MAX_REMEMBERED {
             self.change += 1;
             self.changes.insert((event, subject), self.change);
         }
@@ -96,28 +96,28 @@ impl Known {
 
     /// True if the proxy knows the answer. An unknown answer is recorded as read with this request.
     pub fn can_answer(&mut self, row: &Row, message: &Message<'_>) -> bool {
-        if !self.is_met(row.only, message).unwrap_or(false) {
+        if !self.is_met(row.when, message).unwrap_or(false) {
             return false;
         }
         row.class != Class::Watched || (!self.has_grab && self.is_current(row, message))
     }
 
-    fn is_met(&self, only: Only, message: &Message<'_>) -> Option<bool> {
-        Some(match only {
+    fn is_met(&self, when: Condition, message: &Message<'_>) -> Option<bool> {
+        Some(match when {
             // The reply shows whether the atom exists.
-            Only::Always | Only::AtomFound => true,
-            Only::FixedColormap => self.colormaps.is_true_color(message.word(4)?),
-            Only::SameFontPath => !self.has_set_font_path,
-            Only::Undeleted => match message.name {
+            Condition::Always | Condition::AtomFound => true,
+            Condition::FixedColormap => self.colormaps.is_true_color(message.word(4)?),
+            Condition::SameFontPath => !self.has_set_font_path,
+            Condition::Undeleted => match message.name {
                 "GetProperty" => *message.bytes.get(1)? == 0,
                 "XInputExtension::XIGetProperty" => *message.bytes.get(6)? == 0,
                 "RANDR::GetOutputProperty" => *message.bytes.get(24)? == 0,
                 _ => false,
             },
-            Only::OwnDrawable => {
+            Condition::OwnDrawable => {
                 let drawable = message.word(4)?;
                 match message.name {
-                    "GetGeometry" => self.is_root(drawable) || self.has_place(drawable),
+                    "GetGeometry" => self.is_root(drawable) || self.has_fixed_position(drawable),
                     "TranslateCoordinates" => self.top(drawable)? == self.top(message.word(8)?)?,
                     // Visibility and children are known only below a root.
                     _ => self.is_own(drawable) && self.top(drawable).is_some_and(|top| self.is_root(top)),
@@ -127,10 +127,10 @@ impl Known {
     }
 
     /// True if no other client can have moved it: a pixmap, an unmapped window, or a child of the client's own window.
-    fn has_place(&self, drawable: u32) -> bool {
+    fn has_fixed_position(&self, drawable: u32) -> bool {
         match self.windows.get(&drawable) {
             Some(window) => !window.is_reparented && (!window.is_mapped || self.is_own(window.parent)),
-            None => self.is_own(drawable) && self.windows.len() < MAX_KNOWN,
+            None => self.is_own(drawable) && self.windows.len() < MAX_REMEMBERED,
         }
     }
 
@@ -140,7 +140,7 @@ impl Known {
         let mut top = window;
         for _ in 0..MAX_NESTED {
             match self.windows.get(&top) {
-                Some(known) if self.has_place(top) => top = known.parent,
+                Some(known) if self.has_fixed_position(top) => top = known.parent,
                 Some(_) => return Some(top),
                 None => return self.is_root(top).then_some(top),
             }
@@ -167,7 +167,7 @@ impl Known {
         let read = self.read.get(&(row.request, subject)).copied();
         let changed = row.until.iter().filter_map(|event| self.changes.get(&(*event, subject))).max().copied();
         let is_current = (read.is_some() || !is_foreign) && changed.unwrap_or(0) <= read.unwrap_or(0);
-        if !is_current && self.read.len() < MAX_KNOWN {
+        if !is_current && self.read.len() < MAX_REMEMBERED {
             self.read.insert((row.request, subject), self.change);
         }
         is_current
