@@ -10,7 +10,7 @@
 //! | [`model`] | an [`Observer`](crate::observe::Observer) that stores what will be drawn, packed |
 //! | [`track`] | one direction of a connection in the model |
 //! | [`rows`], [`texts`] | the packed representation |
-//! | [`doing`] | a connection's state at each time: idle, waiting, blocked |
+//! | [`activity`] | a connection's state at each time: idle, waiting, blocked |
 //! | [`page`] | an interactive page in one HTML file |
 //! | [`detail`] | reduces the model to what a picture can show |
 //! | [`svg`] | a picture of one connection |
@@ -18,8 +18,8 @@
 //!
 //! A message takes some ten bytes of memory. Messages beyond [`model::MAX_MESSAGES`] are only counted.
 
+pub mod activity;
 pub mod detail;
-pub mod doing;
 pub mod model;
 pub mod page;
 pub mod rows;

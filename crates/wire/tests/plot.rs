@@ -14,7 +14,7 @@ use std::path::Path;
 use xqos_wire::capture::Reader;
 use xqos_wire::observe::{ConnectionId, Direction, Kind, Message, Observer, Packet};
 use xqos_wire::plot::model::{Choice, Plot};
-use xqos_wire::plot::track::{Bar, Mark, Step, Track, Window};
+use xqos_wire::plot::track::{Bar, MessageMark, Step, Track, Window};
 use xqos_wire::plot::{page, svg, xpl};
 use xqos_wire::session::Session;
 
@@ -167,8 +167,8 @@ fn of_a_span_only_what_lies_in_it_is_kept_and_its_stairs_begin_where_they_were()
     let choice = Choice { window: Window { from_ns: middle, to_ns: end }, ..Choice::default() };
     let part = plotted(&troubled().packets, choice).0;
     for (whole, part) in tracks(&all).zip(tracks(&part)) {
-        let expected: Vec<Mark> =
-            whole.marks().filter(|mark| mark.last_ns >= middle).map(|it| Mark { text: 0, ..it }).collect();
+        let expected: Vec<MessageMark> =
+            whole.marks().filter(|mark| mark.last_ns >= middle).map(|it| MessageMark { text: 0, ..it }).collect();
         assert_eq!(part.marks().collect::<Vec<_>>(), expected);
         let first = part.steps().next().unwrap();
         let before = whole.steps().take_while(|step| step.at_ns <= middle).last().unwrap();

@@ -5,7 +5,7 @@
 //! retransmissions. Only the last step of a column is kept. A picture thus has some thousands of elements, whatever it
 //! shows.
 
-use super::track::{Bar, Mark, Step, Track, Window};
+use super::track::{Bar, MessageMark, Step, Track, Window};
 
 /// Maximum number of names in a picture. With more messages, the longest ones get a name.
 const MAX_MARKS: usize = 1500;
@@ -65,11 +65,11 @@ pub fn steps(track: &Track, columns: &Columns) -> Vec<Step> {
 }
 
 /// The messages to draw, in stream order: all of them, or the longest.
-pub fn marks(track: &Track) -> Vec<Mark> {
+pub fn marks(track: &Track) -> Vec<MessageMark> {
     if track.messages.count() <= MAX_MARKS {
         return track.marks().collect();
     }
-    let mut longest: Vec<Mark> = Vec::with_capacity(2 * MAX_MARKS);
+    let mut longest: Vec<MessageMark> = Vec::with_capacity(2 * MAX_MARKS);
     for mark in track.marks() {
         longest.push(mark);
         if longest.len() == 2 * MAX_MARKS {
@@ -87,9 +87,9 @@ pub fn marks(track: &Track) -> Vec<Mark> {
 pub fn bytes(track: &Track) -> (u64, u64) {
     let bars = track.bars().filter(|bar| bar.length > 0).map(|bar| (bar.offset, bar.offset + bar.length));
     let marks = track.marks().map(|mark| (mark.offset, mark.offset.saturating_add(mark.length)));
-    let holes = track.holes().map(|hole| (hole.offset, hole.offset.saturating_add(hole.length)));
+    let gap_marks = track.gap_marks().map(|gap| (gap.offset, gap.offset.saturating_add(gap.length)));
     let join = |(low, high): (u64, u64), (from, to)| (low.min(from), high.max(to));
-    let (low, high) = bars.chain(marks).chain(holes).fold((u64::MAX, 0), join);
+    let (low, high) = bars.chain(marks).chain(gap_marks).fold((u64::MAX, 0), join);
     if low > high { (0, 1) } else { (low, high.max(low + 1)) }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! An observer that stores what is drawn of a capture, in packed form.
 
-use super::doing::Doing;
+use super::activity::ConnectionActivity;
 use super::rows::Rows;
 use super::texts::Texts;
 use super::track::{Track, Window};
@@ -60,7 +60,7 @@ pub struct Connection {
     /// Round trips that the client waited for: start, duration, name, and 1 + the index of its
     /// [reason](crate::analysis::avoidable::Reason::ALL), or 0.
     pub trips: Rows<4>,
-    pub doing: Doing,
+    pub activity: ConnectionActivity,
     states: States,
     waits: Waits,
 }
@@ -75,7 +75,7 @@ impl Connection {
             ending: Ending::Open,
             tracks: <[Track; 2]>::default(),
             trips: Rows::default(),
-            doing: Doing::default(),
+            activity: ConnectionActivity::default(),
             states: States::new(opened.started_midstream),
             waits: Waits::default(),
         }
@@ -93,7 +93,7 @@ impl Connection {
     fn end(&mut self, at_ns: u64, began_ns: u64, window: &Window) {
         self.states.end(at_ns);
         self.waits.end();
-        self.doing = Doing::of(&self.states, self.waits.spans.list(), began_ns, window);
+        self.activity = ConnectionActivity::of(&self.states, self.waits.spans.list(), began_ns, window);
         // Free the states, which grow with the connection.
         self.states = States::default();
         self.waits.spans = Spans::default();

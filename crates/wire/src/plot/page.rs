@@ -10,7 +10,7 @@
 //! | `unpack.js` | decodes the packed rows |
 //! | `view.js` | the shown connection and bytes, and the selected message |
 //! | `draw.js`, `panel.js`, `overview.js` | the canvas: one connection in two panels, all of them as lanes |
-//! | `aside.js` | the side panel: connections, statistics of a time span, details of a message |
+//! | `sidebar.js` | the side panel: connections, statistics of a time span, details of a message |
 //! | `input.js` | wheel, drag, click and keys |
 //! | `web/` | code shared by all pages: style, formats, tooltip, search in times, timeline, mouse and keys |
 
@@ -38,7 +38,7 @@ const SCRIPT: &str = concat!(
     include_str!("page/draw.js"),
     include_str!("page/panel.js"),
     include_str!("page/overview.js"),
-    include_str!("page/aside.js"),
+    include_str!("page/sidebar.js"),
     include_str!("page/input.js"),
 );
 
@@ -129,21 +129,21 @@ fn facts<'a>(plot: &'a Plot, title: &'a str, texts_bytes: usize, packed: &[Packe
 /// A connection with its states packed as rows.
 struct Packed<'a> {
     connection: &'a Connection,
-    stretches: [[Rows<2>; 3]; 2],
+    states: [[Rows<2>; 3]; 2],
 }
 
 impl Packed<'_> {
     fn of(connection: &Connection) -> Packed<'_> {
-        let stretches = connection
-            .doing
+        let states = connection
+            .activity
             .directions
             .each_ref()
             .map(|direction| [&direction.network, &direction.receiver, &direction.waiting].map(|list| rows(list)));
-        Packed { connection, stretches }
+        Packed { connection, states }
     }
 
     fn facts(&self) -> ConnectionFacts {
-        let Packed { connection, stretches } = self;
+        let Packed { connection, states } = self;
         let counts = |track: &Track, [network, receiver, waiting]: &[Rows<2>; 3]| {
             let own = [track.packets.count(), track.acknowledgements.count(), track.messages.count()];
             let [packets, steps, messages] = own;
@@ -159,18 +159,18 @@ impl Packed<'_> {
             opened_ns: connection.opened_ns,
             ended_ns: connection.ended_ns,
             bytes: [requests.bytes, replies.bytes],
-            rows: [counts(requests, &stretches[0]), counts(replies, &stretches[1])],
+            rows: [counts(requests, &states[0]), counts(replies, &states[1])],
             trips: connection.trips.count(),
         }
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        for (track, stretches) in self.connection.tracks.iter().zip(&self.stretches) {
+        for (track, states) in self.connection.tracks.iter().zip(&self.states) {
             columns(&track.packets, out)?;
             columns(&track.acknowledgements, out)?;
             columns(&track.messages, out)?;
             columns(&track.gaps, out)?;
-            stretches.iter().try_for_each(|rows| columns(rows, out))?;
+            states.iter().try_for_each(|rows| columns(rows, out))?;
         }
         columns(&self.connection.trips, out)
     }

@@ -4,10 +4,10 @@
 //! It is readable without colour: states are hatched, retransmissions are thick and marked with an R, acknowledged data
 //! is a solid line and the receive window a dashed one. It follows the reader's choice of light or dark.
 
+use super::activity::{DirectionActivity, State};
 use super::detail::{self, Columns};
-use super::doing::{State, Stretches};
 use super::model::{Connection, Plot};
-use super::track::{Bar, Mark, Track, Window};
+use super::track::{Bar, MessageMark, Track, Window};
 use crate::analysis::spans::Span;
 use crate::observe::Kind;
 use std::collections::HashMap;
@@ -20,11 +20,11 @@ const LEFT: f64 = 96.0;
 const RIGHT: f64 = 20.0;
 /// Tops of both panels. A panel starts with the strip of its states.
 const TOPS: [f64; 2] = [100.0, 476.0];
-const TALL: f64 = 316.0;
+const PANEL_HEIGHT: f64 = 316.0;
 const STRIP: f64 = 9.0;
 const TITLES: [&str; 2] = ["Requests", "Replies, events, errors"];
 /// Height of a text row. Names are placed in rows, so that they do not overlap.
-const LETTERS: f64 = 12.0;
+const ROW_HEIGHT: f64 = 12.0;
 /// Approximate width of a letter.
 const LETTER_WIDTH: f64 = 6.1;
 /// A message of less height gets no name, unless it is an error.
@@ -74,13 +74,13 @@ pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl W
     legend(&mut text);
     for (direction, track) in connection.tracks.iter().enumerate() {
         let panel = Panel::of(track, window, TOPS[direction]);
-        panel.states(&connection.doing.directions[direction], &mut text);
+        panel.states(&connection.activity.directions[direction], &mut text);
         panel.axes(TITLES[direction], &mut text);
         panel.begin_clipped(direction, &mut text);
         panel.stairs(&mut text);
         let mut rows = Rows::new();
         panel.packets(&mut rows, &mut text);
-        panel.holes(&mut text);
+        panel.gap_marks(&mut text);
         panel.messages(plot, connection, direction, &mut rows, &mut text);
         let _ = writeln!(text, "</g>");
     }
@@ -115,14 +115,14 @@ impl<'a> Panel<'a> {
     fn y(&self, place: u64) -> f64 {
         let (low, high) = self.bytes;
         let part = (place as f64 - low as f64) / (high - low) as f64;
-        let tall = TALL - STRIP - 16.0;
-        (self.top + TALL - 8.0 - part * tall).clamp(self.top - TALL, self.top + 2.0 * TALL)
+        let tall = PANEL_HEIGHT - STRIP - 16.0;
+        (self.top + PANEL_HEIGHT - 8.0 - part * tall).clamp(self.top - PANEL_HEIGHT, self.top + 2.0 * PANEL_HEIGHT)
     }
 
-    fn states(&self, stretches: &Stretches, out: &mut String) {
-        for (state, name) in NAMED {
+    fn states(&self, activity: &DirectionActivity, out: &mut String) {
+        for (state, name) in DRAWN_STATES {
             let mut path = String::new();
-            for span in columned(stretches.list(state), &self.columns()) {
+            for span in columned(activity.list(state), &self.columns()) {
                 let (from, to) = (self.x(span.0), self.x(span.1));
                 let _ = write!(path, "M{from:.1} {:.1}H{to:.1}v{STRIP}H{from:.1}Z", self.top);
             }
@@ -133,7 +133,7 @@ impl<'a> Panel<'a> {
     }
 
     fn axes(&self, title: &str, out: &mut String) {
-        let (bottom, right) = (self.top + TALL, WIDTH - RIGHT);
+        let (bottom, right) = (self.top + PANEL_HEIGHT, WIDTH - RIGHT);
         let _ = writeln!(out, "<text class='head' x='{LEFT}' y='{:.1}'>{title}</text>", self.top - 8.0);
         let _ = writeln!(
             out,
@@ -147,10 +147,10 @@ impl<'a> Panel<'a> {
         while place <= high as f64 {
             let y = self.y(place as u64);
             let _ = writeln!(out, "<path class='grid' d='M{LEFT} {y:.1}H{right}'/>");
-            let said = grouped(place as u64);
+            let caption = grouped(place as u64);
             let _ = writeln!(
                 out,
-                "<text class='soft' x='{:.1}' y='{:.1}' text-anchor='end'>{said}</text>",
+                "<text class='soft' x='{:.1}' y='{:.1}' text-anchor='end'>{caption}</text>",
                 LEFT - 8.0,
                 y + 4.0
             );
@@ -163,11 +163,11 @@ impl<'a> Panel<'a> {
         while at <= self.window.to_ns as f64 {
             let x = self.x(at as u64);
             let _ = writeln!(out, "<path class='grid' d='M{x:.1} {:.1}V{:.1}'/>", self.top + STRIP, bottom + 4.0);
-            let said = format!("{:.digits$} s", at / 1e9);
+            let caption = format!("{:.digits$} s", at / 1e9);
             let anchor = if x > right - 24.0 { "end" } else { "middle" };
             let _ = writeln!(
                 out,
-                "<text class='soft' x='{x:.1}' y='{:.1}' text-anchor='{anchor}'>{said}</text>",
+                "<text class='soft' x='{x:.1}' y='{:.1}' text-anchor='{anchor}'>{caption}</text>",
                 bottom + 17.0
             );
             at += step;
@@ -176,7 +176,7 @@ impl<'a> Panel<'a> {
 
     /// Clips what follows to the panel, until the group ends.
     fn begin_clipped(&self, direction: usize, out: &mut String) {
-        let (top, tall, wide) = (self.top + STRIP, TALL - STRIP, WIDTH - LEFT);
+        let (top, tall, wide) = (self.top + STRIP, PANEL_HEIGHT - STRIP, WIDTH - LEFT);
         let _ = writeln!(
             out,
             "<clipPath id='panel{direction}'><rect x='{LEFT}' y='{top}' width='{wide}' height='{tall}'/></clipPath>\n\
@@ -235,13 +235,13 @@ impl<'a> Panel<'a> {
         }
     }
 
-    fn holes(&self, out: &mut String) {
-        for hole in self.track.holes().take(100) {
-            let (x, y) = (self.x(hole.at_ns), self.y(hole.offset + hole.length / 2));
+    fn gap_marks(&self, out: &mut String) {
+        for gap in self.track.gap_marks().take(100) {
+            let (x, y) = (self.x(gap.at_ns), self.y(gap.offset + gap.length / 2));
             let _ = writeln!(
                 out,
                 "<text class='name error' x='{x:.1}' y='{y:.1}'>{} bytes not captured</text>",
-                grouped(hole.length)
+                grouped(gap.length)
             );
         }
     }
@@ -251,11 +251,11 @@ impl<'a> Panel<'a> {
         let mut paths: HashMap<&str, String> = HashMap::new();
         let mut marks = detail::marks(self.track);
         for mark in &marks {
-            let state = connection.doing.directions[direction].until(mark.last_ns);
+            let state = connection.activity.directions[direction].state_before(mark.last_ns);
             self.mark(mark, paths.entry(class(state)).or_default());
         }
         for (class, path) in
-            NAMED.map(|(_, name)| name).into_iter().chain(["idle"]).filter_map(|it| Some((it, paths.get(it)?)))
+            DRAWN_STATES.map(|(_, name)| name).into_iter().chain(["idle"]).filter_map(|it| Some((it, paths.get(it)?)))
         {
             let _ = writeln!(out, "<path class='{class}' d='{path}'/>");
         }
@@ -268,7 +268,7 @@ impl<'a> Panel<'a> {
             let (x, wide) = (self.x(mark.last_ns) + 12.0, name.chars().count() as f64 * LETTER_WIDTH);
             // At the right border, put the name before its packet.
             let x = if x + wide > WIDTH { x - 24.0 - wide } else { x };
-            let y = ((low + high) / 2.0).clamp(self.top + STRIP + 6.0, self.top + TALL - 6.0);
+            let y = ((low + high) / 2.0).clamp(self.top + STRIP + 6.0, self.top + PANEL_HEIGHT - 6.0);
             if low - high < MIN_NAMED && !is_error || !reserve(rows, x, y, wide) {
                 continue;
             }
@@ -278,7 +278,7 @@ impl<'a> Panel<'a> {
     }
 
     /// A line with an arrow at the end of the message, next to its packet.
-    fn mark(&self, mark: &Mark, path: &mut String) {
+    fn mark(&self, mark: &MessageMark, path: &mut String) {
         let (x, from) = (self.x(mark.last_ns) + 6.0, self.y(mark.offset));
         let to = self.y(mark.offset.saturating_add(mark.length)).min(from - 0.5);
         let _ = write!(path, "M{x:.1} {from:.1}V{to:.1}");
@@ -290,17 +290,17 @@ impl<'a> Panel<'a> {
 }
 
 /// States that are drawn, with their hatching.
-const NAMED: [(State, &str); 3] =
+const DRAWN_STATES: [(State, &str); 3] =
     [(State::Network, "network"), (State::Receiver, "receiver"), (State::Waiting, "waiting")];
 
 fn class(state: State) -> &'static str {
-    NAMED.iter().find(|(named, _)| *named == state).map_or("idle", |(_, name)| name)
+    DRAWN_STATES.iter().find(|(named, _)| *named == state).map_or("idle", |(_, name)| name)
 }
 
 fn legend(out: &mut String) {
     let mut x = 16.0;
     let y = 54.0;
-    for (state, name) in NAMED {
+    for (state, name) in DRAWN_STATES {
         let _ = writeln!(out, "<rect x='{x}' y='{y}' width='22' height='{STRIP}' style='fill: url(#{name})'/>");
         x = label(x + 28.0, state.name(), out);
     }
@@ -327,7 +327,7 @@ type Rows = HashMap<i64, Vec<(f64, f64)>>;
 
 /// Reserves room for a name. Returns false if there is none.
 fn reserve(rows: &mut Rows, x: f64, y: f64, wide: f64) -> bool {
-    let own = [(y / LETTERS).floor() as i64, ((y + LETTERS - 1.0) / LETTERS).floor() as i64];
+    let own = [(y / ROW_HEIGHT).floor() as i64, ((y + ROW_HEIGHT - 1.0) / ROW_HEIGHT).floor() as i64];
     let is_free = |row: &i64| {
         rows.get(row).is_none_or(|taken| taken.iter().all(|&(from, to)| x >= to + 6.0 || x + wide + 6.0 <= from))
     };

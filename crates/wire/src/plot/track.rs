@@ -32,7 +32,7 @@ pub struct Step {
 
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct MessageMark {
     pub first_ns: u64,
     pub last_ns: u64,
     pub offset: u64,
@@ -46,7 +46,7 @@ pub struct Mark {
 
 /// Bytes that are missing from the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hole {
+pub struct GapMark {
     pub at_ns: u64,
     pub offset: u64,
     pub length: u64,
@@ -70,7 +70,7 @@ pub struct Track {
     pub bytes: u64,
     step: Option<Step>,
     /// The last step is already in `acknowledgements`.
-    is_told: bool,
+    is_stored: bool,
     next_offset: u64,
 }
 
@@ -105,13 +105,13 @@ impl Track {
             self.begin_steps(window);
             self.acknowledgements.push([step.at_ns, step.acknowledged, step.edge]);
         }
-        self.is_told = window.contains(at_ns);
+        self.is_stored = window.contains(at_ns);
         self.step = Some(step);
     }
 
     /// Adds the state before the window as its first step.
     pub fn begin_steps(&mut self, window: &Window) {
-        if let (Some(step), false, true) = (self.step, self.is_told, self.acknowledgements.is_empty()) {
+        if let (Some(step), false, true) = (self.step, self.is_stored, self.acknowledgements.is_empty()) {
             if step.at_ns < window.from_ns {
                 self.acknowledgements.push([window.from_ns, step.acknowledged, step.edge]);
             }
@@ -146,12 +146,12 @@ impl Track {
         self.acknowledgements.iter().map(|[at_ns, acknowledged, edge]| Step { at_ns, acknowledged, edge })
     }
 
-    pub fn marks(&self) -> impl Iterator<Item = Mark> + '_ {
+    pub fn marks(&self) -> impl Iterator<Item = MessageMark> + '_ {
         let mut next = 0_u64;
         self.messages.iter().map(move |[last_ns, lag_ns, skipped, length, sequence, kind_and_name, text]| {
             let offset = next.saturating_add(skipped);
             next = offset.saturating_add(length);
-            Mark {
+            MessageMark {
                 first_ns: last_ns.saturating_sub(lag_ns),
                 last_ns,
                 offset,
@@ -164,7 +164,7 @@ impl Track {
         })
     }
 
-    pub fn holes(&self) -> impl Iterator<Item = Hole> + '_ {
-        self.gaps.iter().map(|[at_ns, offset, length]| Hole { at_ns, offset, length })
+    pub fn gap_marks(&self) -> impl Iterator<Item = GapMark> + '_ {
+        self.gaps.iter().map(|[at_ns, offset, length]| GapMark { at_ns, offset, length })
     }
 }

@@ -5,9 +5,9 @@
 //! style is that of tcpdump2xplot: a packet is a line between two arrows; acknowledged data and window are stair lines
 //! with ticks. A message is a line with an arrow at its end and its name, in the colour of the connection's state.
 
-use super::doing::State;
+use super::activity::State;
 use super::model::{Connection, Plot};
-use super::track::{Bar, Mark, Step, Track};
+use super::track::{Bar, MessageMark, Step, Track};
 use std::io::{self, Write};
 
 const TITLES: [&str; 2] = ["requests", "replies, events, errors"];
@@ -25,12 +25,12 @@ pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl W
         stairs(track, &clock, plot.window().to_ns, out)?;
         track.bars().filter(|bar| bar.length > 0).try_for_each(|bar| packet(&bar, &clock, out))?;
         for mark in track.marks() {
-            let state = connection.doing.directions[direction].until(mark.last_ns);
+            let state = connection.activity.directions[direction].state_before(mark.last_ns);
             message(&mark, names.get(mark.name as usize).unwrap_or(&"?"), state, &clock, out)?;
         }
-        for hole in track.holes() {
-            let (at, end) = (clock.at(hole.at_ns), hole.offset + hole.length);
-            writeln!(out, "red\nline {at} {} {at} {end}\nrtext {at} {}\nnot captured", hole.offset, hole.offset)?;
+        for gap in track.gap_marks() {
+            let (at, end) = (clock.at(gap.at_ns), gap.offset + gap.length);
+            writeln!(out, "red\nline {at} {} {at} {end}\nrtext {at} {}\nnot captured", gap.offset, gap.offset)?;
         }
     }
     writeln!(out, "go")
@@ -61,7 +61,7 @@ fn packet(bar: &Bar, clock: &Clock, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn message(mark: &Mark, name: &str, state: State, clock: &Clock, out: &mut impl Write) -> io::Result<()> {
+fn message(mark: &MessageMark, name: &str, state: State, clock: &Clock, out: &mut impl Write) -> io::Result<()> {
     let (at, low, high) = (clock.at(mark.last_ns), mark.offset, mark.offset.saturating_add(mark.length));
     writeln!(out, "{}", colour(state))?;
     writeln!(

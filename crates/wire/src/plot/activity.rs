@@ -40,7 +40,7 @@ impl State {
 
 /// Spans of one direction that are not idle, in order; times since the start of the capture.
 #[derive(Clone, Debug, Default)]
-pub struct Stretches {
+pub struct DirectionActivity {
     pub network: Vec<Span>,
     pub receiver: Vec<Span>,
     pub waiting: Vec<Span>,
@@ -48,28 +48,28 @@ pub struct Stretches {
 
 /// Both directions of a connection.
 #[derive(Clone, Debug, Default)]
-pub struct Doing {
+pub struct ConnectionActivity {
     /// Indexed by [`Direction`](crate::observe::Direction).
-    pub directions: [Stretches; 2],
+    pub directions: [DirectionActivity; 2],
 }
 
-impl Doing {
-    pub fn of(states: &States, waits: &[Span], began_ns: u64, window: &Window) -> Doing {
+impl ConnectionActivity {
+    pub fn of(states: &States, waits: &[Span], began_ns: u64, window: &Window) -> ConnectionActivity {
         let waits = since(waits, began_ns, window);
-        let stretches = |transmitter: &Transmitter| {
+        let activity = |transmitter: &Transmitter| {
             let receiver = since(transmitter.blocked.receiver.list(), began_ns, window);
             let blocked = union(&[transmitter.blocked.link.list(), transmitter.blocked.window.list()]);
             let network = minus(&since(&blocked, began_ns, window), &receiver);
             let waiting = minus(&minus(&waits, &receiver), &network);
-            Stretches { network, receiver, waiting }
+            DirectionActivity { network, receiver, waiting }
         };
-        Doing { directions: [&states.requests, &states.replies].map(stretches) }
+        ConnectionActivity { directions: [&states.requests, &states.replies].map(activity) }
     }
 }
 
-impl Stretches {
+impl DirectionActivity {
     /// The state just before this time.
-    pub fn until(&self, at_ns: u64) -> State {
+    pub fn state_before(&self, at_ns: u64) -> State {
         let lists =
             [(State::Receiver, &self.receiver), (State::Network, &self.network), (State::Waiting, &self.waiting)];
         let found = lists.into_iter().find(|(_, list)| {
@@ -106,8 +106,8 @@ mod tests {
     #[test]
     fn a_message_belongs_to_the_state_that_ends_with_it() {
         let (network, receiver) = (spans(&[(10, 20)]), spans(&[(30, 40)]));
-        let stretches = Stretches { network, receiver, waiting: spans(&[(0, 10), (50, 60)]) };
-        let states: Vec<State> = [0, 1, 10, 11, 20, 21, 35, 50, 60, 61].map(|at_ns| stretches.until(at_ns)).into();
+        let activity = DirectionActivity { network, receiver, waiting: spans(&[(0, 10), (50, 60)]) };
+        let states: Vec<State> = [0, 1, 10, 11, 20, 21, 35, 50, 60, 61].map(|at| activity.state_before(at)).into();
         use State::{Idle, Network, Receiver, Waiting};
         assert_eq!(states, [Idle, Waiting, Waiting, Network, Network, Idle, Receiver, Idle, Waiting, Idle]);
     }
@@ -119,8 +119,8 @@ mod tests {
         states.requests.blocked.window.add(1_150, 1_300);
         states.requests.blocked.receiver.add(1_250, 1_400);
         let window = Window { from_ns: 50, to_ns: 450 };
-        let doing = Doing::of(&states, &spans(&[(1_000, 1_500)]), 1_000, &window);
-        let [requests, replies] = &doing.directions;
+        let connection = ConnectionActivity::of(&states, &spans(&[(1_000, 1_500)]), 1_000, &window);
+        let [requests, replies] = &connection.directions;
         assert_eq!(requests.network, spans(&[(100, 250)]));
         assert_eq!(requests.receiver, spans(&[(250, 400)]));
         assert_eq!(requests.waiting, spans(&[(50, 100), (400, 450)]));
