@@ -96,11 +96,11 @@ fn big_endian(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 fn internet(packet: &[u8], wire_bytes: usize) -> Frame<'_> {
-    let Ok((ip, trouble)) = LaxIpSlice::from_slice(packet) else { return Frame::Broken };
+    let Ok((ip, problem)) = LaxIpSlice::from_slice(packet) else { return Frame::Broken };
     if ip.is_fragmenting_payload() {
         return Frame::Fragment;
     }
-    if trouble.is_some() {
+    if problem.is_some() {
         return Frame::Broken;
     }
     if ip.payload_ip_number() != IpNumber::TCP {

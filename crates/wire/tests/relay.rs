@@ -149,7 +149,7 @@ fn messages_go_both_ways_and_are_recorded_in_either_byte_order() {
         assert_eq!(names[198..], ["Request 100 GetInputFocus", "Reply 100 GetInputFocus"]);
         assert_eq!(seen.endings, [Ending::Finished]);
         assert_eq!(relayed.bytes, [setup(order).len() as u64 + 400, setup_reply(order).len() as u64 + 3200]);
-        assert_eq!((relayed.connections, relayed.refused, relayed.recorded.trouble.is_none()), (1, 0, true));
+        assert_eq!((relayed.connections, relayed.refused, relayed.recorded.error.is_none()), (1, 0, true));
     }
 }
 
@@ -322,7 +322,7 @@ fn a_disk_that_is_full_ends_the_recording_and_nothing_else() {
     }
     drop((client, server));
     let relayed = relay.finish().unwrap();
-    assert_eq!(relayed.recorded.trouble.map(|error| error.kind()), Some(ErrorKind::StorageFull));
+    assert_eq!(relayed.recorded.error.map(|error| error.kind()), Some(ErrorKind::StorageFull));
     assert_eq!(relayed.bytes[0], 1_000_000, "all of it went through");
 }
 

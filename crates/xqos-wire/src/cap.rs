@@ -163,7 +163,7 @@ impl Arguments {
     fn conclude(&self, recorded: &Recorded, path: &Path, about: &str) -> Result<()> {
         let Recorded { packets, bytes, .. } = recorded;
         let file = path.display();
-        if let Some(trouble) = &recorded.trouble {
+        if let Some(trouble) = &recorded.error {
             bail!("{file} is not complete, it ends after {packets} packets: {trouble}");
         }
         if !recorded.has_started {

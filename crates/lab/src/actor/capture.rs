@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use xqos_wire::analysis::Analysis;
 use xqos_wire::capture::Writer;
 use xqos_wire::capture::live::{Live, LiveError, filter_of};
-use xqos_wire::capture::trigger::Lookout;
+use xqos_wire::capture::trigger::EventWatcher;
 use xqos_wire::session::Session;
 
 pub(crate) const FILE: &str = "capture.pcapng";
@@ -48,7 +48,7 @@ pub(super) fn perform(on_loopback: bool, silence_ms: u64, limit_ms: u64) -> Resu
     let interface = if on_loopback { "lo" } else { LINK };
     let mut live = Live::open(interface, &filter_of(&PORTS))?;
     let mut writer = Writer::new(BufWriter::new(File::create(FILE)?), "xqos")?;
-    let mut lookout = Lookout::default();
+    let mut lookout = EventWatcher::default();
     let seen = lookout.clone();
     let mut session = Session::new(vec![&mut lookout]);
     say(&Ready { window: 0 })?;

@@ -128,8 +128,8 @@ impl Reader {
                     (block_bytes, found)
                 }
                 Err(error) => {
-                    let trouble = trouble(&error);
-                    self.overcome(trouble);
+                    let problem = problem(&error);
+                    self.handle(problem);
                     continue;
                 }
             };
@@ -147,17 +147,17 @@ impl Reader {
         self.times.notes().into_iter().chain(self.note.clone()).collect()
     }
 
-    fn overcome(&mut self, trouble: Trouble) {
-        match trouble {
-            Trouble::NeedsMore => self.refill(),
-            Trouble::NeedsRoom if self.source.data().len() < MAX_BLOCK_BYTES => {
+    fn handle(&mut self, problem: ReadProblem) {
+        match problem {
+            ReadProblem::NeedsMore => self.refill(),
+            ReadProblem::NeedsRoom if self.source.data().len() < MAX_BLOCK_BYTES => {
                 // The block is at most a few times longer than the data already read, or its length is wrong.
                 self.source.grow(MAX_BLOCK_BYTES + BUFFER_BYTES);
                 self.refill();
             }
-            Trouble::NeedsRoom => self.stop("has a block too long to be true"),
-            Trouble::End => self.is_over = true,
-            Trouble::Broken(what) => self.stop(what),
+            ReadProblem::NeedsRoom => self.stop("has a block too long to be true"),
+            ReadProblem::End => self.is_over = true,
+            ReadProblem::Broken(what) => self.stop(what),
         }
     }
 
@@ -174,7 +174,7 @@ impl Reader {
 }
 
 /// Why the next block cannot be read yet.
-enum Trouble {
+enum ReadProblem {
     NeedsMore,
     NeedsRoom,
     End,
@@ -183,14 +183,14 @@ enum Trouble {
 
 const UNREADABLE: &str = "cannot be read on";
 
-fn trouble(error: &PcapError<&[u8]>) -> Trouble {
+fn problem(error: &PcapError<&[u8]>) -> ReadProblem {
     match error {
-        PcapError::Incomplete(_) => Trouble::NeedsMore,
-        PcapError::BufferTooSmall => Trouble::NeedsRoom,
-        PcapError::Eof => Trouble::End,
-        PcapError::UnexpectedEof => Trouble::Broken("ends within a packet"),
-        PcapError::ReadError => Trouble::Broken(UNREADABLE),
-        _ => Trouble::Broken("is damaged"),
+        PcapError::Incomplete(_) => ReadProblem::NeedsMore,
+        PcapError::BufferTooSmall => ReadProblem::NeedsRoom,
+        PcapError::Eof => ReadProblem::End,
+        PcapError::UnexpectedEof => ReadProblem::Broken("ends within a packet"),
+        PcapError::ReadError => ReadProblem::Broken(UNREADABLE),
+        _ => ReadProblem::Broken("is damaged"),
     }
 }
 

@@ -10,7 +10,7 @@
 //! If writing fails, only the recording stops. The caller continues and gets the error at the end.
 
 use super::scrub::{Extent, Marker, Scrubber};
-use super::trigger::{self, Lookout, Signs, State, Trigger};
+use super::trigger::{self, EventWatcher, SeenEvents, State, Trigger};
 use super::{Link, Record, Writer};
 use crate::session::Session;
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 
 /// Maximum memory for packets from before the start.
-const MAX_KEPT_BYTES: usize = 256 << 20;
+const MAX_HELD_BYTES: usize = 256 << 20;
 /// Room for some of the largest packets.
 const BUFFER_BYTES: usize = 1 << 18;
 /// Memory overhead per packet.
@@ -49,19 +49,19 @@ pub struct Recorded {
     /// Packets of messages that were too long to wait for. Only their heads are in the file.
     pub given_up: u64,
     /// Why recording stopped early.
-    pub trouble: Option<io::Error>,
+    pub error: Option<io::Error>,
 }
 
 /// Observers of a recording's session. The caller owns them, because a session only borrows its observers.
 #[derive(Debug)]
-pub struct Watch {
+pub struct Watchers {
     marker: Marker,
-    lookout: Lookout,
+    watcher: EventWatcher,
 }
 
-impl Watch {
-    pub fn new(settings: &Settings) -> Watch {
-        Watch { marker: Marker::new(settings.scrub.unwrap_or(Extent::Cookie)), lookout: Lookout::default() }
+impl Watchers {
+    pub fn new(settings: &Settings) -> Watchers {
+        Watchers { marker: Marker::new(settings.scrub.unwrap_or(Extent::Cookie)), watcher: EventWatcher::default() }
     }
 }
 
@@ -69,9 +69,9 @@ impl Watch {
 #[derive(Debug)]
 pub struct Recorder<'a> {
     session: Option<Session<'a>>,
-    lookout: Lookout,
+    watcher: EventWatcher,
     scrubber: Option<Scrubber>,
-    tail: Tail,
+    output: Output,
 }
 
 impl<'a> Recorder<'a> {
@@ -80,7 +80,7 @@ impl<'a> Recorder<'a> {
         file: File,
         interface: Option<(Link, &str)>,
         settings: &Settings,
-        watch: &'a mut Watch,
+        watchers: &'a mut Watchers,
     ) -> io::Result<Recorder<'a>> {
         let mut writer =
             Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file), concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
@@ -88,101 +88,101 @@ impl<'a> Recorder<'a> {
         if let Some((link, name)) = interface {
             writer.add_interface(link, name, snap_bytes)?;
         }
-        let scrubber = settings.scrub.map(|_| Scrubber::new(&watch.marker));
-        let lookout = watch.lookout.clone();
+        let scrubber = settings.scrub.map(|_| Scrubber::new(&watchers.marker));
+        let watcher = watchers.watcher.clone();
         let needs_session = settings.scrub.is_some() || settings.trigger.needs_messages();
         let session = needs_session.then(|| {
-            let session = Session::new(vec![&mut watch.marker, &mut watch.lookout]);
+            let session = Session::new(vec![&mut watchers.marker, &mut watchers.watcher]);
             settings.also_port.into_iter().fold(session, Session::also_port)
         });
-        let tail = Tail {
+        let output = Output {
             writer: Some(writer),
             trigger: Trigger::new(settings.trigger),
             before_ns: settings.trigger.before_ns,
             snap_bytes: settings.snap_bytes.unwrap_or(usize::MAX),
-            kept: VecDeque::new(),
-            kept_bytes: 0,
+            held: VecDeque::new(),
+            held_bytes: 0,
             recorded: Recorded::default(),
         };
-        Ok(Recorder { session, lookout, scrubber, tail })
+        Ok(Recorder { session, watcher, scrubber, output })
     }
 
     /// Takes the next packet.
     pub fn take(&mut self, record: &Record<'_>) {
-        self.pass(record.at_ns);
+        self.advance_to(record.at_ns);
         if self.is_over() {
             return;
         }
-        let Recorder { session, lookout, scrubber, tail } = self;
+        let Recorder { session, watcher, scrubber, output } = self;
         if let Some(session) = session {
             session.packet(record);
         }
-        let signs = lookout.take();
+        let seen = watcher.take();
         match scrubber {
-            Some(scrubber) => scrubber.take(record, &mut |record| tail.take(record)),
-            None => tail.take(record),
+            Some(scrubber) => scrubber.take(record, &mut |record| output.take(record)),
+            None => output.take(record),
         }
-        self.see(record.at_ns, signs);
+        self.observe(record.at_ns, seen);
     }
 
     /// Tells the trigger that time has passed.
-    pub fn pass(&mut self, now_ns: u64) {
-        if self.tail.trigger.state() == State::Running {
-            self.tail.trigger.pass(now_ns);
+    pub fn advance_to(&mut self, now_ns: u64) {
+        if self.output.trigger.state() == State::Running {
+            self.output.trigger.advance_to(now_ns);
             self.end_if_over();
         }
     }
 
     /// True if nothing more will be recorded.
     pub fn is_over(&self) -> bool {
-        self.tail.trigger.state() == State::Over || self.tail.writer.is_none()
+        self.output.trigger.state() == State::Over || self.output.writer.is_none()
     }
 
     /// What was recorded so far.
     pub fn recorded(&self) -> &Recorded {
-        &self.tail.recorded
+        &self.output.recorded
     }
 
     /// Writes buffered data to the file.
     pub fn flush(&mut self) {
-        self.tail.write(|writer| writer.flush());
+        self.output.write(|writer| writer.flush());
     }
 
     /// Completes the file.
     pub fn finish(mut self) -> Recorded {
-        self.hand_on_rest();
+        self.flush_scrubber();
         self.flush();
         let (left_out, given_up) = self.scrubber.map_or((0, 0), |it| (it.left_out, it.given_up));
-        let has_started = self.tail.trigger.state() != State::Waiting;
-        Recorded { has_started, left_out, given_up, ..self.tail.recorded }
+        let has_started = self.output.trigger.state() != State::Waiting;
+        Recorded { has_started, left_out, given_up, ..self.output.recorded }
     }
 
-    fn see(&mut self, at_ns: u64, signs: Signs) {
-        let was_waiting = self.tail.trigger.state() == State::Waiting;
-        self.tail.trigger.see(at_ns, signs);
-        if was_waiting && self.tail.trigger.state() == State::Running {
-            self.tail.start();
+    fn observe(&mut self, at_ns: u64, seen: SeenEvents) {
+        let was_waiting = self.output.trigger.state() == State::Waiting;
+        self.output.trigger.observe(at_ns, seen);
+        if was_waiting && self.output.trigger.state() == State::Running {
+            self.output.start();
         }
         self.end_if_over();
     }
 
     /// Packets in the scrubber arrived before the end, so write them first.
     fn end_if_over(&mut self) {
-        if self.tail.trigger.state() == State::Over {
-            self.hand_on_rest();
+        if self.output.trigger.state() == State::Over {
+            self.flush_scrubber();
             self.flush();
         }
     }
 
-    fn hand_on_rest(&mut self) {
-        let Recorder { scrubber: Some(scrubber), tail, .. } = self else { return };
-        scrubber.finish(&mut |record| tail.take(record));
+    fn flush_scrubber(&mut self) {
+        let Recorder { scrubber: Some(scrubber), output, .. } = self else { return };
+        scrubber.finish(&mut |record| output.take(record));
     }
 }
 
 /// A packet from before the start.
 #[derive(Debug)]
-struct Kept {
+struct HeldPacket {
     at_ns: u64,
     link: Link,
     length: u32,
@@ -192,42 +192,42 @@ struct Kept {
 
 /// Last stage: from the trigger to the file.
 #[derive(Debug)]
-struct Tail {
+struct Output {
     writer: Option<Writer<BufWriter<File>>>,
     trigger: Trigger,
     before_ns: u64,
     snap_bytes: usize,
-    kept: VecDeque<Kept>,
-    kept_bytes: usize,
+    held: VecDeque<HeldPacket>,
+    held_bytes: usize,
     recorded: Recorded,
 }
 
-impl Tail {
+impl Output {
     fn take(&mut self, record: &Record<'_>) {
         let bytes = &record.bytes[..record.bytes.len().min(self.snap_bytes)];
         let record = Record { bytes, ..*record };
-        if self.trigger.state() == State::Waiting { self.keep(&record) } else { self.put(&record) }
+        if self.trigger.state() == State::Waiting { self.hold(&record) } else { self.write_packet(&record) }
     }
 
-    fn keep(&mut self, record: &Record<'_>) {
+    fn hold(&mut self, record: &Record<'_>) {
         let Record { at_ns, link, length, bytes, program } = *record;
-        self.kept_bytes += bytes.len() + PACKET_COSTS;
-        self.kept.push_back(Kept { at_ns, link, length, bytes: bytes.into(), program: program.map(Into::into) });
+        self.held_bytes += bytes.len() + PACKET_COSTS;
+        self.held.push_back(HeldPacket { at_ns, link, length, bytes: bytes.into(), program: program.map(Into::into) });
         let since_ns = at_ns.saturating_sub(self.before_ns);
-        while self.kept_bytes > MAX_KEPT_BYTES || self.kept.front().is_some_and(|first| first.at_ns < since_ns) {
-            let Some(first) = self.kept.pop_front() else { return };
-            self.kept_bytes -= first.bytes.len() + PACKET_COSTS;
+        while self.held_bytes > MAX_HELD_BYTES || self.held.front().is_some_and(|first| first.at_ns < since_ns) {
+            let Some(first) = self.held.pop_front() else { return };
+            self.held_bytes -= first.bytes.len() + PACKET_COSTS;
         }
     }
 
     /// Writes the packets from before the start.
     fn start(&mut self) {
-        for Kept { at_ns, link, length, bytes, program } in std::mem::take(&mut self.kept) {
-            self.put(&Record { at_ns, link, length, bytes: &bytes, program: program.as_deref() });
+        for HeldPacket { at_ns, link, length, bytes, program } in std::mem::take(&mut self.held) {
+            self.write_packet(&Record { at_ns, link, length, bytes: &bytes, program: program.as_deref() });
         }
     }
 
-    fn put(&mut self, record: &Record<'_>) {
+    fn write_packet(&mut self, record: &Record<'_>) {
         if self.write(|writer| writer.write(record)) {
             self.recorded.packets += 1;
             self.recorded.bytes += u64::from(record.length);
@@ -240,7 +240,7 @@ impl Tail {
         match write(writer) {
             Ok(()) => true,
             Err(error) => {
-                self.recorded.trouble = Some(error);
+                self.recorded.error = Some(error);
                 // Drop would try to write the buffered data again.
                 if let Some(writer) = self.writer.take() {
                     let _ = writer.into_inner().into_parts();

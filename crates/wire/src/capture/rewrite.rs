@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Records an existing capture again: scrubbed, cut, or restricted to some ports.
 
-use super::record::{Recorded, Recorder, Settings, Watch};
+use super::record::{Recorded, Recorder, Settings, Watchers};
 use super::{Reader, Record};
 use crate::frame::{Frame, parse};
 use std::fs::File;
@@ -26,8 +26,8 @@ pub fn rewrite(
     settings: &Settings,
     progress: &mut impl FnMut(u64, u64),
 ) -> io::Result<Rewritten> {
-    let mut watch = Watch::new(settings);
-    let mut recorder = Recorder::new(file, None, settings, &mut watch)?;
+    let mut watchers = Watchers::new(settings);
+    let mut recorder = Recorder::new(file, None, settings, &mut watchers)?;
     let (mut packets, mut bytes) = (0, 0);
     while let Some(record) = reader.next() {
         (packets, bytes) = (packets + 1, bytes + u64::from(record.length));

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 /// A user or client event that can start or stop a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
+pub enum TriggerEvent {
     /// KeyPress, from the core protocol or XInput.
     Key,
     /// MapWindow. MapSubwindows does not count: it maps children of a window that is not visible yet.
@@ -25,12 +25,12 @@ pub enum Occasion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     Now,
-    On(Occasion),
+    On(TriggerEvent),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    On(Occasion),
+    On(TriggerEvent),
     /// No X message for this long after the last one.
     Quiet {
         ns: u64,
@@ -59,42 +59,42 @@ impl Settings {
     }
 }
 
-/// Events seen since the last [`Lookout::take`].
+/// Events seen since the last [`EventWatcher::take`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Signs {
+pub struct SeenEvents {
     pub key: bool,
     pub window: bool,
     pub message: bool,
 }
 
-impl Signs {
-    fn has(self, occasion: Occasion) -> bool {
-        match occasion {
-            Occasion::Key => self.key,
-            Occasion::FirstWindow => self.window,
+impl SeenEvents {
+    fn has(self, event: TriggerEvent) -> bool {
+        match event {
+            TriggerEvent::Key => self.key,
+            TriggerEvent::FirstWindow => self.window,
         }
     }
 }
 
 /// Observes a session for trigger events. Clones share what they have seen.
 #[derive(Clone, Debug, Default)]
-pub struct Lookout(Rc<RefCell<Signs>>);
+pub struct EventWatcher(Rc<RefCell<SeenEvents>>);
 
-impl Lookout {
-    pub fn take(&self) -> Signs {
+impl EventWatcher {
+    pub fn take(&self) -> SeenEvents {
         self.0.take()
     }
 }
 
-impl Observer for Lookout {
+impl Observer for EventWatcher {
     fn message(&mut self, _: ConnectionId, message: &Message<'_>) {
-        let mut signs = self.0.borrow_mut();
-        signs.message = true;
+        let mut seen = self.0.borrow_mut();
+        seen.message = true;
         match (message.kind, message.name) {
             (Kind::Event, "KeyPress" | "XInputExtension::KeyPress" | "XInputExtension::DeviceKeyPress") => {
-                signs.key = true;
+                seen.key = true;
             }
-            (Kind::Request, "MapWindow") => signs.window = true,
+            (Kind::Request, "MapWindow") => seen.window = true,
             _ => {}
         }
     }
@@ -126,7 +126,7 @@ impl Trigger {
     }
 
     /// Time has passed: before a packet with this time, or without one.
-    pub fn pass(&mut self, now_ns: u64) {
+    pub fn advance_to(&mut self, now_ns: u64) {
         let Some(Stop::Quiet { ns }) = self.settings.stop else { return };
         let silence_ns = self.last_message_ns.map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
         if self.state == State::Running && silence_ns >= ns {
@@ -135,13 +135,13 @@ impl Trigger {
     }
 
     /// A packet contained these events. The packet is part of the recording that it starts or stops.
-    pub fn see(&mut self, at_ns: u64, signs: Signs) {
-        if signs.message {
+    pub fn observe(&mut self, at_ns: u64, seen: SeenEvents) {
+        if seen.message {
             self.last_message_ns = Some(at_ns);
         }
         self.state = match (self.state, self.settings.start, self.settings.stop) {
-            (State::Waiting, Start::On(occasion), _) if signs.has(occasion) => State::Running,
-            (State::Running, _, Some(Stop::On(occasion))) if signs.has(occasion) => State::Over,
+            (State::Waiting, Start::On(event), _) if seen.has(event) => State::Running,
+            (State::Running, _, Some(Stop::On(event))) if seen.has(event) => State::Over,
             (state, _, _) => state,
         };
     }
@@ -151,10 +151,10 @@ impl Trigger {
 mod tests {
     use super::*;
 
-    const NOTHING: Signs = Signs { key: false, window: false, message: false };
-    const MESSAGE: Signs = Signs { message: true, ..NOTHING };
-    const KEY: Signs = Signs { key: true, ..MESSAGE };
-    const WINDOW: Signs = Signs { window: true, ..MESSAGE };
+    const NOTHING: SeenEvents = SeenEvents { key: false, window: false, message: false };
+    const MESSAGE: SeenEvents = SeenEvents { message: true, ..NOTHING };
+    const KEY: SeenEvents = SeenEvents { key: true, ..MESSAGE };
+    const WINDOW: SeenEvents = SeenEvents { window: true, ..MESSAGE };
 
     fn trigger(start: Start, stop: Option<Stop>) -> Trigger {
         Trigger::new(Settings { start, stop, before_ns: 0 })
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn from_the_first_window_to_the_next_key() {
-        let mut trigger = trigger(Start::On(Occasion::FirstWindow), Some(Stop::On(Occasion::Key)));
-        for (signs, state) in [
+        let mut trigger = trigger(Start::On(TriggerEvent::FirstWindow), Some(Stop::On(TriggerEvent::Key)));
+        for (seen, state) in [
             (KEY, State::Waiting),
             (MESSAGE, State::Waiting),
             (WINDOW, State::Running),
@@ -171,23 +171,23 @@ mod tests {
             (KEY, State::Over),
             (WINDOW, State::Over),
         ] {
-            trigger.see(1, signs);
-            assert_eq!(trigger.state(), state, "{signs:?}");
+            trigger.observe(1, seen);
+            assert_eq!(trigger.state(), state, "{seen:?}");
         }
     }
 
     #[test]
     fn quiet_is_counted_from_the_last_message_and_not_before_the_first() {
         let mut trigger = trigger(Start::Now, Some(Stop::Quiet { ns: 100 }));
-        trigger.pass(5000);
+        trigger.advance_to(5000);
         assert_eq!(trigger.state(), State::Running, "nobody has said anything yet");
-        trigger.see(5000, MESSAGE);
-        trigger.see(5050, NOTHING);
-        trigger.pass(5099);
-        trigger.see(5099, MESSAGE);
-        trigger.pass(5198);
+        trigger.observe(5000, MESSAGE);
+        trigger.observe(5050, NOTHING);
+        trigger.advance_to(5099);
+        trigger.observe(5099, MESSAGE);
+        trigger.advance_to(5198);
         assert_eq!(trigger.state(), State::Running);
-        trigger.pass(5199);
+        trigger.advance_to(5199);
         assert_eq!(trigger.state(), State::Over);
     }
 }

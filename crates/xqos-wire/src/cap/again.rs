@@ -34,7 +34,7 @@ pub fn write(arguments: &Arguments, capture: &Path, output: &Path) -> Result<()>
     for trouble in &rewritten.notes {
         note(&format!("{name}: {trouble}"));
     }
-    if let Some(trouble) = rewritten.recorded.trouble.take() {
+    if let Some(trouble) = rewritten.recorded.error.take() {
         return Err(trouble).with_context(failed);
     }
     if rewritten.recorded.has_started {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use xqos_cli::output::note;
 use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::live::{Drops, GATHERED_FOR, Live, LiveError, filter_of};
-use xqos_wire::capture::record::{Recorder, Watch};
+use xqos_wire::capture::record::{Recorder, Watchers};
 
 /// Displays 0 to 63.
 const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
@@ -23,9 +23,9 @@ pub fn capture(arguments: &Arguments, interface: &str, output: &Path) -> Result<
     let filter = arguments.filter.clone().unwrap_or_else(|| filter_of(&ports));
     let mut live = Live::open(interface, &filter).map_err(|error| explained(error, interface))?;
     let settings = arguments.settings();
-    let mut watch = Watch::new(&settings);
+    let mut watchers = Watchers::new(&settings);
     let cannot = || format!("cannot write {}", output.display());
-    let recorder = Recorder::new(create(output)?, Some((live.link(), interface)), &settings, &mut watch);
+    let recorder = Recorder::new(create(output)?, Some((live.link(), interface)), &settings, &mut watchers);
     let mut recorder = recorder.with_context(cannot)?;
     let signals = Signals::watch().context("cannot watch for ^C")?;
     if !arguments.quiet {
@@ -67,7 +67,7 @@ fn take_all(live: &mut Live, recorder: &mut Recorder<'_>) -> Result<()> {
         match live.take().map_err(|error| anyhow!(error).context("the capture broke off"))? {
             Some(record) => recorder.take(&record),
             None => {
-                recorder.pass(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64);
+                recorder.advance_to(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64);
                 break;
             }
         }

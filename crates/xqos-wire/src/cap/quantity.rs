@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use xqos_cli::quantity::Micros;
-use xqos_wire::capture::trigger::{Occasion, Start, Stop};
+use xqos_wire::capture::trigger::{Start, Stop, TriggerEvent};
 
 /// How long to capture.
 pub fn time(text: &str) -> Result<Duration, String> {
@@ -41,10 +41,10 @@ pub fn stop(text: &str) -> Result<Stop, String> {
     occasion(text).map(Stop::On).ok_or_else(wanted)
 }
 
-fn occasion(text: &str) -> Option<Occasion> {
+fn occasion(text: &str) -> Option<TriggerEvent> {
     match text {
-        "key" => Some(Occasion::Key),
-        "first-window" => Some(Occasion::FirstWindow),
+        "key" => Some(TriggerEvent::Key),
+        "first-window" => Some(TriggerEvent::FirstWindow),
         _ => None,
     }
 }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn events_are_named() {
-        assert_eq!(start("key"), Ok(Start::On(Occasion::Key)));
+        assert_eq!(start("key"), Ok(Start::On(TriggerEvent::Key)));
         assert_eq!(stop("quiet=2s"), Ok(Stop::Quiet { ns: 2_000_000_000 }));
         assert!(stop("now").is_err_and(|error| error.contains("quiet=2s")));
         assert!(stop("quiet=2").is_err_and(|error| error.contains("unit")));

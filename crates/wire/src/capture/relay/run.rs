@@ -10,7 +10,7 @@ use super::upstream::{Socket, Upstream};
 use super::{Relayed, Settings};
 use crate::background::Clock;
 use crate::capture::conversation::Conversation;
-use crate::capture::record::{Recorder, Watch};
+use crate::capture::record::{Recorder, Watchers};
 use crate::capture::{Link, Record};
 use crate::observe::Direction;
 use rustix::event::PollFlags;
@@ -55,8 +55,8 @@ impl Loop {
 
     /// Runs until `stop` is readable.
     pub fn run(mut self, file: File, settings: &Settings, stop: &UnixStream) -> io::Result<Relayed> {
-        let mut watch = Watch::new(settings);
-        let mut recorder = Recorder::new(file, Some((Link::RAW, "xqos relay")), settings, &mut watch)?;
+        let mut watchers = Watchers::new(settings);
+        let mut recorder = Recorder::new(file, Some((Link::RAW, "xqos relay")), settings, &mut watchers)?;
         let mut buffer = vec![0; PIECE_BYTES];
         loop {
             let ready = self.wait(stop, &mut recorder)?;
@@ -90,7 +90,7 @@ impl Loop {
         wanted.extend(self.connections.iter().flat_map(Connection::interests));
         let ready = ready(&wanted, Some(REST))?;
         if ready.iter().all(PollFlags::is_empty) {
-            recorder.pass(self.clock.now_ns());
+            recorder.advance_to(self.clock.now_ns());
             recorder.flush();
         }
         Ok(ready)
