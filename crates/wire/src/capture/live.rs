@@ -35,7 +35,7 @@ pub enum LiveError {
 /// Network interfaces. libpcap also lists USB, D-Bus and the firewall log.
 pub fn interfaces() -> Result<Vec<Device>, LiveError> {
     let others = ["bluetooth", "dbus", "nflog", "nfqueue", "usbmon"];
-    let mut devices = Device::list().map_err(|error| LiveError::Other(said(&error)))?;
+    let mut devices = Device::list().map_err(|error| LiveError::Other(message(&error)))?;
     devices.retain(|device| !others.iter().any(|other| device.name.starts_with(other)));
     Ok(devices)
 }
@@ -76,14 +76,14 @@ impl Live {
     /// Starts to capture the packets on an interface that pass the filter.
     pub fn open(interface: &str, filter: &str) -> Result<Live, LiveError> {
         let all = interfaces().unwrap_or_default();
-        let inactive = Capture::from_device(interface).map_err(|error| LiveError::Other(said(&error)))?;
+        let inactive = Capture::from_device(interface).map_err(|error| LiveError::Other(message(&error)))?;
         let inactive = inactive.snaplen(SNAP_BYTES).buffer_size(BUFFER_BYTES).timeout(GATHERED_FOR.as_millis() as i32);
         // Linux supports nanoseconds on all interfaces.
         let opened = inactive.precision(Precision::Nano).open();
         let mut capture = opened.map_err(|error| refused(interface, &error, all))?;
-        capture.filter(filter, true).map_err(|error| LiveError::Filter(said(&error)))?;
+        capture.filter(filter, true).map_err(|error| LiveError::Filter(message(&error)))?;
         // Otherwise libpcap blocks until a packet arrives.
-        let capture = capture.setnonblock().map_err(|error| LiveError::Other(said(&error)))?;
+        let capture = capture.setnonblock().map_err(|error| LiveError::Other(message(&error)))?;
         // Capture files use another number for raw IP than libpcap.
         let link = match capture.get_datalink().0 {
             12 | 14 => Link::RAW,
@@ -108,7 +108,7 @@ impl Live {
                 Ok(Some(Record { at_ns, link, length: packet.header.len, bytes: packet.data, program: None }))
             }
             Err(pcap::Error::TimeoutExpired) => Ok(None),
-            Err(error) => Err(LiveError::Other(said(&error))),
+            Err(error) => Err(LiveError::Other(message(&error))),
         }
     }
 
@@ -121,18 +121,18 @@ impl Live {
 }
 
 fn refused(interface: &str, error: &pcap::Error, all: Vec<Device>) -> LiveError {
-    let said = said(error);
+    let message = message(error);
     let is_there = all.iter().any(|known| known.name == interface);
     match () {
-        () if said.contains("ermi") || said.contains("CAP_NET_RAW") => LiveError::NotAllowed,
+        () if message.contains("ermi") || message.contains("CAP_NET_RAW") => LiveError::NotAllowed,
         () if all.is_empty() => LiveError::NoInterfaces,
         () if !is_there => LiveError::NoInterface(all.into_iter().map(|device| device.name).collect()),
-        () => LiveError::Other(said),
+        () => LiveError::Other(message),
     }
 }
 
 /// libpcap's message without the prefix of the pcap crate.
-fn said(error: &pcap::Error) -> String {
+fn message(error: &pcap::Error) -> String {
     let text = error.to_string();
     text.strip_prefix("libpcap error: ").unwrap_or(&text).to_owned()
 }

@@ -49,7 +49,7 @@ pub struct Marker(Rc<RefCell<Marks>>);
 
 impl Marker {
     pub fn new(extent: Extent) -> Marker {
-        Marker(Rc::new(RefCell::new(Marks { extent, connections: HashMap::new(), ended: Vec::new(), place: None })))
+        Marker(Rc::new(RefCell::new(Marks { extent, connections: HashMap::new(), ended: Vec::new(), position: None })))
     }
 }
 
@@ -59,7 +59,7 @@ impl Observer for Marker {
     }
 
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {
-        self.0.borrow_mut().place = Some((id, *packet));
+        self.0.borrow_mut().position = Some((id, *packet));
     }
 
     fn copy(&mut self, id: ConnectionId, packet: &Packet) {
@@ -78,16 +78,16 @@ impl Observer for Marker {
 #[derive(Debug)]
 struct Marks {
     extent: Extent,
-    connections: HashMap<ConnectionId, [Side; 2]>,
+    connections: HashMap<ConnectionId, [DirectionMarks; 2]>,
     /// Ended connections, which are kept while packets wait.
     ended: Vec<ConnectionId>,
     /// Stream position of the last packet.
-    place: Option<(ConnectionId, Packet)>,
+    position: Option<(ConnectionId, Packet)>,
 }
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
-struct Side {
+struct DirectionMarks {
     /// Stream offset up to which all confidential bytes are known.
     decided: u64,
     /// A message ends at `decided`, so the next one starts there.
@@ -101,40 +101,40 @@ struct Side {
 impl Marks {
     fn open(&mut self, id: ConnectionId, opened: &Opened) {
         // The cookie can only be in the client's first message.
-        let open = || Side { decided: u64::MAX, ..Side::default() };
-        let sides = match self.extent {
-            Extent::All => <[Side; 2]>::default(),
+        let open = || DirectionMarks { decided: u64::MAX, ..DirectionMarks::default() };
+        let directions = match self.extent {
+            Extent::All => <[DirectionMarks; 2]>::default(),
             Extent::Cookie if opened.started_midstream => [open(), open()],
-            Extent::Cookie => [Side::default(), open()],
+            Extent::Cookie => [DirectionMarks::default(), open()],
         };
-        self.connections.insert(id, sides);
+        self.connections.insert(id, directions);
     }
 
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
         let direction = message.kind.direction();
         let extent = self.extent;
-        let Some(sides) = self.connections.get_mut(&id) else { return };
-        let side = &mut sides[direction as usize];
+        let Some(directions) = self.connections.get_mut(&id) else { return };
+        let own = &mut directions[direction as usize];
         let found = match extent {
             Extent::All => secret::secret(message),
             Extent::Cookie => secret::cookie(message),
         };
-        side.take(message.offset, message.length, found);
+        own.take(message.offset, message.length, found);
         if extent == Extent::Cookie && direction == Direction::Requests {
-            side.decided = u64::MAX;
+            own.decided = u64::MAX;
         }
     }
 
     /// True if none of these bytes is confidential.
     fn is_clear(&self, (id, direction, offset): (ConnectionId, Direction, u64), length: usize) -> bool {
         let end = offset + length as u64;
-        self.connections.get(&id).is_none_or(|sides| sides[direction as usize].is_clear(offset..end))
+        self.connections.get(&id).is_none_or(|directions| directions[direction as usize].is_clear(offset..end))
     }
 
     /// The connection ended: nothing more will be decoded.
     fn end(&mut self, id: ConnectionId) {
-        for side in self.connections.get_mut(&id).into_iter().flatten() {
-            side.give_up(u64::MAX);
+        for own in self.connections.get_mut(&id).into_iter().flatten() {
+            own.give_up(u64::MAX);
         }
         self.ended.push(id);
     }
@@ -147,7 +147,7 @@ impl Marks {
     }
 }
 
-impl Side {
+impl DirectionMarks {
     /// A message is complete; `found` is its confidential range.
     fn take(&mut self, offset: u64, length: u64, found: Option<Range<u64>>) {
         let end = offset.saturating_add(length);
@@ -155,8 +155,8 @@ impl Side {
             self.hide(self.decided..offset);
         }
         if let Some(found) = found {
-            let place = |at: u64| offset.saturating_add(at).min(end);
-            self.hide(place(found.start).max(self.decided)..place(found.end));
+            let position = |at: u64| offset.saturating_add(at).min(end);
+            self.hide(position(found.start).max(self.decided)..position(found.end));
         }
         if end > self.decided {
             self.decided = end;
@@ -209,14 +209,14 @@ impl Side {
 
 /// A packet that waits for the end of its messages.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingPacket {
     at_ns: u64,
     link: Link,
     length: u32,
     bytes: Vec<u8>,
     /// Range of the TCP payload in `bytes`.
     payload: Range<usize>,
-    place: Option<(ConnectionId, Direction, u64)>,
+    position: Option<(ConnectionId, Direction, u64)>,
     /// Kept only if just the cookie is confidential.
     program: Option<Box<str>>,
 }
@@ -225,7 +225,7 @@ struct Waiting {
 #[derive(Debug)]
 pub struct Scrubber {
     marks: Rc<RefCell<Marks>>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingPacket>,
     waiting_bytes: usize,
     /// Packets that are not TCP.
     pub left_out: u64,
@@ -241,66 +241,66 @@ impl Scrubber {
     }
 
     /// Takes the packet that the session took last, and passes on packets that need not wait any longer.
-    pub fn take(&mut self, record: &Record<'_>, hand_on: &mut impl FnMut(&Record<'_>)) {
-        let told = self.marks.borrow_mut().place.take();
-        let place = told.map(|(id, packet)| (id, packet.direction, packet.offset));
+    pub fn take(&mut self, record: &Record<'_>, pass_on: &mut impl FnMut(&Record<'_>)) {
+        let last = self.marks.borrow_mut().position.take();
+        let position = last.map(|(id, packet)| (id, packet.direction, packet.offset));
         let extent = self.marks.borrow().extent;
         let Some(payload) = payload(record).or((extent == Extent::Cookie).then_some(0..0)) else {
             self.left_out += 1;
             return;
         };
-        let is_clear = place.is_none_or(|place| self.marks.borrow().is_clear(place, payload.len()));
+        let is_clear = position.is_none_or(|position| self.marks.borrow().is_clear(position, payload.len()));
         if extent == Extent::Cookie && is_clear && self.waiting.is_empty() {
-            return hand_on(record);
+            return pass_on(record);
         }
-        let mut waiting = Waiting {
+        let mut waiting = WaitingPacket {
             at_ns: record.at_ns,
             link: record.link,
             length: record.length,
             bytes: record.bytes.to_vec(),
             payload,
-            place,
+            position,
             program: record.program.filter(|_| extent == Extent::Cookie).map(Into::into),
         };
         // Bytes from before the capture's start have no offset. Connections other than X have no messages.
-        let is_from_before = told.is_some_and(|(_, packet)| packet.is_retransmission && packet.offset == 0);
-        if is_from_before || extent == Extent::All && told.is_none() {
+        let is_from_before = last.is_some_and(|(_, packet)| packet.is_retransmission && packet.offset == 0);
+        if is_from_before || extent == Extent::All && last.is_none() {
             waiting.blank();
         }
         self.waiting_bytes += waiting.bytes.len() + PACKET_COSTS;
         self.waiting.push_back(waiting);
-        self.hand_on_decided(hand_on);
+        self.pass_on_decided(pass_on);
         while self.waiting_bytes > MAX_WAITING_BYTES {
             self.give_up_first();
-            self.hand_on_decided(hand_on);
+            self.pass_on_decided(pass_on);
         }
     }
 
     /// The capture ended: passes on all waiting packets.
-    pub fn finish(&mut self, hand_on: &mut impl FnMut(&Record<'_>)) {
-        for sides in self.marks.borrow_mut().connections.values_mut() {
-            sides.iter_mut().for_each(|side| side.give_up(u64::MAX));
+    pub fn finish(&mut self, pass_on: &mut impl FnMut(&Record<'_>)) {
+        for directions in self.marks.borrow_mut().connections.values_mut() {
+            directions.iter_mut().for_each(|own| own.give_up(u64::MAX));
         }
-        self.hand_on_decided(hand_on);
+        self.pass_on_decided(pass_on);
     }
 
     fn give_up_first(&mut self) {
         let Some(first) = self.waiting.front() else { return };
-        let Some((id, direction, offset)) = first.place else { return };
+        let Some((id, direction, offset)) = first.position else { return };
         self.given_up += 1;
         let mut marks = self.marks.borrow_mut();
-        let Some(sides) = marks.connections.get_mut(&id) else { return };
-        sides[direction as usize].give_up(offset + first.payload.len() as u64);
+        let Some(directions) = marks.connections.get_mut(&id) else { return };
+        directions[direction as usize].give_up(offset + first.payload.len() as u64);
     }
 
-    fn hand_on_decided(&mut self, hand_on: &mut impl FnMut(&Record<'_>)) {
+    fn pass_on_decided(&mut self, pass_on: &mut impl FnMut(&Record<'_>)) {
         let marks = self.marks.borrow();
         while let Some(first) = self.waiting.front_mut() {
             if !first.settle(&marks) {
                 return;
             }
-            let Waiting { at_ns, link, length, bytes, program, .. } = &*first;
-            hand_on(&Record { at_ns: *at_ns, link: *link, length: *length, bytes, program: program.as_deref() });
+            let WaitingPacket { at_ns, link, length, bytes, program, .. } = &*first;
+            pass_on(&Record { at_ns: *at_ns, link: *link, length: *length, bytes, program: program.as_deref() });
             self.waiting_bytes -= bytes.len() + PACKET_COSTS;
             self.waiting.pop_front();
         }
@@ -309,19 +309,19 @@ impl Scrubber {
     }
 }
 
-impl Waiting {
+impl WaitingPacket {
     fn blank(&mut self) {
         self.bytes[self.payload.clone()].fill(0);
     }
 
     /// Overwrites the confidential bytes, if all of them are known. Returns whether they are.
     fn settle(&mut self, marks: &Marks) -> bool {
-        let Some((id, direction, offset)) = self.place else { return true };
-        let Some(sides) = marks.connections.get(&id) else { return true };
-        let side = &sides[direction as usize];
-        let is_decided = self.payload.is_empty() || side.decided >= offset + self.payload.len() as u64;
+        let Some((id, direction, offset)) = self.position else { return true };
+        let Some(directions) = marks.connections.get(&id) else { return true };
+        let own = &directions[direction as usize];
+        let is_decided = self.payload.is_empty() || own.decided >= offset + self.payload.len() as u64;
         if is_decided {
-            side.blank(offset, &mut self.bytes[self.payload.clone()]);
+            own.blank(offset, &mut self.bytes[self.payload.clone()]);
         }
         is_decided
     }

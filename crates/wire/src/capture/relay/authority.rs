@@ -10,7 +10,7 @@
 //! | FamilyInternet, if the display is reached by TCP | python-xlib and others that compare the whole entry |
 //! | FamilyWild | libX11 and libxcb, with any host name |
 
-use super::display::Removed;
+use super::display::TemporaryFile;
 use super::upstream::Upstream;
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -27,7 +27,7 @@ const FAMILY_WILD: u16 = 65_535;
 
 /// Drop removes the file.
 #[derive(Debug)]
-pub struct Authority(Removed);
+pub struct Authority(TemporaryFile);
 
 impl Authority {
     /// A file for clients of our display, if the real server uses a cookie.
@@ -93,7 +93,7 @@ fn create(number: u16, bytes: &[u8]) -> io::Result<Authority> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-    let authority = Authority(Removed(path));
+    let authority = Authority(TemporaryFile(path));
     file.write_all(bytes)?;
     Ok(authority)
 }

@@ -25,7 +25,7 @@ pub const PIECE_BYTES: usize = MAX_BYTES;
 
 /// State of one direction.
 #[derive(Debug, Default)]
-struct Way {
+struct DirectionState {
     /// Bytes that the receiver has not accepted yet.
     waiting: Vec<u8>,
     files: Vec<OwnedFd>,
@@ -34,7 +34,7 @@ struct Way {
     /// The sender has closed, not only shut down sending.
     is_gone: bool,
     /// The end of the direction was recorded, as FIN or reset.
-    is_told: bool,
+    is_recorded: bool,
 }
 
 /// Both sockets of a client.
@@ -42,20 +42,20 @@ struct Way {
 pub struct Connection {
     /// The client's and the server's.
     sockets: [Socket; 2],
-    ways: [Way; 2],
-    pub talk: Conversation,
+    states: [DirectionState; 2],
+    pub packets: Conversation,
     is_broken: bool,
 }
 
 impl Connection {
-    pub fn new(client: Socket, server: Socket, talk: Conversation) -> Connection {
-        Connection { sockets: [client, server], ways: Default::default(), talk, is_broken: false }
+    pub fn new(client: Socket, server: Socket, packets: Conversation) -> Connection {
+        Connection { sockets: [client, server], states: Default::default(), packets, is_broken: false }
     }
 
     /// Poll events for the client's and the server's socket.
-    pub fn interests(&self) -> [(BorrowedFd<'_>, PollFlags); 2] {
+    pub fn poll_events(&self) -> [(BorrowedFd<'_>, PollFlags); 2] {
         [0, 1].map(|end| {
-            let (sent, received) = (&self.ways[end], &self.ways[1 - end]);
+            let (sent, received) = (&self.states[end], &self.states[1 - end]);
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, !sent.has_ended && sent.waiting.is_empty());
             flags.set(PollFlags::OUT, !received.waiting.is_empty());
@@ -65,18 +65,18 @@ impl Connection {
 
     /// True if no more data can follow.
     pub fn is_over(&self) -> bool {
-        let [requests, replies] = &self.ways;
-        let is_empty = |way: &Way| way.has_ended && way.waiting.is_empty();
+        let [requests, replies] = &self.states;
+        let is_empty = |state: &DirectionState| state.has_ended && state.waiting.is_empty();
         self.is_broken || is_empty(replies) && (is_empty(requests) || replies.is_gone)
     }
 
     /// A direction whose end was not recorded.
-    pub fn unsaid(&self) -> Option<Direction> {
-        Direction::BOTH.into_iter().find(|&way| !self.is_broken && !self.ways[way as usize].is_told)
+    pub fn unrecorded_end(&self) -> Option<Direction> {
+        Direction::BOTH.into_iter().find(|&direction| !self.is_broken && !self.states[direction as usize].is_recorded)
     }
 
     /// Forwards what the sockets are ready for, then counts and records it.
-    pub fn work(
+    pub fn serve(
         &mut self,
         ready: [PollFlags; 2],
         buffer: &mut [u8],
@@ -84,91 +84,91 @@ impl Connection {
         relayed: &mut Relayed,
         recorder: &mut Recorder<'_>,
     ) {
-        for way in Direction::BOTH {
-            let (from, to) = (way as usize, 1 - way as usize);
+        for direction in Direction::BOTH {
+            let (from, to) = (direction as usize, 1 - direction as usize);
             if ready[to].intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP)
-                && !self.ways[from].waiting.is_empty()
-                && self.deliver(way)
+                && !self.states[from].waiting.is_empty()
+                && self.deliver(direction)
             {
-                recorder.take(&self.talk.acknowledge(way, clock.now_ns(), true));
+                recorder.take(&self.packets.acknowledge(direction, clock.now_ns(), true));
             }
             let is_hung_up = ready[from].contains(PollFlags::HUP);
-            if !ready[from].is_empty() && !self.ways[from].has_ended && self.ways[from].waiting.is_empty() {
-                self.pass(way, is_hung_up, buffer, clock, relayed, recorder);
+            if !ready[from].is_empty() && !self.states[from].has_ended && self.states[from].waiting.is_empty() {
+                self.forward(direction, is_hung_up, buffer, clock, relayed, recorder);
             }
         }
     }
 
     /// Reads once and forwards the data.
-    fn pass(
+    fn forward(
         &mut self,
-        way: Direction,
+        direction: Direction,
         is_hung_up: bool,
         buffer: &mut [u8],
         clock: &Clock,
         relayed: &mut Relayed,
         recorder: &mut Recorder<'_>,
     ) {
-        let (bytes, mut files) = match descriptors::receive(&self.sockets[way as usize].fd, buffer) {
+        let (bytes, mut files) = match descriptors::receive(&self.sockets[direction as usize].fd, buffer) {
             Err(Errno::AGAIN | Errno::INTR) => return,
             Err(_) => {
                 self.is_broken = true;
-                return recorder.take(&self.talk.reset(way, clock.now_ns()));
+                return recorder.take(&self.packets.reset(direction, clock.now_ns()));
             }
             Ok((0, _)) => {
-                let ended = &mut self.ways[way as usize];
-                (ended.has_ended, ended.is_gone, ended.is_told) = (true, is_hung_up, true);
-                self.pass_on_end(way);
-                return recorder.take(&self.talk.finish(way, clock.now_ns()));
+                let ended = &mut self.states[direction as usize];
+                (ended.has_ended, ended.is_gone, ended.is_recorded) = (true, is_hung_up, true);
+                self.forward_end(direction);
+                return recorder.take(&self.packets.finish(direction, clock.now_ns()));
             }
             Ok(received) => received,
         };
-        let (came_ns, came) = (clock.now_ns(), files.len());
-        let to = &self.sockets[1 - way as usize];
+        let (arrived_ns, received) = (clock.now_ns(), files.len());
+        let to = &self.sockets[1 - direction as usize];
         if !to.takes_files {
             files.clear();
         }
-        relayed.bytes[way as usize] += bytes as u64;
+        relayed.bytes[direction as usize] += bytes as u64;
         relayed.files += files.len() as u64;
-        relayed.files_lost += (came - files.len()) as u64;
-        let passed = &mut self.ways[way as usize];
-        passed.files = files;
-        let is_delivered = match send(to, &buffer[..bytes], &mut passed.files) {
+        relayed.files_lost += (received - files.len()) as u64;
+        let state = &mut self.states[direction as usize];
+        state.files = files;
+        let is_delivered = match send(to, &buffer[..bytes], &mut state.files) {
             Ok(sent) => {
-                passed.waiting.extend(&buffer[sent..bytes]);
+                state.waiting.extend(&buffer[sent..bytes]);
                 sent == bytes
             }
             Err(()) => {
-                passed.drop_all();
+                state.drop_all();
                 false
             }
         };
-        recorder.take(&self.talk.data(way, came_ns, &buffer[..bytes]));
-        recorder.take(&self.talk.acknowledge(way, clock.now_ns(), is_delivered));
+        recorder.take(&self.packets.data(direction, arrived_ns, &buffer[..bytes]));
+        recorder.take(&self.packets.acknowledge(direction, clock.now_ns(), is_delivered));
     }
 
     /// Sends waiting data. Returns whether all of it was sent.
     fn deliver(&mut self, direction: Direction) -> bool {
-        let way = &mut self.ways[direction as usize];
-        match send(&self.sockets[1 - direction as usize], &way.waiting, &mut way.files) {
-            Ok(sent) => _ = way.waiting.drain(..sent),
-            Err(()) => way.drop_all(),
+        let state = &mut self.states[direction as usize];
+        match send(&self.sockets[1 - direction as usize], &state.waiting, &mut state.files) {
+            Ok(sent) => _ = state.waiting.drain(..sent),
+            Err(()) => state.drop_all(),
         }
-        let has_gone = way.waiting.is_empty();
-        self.pass_on_end(direction);
+        let has_gone = state.waiting.is_empty();
+        self.forward_end(direction);
         has_gone
     }
 
-    fn pass_on_end(&mut self, direction: Direction) {
-        let way = &self.ways[direction as usize];
-        if way.has_ended && way.waiting.is_empty() {
+    fn forward_end(&mut self, direction: Direction) {
+        let state = &self.states[direction as usize];
+        if state.has_ended && state.waiting.is_empty() {
             // Fails if the receiver is already gone, which is fine.
             let _ = shutdown(&self.sockets[1 - direction as usize].fd, Shutdown::Write);
         }
     }
 }
 
-impl Way {
+impl DirectionState {
     /// The receiver accepts nothing any more.
     fn drop_all(&mut self) {
         self.waiting.clear();

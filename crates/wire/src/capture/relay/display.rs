@@ -25,15 +25,15 @@ pub struct Display {
     screen: u16,
     pub listeners: [UnixListener; 2],
     // Field order matters: the lock file must be removed last.
-    _socket: Removed,
-    _lock: Removed,
+    _socket: TemporaryFile,
+    _lock: TemporaryFile,
 }
 
 /// A file that drop removes.
 #[derive(Debug)]
-pub(super) struct Removed(pub(super) PathBuf);
+pub(super) struct TemporaryFile(pub(super) PathBuf);
 
-impl Drop for Removed {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -89,12 +89,12 @@ fn make_folder() -> io::Result<()> {
 fn take(number: u16, screen: u16) -> io::Result<Display> {
     let lock = PathBuf::from(format!("/tmp/.X{number}-lock"));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&lock)?;
-    let lock = Removed(lock);
+    let lock = TemporaryFile(lock);
     // X servers read exactly ten digits.
     writeln!(file, "{:>10}", std::process::id())?;
     let path = PathBuf::from(format!("{FOLDER}/X{number}"));
     let in_tmp = UnixListener::bind(&path)?;
-    let socket = Removed(path.clone());
+    let socket = TemporaryFile(path.clone());
     let hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(path.as_os_str().as_encoded_bytes())?)?;
     let listeners = [hidden, in_tmp];
     listeners.iter().try_for_each(|listener| listener.set_nonblocking(true))?;

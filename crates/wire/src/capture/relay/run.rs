@@ -66,7 +66,7 @@ impl Loop {
             }
             for (connection, ready) in self.connections.iter_mut().zip(ends.chunks_exact(2)) {
                 let ready = [ready[0], ready[1]];
-                connection.work(ready, &mut buffer, &self.clock, &mut self.relayed, &mut recorder);
+                connection.serve(ready, &mut buffer, &self.clock, &mut self.relayed, &mut recorder);
             }
             self.close(&mut recorder);
             for (listener, ready) in [hidden, in_tmp].into_iter().enumerate() {
@@ -87,7 +87,7 @@ impl Loop {
         let listen = if has_room { PollFlags::IN } else { PollFlags::empty() };
         let mut wanted = vec![(stop.as_fd(), PollFlags::IN)];
         wanted.extend(self.display.listeners.iter().map(|listener| (listener.as_fd(), listen)));
-        wanted.extend(self.connections.iter().flat_map(Connection::interests));
+        wanted.extend(self.connections.iter().flat_map(Connection::poll_events));
         let ready = ready(&wanted, Some(REST))?;
         if ready.iter().all(PollFlags::is_empty) {
             recorder.advance_to(self.clock.now_ns());
@@ -101,8 +101,8 @@ impl Loop {
         let at_ns = self.clock.now_ns();
         self.connections.retain_mut(|connection| {
             let is_over = connection.is_over();
-            if let Some(way) = connection.unsaid().filter(|_| is_over) {
-                recorder.take(&connection.talk.reset(way, at_ns));
+            if let Some(direction) = connection.unrecorded_end().filter(|_| is_over) {
+                recorder.take(&connection.packets.reset(direction, at_ns));
             }
             !is_over
         });
@@ -120,13 +120,13 @@ impl Loop {
             return;
         };
         let port = FIRST_CLIENT_PORT + (self.relayed.connections % u64::from(FIRST_CLIENT_PORT)) as u16;
-        let mut talk = Conversation::new(port, self.upstream.port());
+        let mut packets = Conversation::new(port, self.upstream.port());
         let program = Some(program.as_str()).filter(|name| !name.is_empty());
-        recorder.take(&Record { program, ..talk.open(Direction::Requests, at_ns) });
+        recorder.take(&Record { program, ..packets.open(Direction::Requests, at_ns) });
         let connected_ns = self.clock.now_ns();
-        recorder.take(&talk.open(Direction::Replies, connected_ns));
-        recorder.take(&talk.acknowledge(Direction::Replies, connected_ns, true));
+        recorder.take(&packets.open(Direction::Replies, connected_ns));
+        recorder.take(&packets.acknowledge(Direction::Replies, connected_ns, true));
         self.relayed.connections += 1;
-        self.connections.push(Connection::new(client, server, talk));
+        self.connections.push(Connection::new(client, server, packets));
     }
 }
