@@ -36,7 +36,7 @@ pub mod shape;
 
 pub use namespace::listens;
 
-use log::{Totals, Writer};
+use log::{LinkTotals, Writer};
 use namespace::Namespaces;
 use run::Emulator;
 use shape::{Queue, Shape};
@@ -130,7 +130,7 @@ impl Link {
     }
 
     /// Ends all processes on the link. Returns the totals of requests (from the client) and replies.
-    pub fn finish(self) -> Result<[Totals; 2], Error> {
+    pub fn finish(self) -> Result<[LinkTotals; 2], Error> {
         let Link { namespaces, emulator } = self;
         drop(namespaces);
         emulator.finish().map_err(Error::Run)?

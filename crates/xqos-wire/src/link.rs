@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use xqos_cli::output::{discard, note, recording};
 use xqos_sys::{self as sys, Signal, Signals};
 use xqos_wire::capture::relay::authority::Authority;
-use xqos_wire::link::log::Totals;
+use xqos_wire::link::log::LinkTotals;
 use xqos_wire::link::shape::Queue;
 use xqos_wire::link::{Link, Settings, Side};
 
@@ -184,7 +184,7 @@ impl Arguments {
         child.with_context(|| format!("cannot start {}: check its name after --", program.to_string_lossy()))
     }
 
-    fn tell(&self, [requests, replies]: &[Totals; 2]) {
+    fn tell(&self, [requests, replies]: &[LinkTotals; 2]) {
         if !self.quiet {
             note(&format!("to the server {}; back {}", told(requests), told(replies)));
         }
@@ -232,8 +232,8 @@ fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) ->
     Ok(None)
 }
 
-fn told(totals: &Totals) -> String {
-    let Totals { packets, bytes, lost, dropped, busy_ns, .. } = totals;
+fn told(totals: &LinkTotals) -> String {
+    let LinkTotals { packets, bytes, lost, dropped, busy_ns, .. } = totals;
     let mut text = format!("{packets} packets, {bytes} bytes");
     for (count, what) in [(lost, "lost"), (dropped, "dropped")] {
         if *count > 0 {
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn totals_tell_only_what_happened() {
-        let mut totals = Totals { packets: 3, bytes: 180, ..Totals::default() };
+        let mut totals = LinkTotals { packets: 3, bytes: 180, ..LinkTotals::default() };
         assert_eq!(told(&totals), "3 packets, 180 bytes");
         (totals.dropped, totals.busy_ns) = (1, 1_500_000_000);
         assert_eq!(told(&totals), "3 packets, 180 bytes, 1 dropped, busy for 1.500 s");

@@ -22,7 +22,7 @@ mod reader;
 mod writer;
 
 pub use reader::{BadLog, Reader};
-pub use writer::Totals;
+pub use writer::LinkTotals;
 pub(super) use writer::Writer;
 
 use crate::observe::Direction;
@@ -34,13 +34,13 @@ const TITLE: &str = "# xqos link 1";
 /// An entry of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    Packet(Record),
+    Packet(LoggedPacket),
     Busy(Busy),
 }
 
 /// One packet, from arrival to delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct LoggedPacket {
     pub direction: Direction,
     /// Number of the packet in its direction, from 1.
     pub number: u64,
@@ -51,12 +51,12 @@ pub struct Record {
     pub sent_ns: Option<(u64, u64)>,
     /// Actual delivery, which can be slightly later than scheduled.
     pub delivered_ns: Option<u64>,
-    pub fate: Fate,
+    pub outcome: Outcome,
 }
 
 /// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Outcome {
     Delivered,
     /// Lost at random on the link.
     Lost,
@@ -66,15 +66,15 @@ pub enum Fate {
     Unfinished,
 }
 
-impl Fate {
-    const ALL: [Fate; 4] = [Fate::Delivered, Fate::Lost, Fate::Dropped, Fate::Unfinished];
+impl Outcome {
+    const ALL: [Outcome; 4] = [Outcome::Delivered, Outcome::Lost, Outcome::Dropped, Outcome::Unfinished];
 
     fn name(self) -> &'static str {
         match self {
-            Fate::Delivered => "delivered",
-            Fate::Lost => "lost",
-            Fate::Dropped => "dropped",
-            Fate::Unfinished => "unfinished",
+            Outcome::Delivered => "delivered",
+            Outcome::Lost => "lost",
+            Outcome::Dropped => "dropped",
+            Outcome::Unfinished => "unfinished",
         }
     }
 }
@@ -92,7 +92,7 @@ impl fmt::Display for Entry {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Entry::Packet(record) => {
-                let Record { direction, number, bytes, arrived_ns, .. } = record;
+                let LoggedPacket { direction, number, bytes, arrived_ns, .. } = record;
                 write!(out, "packet {} {number} {bytes} {arrived_ns}", name(*direction))?;
                 let (start_ns, end_ns) = record.sent_ns.unzip();
                 for time_ns in [start_ns, end_ns, record.delivered_ns] {
@@ -101,7 +101,7 @@ impl fmt::Display for Entry {
                         None => out.write_str(" -")?,
                     }
                 }
-                write!(out, " {}", record.fate.name())
+                write!(out, " {}", record.outcome.name())
             }
             Entry::Busy(Busy { direction, from_ns, to_ns }) => {
                 write!(out, "busy {} {from_ns} {to_ns}", name(*direction))

@@ -199,9 +199,9 @@ fn guard(socket: &UnixStream, ids: (u32, u32)) {
 }
 
 /// Devices, networks, and the user namespace if one was needed.
-type Made = ([File; 2], [File; 2], Option<File>);
+type Handles = ([File; 2], [File; 2], Option<File>);
 
-fn make(ids: (u32, u32)) -> Result<Made, (Step, io::Error)> {
+fn make(ids: (u32, u32)) -> Result<Handles, (Step, io::Error)> {
     let user = leave_for_new_network(ids)?;
     let client = make_side(Side::Client)?;
     sys::unshare(sys::New::Network).map_err(|error| (Step::Namespace, error))?;

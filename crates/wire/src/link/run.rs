@@ -5,7 +5,7 @@
 //! packets: the shaper computes each packet's time.
 
 use super::Error;
-use super::log::{Totals, Writer};
+use super::log::{LinkTotals, Writer};
 use super::shape::{Shape, Shaper};
 use crate::background::{Background, Clock};
 use crate::observe::Direction;
@@ -21,15 +21,15 @@ const BATCH: usize = 64;
 const MAX_PACKET_BYTES: usize = 65_535;
 
 /// The thread of a running link. Its result is the totals of requests and replies.
-pub type Emulator = Background<Result<[Totals; 2], Error>>;
+pub type Emulator = Background<Result<[LinkTotals; 2], Error>>;
 
 /// Starts the thread with the devices of client and server.
 pub fn start([client, server]: [File; 2], shape: Shape, seed: u64, log: Option<Writer>) -> io::Result<Emulator> {
-    let ways = [
-        Way { from: client, shaper: Shaper::new(shape, Direction::Requests, seed) },
-        Way { from: server, shaper: Shaper::new(shape, Direction::Replies, seed) },
+    let directions = [
+        LinkDirection { from: client, shaper: Shaper::new(shape, Direction::Requests, seed) },
+        LinkDirection { from: server, shaper: Shaper::new(shape, Direction::Replies, seed) },
     ];
-    let mut link = Loop { ways, log, totals: Default::default(), clock: Clock::new() };
+    let mut link = Loop { directions, log, totals: Default::default(), clock: Clock::new() };
     Background::start("link", move |stop| {
         xqos_sys::be_punctual();
         link.run(&stop).map_err(Error::Run)?;
@@ -39,7 +39,7 @@ pub fn start([client, server]: [File; 2], shape: Shape, seed: u64, log: Option<W
 
 /// One direction: the device that its packets come from, and their shaper.
 #[derive(Debug)]
-struct Way {
+struct LinkDirection {
     from: File,
     shaper: Shaper<Box<[u8]>>,
 }
@@ -47,9 +47,9 @@ struct Way {
 #[derive(Debug)]
 struct Loop {
     /// Requests and replies. Each direction writes to the device of the other.
-    ways: [Way; 2],
+    directions: [LinkDirection; 2],
     log: Option<Writer>,
-    totals: [Totals; 2],
+    totals: [LinkTotals; 2],
     clock: Clock,
 }
 
@@ -58,71 +58,71 @@ impl Loop {
         let mut buffer = vec![0; MAX_PACKET_BYTES];
         loop {
             let timeout = self.until_next();
-            let [requests, replies] = [0, 1].map(|way| self.ways[way].from.as_fd());
+            let [requests, replies] = [0, 1].map(|direction| self.directions[direction].from.as_fd());
             let [requests, replies, stop] = xqos_sys::readable([requests, replies, stop.as_fd()], timeout)?;
             if stop {
                 return Ok(());
             }
-            for (way, is_ready) in [requests, replies].into_iter().enumerate() {
+            for (direction, is_ready) in [requests, replies].into_iter().enumerate() {
                 if is_ready {
-                    self.take(way, &mut buffer)?;
+                    self.take(direction, &mut buffer)?;
                 }
             }
-            for way in 0..2 {
-                self.deliver(way);
+            for direction in 0..2 {
+                self.deliver(direction);
             }
         }
     }
 
     /// Time until the next packet is due. Flushes the log before a sleep.
     fn until_next(&mut self) -> Option<Duration> {
-        let next_ns = self.ways.iter().filter_map(|way| way.shaper.next_due_ns()).min();
+        let next_ns = self.directions.iter().filter_map(|direction| direction.shaper.next_due_ns()).min();
         let left = next_ns.map(|next_ns| Duration::from_nanos(next_ns.saturating_sub(self.clock.now_ns())));
         if let Some(log) = self.log.as_mut().filter(|_| left != Some(Duration::ZERO)) {
-            log.rest();
+            log.flush();
         }
         left
     }
 
-    fn take(&mut self, way: usize, buffer: &mut [u8]) -> io::Result<()> {
+    fn take(&mut self, direction: usize, buffer: &mut [u8]) -> io::Result<()> {
         for _ in 0..BATCH {
-            let length = match self.ways[way].from.read(buffer) {
+            let length = match self.directions[direction].from.read(buffer) {
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
             let now_ns = self.clock.now_ns();
-            self.ways[way].shaper.arrive(now_ns, length as u32, buffer[..length].into());
+            self.directions[direction].shaper.arrive(now_ns, length as u32, buffer[..length].into());
         }
-        self.note(way);
+        self.log_entries(direction);
         Ok(())
     }
 
-    fn deliver(&mut self, way: usize) {
+    fn deliver(&mut self, direction: usize) {
         loop {
             let now_ns = self.clock.now_ns();
-            let Some(packet) = self.ways[way].shaper.deliver(now_ns) else { break };
+            let Some(packet) = self.directions[direction].shaper.deliver(now_ns) else { break };
             // A device that was set down refuses the packet. It is lost after the link, not on it.
-            let _ = self.ways[1 - way].from.write(&packet);
+            let _ = self.directions[1 - direction].from.write(&packet);
         }
-        self.note(way);
+        self.log_entries(direction);
     }
 
-    fn note(&mut self, way: usize) {
-        for entry in self.ways[way].shaper.take_entries() {
-            self.totals[way].add(&entry);
+    fn log_entries(&mut self, direction: usize) {
+        for entry in self.directions[direction].shaper.take_entries() {
+            self.totals[direction].add(&entry);
             if let Some(log) = &mut self.log {
                 log.add(entry);
             }
         }
     }
 
-    fn finish(mut self) -> Result<[Totals; 2], Error> {
+    fn finish(mut self) -> Result<[LinkTotals; 2], Error> {
         let now_ns = self.clock.now_ns();
-        for way in 0..2 {
-            self.ways[way].shaper.close(now_ns);
-            self.note(way);
+        for direction in 0..2 {
+            self.directions[direction].shaper.close(now_ns);
+            self.log_entries(direction);
         }
         self.log.map_or(Ok(()), Writer::finish).map_err(Error::Log)?;
         Ok(self.totals)

@@ -16,7 +16,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::log::{Busy, Entry, Fate, Record};
+use super::log::{Busy, Entry, LoggedPacket, Outcome};
 use crate::observe::Direction;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
@@ -66,7 +66,7 @@ const NS: u64 = 1_000_000_000;
 pub struct Shaper<P> {
     shape: Shape,
     direction: Direction,
-    chance: Chance,
+    random: RandomSource,
     arrived: u64,
     /// When the link has sent all accepted packets.
     free_ns: u64,
@@ -74,16 +74,16 @@ pub struct Shaper<P> {
     carry: u64,
     /// Start of the current busy period.
     busy_since_ns: u64,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedPacket>,
     waiting_bytes: u64,
     /// Packets by due time, then by order of arrival.
-    held: BTreeMap<(u64, u64), (Record, P)>,
+    held: BTreeMap<(u64, u64), (LoggedPacket, P)>,
     held_bytes: u64,
     entries: Vec<Entry>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct QueuedPacket {
     until_ns: u64,
     bytes: u32,
 }
@@ -94,7 +94,7 @@ impl<P> Shaper<P> {
             shape,
             direction,
             // The two directions have independent random numbers.
-            chance: Chance(seed.wrapping_mul(2).wrapping_add(direction as u64)),
+            random: RandomSource(seed.wrapping_mul(2).wrapping_add(direction as u64)),
             arrived: 0,
             free_ns: 0,
             carry: 0,
@@ -111,28 +111,28 @@ impl<P> Shaper<P> {
     pub fn arrive(&mut self, now_ns: u64, bytes: u32, packet: P) {
         self.arrived += 1;
         // Draw for every packet, so that loss does not depend on earlier drops.
-        let is_lost = self.chance.below(1_000_000) < u64::from(self.shape.loss_ppm);
-        let jitter_ns = self.chance.below(self.shape.jitter_ns.saturating_mul(2).saturating_add(1));
-        let mut record = Record {
+        let is_lost = self.random.below(1_000_000) < u64::from(self.shape.loss_ppm);
+        let jitter_ns = self.random.below(self.shape.jitter_ns.saturating_mul(2).saturating_add(1));
+        let mut record = LoggedPacket {
             direction: self.direction,
             number: self.arrived,
             bytes,
             arrived_ns: now_ns,
             sent_ns: None,
             delivered_ns: None,
-            fate: Fate::Dropped,
+            outcome: Outcome::Dropped,
         };
-        self.begin_what_is_due(now_ns);
+        self.dequeue_sent(now_ns);
         if !self.has_room(now_ns, bytes) {
             return self.entries.push(Entry::Packet(record));
         }
         let (start_ns, end_ns) = self.send(now_ns, bytes);
         record.sent_ns = Some((start_ns, end_ns));
         if is_lost {
-            record.fate = Fate::Lost;
+            record.outcome = Outcome::Lost;
             return self.entries.push(Entry::Packet(record));
         }
-        record.fate = Fate::Unfinished;
+        record.outcome = Outcome::Unfinished;
         let latest_ns = self.shape.delay_ns.saturating_add(jitter_ns);
         let due_ns = end_ns.saturating_add(latest_ns.saturating_sub(self.shape.jitter_ns));
         self.held_bytes += u64::from(bytes);
@@ -147,7 +147,7 @@ impl<P> Shaper<P> {
         let (_, (mut record, packet)) = self.held.pop_first()?;
         self.held_bytes -= u64::from(record.bytes);
         record.delivered_ns = Some(now_ns);
-        record.fate = Fate::Delivered;
+        record.outcome = Outcome::Delivered;
         self.entries.push(Entry::Packet(record));
         Some(packet)
     }
@@ -171,7 +171,7 @@ impl<P> Shaper<P> {
         self.end_busy();
     }
 
-    fn begin_what_is_due(&mut self, now_ns: u64) {
+    fn dequeue_sent(&mut self, now_ns: u64) {
         while let Some(first) = self.waiting.front().filter(|first| first.until_ns <= now_ns) {
             self.waiting_bytes -= u64::from(first.bytes);
             self.waiting.pop_front();
@@ -198,7 +198,7 @@ impl<P> Shaper<P> {
         }
         let start_ns = self.free_ns;
         if start_ns > now_ns {
-            self.waiting.push_back(Waiting { until_ns: start_ns, bytes });
+            self.waiting.push_back(QueuedPacket { until_ns: start_ns, bytes });
             self.waiting_bytes += u64::from(bytes);
         }
         if let Some(rate) = self.shape.rate {
@@ -221,9 +221,9 @@ impl<P> Shaper<P> {
 
 /// SplitMix64 random numbers: fast, any seed is good, not for secrets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chance(pub(super) u64);
+pub(super) struct RandomSource(pub(super) u64);
 
-impl Chance {
+impl RandomSource {
     pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -14,7 +14,7 @@ use super::StartPrediction;
 use super::script::{Action, Awaited, Script, ServerMessage, Step};
 use super::stream::{Acknowledgement, HEADER_BYTES, Receiver, Segment, Sender};
 use crate::analysis::spans::{Span, Spans, length_until, union};
-use crate::link::log::{Entry, Fate};
+use crate::link::log::{Entry, Outcome};
 use crate::link::shape::{Shape, Shaper};
 use crate::observe::Direction;
 use std::cmp::Reverse;
@@ -366,7 +366,7 @@ impl<'s> Playback<'s> {
         let mut is_whole = true;
         for entry in self.lines[way].take_entries() {
             let Entry::Packet(record) = entry else { continue };
-            is_whole &= record.fate != Fate::Dropped;
+            is_whole &= record.outcome != Outcome::Dropped;
             if let Some((from_ns, to_ns)) = record.sent_ns {
                 self.busy[way].add(from_ns, to_ns);
                 self.link_bytes[way] += u64::from(record.bytes);

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use xqos_wire::link::log::{Entry, Fate, Reader, Record};
+use xqos_wire::link::log::{Entry, LoggedPacket, Outcome, Reader};
 use xqos_wire::link::shape::Queue;
 use xqos_wire::link::{Error, Link, Settings, Side};
 use xqos_wire::observe::Direction;
@@ -134,7 +134,7 @@ fn a_bulk_transfer_has_the_line_one_packet_after_the_other_at_its_rate() {
         let packets = packets(&file, Direction::Requests);
         std::fs::remove_file(&file).unwrap();
         let (mut free_ns, mut delivered, mut queued) = (0, 0, 0);
-        for packet in packets.iter().filter(|packet| packet.fate == Fate::Delivered) {
+        for packet in packets.iter().filter(|packet| packet.outcome == Outcome::Delivered) {
             let (start_ns, end_ns) = packet.sent_ns.expect("what was delivered was sent");
             assert_eq!(end_ns - start_ns, u64::from(packet.bytes) * 8 * 1000 / megabits, "{packet:?}");
             assert_eq!(
@@ -155,7 +155,7 @@ fn a_bulk_transfer_has_the_line_one_packet_after_the_other_at_its_rate() {
     }
 }
 
-fn packets(log: &Path, direction: Direction) -> Vec<Record> {
+fn packets(log: &Path, direction: Direction) -> Vec<LoggedPacket> {
     let entries = Reader::open(log).expect("a log").map(|entry| entry.expect("an entry"));
     entries
         .filter_map(|entry| match entry {
@@ -210,10 +210,10 @@ fn a_full_queue_and_a_bad_line_are_told_apart_in_the_log() {
         ping.args(["-n", "-q", "-c", "50", "-l", "50", "-W", "1", "-s", "1472", "10.0.0.1"]);
         link.command_in(Side::Client, ping.stdout(Stdio::null())).status().expect("ping runs");
         let [requests, _] = link.finish().expect("it ends well");
-        let fates = packets(&file, Direction::Requests).into_iter().map(|packet| packet.fate).collect::<Vec<_>>();
+        let outcomes = packets(&file, Direction::Requests).into_iter().map(|packet| packet.outcome).collect::<Vec<_>>();
         std::fs::remove_file(&file).unwrap();
-        let count = |fate| fates.iter().filter(|&&other| other == fate).count() as u64;
-        assert_eq!((count(Fate::Lost), count(Fate::Dropped)), (requests.lost, requests.dropped));
+        let count = |outcome| outcomes.iter().filter(|&&other| other == outcome).count() as u64;
+        assert_eq!((count(Outcome::Lost), count(Outcome::Dropped)), (requests.lost, requests.dropped));
         Some((requests.packets, requests.lost, requests.dropped))
     };
     let short = Settings { rate: mbit(1), queue: Some(Queue::Packets(2)), ..Settings::default() };

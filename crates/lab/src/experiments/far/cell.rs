@@ -217,7 +217,7 @@ fn waits(report: &str) -> Option<Waits> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xqos_wire::link::log::{Fate, Record};
+    use xqos_wire::link::log::{LoggedPacket, Outcome};
     use xqos_wire::observe::Direction;
 
     #[test]
@@ -253,17 +253,17 @@ mod tests {
 
     #[test]
     fn the_links_bytes_count_from_the_first_packet_of_x_to_the_end() {
-        let packet = |direction, arrived_ns: u64, fate| {
-            let sent_ns = (fate != Fate::Dropped).then_some((arrived_ns, arrived_ns + 1_000_000_000));
+        let packet = |direction, arrived_ns: u64, outcome| {
+            let sent_ns = (outcome != Outcome::Dropped).then_some((arrived_ns, arrived_ns + 1_000_000_000));
             let delivered_ns = sent_ns.map(|(_, end_ns)| end_ns);
-            Entry::Packet(Record { direction, number: 1, bytes: 100, arrived_ns, sent_ns, delivered_ns, fate })
+            Entry::Packet(LoggedPacket { direction, number: 1, bytes: 100, arrived_ns, sent_ns, delivered_ns, outcome })
         };
         let log = [
-            packet(Direction::Requests, 1, Fate::Delivered),
-            packet(Direction::Requests, 10, Fate::Delivered),
-            packet(Direction::Requests, 11, Fate::Dropped),
-            packet(Direction::Replies, 20, Fate::Lost),
-            packet(Direction::Replies, 2_000_000_000, Fate::Delivered),
+            packet(Direction::Requests, 1, Outcome::Delivered),
+            packet(Direction::Requests, 10, Outcome::Delivered),
+            packet(Direction::Requests, 11, Outcome::Dropped),
+            packet(Direction::Replies, 20, Outcome::Lost),
+            packet(Direction::Replies, 2_000_000_000, Outcome::Delivered),
         ];
         let mut start = Start::default();
         add_link(&mut start, log.into_iter(), 10..2_000_000_000, 30);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reads the log of a link, entry by entry.
 
-use super::{Busy, Entry, Fate, Record, TITLE, name};
+use super::{Busy, Entry, LoggedPacket, Outcome, TITLE, name};
 use crate::observe::Direction;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -85,14 +85,14 @@ fn parse(line: &str) -> Option<Entry> {
     let direction = direction(fields.next()?)?;
     let mut field = || fields.next();
     let entry = match kind {
-        "packet" => Entry::Packet(Record {
+        "packet" => Entry::Packet(LoggedPacket {
             direction,
             number: field()?.parse().ok()?,
             bytes: field()?.parse().ok()?,
             arrived_ns: field()?.parse().ok()?,
             sent_ns: time(field()?)?.zip(time(field()?)?),
             delivered_ns: time(field()?)?,
-            fate: fate(field()?)?,
+            outcome: outcome(field()?)?,
         }),
         "busy" => Entry::Busy(Busy { direction, from_ns: field()?.parse().ok()?, to_ns: field()?.parse().ok()? }),
         _ => return None,
@@ -104,8 +104,8 @@ fn direction(text: &str) -> Option<Direction> {
     Direction::BOTH.into_iter().find(|&direction| name(direction) == text)
 }
 
-fn fate(text: &str) -> Option<Fate> {
-    Fate::ALL.into_iter().find(|fate| fate.name() == text)
+fn outcome(text: &str) -> Option<Outcome> {
+    Outcome::ALL.into_iter().find(|outcome| outcome.name() == text)
 }
 
 fn time(text: &str) -> Option<Option<u64>> {
@@ -122,18 +122,19 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let packet = Record {
+        let packet = LoggedPacket {
             direction: Direction::Replies,
             number: 7,
             bytes: 1500,
             arrived_ns: 10,
             sent_ns: Some((20, 30)),
             delivered_ns: Some(40),
-            fate: Fate::Delivered,
+            outcome: Outcome::Delivered,
         };
-        let dropped = Record { sent_ns: None, delivered_ns: None, fate: Fate::Dropped, ..packet };
-        let lost = Record { delivered_ns: None, fate: Fate::Lost, direction: Direction::Requests, ..packet };
-        let unfinished = Record { fate: Fate::Unfinished, ..lost };
+        let dropped = LoggedPacket { sent_ns: None, delivered_ns: None, outcome: Outcome::Dropped, ..packet };
+        let lost =
+            LoggedPacket { delivered_ns: None, outcome: Outcome::Lost, direction: Direction::Requests, ..packet };
+        let unfinished = LoggedPacket { outcome: Outcome::Unfinished, ..lost };
         let busy = Entry::Busy(Busy { direction: Direction::Requests, from_ns: 20, to_ns: u64::MAX });
         let mut all = vec![busy];
         all.extend([packet, dropped, lost, unfinished].map(Entry::Packet));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Writes the log of a link on its own thread, so that a slow disk delays no packet.
 
-use super::{Entry, Fate, TITLE};
+use super::{Entry, Outcome, TITLE};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Counts of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct LinkTotals {
     pub packets: u64,
     pub bytes: u64,
     pub delivered: u64,
@@ -30,17 +30,17 @@ pub struct Totals {
     pub busy_ns: u64,
 }
 
-impl Totals {
+impl LinkTotals {
     pub(crate) fn add(&mut self, entry: &Entry) {
         match entry {
             Entry::Packet(record) => {
                 self.packets += 1;
                 self.bytes += u64::from(record.bytes);
-                match record.fate {
-                    Fate::Delivered => self.delivered += 1,
-                    Fate::Lost => self.lost += 1,
-                    Fate::Dropped => self.dropped += 1,
-                    Fate::Unfinished => {}
+                match record.outcome {
+                    Outcome::Delivered => self.delivered += 1,
+                    Outcome::Lost => self.lost += 1,
+                    Outcome::Dropped => self.dropped += 1,
+                    Outcome::Unfinished => {}
                 }
             }
             Entry::Busy(busy) => self.busy_ns += busy.to_ns.saturating_sub(busy.from_ns),
@@ -76,7 +76,7 @@ impl Writer {
     }
 
     /// Hands over the current batch while there is nothing else to do.
-    pub fn rest(&mut self) {
+    pub fn flush(&mut self) {
         if !self.batch.is_empty() {
             self.hand_over();
         }
@@ -84,7 +84,7 @@ impl Writer {
 
     /// Completes the file.
     pub fn finish(mut self) -> io::Result<()> {
-        self.rest();
+        self.flush();
         drop(self.sender);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread of the log panicked")))
     }

@@ -15,7 +15,7 @@ fn rate(bits_per_second: u64) -> Option<NonZeroU64> {
 }
 
 /// Passes packets (arrival, bytes) through a link and delivers each when it is due. Returns all entries.
-fn pass(shape: Shape, seed: u64, packets: &[(u64, u32)], end_ns: u64) -> (Vec<Record>, Vec<Busy>) {
+fn pass(shape: Shape, seed: u64, packets: &[(u64, u32)], end_ns: u64) -> (Vec<LoggedPacket>, Vec<Busy>) {
     let mut shaper = Shaper::new(shape, Direction::Requests, seed);
     for &(at_ns, bytes) in packets {
         deliver_until(&mut shaper, at_ns);
@@ -66,7 +66,7 @@ fn a_full_queue_drops_the_newest_and_the_packet_on_the_line_does_not_count() {
     let shape = Shape { rate: rate(8_000_000), queue: Queue::Bytes(2000), ..plain() };
     let packets = [(0, 1000), (0, 1000), (0, 1000), (0, 1000), (MS, 1000), (MS, 1000)];
     let (records, _) = pass(shape, 0, &packets, 100 * MS);
-    let dropped: Vec<_> = records.iter().filter(|record| record.fate == Fate::Dropped).map(|it| it.number).collect();
+    let dropped: Vec<_> = records.iter().filter(|it| it.outcome == Outcome::Dropped).map(|it| it.number).collect();
     assert_eq!(dropped, [4, 6], "one leaves the queue after a millisecond, so one more has room");
 }
 
@@ -76,7 +76,7 @@ fn memory_is_bounded_whatever_the_delay() {
     for _ in 0..2 * HELD_BYTES / 65_535 {
         shaper.arrive(0, 65_535, ());
     }
-    let dropped = shaper.take_entries().filter(|entry| matches!(entry, Entry::Packet(it) if it.fate == Fate::Dropped));
+    let dropped = shaper.take_entries().filter(|it| matches!(it, Entry::Packet(it) if it.outcome == Outcome::Dropped));
     assert!(dropped.count() as u64 > HELD_BYTES / 65_535 - 2);
     assert!(shaper.held_bytes <= HELD_BYTES);
 }
@@ -94,11 +94,11 @@ fn rates_that_do_not_divide_a_second_do_not_drift() {
 fn loss_and_jitter_are_as_asked_for_and_follow_the_seed() {
     let shape = Shape { loss_ppm: 100_000, jitter_ns: 2 * MS, delay_ns: 5 * MS, ..plain() };
     let packets: Vec<_> = (0..20_000).map(|at| (at * 10 * MS, 100)).collect();
-    let outcome = |seed| pass(shape, seed, &packets, u64::MAX).0;
-    let records = outcome(1);
-    assert_eq!(records, outcome(1));
-    assert_ne!(records, outcome(2));
-    let lost = records.iter().filter(|record| record.fate == Fate::Lost).count();
+    let records_of = |seed| pass(shape, seed, &packets, u64::MAX).0;
+    let records = records_of(1);
+    assert_eq!(records, records_of(1));
+    assert_ne!(records, records_of(2));
+    let lost = records.iter().filter(|record| record.outcome == Outcome::Lost).count();
     assert!((1850..=2150).contains(&lost), "{lost} of 20,000 lost where 2,000 are expected");
     let delays = || records.iter().filter_map(|record| Some(record.delivered_ns? - record.arrived_ns));
     let (least, most) = (delays().min().unwrap(), delays().max().unwrap());
@@ -113,7 +113,7 @@ fn what_is_lost_does_not_depend_on_what_was_dropped() {
     let shape = Shape { rate: rate(1_000_000), loss_ppm: 300_000, queue: Queue::Packets(1000), ..plain() };
     let lost = |queue| {
         let (records, _) = pass(Shape { queue, ..shape }, 9, &packets, u64::MAX);
-        records.into_iter().filter(|record| record.fate == Fate::Lost).map(|record| record.number).collect::<Vec<_>>()
+        records.into_iter().filter(|it| it.outcome == Outcome::Lost).map(|it| it.number).collect::<Vec<_>>()
     };
     let (all, some) = (lost(Queue::Packets(1000)), lost(Queue::Packets(100)));
     assert!(some.len() > 20 && some.len() < all.len() && some.iter().all(|number| all.contains(number)));
@@ -174,14 +174,14 @@ proptest! {
     }
 }
 
-fn check_order(shape: &Shape, records: &[Record]) -> Result<(), TestCaseError> {
-    let delivered = records.iter().filter(|record| record.fate == Fate::Delivered);
+fn check_order(shape: &Shape, records: &[LoggedPacket]) -> Result<(), TestCaseError> {
+    let delivered = records.iter().filter(|record| record.outcome == Outcome::Delivered);
     let numbers: Vec<_> = delivered.map(|record| record.number).collect();
     prop_assert!(shape.jitter_ns > 0 || numbers.is_sorted(), "the order is kept: {:?}", numbers);
     Ok(())
 }
 
-fn check_conservation(packets: &[(u64, u32)], records: &[Record]) -> Result<(), TestCaseError> {
+fn check_conservation(packets: &[(u64, u32)], records: &[LoggedPacket]) -> Result<(), TestCaseError> {
     let seen: Vec<_> = records.iter().map(|record| (record.number, record.arrived_ns, record.bytes)).collect();
     let came: Vec<_> = (1..).zip(packets).map(|(number, &(at_ns, bytes))| (number, at_ns, bytes)).collect();
     prop_assert_eq!(seen, came, "each packet has one fate");
@@ -189,7 +189,7 @@ fn check_conservation(packets: &[(u64, u32)], records: &[Record]) -> Result<(), 
 }
 
 /// Packets are sent one after the other, without pauses while some wait, and never above the rate.
-fn check_line(shape: &Shape, records: &[Record]) -> Result<(), TestCaseError> {
+fn check_line(shape: &Shape, records: &[LoggedPacket]) -> Result<(), TestCaseError> {
     let (mut free_ns, mut begun_ns, mut bits) = (0, 0, 0u128);
     for record in records {
         let Some((start_ns, end_ns)) = record.sent_ns else { continue };
@@ -206,10 +206,10 @@ fn check_line(shape: &Shape, records: &[Record]) -> Result<(), TestCaseError> {
 }
 
 /// The queue never exceeds its bound, and no packet is dropped that has room.
-fn check_queue(shape: &Shape, records: &[Record]) -> Result<(), TestCaseError> {
+fn check_queue(shape: &Shape, records: &[LoggedPacket]) -> Result<(), TestCaseError> {
     for (place, record) in records.iter().enumerate() {
         let now_ns = record.arrived_ns;
-        let sent = |other: &&Record| other.sent_ns.is_some_and(|(start_ns, _)| start_ns > now_ns);
+        let sent = |other: &&LoggedPacket| other.sent_ns.is_some_and(|(start_ns, _)| start_ns > now_ns);
         let before: Vec<_> = records[..place].iter().filter(sent).collect();
         let bytes: u64 = before.iter().map(|other| u64::from(other.bytes)).sum();
         let has_room = match shape.queue {
@@ -217,21 +217,21 @@ fn check_queue(shape: &Shape, records: &[Record]) -> Result<(), TestCaseError> {
             Queue::Packets(bound) => (before.len() as u64) < bound,
         };
         let is_idle = records[..place].iter().filter_map(|other| other.sent_ns).all(|(_, end_ns)| end_ns <= now_ns);
-        prop_assert_eq!(record.fate != Fate::Dropped, is_idle || has_room, "{:?}", record);
+        prop_assert_eq!(record.outcome != Outcome::Dropped, is_idle || has_room, "{:?}", record);
     }
     Ok(())
 }
 
-fn check_delays(shape: &Shape, records: &[Record], end_ns: u64) -> Result<(), TestCaseError> {
+fn check_delays(shape: &Shape, records: &[LoggedPacket], end_ns: u64) -> Result<(), TestCaseError> {
     for record in records {
         let sent_ns = record.sent_ns.map_or(0, |(_, sent_ns)| sent_ns);
         let earliest = sent_ns + shape.delay_ns.saturating_sub(shape.jitter_ns);
         let latest = sent_ns + shape.delay_ns + shape.jitter_ns;
-        match (record.fate, record.delivered_ns) {
-            (Fate::Delivered, Some(at_ns)) => prop_assert!((earliest..=latest).contains(&at_ns), "{:?}", record),
-            (Fate::Unfinished, None) => prop_assert!(latest > end_ns, "{:?}", record),
-            (Fate::Lost, None) => prop_assert!(shape.loss_ppm > 0),
-            (Fate::Dropped, None) => prop_assert!(record.sent_ns.is_none()),
+        match (record.outcome, record.delivered_ns) {
+            (Outcome::Delivered, Some(at_ns)) => prop_assert!((earliest..=latest).contains(&at_ns), "{:?}", record),
+            (Outcome::Unfinished, None) => prop_assert!(latest > end_ns, "{:?}", record),
+            (Outcome::Lost, None) => prop_assert!(shape.loss_ppm > 0),
+            (Outcome::Dropped, None) => prop_assert!(record.sent_ns.is_none()),
             _ => prop_assert!(false, "{:?}", record),
         }
     }
@@ -239,7 +239,7 @@ fn check_delays(shape: &Shape, records: &[Record], end_ns: u64) -> Result<(), Te
 }
 
 /// Busy intervals are the joined transmissions, cut at the end.
-fn check_busy(records: &[Record], busy: &[Busy], end_ns: u64) -> Result<(), TestCaseError> {
+fn check_busy(records: &[LoggedPacket], busy: &[Busy], end_ns: u64) -> Result<(), TestCaseError> {
     let mut expected: Vec<(u64, u64)> = Vec::new();
     for (start_ns, sent_ns) in records.iter().filter_map(|record| record.sent_ns) {
         match expected.last_mut().filter(|last| last.1 == start_ns) {
