@@ -29,47 +29,47 @@ const CHECKSUM: std::ops::Range<usize> = 16..18;
 /// Recent packets.
 #[derive(Debug, Default)]
 pub struct Copies {
-    recent: VecDeque<Sighting>,
+    recent: VecDeque<SeenPacket>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Sighting {
+struct SeenPacket {
     at_ns: u64,
     /// Hash of the bytes that all copies share, and of the headers before them, which differ between capture points.
     packet: u64,
-    place: u64,
+    headers: u64,
 }
 
 impl Copies {
     /// True if the capture already has this packet.
     pub fn is_copy(&mut self, record: &Record<'_>, segment: &Segment<'_>) -> bool {
-        let Sighting { at_ns, packet, place } = sighting(record, segment);
+        let SeenPacket { at_ns, packet, headers } = seen_packet(record, segment);
         while self.recent.front().is_some_and(|first| first.at_ns.saturating_add(CERTAIN_NS) < at_ns) {
             self.recent.pop_front();
         }
         let first = self.recent.iter().rev().find(|first| first.packet == packet);
         let is_copy = first.is_some_and(|first| {
-            let is_certain = segment.identification != 0 || first.place != place;
+            let is_certain = segment.identification != 0 || first.headers != headers;
             at_ns.abs_diff(first.at_ns) <= if is_certain { CERTAIN_NS } else { LIKELY_NS }
         });
         if !is_copy {
             if self.recent.len() >= MAX_RECENT {
                 self.recent.pop_front();
             }
-            self.recent.push_back(Sighting { at_ns, packet, place });
+            self.recent.push_back(SeenPacket { at_ns, packet, headers });
         }
         is_copy
     }
 }
 
-fn sighting(record: &Record<'_>, segment: &Segment<'_>) -> Sighting {
+fn seen_packet(record: &Record<'_>, segment: &Segment<'_>) -> SeenPacket {
     let header = segment.header;
     // `header` is a subslice of `record.bytes`.
     let before = header.as_ptr() as usize - record.bytes.as_ptr() as usize;
     let mut packet = DefaultHasher::new();
     (segment.source, segment.destination, segment.identification, segment.length).hash(&mut packet);
     (&header[..CHECKSUM.start], &header[CHECKSUM.end..]).hash(&mut packet);
-    let mut place = DefaultHasher::new();
-    record.bytes[..before].hash(&mut place);
-    Sighting { at_ns: record.at_ns, packet: packet.finish(), place: place.finish() }
+    let mut headers = DefaultHasher::new();
+    record.bytes[..before].hash(&mut headers);
+    SeenPacket { at_ns: record.at_ns, packet: packet.finish(), headers: headers.finish() }
 }

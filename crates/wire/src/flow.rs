@@ -125,17 +125,17 @@ impl Followed {
         at_ns: u64,
         segment: &Segment<'_>,
         max_waiting: usize,
-        notified: &mut Notified<'_, '_>,
+        notifier: &mut Notifier<'_, '_>,
     ) -> Option<Ending> {
         let direction = self.ends.direction(segment);
         let packet = self.stream.note(direction, at_ns, segment);
         if segment.is_copy {
-            notified.observers.iter_mut().for_each(|observer| observer.copy(self.id, &packet));
+            notifier.observers.iter_mut().for_each(|observer| observer.copy(self.id, &packet));
             return None;
         }
-        notified.observers.iter_mut().for_each(|observer| observer.packet(self.id, &packet));
+        notifier.observers.iter_mut().for_each(|observer| observer.packet(self.id, &packet));
         let Followed { id, stream, connection, .. } = self;
-        stream.deliver(direction, at_ns, segment, max_waiting, &mut |piece| notified.piece(*id, connection, piece));
+        stream.deliver(direction, at_ns, segment, max_waiting, &mut |piece| notifier.piece(*id, connection, piece));
         if segment.is_reset {
             return Some(Ending::Reset);
         }
@@ -143,14 +143,14 @@ impl Followed {
     }
 
     /// Delivers what still waits, then ends.
-    pub fn end(mut self, at_ns: u64, ending: Ending, notified: &mut Notified<'_, '_>) {
+    pub fn end(mut self, at_ns: u64, ending: Ending, notifier: &mut Notifier<'_, '_>) {
         let Followed { id, stream, connection, .. } = &mut self;
-        stream.finish(at_ns, &mut |piece| notified.piece(*id, connection, piece));
-        notified.counts.skipped_bytes += connection.skipped_bytes();
-        notified.counts.foreign_connections += u64::from(connection.is_foreign());
+        stream.finish(at_ns, &mut |piece| notifier.piece(*id, connection, piece));
+        notifier.counts.skipped_bytes += connection.skipped_bytes();
+        notifier.counts.foreign_connections += u64::from(connection.is_foreign());
         let unfinished = Direction::BOTH.into_iter().filter(|&direction| connection.is_within(direction));
-        notified.counts.unfinished_messages += unfinished.count() as u64;
-        notified.observers.iter_mut().for_each(|observer| observer.ended(self.id, at_ns, ending));
+        notifier.counts.unfinished_messages += unfinished.count() as u64;
+        notifier.observers.iter_mut().for_each(|observer| observer.ended(self.id, at_ns, ending));
     }
 
     fn open(&self, at_ns: u64, started_midstream: bool, observers: &mut Observers<'_>) {
@@ -160,13 +160,13 @@ impl Followed {
 }
 
 /// Observers, and what their notification needs.
-pub struct Notified<'t, 'o> {
+pub struct Notifier<'t, 'o> {
     pub observers: &'t mut Observers<'o>,
     pub names: &'t mut Names,
     pub counts: &'t mut Contents,
 }
 
-impl Notified<'_, '_> {
+impl Notifier<'_, '_> {
     #[inline]
     fn piece(&mut self, id: ConnectionId, connection: &mut Connection, piece: &Piece<'_>) {
         let Piece { direction, at_ns, offset, bytes, missing, .. } = *piece;

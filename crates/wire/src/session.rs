@@ -8,7 +8,7 @@
 use crate::capture::{CaptureError, Reader, Record};
 use crate::contents::Contents;
 use crate::copies::Copies;
-use crate::flow::{Candidate, Ends, Flow, Followed, Notified};
+use crate::flow::{Candidate, Ends, Flow, Followed, Notifier};
 use crate::frame::{Frame, Segment, parse};
 use crate::observe::{ConnectionId, Ending, Observer};
 use crate::x11::names::Names;
@@ -129,8 +129,8 @@ impl<'a> Session<'a> {
             Some(Flow::Followed(followed)) => {
                 let names = names(&mut self.names, followed.server());
                 let max_waiting = WAITING_BYTES / self.followed;
-                let mut notified = Notified { observers: &mut self.observers, names, counts: &mut self.counts };
-                if let Some(ending) = followed.take(at_ns, segment, max_waiting, &mut notified) {
+                let mut notifier = Notifier { observers: &mut self.observers, names, counts: &mut self.counts };
+                if let Some(ending) = followed.take(at_ns, segment, max_waiting, &mut notifier) {
                     self.take_out(key, at_ns, ending);
                 }
             }
@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
     fn end(&mut self, followed: Followed, at_ns: u64, ending: Ending) {
         self.followed -= 1;
         let names = names(&mut self.names, followed.server());
-        followed.end(at_ns, ending, &mut Notified { observers: &mut self.observers, names, counts: &mut self.counts });
+        followed.end(at_ns, ending, &mut Notifier { observers: &mut self.observers, names, counts: &mut self.counts });
     }
 
     /// Determines client and server: the client sent the SYN, or is not at a display's port.

@@ -15,8 +15,8 @@
 //! Keep-alives and window probes count as empty, even if they carry a byte. An idle connection thus stays idle.
 
 use crate::frame::Segment;
-use crate::half::{Half, Waiting};
 use crate::observe::{Direction, Packet};
+use crate::reassembly::{EarlyBytes, Reassembly};
 
 /// Captures of multi-queue network cards have packets out of order, by at most this many.
 const PATIENCE_PACKETS: u32 = 16;
@@ -39,7 +39,7 @@ pub struct Piece<'a> {
 #[derive(Debug)]
 pub struct Stream {
     /// Indexed by direction.
-    halves: [Half; 2],
+    directions: [Reassembly; 2],
     started_midstream: bool,
     /// When an acknowledged hole was first seen, and the number of packets since.
     hole: Option<(u64, u32)>,
@@ -48,33 +48,33 @@ pub struct Stream {
 impl Stream {
     /// Starts with the first packet seen.
     pub fn new(started_midstream: bool) -> Stream {
-        Stream { halves: Default::default(), started_midstream, hole: None }
+        Stream { directions: Default::default(), started_midstream, hole: None }
     }
 
     /// True if a SYN starts another connection between the same ports.
     pub fn is_reused_by(&self, direction: Direction, segment: &Segment<'_>) -> bool {
-        let half = &self.halves[direction as usize];
+        let own = &self.directions[direction as usize];
         segment.is_syn
-            && (self.started_midstream || half.has_begun() && !half.begins_with(segment.sequence.wrapping_add(1)))
+            && (self.started_midstream || own.has_begun() && !own.begins_with(segment.sequence.wrapping_add(1)))
     }
 
     /// True if both directions have ended and were delivered completely.
     pub fn is_finished(&self) -> bool {
-        self.halves.iter().all(|half| half.fin.is_some_and(|fin| half.next >= fin))
+        self.directions.iter().all(|own| own.fin.is_some_and(|fin| own.next >= fin))
     }
 
     /// Updates the TCP state and returns the packet for observers.
     #[inline]
     pub fn note(&mut self, direction: Direction, at_ns: u64, segment: &Segment<'_>) -> Packet {
-        let (half, other) = direction.own_and_other(&mut self.halves);
+        let (own, other) = direction.own_and_other(&mut self.directions);
         // A SYN takes one sequence number, before the first byte.
         let first = segment.sequence.wrapping_add(u32::from(segment.is_syn));
-        let is_first = !half.has_begun();
+        let is_first = !own.has_begun();
         if is_first {
-            half.begin(first);
+            own.begin(first);
         }
         if segment.is_syn {
-            half.window_scale = segment.window_scale;
+            own.window_scale = segment.window_scale;
         }
         let acknowledged = match segment.acknowledgement {
             Some(number) if !other.has_begun() => {
@@ -84,25 +84,24 @@ impl Stream {
             Some(number) => other.acknowledge(number),
             None => other.acknowledged,
         };
-        let (offset, length) = (half.offset(first), u64::from(segment.length));
-        let is_old_end = segment.is_syn && !is_first || segment.is_fin && half.fin.is_some();
+        let (offset, length) = (own.offset(first), u64::from(segment.length));
+        let is_old_end = segment.is_syn && !is_first || segment.is_fin && own.fin.is_some();
         let is_control = segment.is_syn || segment.is_fin || segment.is_reset;
-        let is_probe = !is_control && half.is_probe(offset, length);
+        let is_probe = !is_control && own.is_probe(offset, length);
         // A byte that probed a closed window is sent again with the data after it.
-        let tried = u64::from(half.tried == Some(offset) && length > 1);
-        let is_again = half.has_seen(offset + tried as i64, length - tried);
-        let is_retransmission = is_again && !is_probe || is_old_end;
+        let probed = u64::from(own.probed == Some(offset) && length > 1);
+        let is_repeated = own.has_seen(offset + probed as i64, length - probed);
+        let is_retransmission = is_repeated && !is_probe || is_old_end;
         let end = (offset + length as i64).max(0) as u64;
-        if is_probe && end > half.end {
-            half.tried = Some(offset);
+        if is_probe && end > own.end {
+            own.probed = Some(offset);
         }
-        half.end = half.end.max(end);
+        own.end = own.end.max(end);
         if segment.is_fin {
-            half.fin.get_or_insert(end);
+            own.fin.get_or_insert(end);
         }
         // Windows are scaled only if both SYNs had the option, and never in a SYN.
-        let scale =
-            if segment.is_syn { None } else { half.window_scale.and(other.window_scale).and(half.window_scale) };
+        let scale = if segment.is_syn { None } else { own.window_scale.and(other.window_scale).and(own.window_scale) };
         let window = u64::from(segment.window) << scale.unwrap_or(0);
         other.room = Some(window);
         Packet {
@@ -128,57 +127,57 @@ impl Stream {
         max_waiting: usize,
         take: &mut impl FnMut(&Piece<'_>),
     ) {
-        let is_calm = !self.halves.iter().any(Half::is_waiting);
-        let (half, other) = direction.own_and_other(&mut self.halves);
+        let is_idle = !self.directions.iter().any(Reassembly::is_waiting);
+        let (own, other) = direction.own_and_other(&mut self.directions);
         let first = segment.sequence.wrapping_add(u32::from(segment.is_syn));
-        let offset = half.offset(first);
-        let bytes_before = (half.next as i64 - offset).max(0) as u64;
+        let offset = own.offset(first);
+        let bytes_before = (own.next as i64 - offset).max(0) as u64;
         let acknowledged = if segment.acknowledgement.is_some() { other.acknowledged } else { 0 };
         if u64::from(segment.length) > bytes_before {
             let cut = segment.bytes.get(bytes_before as usize..).unwrap_or_default();
             let length = u64::from(segment.length) - bytes_before;
             let offset = (offset + bytes_before as i64) as u64;
-            if is_calm && offset == half.next && acknowledged <= other.next {
-                half.next += length;
+            if is_idle && offset == own.next && acknowledged <= other.next {
+                own.next += length;
                 let missing = length - cut.len() as u64;
                 take(&Piece { direction, at_ns, offset, acknowledged, bytes: cut, missing });
             } else {
-                half.keep(offset, Waiting { at_ns, acknowledged, length, bytes: cut.into() });
+                own.keep(offset, EarlyBytes { at_ns, acknowledged, length, bytes: cut.into() });
             }
         }
-        if !is_calm || self.needs_settling() {
+        if !is_idle || self.needs_settling() {
             self.settle(at_ns, max_waiting, take);
         }
     }
 
     /// Delivers all waiting bytes, with gaps for what is missing.
     pub fn finish(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) {
-        self.hand_on_due(take);
+        self.deliver_ready(take);
         while self.skip_hole(at_ns, take) {
-            self.hand_on_due(take);
+            self.deliver_ready(take);
         }
     }
 
     #[inline]
     fn needs_settling(&self) -> bool {
-        self.halves.iter().any(|half| half.is_waiting() || half.has_acknowledged_hole())
+        self.directions.iter().any(|own| own.is_waiting() || own.has_acknowledged_hole())
     }
 
     fn settle(&mut self, at_ns: u64, max_waiting: usize, take: &mut impl FnMut(&Piece<'_>)) {
-        self.hand_on_due(take);
+        self.deliver_ready(take);
         while self.has_waited_too_long(at_ns, max_waiting) && self.skip_hole(at_ns, take) {
-            self.hand_on_due(take);
+            self.deliver_ready(take);
         }
     }
 
-    fn hand_on_due(&mut self, take: &mut impl FnMut(&Piece<'_>)) {
+    fn deliver_ready(&mut self, take: &mut impl FnMut(&Piece<'_>)) {
         let mut goes_on = true;
         while goes_on {
             goes_on = false;
             for direction in Direction::BOTH {
-                let (half, other) = direction.own_and_other(&mut self.halves);
-                while let Some((offset, piece)) = half.take_due(other.next) {
-                    hand_on(half, direction, offset, &piece, take);
+                let (own, other) = direction.own_and_other(&mut self.directions);
+                while let Some((offset, piece)) = own.take_ready(other.next) {
+                    emit(own, direction, offset, &piece, take);
                     goes_on = true;
                 }
             }
@@ -187,10 +186,10 @@ impl Stream {
 
     /// Updates the age of an acknowledged hole. Returns true if it is time to skip a hole.
     fn has_waited_too_long(&mut self, at_ns: u64, max_waiting: usize) -> bool {
-        if self.halves.iter().any(|half| half.waiting_bytes() > max_waiting) {
+        if self.directions.iter().any(|own| own.waiting_bytes() > max_waiting) {
             return true;
         }
-        if !self.halves.iter().any(Half::has_acknowledged_hole) {
+        if !self.directions.iter().any(Reassembly::has_acknowledged_hole) {
             self.hole = None;
             return false;
         }
@@ -202,34 +201,34 @@ impl Stream {
     /// Skips one hole, first one that no retransmission will fill. Returns false if nothing waits.
     fn skip_hole(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) -> bool {
         self.hole = None;
-        let is_hole_before_waiting = |half: &Half| half.first_waiting().is_some_and(|first| first > half.next);
-        let find = |is: &dyn Fn(&Half) -> bool| {
-            Direction::BOTH.into_iter().find(|&direction| is(&self.halves[direction as usize]))
+        let is_hole_before_waiting = |own: &Reassembly| own.first_waiting().is_some_and(|first| first > own.next);
+        let find = |is: &dyn Fn(&Reassembly) -> bool| {
+            Direction::BOTH.into_iter().find(|&direction| is(&self.directions[direction as usize]))
         };
-        let waiting = find(&Half::is_waiting);
-        if let Some(direction) = find(&Half::has_acknowledged_hole).or_else(|| find(&is_hole_before_waiting)) {
-            let half = &mut self.halves[direction as usize];
-            let acknowledged = Some(half.acknowledged).filter(|&end| end > half.next);
-            let end = acknowledged.into_iter().chain(half.first_waiting()).min().unwrap_or(half.next);
-            let offset = std::mem::replace(&mut half.next, end);
+        let waiting = find(&Reassembly::is_waiting);
+        if let Some(direction) = find(&Reassembly::has_acknowledged_hole).or_else(|| find(&is_hole_before_waiting)) {
+            let own = &mut self.directions[direction as usize];
+            let acknowledged = Some(own.acknowledged).filter(|&end| end > own.next);
+            let end = acknowledged.into_iter().chain(own.first_waiting()).min().unwrap_or(own.next);
+            let offset = std::mem::replace(&mut own.next, end);
             take(&Piece { direction, at_ns, offset, acknowledged: 0, bytes: &[], missing: end - offset });
             return true;
         }
         // The rest waits only for bytes of the other direction that will not arrive.
         let Some(direction) = waiting else { return false };
-        let half = &mut self.halves[direction as usize];
-        if let Some((offset, piece)) = half.take_first() {
-            hand_on(half, direction, offset, &piece, take);
+        let own = &mut self.directions[direction as usize];
+        if let Some((offset, piece)) = own.take_first() {
+            emit(own, direction, offset, &piece, take);
         }
         true
     }
 }
 
 /// Delivers the new bytes of a piece that waited.
-fn hand_on(half: &mut Half, direction: Direction, offset: u64, piece: &Waiting, take: &mut impl FnMut(&Piece<'_>)) {
-    let Some(length) = (offset + piece.length).checked_sub(half.next).filter(|&length| length > 0) else { return };
+fn emit(own: &mut Reassembly, direction: Direction, at: u64, piece: &EarlyBytes, take: &mut impl FnMut(&Piece<'_>)) {
+    let Some(length) = (at + piece.length).checked_sub(own.next).filter(|&length| length > 0) else { return };
     let bytes = piece.bytes.get((piece.length - length) as usize..).unwrap_or_default();
-    let (at_ns, acknowledged, offset) = (piece.at_ns, piece.acknowledged, half.next);
-    half.next += length;
+    let (at_ns, acknowledged, offset) = (piece.at_ns, piece.acknowledged, own.next);
+    own.next += length;
     take(&Piece { direction, at_ns, offset, acknowledged, bytes, missing: length - bytes.len() as u64 });
 }

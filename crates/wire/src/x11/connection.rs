@@ -15,10 +15,10 @@
 
 use super::bytes::ByteOrder;
 use super::decode::Decoder;
-use super::framing::{Frame, Framer, Input, Lost, Phase};
+use super::framing::{Frame, Framer, Input, OutOfSync, Phase};
 use super::names::Names;
 use super::plausible;
-use super::search::{Mark, Search};
+use super::search::{PacketStart, Search};
 use crate::observe::{Direction, Gap, Message};
 use crate::stream::Piece;
 
@@ -87,7 +87,7 @@ impl Connection {
         let side = || if started_midstream { Side::Searching(Search::new(0, false)) } else { Side::New };
         let mut decoder = Decoder::new(max_pending);
         if started_midstream {
-            decoder.sequence.doubt();
+            decoder.sequence.mark_uncertain();
         }
         Connection { order: None, sides: [side(), side()], decoder, skipped_bytes: 0 }
     }
@@ -185,7 +185,7 @@ impl Connection {
                     }
                 }
                 Ok(None) => return,
-                Err(Lost) => break Some(framer.offset()),
+                Err(OutOfSync) => break Some(framer.offset()),
             }
         };
         let rest = Piece {
@@ -214,7 +214,8 @@ impl Connection {
         self.skipped_bytes += piece.bytes.len() as u64;
         let place = piece.direction as usize;
         let Side::Searching(search) = &mut self.sides[place] else { return };
-        search.push(Mark { offset: piece.offset, at_ns: piece.at_ns, acknowledged: piece.acknowledged }, piece.bytes);
+        let Piece { offset, at_ns, acknowledged, .. } = *piece;
+        search.push(PacketStart { offset, at_ns, acknowledged }, piece.bytes);
         self.resume(piece.direction, 0, names, emit);
     }
 
@@ -227,9 +228,9 @@ impl Connection {
         self.order = Some(order);
         let framer = Framer::new(phase(direction), order, offset);
         let Side::Searching(search) = std::mem::replace(&mut self.sides[place], Side::Framing(framer)) else { return };
-        for (mark, bytes) in search.pieces(offset) {
+        for (packet, bytes) in search.pieces(offset) {
             self.skipped_bytes = self.skipped_bytes.saturating_sub(bytes.len() as u64);
-            let Mark { offset, at_ns, acknowledged } = mark;
+            let PacketStart { offset, at_ns, acknowledged } = packet;
             self.push(&Piece { direction, at_ns, offset, acknowledged, bytes, missing: 0 }, names, emit);
         }
     }

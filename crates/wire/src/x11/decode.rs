@@ -5,7 +5,7 @@ use super::bytes::ByteOrder;
 use super::codes::FIRST_EXTENSION;
 use super::framing::{ERROR, Frame, REPLY};
 use super::names::{Names, UNKNOWN_REQUEST};
-use super::pending::{Asked, Pending};
+use super::pending::{Pending, PendingRequest};
 use super::sequence::Sequence;
 use super::xproto;
 use crate::observe::{Direction, Kind, Message};
@@ -33,7 +33,7 @@ impl Decoder {
     /// An unknown number of messages of a direction was lost.
     pub fn lose(&mut self, direction: Direction) {
         match direction {
-            Direction::Requests => self.sequence.doubt(),
+            Direction::Requests => self.sequence.mark_uncertain(),
             Direction::Replies => self.has_lost_replies = true,
         }
     }
@@ -88,7 +88,7 @@ impl Decoder {
         // An unknown request may have a reply.
         if has_reply != Some(false) {
             let (last_of_many, end) = (names.last_of_many(major, minor), frame.offset + frame.length);
-            self.pending.push(Asked { sequence, major, minor, last_of_many, end });
+            self.pending.push(PendingRequest { sequence, major, minor, last_of_many, end });
         }
         if major == xproto::QUERY_EXTENSION_REQUEST {
             self.query(sequence, frame, order);
@@ -172,7 +172,7 @@ impl Decoder {
         let requests_before = self.sequence.requests();
         let raised = self.sequence.answer(sequence);
         if raised > 0 {
-            self.pending.raise(self.sequence.right_until().unwrap_or(requests_before), raised);
+            self.pending.raise(self.sequence.certain_until().unwrap_or(requests_before), raised);
         }
         sequence
     }
@@ -184,8 +184,8 @@ impl Decoder {
             let same = self.pending.iter().find(|asked| asked.sequence > sequence && asked.sequence as u16 == low);
             sequence = same.map_or(sequence, |asked| asked.sequence);
         }
-        match self.sequence.right_until() {
-            Some(right_until) if sequence > right_until => self.settle(sequence, right_until, acknowledged),
+        match self.sequence.certain_until() {
+            Some(certain_until) if sequence > certain_until => self.settle(sequence, certain_until, acknowledged),
             _ => {}
         }
         self.sequence.answer(sequence);
@@ -193,14 +193,14 @@ impl Decoder {
     }
 
     /// If the count is uncertain, a reply answers the first request that its sender can have received.
-    fn settle(&mut self, sequence: u64, right_until: u64, acknowledged: u64) {
+    fn settle(&mut self, sequence: u64, certain_until: u64, acknowledged: u64) {
         if self.pending.contains(sequence) {
             return self.sequence.fit();
         }
-        let first = self.pending.iter().find(|asked| asked.sequence > right_until);
+        let first = self.pending.iter().find(|asked| asked.sequence > certain_until);
         let Some(first) = first.filter(|first| first.end <= acknowledged && first.sequence < sequence) else { return };
         let by = self.sequence.raise(sequence - first.sequence);
-        self.pending.raise(right_until, by);
+        self.pending.raise(certain_until, by);
     }
 }
 

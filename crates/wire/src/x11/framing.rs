@@ -156,7 +156,7 @@ struct Unfinished {
 
 /// No message can start at the current offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost;
+pub struct OutOfSync;
 
 impl Framer {
     pub fn new(phase: Phase, order: ByteOrder, offset: u64) -> Framer {
@@ -186,7 +186,7 @@ impl Framer {
 
     /// The next complete message. `None` if the whole input was consumed.
     #[inline]
-    pub fn next<'f, 'i: 'f>(&'f mut self, input: &mut Input<'i>) -> Result<Option<Frame<'f>>, Lost> {
+    pub fn next<'f, 'i: 'f>(&'f mut self, input: &mut Input<'i>) -> Result<Option<Frame<'f>>, OutOfSync> {
         let (at_ns, offset) = (input.at_ns, self.offset);
         if self.unfinished.is_none() {
             if let Some(whole) = self.whole(&mut input.bytes, u64::MAX)? {
@@ -201,7 +201,7 @@ impl Framer {
 
     /// The next piece, for callers that forward messages before they are complete. `None` if the whole input was
     /// consumed.
-    pub fn piece<'f, 'i: 'f>(&'f mut self, input: &mut &'i [u8]) -> Result<Option<Piece<'f>>, Lost> {
+    pub fn piece<'f, 'i: 'f>(&'f mut self, input: &mut &'i [u8]) -> Result<Option<Piece<'f>>, OutOfSync> {
         let limit = self.limit as u64;
         let head = |length| if length <= limit { length } else { HEAD_BYTES as u64 };
         match self.unfinished.and_then(|message| Some((message.offset, message.length?))) {
@@ -227,22 +227,22 @@ impl Framer {
 
     /// Skips bytes that are missing from the capture. Returns the message that they end, and an error if the next
     /// boundary is unknown.
-    pub fn skip(&mut self, length: u64, at_ns: u64) -> (Option<Frame<'_>>, Result<(), Lost>) {
+    pub fn skip(&mut self, length: u64, at_ns: u64) -> (Option<Frame<'_>>, Result<(), OutOfSync>) {
         let end = self.offset.saturating_add(length);
-        let Some(message) = &mut self.unfinished else { return (None, Err(Lost)) };
-        let Some(known) = message.length else { return (None, Err(Lost)) };
+        let Some(message) = &mut self.unfinished else { return (None, Err(OutOfSync)) };
+        let Some(known) = message.length else { return (None, Err(OutOfSync)) };
         message.is_cut = true;
         let last = message.offset + known;
         self.offset = end;
-        let led = if end > last { Err(Lost) } else { Ok(()) };
-        (if end >= last { self.finish(at_ns) } else { None }, led)
+        let result = if end > last { Err(OutOfSync) } else { Ok(()) };
+        (if end >= last { self.finish(at_ns) } else { None }, result)
     }
 
     /// A message of at most `most` bytes that is complete in the input.
     #[inline]
-    fn whole<'i>(&mut self, input: &mut &'i [u8], most: u64) -> Result<Option<&'i [u8]>, Lost> {
+    fn whole<'i>(&mut self, input: &mut &'i [u8], most: u64) -> Result<Option<&'i [u8]>, OutOfSync> {
         match length(self.phase, self.order, input) {
-            Length::Impossible => Err(Lost),
+            Length::Impossible => Err(OutOfSync),
             Length::Known(length) if length <= most.min(input.len() as u64) => {
                 self.offset += length;
                 Ok(Some(take(input, length)))
@@ -260,11 +260,11 @@ impl Framer {
 
     /// Collects the bytes of the current message that `wanted` requests for its length. Returns true once they are
     /// complete.
-    fn gather(&mut self, input: &mut &[u8], wanted: impl Fn(u64) -> u64) -> Result<bool, Lost> {
+    fn gather(&mut self, input: &mut &[u8], wanted: impl Fn(u64) -> u64) -> Result<bool, OutOfSync> {
         while let Some(message) = self.unfinished {
             let known = message.length.map_or_else(|| length(self.phase, self.order, &self.kept), Length::Known);
             let end = match known {
-                Length::Impossible => return Err(Lost),
+                Length::Impossible => return Err(OutOfSync),
                 Length::Needs(bytes) => message.offset + bytes.max(self.kept.len() + 1) as u64,
                 Length::Known(length) => {
                     self.unfinished = Some(Unfinished { length: Some(length), ..message });
@@ -313,17 +313,17 @@ mod tests {
 
     fn pieces(stream: &[u8], chunk: usize) -> Vec<(char, Vec<u8>)> {
         let mut framer = framer();
-        let mut told: Vec<(char, Vec<u8>)> = Vec::new();
+        let mut pieces: Vec<(char, Vec<u8>)> = Vec::new();
         for mut input in stream.chunks(chunk) {
             while let Some(piece) = framer.piece(&mut input).unwrap() {
                 match piece {
-                    Piece::Whole(bytes) => told.push(('w', bytes.to_vec())),
-                    Piece::Head(bytes) => told.push(('h', bytes.to_vec())),
-                    Piece::More(bytes) => told.last_mut().unwrap().1.extend(bytes),
+                    Piece::Whole(bytes) => pieces.push(('w', bytes.to_vec())),
+                    Piece::Head(bytes) => pieces.push(('h', bytes.to_vec())),
+                    Piece::More(bytes) => pieces.last_mut().unwrap().1.extend(bytes),
                 }
             }
         }
-        told
+        pieces
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
     fn a_length_that_cannot_be_is_found() {
         let mut framer = framer();
         let bytes = [72, 0, 0, 0, 1, 0, 0, 0];
-        assert_eq!(framer.piece(&mut &bytes[..]), Err(Lost));
+        assert_eq!(framer.piece(&mut &bytes[..]), Err(OutOfSync));
         framer.phase = Phase::ShortRequests;
         for chunk in [1, 4, 8] {
             let mut rest = bytes.chunks(chunk);

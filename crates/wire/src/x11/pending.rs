@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// A request that may be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct PendingRequest {
     pub sequence: u64,
     pub major: u8,
     pub minor: u8,
@@ -22,42 +22,42 @@ pub struct Asked {
 /// Ordered by sequence number.
 #[derive(Debug)]
 pub struct Pending {
-    asked: VecDeque<Asked>,
+    requests: VecDeque<PendingRequest>,
     most: usize,
 }
 
 impl Pending {
     /// Keeps at most this many, and drops the oldest first.
     pub fn new(most: usize) -> Pending {
-        Pending { asked: VecDeque::new(), most }
+        Pending { requests: VecDeque::new(), most }
     }
 
     #[inline]
-    pub fn push(&mut self, asked: Asked) {
-        if self.asked.len() >= self.most {
-            self.asked.pop_front();
+    pub fn push(&mut self, request: PendingRequest) {
+        if self.requests.len() >= self.most {
+            self.requests.pop_front();
         }
-        self.asked.push_back(asked);
+        self.requests.push_back(request);
     }
 
     /// The request with this number, if it is pending. It stays if more replies follow.
     #[inline]
-    pub fn answer(&mut self, sequence: u64, second_byte: u8) -> Option<(Asked, bool)> {
+    pub fn answer(&mut self, sequence: u64, second_byte: u8) -> Option<(PendingRequest, bool)> {
         self.forget_before(sequence);
         let index = self.find(sequence)?;
-        let asked = self.asked[index];
-        let more_follow = asked.last_of_many.is_some_and(|last| last != second_byte);
+        let request = self.requests[index];
+        let more_follow = request.last_of_many.is_some_and(|last| last != second_byte);
         if !more_follow {
-            self.asked.remove(index);
+            self.requests.remove(index);
         }
-        Some((asked, more_follow))
+        Some((request, more_follow))
     }
 
     /// Removes a request that failed.
     pub fn fail(&mut self, sequence: u64) {
         self.forget_before(sequence);
         if let Some(index) = self.find(sequence) {
-            self.asked.remove(index);
+            self.requests.remove(index);
         }
     }
 
@@ -65,27 +65,27 @@ impl Pending {
         self.find(sequence).is_some()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Asked> {
-        self.asked.iter()
+    pub fn iter(&self) -> impl Iterator<Item = &PendingRequest> {
+        self.requests.iter()
     }
 
     /// Adds to the sequence numbers after this one, which turned out to be too low.
     pub fn raise(&mut self, after: u64, by: u64) {
-        for asked in self.asked.iter_mut().filter(|asked| asked.sequence > after) {
-            asked.sequence += by;
+        for request in self.requests.iter_mut().filter(|request| request.sequence > after) {
+            request.sequence += by;
         }
     }
 
     fn forget_before(&mut self, sequence: u64) {
-        while self.asked.front().is_some_and(|first| first.sequence < sequence && first.last_of_many.is_none()) {
-            self.asked.pop_front();
+        while self.requests.front().is_some_and(|first| first.sequence < sequence && first.last_of_many.is_none()) {
+            self.requests.pop_front();
         }
     }
 
     fn find(&self, sequence: u64) -> Option<usize> {
-        if self.asked.front()?.sequence == sequence {
+        if self.requests.front()?.sequence == sequence {
             return Some(0);
         }
-        self.asked.binary_search_by_key(&sequence, |asked| asked.sequence).ok()
+        self.requests.binary_search_by_key(&sequence, |request| request.sequence).ok()
     }
 }

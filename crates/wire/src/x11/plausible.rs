@@ -7,7 +7,7 @@ use super::codes::{FIRST_EXTENSION, GENERIC_EVENT};
 use super::decode::Decoder;
 use super::framing::{ERROR, Length, Phase, REPLY, length};
 use super::names::Names;
-use super::search::{Look, Search};
+use super::search::{Plausibility, Search};
 use super::xproto;
 use crate::observe::Direction;
 
@@ -56,11 +56,11 @@ fn requests(search: &mut Search, missing: u64, order: ByteOrder, names: &Names) 
     search.find(order, missing, |bytes| request(bytes, order, names)).map(|offset| (order, offset))
 }
 
-fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Look {
+fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Plausibility {
     let length = match length(Phase::Requests, order, bytes) {
         Length::Known(length) if length <= MAX_MESSAGE_BYTES => length,
-        Length::Needs(_) => return Look::Short,
-        _ => return Look::No,
+        Length::Needs(_) => return Plausibility::Short,
+        _ => return Plausibility::No,
     };
     let (major, minor) = (bytes[0], bytes[1]);
     let is_possible = match major {
@@ -69,16 +69,16 @@ fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Look {
         // Servers assign opcodes from 128 on, to some thirty extensions.
         _ => major < FIRST_EXTENSION + 40,
     };
-    if is_possible { Look::Fits(length) } else { Look::No }
+    if is_possible { Plausibility::Fits(length) } else { Plausibility::No }
 }
 
-fn from_server(bytes: &[u8], order: ByteOrder, decoder: &Decoder) -> Look {
+fn from_server(bytes: &[u8], order: ByteOrder, decoder: &Decoder) -> Plausibility {
     let length = match length(Phase::Replies, order, bytes) {
         Length::Known(length) if length <= MAX_MESSAGE_BYTES => length,
-        Length::Needs(_) => return Look::Short,
-        _ => return Look::No,
+        Length::Needs(_) => return Plausibility::Short,
+        _ => return Plausibility::No,
     };
-    let Some(low) = order.u16(bytes, 2) else { return Look::Short };
+    let Some(low) = order.u16(bytes, 2) else { return Plausibility::Short };
     let code = bytes[0] & 0x7f;
     let is_possible = match code {
         ERROR => matches!(bytes[1], 1..=LAST_CORE_ERROR | FIRST_EXTENSION..) && is_possible_number(low, decoder),
@@ -87,16 +87,16 @@ fn from_server(bytes: &[u8], order: ByteOrder, decoder: &Decoder) -> Look {
         GENERIC_EVENT => bytes[1] >= FIRST_EXTENSION && is_possible_number(low, decoder),
         _ => is_possible_number(low, decoder),
     };
-    if is_possible { Look::Fits(length) } else { Look::No }
+    if is_possible { Plausibility::Fits(length) } else { Plausibility::No }
 }
 
 /// True if this sequence number is possible now.
 fn is_possible_number(low: u16, decoder: &Decoder) -> bool {
     let sequence = decoder.sequence;
     // Nothing is known before the server's first message.
-    let is_unknown = sequence.answered() == 0 && sequence.right_until().is_some();
+    let is_unknown = sequence.answered() == 0 && sequence.certain_until().is_some();
     let ahead = u64::from(low.wrapping_sub(sequence.answered() as u16));
-    let most = match sequence.right_until() {
+    let most = match sequence.certain_until() {
         Some(_) => MAX_BETWEEN,
         None => sequence.requests().saturating_sub(sequence.answered()),
     };

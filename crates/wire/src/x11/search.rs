@@ -14,13 +14,13 @@ const CHAIN_TO_END: usize = 3;
 /// Maximum bytes to search, which bounds memory.
 const MAX_BYTES: usize = 16 << 10;
 /// Maximum packets in these bytes, which bounds memory for single-byte packets too.
-const MAX_MARKS: usize = 256;
+const MAX_PACKETS: usize = 256;
 /// Maximum number of offsets that need more bytes to decide. Only random data has more.
 const MAX_UNDECIDED: usize = 64;
 
 /// Result of examining an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum Plausibility {
     /// A message of this length may start here.
     Fits(u64),
     /// More bytes are needed to decide.
@@ -30,7 +30,7 @@ pub enum Look {
 
 /// The start of a packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark {
+pub struct PacketStart {
     pub offset: u64,
     pub at_ns: u64,
     pub acknowledged: u64,
@@ -42,7 +42,7 @@ pub struct Search {
     /// Stream offset of the first byte kept.
     start: u64,
     bytes: Vec<u8>,
-    marks: Vec<Mark>,
+    packet_starts: Vec<PacketStart>,
     /// Messages start at multiples of four. True if the start of the stream was captured.
     is_aligned: bool,
     scans: [Scan; 2],
@@ -63,7 +63,7 @@ enum Verdict {
 
 impl Search {
     pub fn new(start: u64, is_aligned: bool) -> Search {
-        Search { start, bytes: Vec::new(), marks: Vec::new(), is_aligned, scans: Default::default() }
+        Search { start, bytes: Vec::new(), packet_starts: Vec::new(), is_aligned, scans: Default::default() }
     }
 
     /// Stream offset of the next byte.
@@ -71,10 +71,10 @@ impl Search {
         self.start + self.bytes.len() as u64
     }
 
-    pub fn push(&mut self, mark: Mark, bytes: &[u8]) {
+    pub fn push(&mut self, packet: PacketStart, bytes: &[u8]) {
         // The end of a long piece is enough.
         let skipped = bytes.len().saturating_sub(MAX_BYTES / 2);
-        let (offset, bytes) = (mark.offset + skipped as u64, &bytes[skipped..]);
+        let (offset, bytes) = (packet.offset + skipped as u64, &bytes[skipped..]);
         if offset != self.end() {
             // No chain crosses missing bytes.
             self.forget(self.bytes.len());
@@ -82,26 +82,26 @@ impl Search {
         } else if self.bytes.len() + bytes.len() > MAX_BYTES {
             self.forget(self.bytes.len().saturating_sub(MAX_BYTES / 2));
         }
-        if let Some(mark) = self.marks.get(MAX_MARKS) {
-            self.forget((mark.offset - self.start) as usize);
+        if let Some(packet) = self.packet_starts.get(MAX_PACKETS) {
+            self.forget((packet.offset - self.start) as usize);
         }
-        self.marks.push(Mark { offset, ..mark });
+        self.packet_starts.push(PacketStart { offset, ..packet });
         self.bytes.extend(bytes);
     }
 
     /// The first offset where messages start, for one byte order. `missing` bytes after these were not captured.
-    pub fn find(&mut self, order: ByteOrder, missing: u64, look: impl Fn(&[u8]) -> Look) -> Option<u64> {
+    pub fn find(&mut self, order: ByteOrder, missing: u64, check: impl Fn(&[u8]) -> Plausibility) -> Option<u64> {
         let mut scan = std::mem::take(&mut self.scans[order as usize]);
-        let found = self.scan(&mut scan, missing, &look);
+        let found = self.scan(&mut scan, missing, &check);
         self.scans[order as usize] = scan;
         Some(self.start + found? as u64)
     }
 
-    fn scan(&self, scan: &mut Scan, missing: u64, look: &impl Fn(&[u8]) -> Look) -> Option<usize> {
+    fn scan(&self, scan: &mut Scan, missing: u64, check: &impl Fn(&[u8]) -> Plausibility) -> Option<usize> {
         let again = std::mem::take(&mut scan.undecided);
         let new = (scan.tried..self.bytes.len()).filter(|&place| self.is_candidate(place));
         for place in again.into_iter().chain(new) {
-            match self.judge(place, missing, look) {
+            match self.judge(place, missing, check) {
                 Verdict::Accepted => return Some(place),
                 Verdict::Undecided if scan.undecided.len() < MAX_UNDECIDED => scan.undecided.push(place),
                 Verdict::Undecided | Verdict::Rejected => {}
@@ -115,20 +115,20 @@ impl Search {
         !self.is_aligned || (self.start + place as u64) % 4 == 0
     }
 
-    fn judge(&self, start: usize, missing: u64, look: &impl Fn(&[u8]) -> Look) -> Verdict {
+    fn judge(&self, start: usize, missing: u64, check: &impl Fn(&[u8]) -> Plausibility) -> Verdict {
         let mut place = start;
         for count in 0..CHAIN {
             let left = (self.bytes.len() - place) as u64;
-            let length = if left == 0 { None } else { Some(look(&self.bytes[place..])) };
+            let length = if left == 0 { None } else { Some(check(&self.bytes[place..])) };
             match length {
-                Some(Look::Fits(length)) if length <= left => place += length as usize,
-                Some(Look::No) => return Verdict::Rejected,
+                Some(Plausibility::Fits(length)) if length <= left => place += length as usize,
+                Some(Plausibility::No) => return Verdict::Rejected,
                 // The last message ends within the missing bytes.
-                Some(Look::Fits(length)) if missing > 0 && length <= left + missing => {
+                Some(Plausibility::Fits(length)) if missing > 0 && length <= left + missing => {
                     return self.trust(start, count + 1);
                 }
                 None => return self.trust(start, count),
-                Some(_) if missing > 0 && self.is_mark(start) => return self.trust(start, count),
+                Some(_) if missing > 0 && self.is_packet_start(start) => return self.trust(start, count),
                 Some(_) => return Verdict::Undecided,
             }
         }
@@ -137,21 +137,21 @@ impl Search {
 
     /// Verdict on messages that end with a packet.
     fn trust(&self, start: usize, messages: usize) -> Verdict {
-        let is_enough = messages >= CHAIN_TO_END || messages > 0 && self.is_mark(start);
+        let is_enough = messages >= CHAIN_TO_END || messages > 0 && self.is_packet_start(start);
         if is_enough { Verdict::Accepted } else { Verdict::Undecided }
     }
 
-    fn is_mark(&self, place: usize) -> bool {
+    fn is_packet_start(&self, place: usize) -> bool {
         let offset = self.start + place as u64;
-        self.marks.binary_search_by_key(&offset, |mark| mark.offset).is_ok()
+        self.packet_starts.binary_search_by_key(&offset, |packet| packet.offset).is_ok()
     }
 
     fn forget(&mut self, bytes: usize) {
         self.bytes.drain(..bytes);
         self.start += bytes as u64;
         // The bytes may now start inside a packet.
-        let gone = self.marks.partition_point(|mark| mark.offset <= self.start).saturating_sub(1);
-        self.marks.drain(..if self.bytes.is_empty() { self.marks.len() } else { gone });
+        let gone = self.packet_starts.partition_point(|packet| packet.offset <= self.start).saturating_sub(1);
+        self.packet_starts.drain(..if self.bytes.is_empty() { self.packet_starts.len() } else { gone });
         for scan in &mut self.scans {
             scan.tried = scan.tried.saturating_sub(bytes);
             scan.undecided = scan.undecided.iter().filter_map(|place| place.checked_sub(bytes)).collect();
@@ -159,13 +159,13 @@ impl Search {
     }
 
     /// The bytes from an offset on, packet by packet.
-    pub fn pieces(&self, from: u64) -> impl Iterator<Item = (Mark, &[u8])> {
-        self.marks.iter().enumerate().filter_map(move |(index, mark)| {
-            let next = self.marks.get(index + 1).map_or(self.end(), |next| next.offset);
-            let begin = mark.offset.max(from).max(self.start);
+    pub fn pieces(&self, from: u64) -> impl Iterator<Item = (PacketStart, &[u8])> {
+        self.packet_starts.iter().enumerate().filter_map(move |(index, packet)| {
+            let next = self.packet_starts.get(index + 1).map_or(self.end(), |next| next.offset);
+            let begin = packet.offset.max(from).max(self.start);
             let range = (begin - self.start) as usize..(next.max(begin) - self.start) as usize;
             let bytes = self.bytes.get(range).filter(|bytes| !bytes.is_empty())?;
-            Some((Mark { offset: begin, ..*mark }, bytes))
+            Some((PacketStart { offset: begin, ..*packet }, bytes))
         })
     }
 }

@@ -6,7 +6,7 @@
 //! number, until replies show it.
 
 /// Consecutive matching replies before the count is trusted again.
-const FITS_TO_BELIEVE: u32 = 4;
+const FITS_TO_TRUST: u32 = 4;
 
 /// Request count of a connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,14 +15,14 @@ pub struct Sequence {
     requests: u64,
     /// Number in the last server message.
     answered: u64,
-    doubt: Option<Doubt>,
+    uncertainty: Option<Uncertainty>,
 }
 
 /// Requests are missing, so the count is uncertain.
 #[derive(Clone, Copy, Debug)]
-struct Doubt {
+struct Uncertainty {
     /// The count was correct up to this number.
-    right_until: u64,
+    certain_until: u64,
     fits: u32,
 }
 
@@ -43,14 +43,14 @@ impl Sequence {
     }
 
     /// Some requests were not captured.
-    pub fn doubt(&mut self) {
-        let right_until = self.doubt.map_or(self.requests, |doubt| doubt.right_until);
-        self.doubt = Some(Doubt { right_until, fits: 0 });
+    pub fn mark_uncertain(&mut self) {
+        let certain_until = self.uncertainty.map_or(self.requests, |uncertainty| uncertainty.certain_until);
+        self.uncertainty = Some(Uncertainty { certain_until, fits: 0 });
     }
 
     /// Sequence numbers above this one may be too low; `None` if the count is certain.
-    pub fn right_until(&self) -> Option<u64> {
-        Some(self.doubt?.right_until)
+    pub fn certain_until(&self) -> Option<u64> {
+        Some(self.uncertainty?.certain_until)
     }
 
     /// Extends a number from the server to 64 bits.
@@ -58,7 +58,7 @@ impl Sequence {
     pub fn widen(&self, low: u16) -> u64 {
         let forward = u64::from(low.wrapping_sub(self.answered as u16));
         let ahead = self.answered + forward;
-        let is_behind = forward >= 0x8000 && ahead > self.requests && self.doubt.is_none();
+        let is_behind = forward >= 0x8000 && ahead > self.requests && self.uncertainty.is_none();
         if is_behind { ahead.saturating_sub(0x1_0000) } else { ahead }
     }
 
@@ -66,7 +66,7 @@ impl Sequence {
     #[inline]
     pub fn answer(&mut self, sequence: u64) -> u64 {
         self.answered = self.answered.max(sequence);
-        match self.doubt {
+        match self.uncertainty {
             Some(_) => self.raise(sequence.saturating_sub(self.requests)),
             None => 0,
         }
@@ -75,18 +75,18 @@ impl Sequence {
     /// Raises a count that turned out to be too low.
     pub fn raise(&mut self, by: u64) -> u64 {
         self.requests += by;
-        if let Some(doubt) = self.doubt.as_mut().filter(|_| by > 0) {
-            doubt.fits = 0;
+        if let Some(uncertainty) = self.uncertainty.as_mut().filter(|_| by > 0) {
+            uncertainty.fits = 0;
         }
         by
     }
 
     /// A reply matched the count.
     pub fn fit(&mut self) {
-        if let Some(doubt) = &mut self.doubt {
-            doubt.fits += 1;
-            if doubt.fits >= FITS_TO_BELIEVE {
-                self.doubt = None;
+        if let Some(uncertainty) = &mut self.uncertainty {
+            uncertainty.fits += 1;
+            if uncertainty.fits >= FITS_TO_TRUST {
+                self.uncertainty = None;
             }
         }
     }
@@ -121,7 +121,7 @@ mod tests {
     fn a_count_with_requests_missing_rises_to_what_the_server_says() {
         let mut sequence = Sequence::default();
         (0..10).for_each(|_| _ = sequence.count());
-        sequence.doubt();
+        sequence.mark_uncertain();
         assert_eq!(sequence.count(), 11);
         assert_eq!(sequence.answer(sequence.widen(40)), 29);
         assert_eq!(sequence.count(), 41);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Bytes that arrived before earlier ones.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct EarlyBytes {
     pub at_ns: u64,
     /// Offset up to which their sender had received the other direction.
     pub acknowledged: u64,
@@ -18,7 +18,7 @@ pub struct Waiting {
 
 /// Reassembly state of one direction.
 #[derive(Debug, Default)]
-pub struct Half {
+pub struct Reassembly {
     /// Sequence number of the first byte.
     base: Option<u32>,
     /// Window scale of the receiver, as a power of two.
@@ -32,17 +32,17 @@ pub struct Half {
     /// The receiver's window, as last advertised.
     pub room: Option<u64>,
     /// Offset of a byte that probed a closed window.
-    pub tried: Option<i64>,
+    pub probed: Option<i64>,
     /// Offset of the end, once known.
     pub fin: Option<u64>,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, EarlyBytes>,
     waiting_bytes: usize,
 }
 
 /// Memory overhead of a waiting packet, so that many tiny packets are limited too.
 const PACKET_COSTS: usize = 128;
 
-impl Half {
+impl Reassembly {
     pub fn has_begun(&self) -> bool {
         self.base.is_some()
     }
@@ -81,7 +81,7 @@ impl Half {
         if length == 0 || offset >= self.end as i64 {
             return false;
         }
-        let overlaps = |(&at, waiting): (&u64, &Waiting)| at as i64 + waiting.length as i64 > offset;
+        let overlaps = |(&at, waiting): (&u64, &EarlyBytes)| at as i64 + waiting.length as i64 > offset;
         offset < self.next as i64 || self.waiting.range(..end.max(0) as u64).next_back().is_some_and(overlaps)
     }
 
@@ -90,7 +90,7 @@ impl Half {
     pub fn is_probe(&self, offset: i64, length: u64) -> bool {
         let end = self.end as i64;
         let is_keep_alive = length <= 1 && offset + 1 == end && self.acknowledged >= self.end;
-        let is_next_alone = length == 1 && (offset == end || offset + 1 == end && self.tried == Some(offset));
+        let is_next_alone = length == 1 && (offset == end || offset + 1 == end && self.probed == Some(offset));
         is_keep_alive || is_next_alone && self.room == Some(0)
     }
 
@@ -113,7 +113,7 @@ impl Half {
     }
 
     /// Keeps bytes for later. Of two pieces at the same offset, the longer one stays.
-    pub fn keep(&mut self, offset: u64, piece: Waiting) {
+    pub fn keep(&mut self, offset: u64, piece: EarlyBytes) {
         if self.waiting.get(&offset).is_some_and(|old| old.length >= piece.length) {
             return;
         }
@@ -124,7 +124,7 @@ impl Half {
     }
 
     /// The first waiting piece, if nothing before it is missing.
-    pub fn take_due(&mut self, received_of_other: u64) -> Option<(u64, Waiting)> {
+    pub fn take_ready(&mut self, received_of_other: u64) -> Option<(u64, EarlyBytes)> {
         let first = self.waiting.first_entry()?;
         if *first.key() > self.next || first.get().acknowledged > received_of_other {
             return None;
@@ -133,7 +133,7 @@ impl Half {
     }
 
     /// The first waiting piece, even if something before it is missing.
-    pub fn take_first(&mut self) -> Option<(u64, Waiting)> {
+    pub fn take_first(&mut self) -> Option<(u64, EarlyBytes)> {
         let (offset, piece) = self.waiting.pop_first()?;
         self.waiting_bytes -= piece.bytes.len() + PACKET_COSTS;
         Some((offset, piece))
