@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use xqos_wire::capture::{Link, Reader, Record};
-use xqos_wire::observe::{ConnectionId, Direction, Gap, Message, Observer};
+use xqos_wire::observe::{ConnectionId, Direction, Message, MissingBytes, Observer};
 use xqos_wire::plot::model::{Choice, Plot};
 use xqos_wire::plot::{page, svg, xpl};
 use xqos_wire::session::Session;
@@ -31,7 +31,7 @@ impl Observer for Order {
         self.go_on(id, direction, offset, bytes.len() as u64);
     }
 
-    fn gap(&mut self, id: ConnectionId, gap: &Gap) {
+    fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
         self.go_on(id, gap.direction, gap.offset, gap.length);
     }
 

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use xqos_wire::capture::Reader;
 use xqos_wire::contents::Contents;
-use xqos_wire::observe::{ConnectionId, Direction, Ending, Gap, Kind, Message, Observer, Opened};
+use xqos_wire::observe::{ConnectionId, Direction, Ending, Kind, Message, MissingBytes, Observer, Opened};
 use xqos_wire::session::Session;
 
 struct Lines<W> {
@@ -43,7 +43,7 @@ impl<W: Write> Observer for Lines<W> {
         self.line(id, message.last_ns, format_args!("{arrow} {sequence} {kind:?} {name} {length}"));
     }
 
-    fn gap(&mut self, id: ConnectionId, gap: &Gap) {
+    fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
         let arrow = if gap.direction == Direction::Requests { '>' } else { '<' };
         self.line(id, gap.at_ns, format_args!("{arrow} gap {} {}", gap.offset, gap.length));
     }

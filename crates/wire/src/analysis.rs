@@ -46,7 +46,7 @@ mod tests;
 pub mod transmitter;
 pub mod waits;
 
-use crate::observe::{ConnectionId, Direction, Ending, Gap, Message, Observer, Opened, Packet};
+use crate::observe::{ConnectionId, Direction, Ending, Message, MissingBytes, Observer, Opened, Packet};
 use bandwidth::{Bandwidth, Samples};
 use counts::Counts;
 use names::Names;
@@ -183,7 +183,7 @@ impl Observer for Analysis {
         connection.startup.message(message);
     }
 
-    fn gap(&mut self, id: ConnectionId, gap: &Gap) {
+    fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
         if let Some(connection) = self.connections.get_mut(&id) {
             let traffic = &mut connection.traffic[gap.direction as usize];
             traffic.missing = traffic.missing.saturating_add(gap.length);

@@ -3,7 +3,7 @@
 
 use crate::contents::Contents;
 use crate::frame::Segment;
-use crate::observe::{ConnectionId, Direction, Ending, Gap, Message, Observer, Opened, Packet};
+use crate::observe::{ConnectionId, Direction, Ending, Message, MissingBytes, Observer, Opened, Packet};
 use crate::stream::{Piece, Stream};
 use crate::x11::connection::{Connection, is_setup};
 use crate::x11::names::Names;
@@ -178,12 +178,12 @@ impl Notifier<'_, '_> {
         if missing > 0 {
             let is_within_message = connection.is_within_for(direction, missing);
             let offset = offset + bytes.len() as u64;
-            let gap = Gap { direction, at_ns, offset, length: missing, is_within_message };
+            let gap = MissingBytes { direction, at_ns, offset, length: missing, is_within_message };
             self.gap(id, connection, &gap);
         }
     }
 
-    fn gap(&mut self, id: ConnectionId, connection: &mut Connection, gap: &Gap) {
+    fn gap(&mut self, id: ConnectionId, connection: &mut Connection, gap: &MissingBytes) {
         self.counts.gaps += 1;
         self.counts.gap_bytes += gap.length;
         self.counts.lost_bytes += if gap.is_within_message { 0 } else { gap.length };

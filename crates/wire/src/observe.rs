@@ -128,7 +128,7 @@ pub const KEPT_BYTES: usize = 4096;
 
 /// Bytes that are missing from the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
+pub struct MissingBytes {
     pub direction: Direction,
     pub at_ns: u64,
     pub offset: u64,
@@ -159,6 +159,6 @@ pub trait Observer {
     /// Bytes of a stream, each once and in order.
     fn bytes(&mut self, id: ConnectionId, direction: Direction, at_ns: u64, offset: u64, bytes: &[u8]) {}
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {}
-    fn gap(&mut self, id: ConnectionId, gap: &Gap) {}
+    fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {}
     fn ended(&mut self, id: ConnectionId, at_ns: u64, ending: Ending) {}
 }

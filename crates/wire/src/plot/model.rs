@@ -9,7 +9,7 @@ use crate::analysis::names::Names;
 use crate::analysis::spans::Spans;
 use crate::analysis::states::States;
 use crate::analysis::waits::Waits;
-use crate::observe::{ConnectionId, Ending, Gap, Message, Observer, Opened, Packet};
+use crate::observe::{ConnectionId, Ending, Message, MissingBytes, Observer, Opened, Packet};
 use std::collections::BTreeMap;
 
 /// Maximum number of messages of all connections, some ten bytes each.
@@ -217,7 +217,7 @@ impl Observer for Plot {
         }
     }
 
-    fn gap(&mut self, id: ConnectionId, gap: &Gap) {
+    fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
         let at_ns = self.since(gap.at_ns);
         if !self.connections.contains_key(&id) {
             return;

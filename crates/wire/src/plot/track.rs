@@ -7,7 +7,7 @@
 use super::rows::Rows;
 /// The kept time, both ends included.
 pub use crate::analysis::spans::Span as Window;
-use crate::observe::{Gap, Kind, Message, Packet};
+use crate::observe::{Kind, Message, MissingBytes, Packet};
 
 /// Larger numbers are not exact in the page's script. They mean a damaged capture.
 const FARTHEST: u64 = 1 << 52;
@@ -128,7 +128,7 @@ impl Track {
         self.messages.push([last_ns, lag_ns, skipped, length, message.sequence, kind_and_name, text]);
     }
 
-    pub fn gap(&mut self, at_ns: u64, gap: &Gap) {
+    pub fn gap(&mut self, at_ns: u64, gap: &MissingBytes) {
         self.gaps.push([at_ns, gap.offset.min(FARTHEST), gap.length.min(FARTHEST)]);
     }
 

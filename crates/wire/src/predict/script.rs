@@ -21,7 +21,7 @@ use crate::analysis::proxied::{Proxied, Proxy};
 use crate::analysis::startup::QUIET_NS;
 use crate::analysis::waits::Waits;
 use crate::answerable::{Class, Lbx, row};
-use crate::observe::{ConnectionId, Direction, Gap, Kind, Message, Observer, Opened, Packet};
+use crate::observe::{ConnectionId, Direction, Kind, Message, MissingBytes, Observer, Opened, Packet};
 use std::collections::HashMap;
 
 /// A client that sends this soon after a message was waiting for it.
@@ -298,7 +298,7 @@ impl Observer for ScriptRecorder {
         }
     }
 
-    fn gap(&mut self, _: ConnectionId, gap: &Gap) {
+    fn gap(&mut self, _: ConnectionId, gap: &MissingBytes) {
         self.incomplete |= !self.is_over && !gap.is_within_message;
     }
 

@@ -19,7 +19,7 @@ use super::framing::{Frame, Framer, Input, OutOfSync, Phase};
 use super::names::Names;
 use super::plausible;
 use super::search::{PacketStart, Search};
-use crate::observe::{Direction, Gap, Message};
+use crate::observe::{Direction, Message, MissingBytes};
 use crate::stream::Piece;
 
 /// Major protocol version in a connection setup.
@@ -125,8 +125,8 @@ impl Connection {
     }
 
     /// Handles bytes that are missing from the capture.
-    pub fn gap(&mut self, gap: &Gap, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
-        let Gap { direction, at_ns, offset, length, .. } = *gap;
+    pub fn gap(&mut self, gap: &MissingBytes, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
+        let MissingBytes { direction, at_ns, offset, length, .. } = *gap;
         if matches!(self.sides[direction as usize], Side::Searching(_)) {
             self.resume(direction, length, names, emit);
         }

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use xqos_wire::capture::{Link, Record};
 use xqos_wire::contents::Contents;
-use xqos_wire::observe::{ConnectionId, Direction, Ending, Gap, Kind, Message, Observer, Opened, Packet};
+use xqos_wire::observe::{ConnectionId, Direction, Ending, Kind, Message, MissingBytes, Observer, Opened, Packet};
 use xqos_wire::session::Session;
 
 pub const SYN: u8 = 2;
@@ -316,7 +316,7 @@ pub struct Seen {
     pub packets: Vec<Packet>,
     pub messages: Vec<(ConnectionId, Told)>,
     pub streams: std::collections::BTreeMap<(ConnectionId, bool), Vec<u8>>,
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<MissingBytes>,
     pub endings: Vec<Ending>,
     next: std::collections::BTreeMap<(ConnectionId, bool), u64>,
 }
@@ -355,7 +355,7 @@ impl Observer for Seen {
         self.messages.push((id, told));
     }
 
-    fn gap(&mut self, id: ConnectionId, gap: &Gap) {
+    fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
         let next = self.next.entry((id, gap.direction == Direction::Requests)).or_default();
         assert_eq!(*next, gap.offset, "a gap stands where bytes would");
         *next += gap.length;

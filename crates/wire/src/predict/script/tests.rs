@@ -180,7 +180,8 @@ fn half_a_start_is_no_script() {
     let mut torn = Wire::new(None);
     torn.open(0, 0, false);
     torn.greet(0, 50);
-    let gap = Gap { direction: Direction::Replies, at_ns: MS, offset: 100, length: 10, is_within_message: false };
+    let gap =
+        MissingBytes { direction: Direction::Replies, at_ns: MS, offset: 100, length: 10, is_within_message: false };
     torn.recorder.gap(ConnectionId(0), &gap);
     assert_eq!(torn.recorder.script(), None);
     assert_eq!(ScriptRecorder::default().script(), None);
