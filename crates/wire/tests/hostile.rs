@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests damaged captures at each level: file bytes, packets, TCP streams, messages.
 //!
-//! No step panics, including the plots. No byte is delivered twice or out of order, which [`packets::Seen`] checks, and
+//! No step panics, including the plots. No byte is delivered twice or out of order, which [`packets::Observed`] checks, and
 //! there are never more results than data.
 
 mod packets;
@@ -21,16 +21,16 @@ use xqos_wire::session::Session;
 /// Rounds per level. The fuzz target runs more.
 const ROUNDS: u64 = 300;
 
-fn session(numbers: &mut Numbers) -> Talk {
-    let order = if numbers.below(2) == 0 { Order::Little } else { Order::Big };
+fn session(random: &mut Random) -> Talk {
+    let order = if random.below(2) == 0 { Order::Little } else { Order::Big };
     let mut talk = Talk::new();
     talk.open_x(order);
     for sequence in 1..=60 {
-        talk.client(&request(order, [43, 98, 72, 50, 8, 139][numbers.below(6)], 3, 8));
-        match numbers.below(3) {
-            0 => talk.server(&reply(order, sequence, 0, numbers.below(400) as u32)),
-            1 => talk.server(&event(order, numbers.below(255) as u8, 1, sequence)),
-            _ => talk.server(&error(order, numbers.below(200) as u8, sequence, 43)),
+        talk.client(&request(order, [43, 98, 72, 50, 8, 139][random.below(6)], 3, 8));
+        match random.below(3) {
+            0 => talk.server(&reply(order, sequence, 0, random.below(400) as u32)),
+            1 => talk.server(&event(order, random.below(255) as u8, 1, sequence)),
+            _ => talk.server(&error(order, random.below(200) as u8, sequence, 43)),
         };
     }
     talk
@@ -38,10 +38,10 @@ fn session(numbers: &mut Numbers) -> Talk {
 
 fn check(packets: &[Captured]) {
     let sent: u64 = packets.iter().map(|packet| packet.bytes.len() as u64).sum();
-    let (seen, counts) = see(packets);
+    let (seen, counts) = observe(packets);
     let understood: usize = seen.streams.values().map(Vec::len).sum();
     assert!(understood as u64 <= sent, "no more bytes than there were");
-    assert!(seen.messages.iter().map(|(_, told)| told.kept as u64).sum::<u64>() <= sent);
+    assert!(seen.messages.iter().map(|(_, received)| received.kept as u64).sum::<u64>() <= sent);
     assert_eq!(seen.opened.len(), seen.endings.len(), "what is opened ends");
     assert_eq!((counts.connections, counts.packets), (seen.opened.len() as u64, packets.len() as u64));
     draw(packets);
@@ -58,8 +58,8 @@ fn check_prediction(packets: &[Captured]) {
     let left = analysis.report(0.1).session.figures.proxy;
     assert!(left.is_none_or(|left| left.left <= left.waits));
     if let Some(script) = recorder.script() {
-        let told = predict_start(&script, &grid::link(100_000, 1_000)).expect("an end");
-        assert!(told.delay_ns <= told.elapsed_ns, "{told:?}");
+        let predicted = predict_start(&script, &grid::link(100_000, 1_000)).expect("an end");
+        assert!(predicted.delay_ns <= predicted.elapsed_ns, "{predicted:?}");
     }
 }
 
@@ -77,25 +77,25 @@ fn draw(packets: &[Captured]) {
     }
 }
 
-fn damage(bytes: &mut [u8], numbers: &mut Numbers) {
-    for _ in 0..=numbers.below(4) {
+fn damage(bytes: &mut [u8], random: &mut Random) {
+    for _ in 0..=random.below(4) {
         if let Some(byte) = {
-            let place = numbers.below(bytes.len());
+            let place = random.below(bytes.len());
             bytes.get_mut(place)
         } {
-            *byte = [0, 1, 0x7f, 0xff, numbers.below(256) as u8][numbers.below(5)];
+            *byte = [0, 1, 0x7f, 0xff, random.below(256) as u8][random.below(5)];
         }
     }
 }
 
 #[test]
 fn damaged_packets_are_survived() {
-    let mut numbers = Numbers(1);
+    let mut random = Random(1);
     for _ in 0..ROUNDS {
-        let mut packets = session(&mut numbers).packets;
+        let mut packets = session(&mut random).packets;
         for _ in 0..10 {
-            let place = numbers.below(packets.len());
-            damage(&mut packets[place].bytes, &mut numbers);
+            let place = random.below(packets.len());
+            damage(&mut packets[place].bytes, &mut random);
         }
         check(&packets);
     }
@@ -103,16 +103,16 @@ fn damaged_packets_are_survived() {
 
 #[test]
 fn packets_lost_doubled_cut_and_in_any_order_are_survived() {
-    let mut numbers = Numbers(2);
+    let mut random = Random(2);
     for _ in 0..ROUNDS {
-        let mut packets = session(&mut numbers).packets;
-        for _ in 0..numbers.below(30) {
-            let (one, other) = (numbers.below(packets.len()), numbers.below(packets.len()));
-            match numbers.below(4) {
+        let mut packets = session(&mut random).packets;
+        for _ in 0..random.below(30) {
+            let (one, other) = (random.below(packets.len()), random.below(packets.len()));
+            match random.below(4) {
                 0 => _ = packets.remove(one),
                 1 => packets.swap(one, other),
                 2 => packets.insert(one, packets[other].clone()),
-                _ => packets[one] = packets[one].clone().cut(numbers.below(120)),
+                _ => packets[one] = packets[one].clone().cut(random.below(120)),
             }
         }
         check(&packets);
@@ -121,21 +121,21 @@ fn packets_lost_doubled_cut_and_in_any_order_are_survived() {
 
 #[test]
 fn streams_of_anything_are_survived() {
-    let mut numbers = Numbers(3);
+    let mut random = Random(3);
     for _ in 0..ROUNDS {
-        let mut talk = session(&mut numbers);
+        let mut talk = session(&mut random);
         for _ in 0..60 {
-            let direction = if numbers.below(2) == 0 { Direction::Requests } else { Direction::Replies };
-            let bytes: Vec<u8> = match numbers.below(3) {
-                0 => (0..numbers.below(3000)).map(|_| numbers.below(256) as u8).collect(),
-                1 => vec![[0, 1, 35, 43, 0xff][numbers.below(5)]; numbers.below(20_000)],
-                _ => request(Order::Little, numbers.below(256) as u8, 0, 1 + numbers.below(60) as u16),
+            let direction = if random.below(2) == 0 { Direction::Requests } else { Direction::Replies };
+            let bytes: Vec<u8> = match random.below(3) {
+                0 => (0..random.below(3000)).map(|_| random.below(256) as u8).collect(),
+                1 => vec![[0, 1, 35, 43, 0xff][random.below(5)]; random.below(20_000)],
+                _ => request(Order::Little, random.below(256) as u8, 0, 1 + random.below(60) as u16),
             };
-            if numbers.below(9) == 0 {
+            if random.below(9) == 0 {
                 talk.next[direction as usize] =
-                    talk.next[direction as usize].wrapping_add(numbers.below(1 << 31) as u32);
+                    talk.next[direction as usize].wrapping_add(random.below(1 << 31) as u32);
             }
-            talk.send(direction, [ACK, ACK, ACK, ACK | FIN, SYN, RST][numbers.below(6)], &bytes);
+            talk.send(direction, [ACK, ACK, ACK, ACK | FIN, SYN, RST][random.below(6)], &bytes);
         }
         check(&talk.packets);
     }
@@ -143,15 +143,15 @@ fn streams_of_anything_are_survived() {
 
 #[test]
 fn damaged_files_are_survived() {
-    let mut numbers = Numbers(4);
+    let mut random = Random(4);
     for _ in 0..ROUNDS {
         let mut writer = Writer::new(Vec::new(), "test").unwrap();
-        session(&mut numbers).packets.iter().for_each(|packet| writer.write(&packet.record()).unwrap());
+        session(&mut random).packets.iter().for_each(|packet| writer.write(&packet.record()).unwrap());
         let mut file = writer.into_inner();
-        (0..8).for_each(|_| damage(&mut file, &mut numbers));
-        file.truncate(file.len() - numbers.below(200));
+        (0..8).for_each(|_| damage(&mut file, &mut random));
+        file.truncate(file.len() - random.below(200));
         let Ok(mut reader) = Reader::new(Cursor::new(file)) else { continue };
-        let mut seen = Seen::default();
+        let mut seen = Observed::default();
         let mut session = Session::new(vec![&mut seen]);
         while let Some(record) = reader.next() {
             session.packet(&record);
@@ -170,6 +170,6 @@ fn many_connections_share_what_one_may_have() {
         talk.client.set_port(port);
         packets.push(talk.packet(Direction::Requests, SYN, &[]));
     }
-    let (seen, counts) = see(&packets);
+    let (seen, counts) = observe(&packets);
     assert_eq!((seen.opened.len(), counts.not_followed_packets), (1024, 3000 - 1024));
 }

@@ -20,8 +20,8 @@ fn opened(order: Order) -> Talk {
 }
 
 /// Sends the next request, a QueryExtension, and its reply.
-fn learn(talk: &mut Talk, sequence: u64, name: &str, numbers: [u8; 3]) {
-    talk.client(&query_extension(L, name)).server(&extension_reply(L, sequence, numbers));
+fn learn(talk: &mut Talk, sequence: u64, name: &str, codes: [u8; 3]) {
+    talk.client(&query_extension(L, name)).server(&extension_reply(L, sequence, codes));
 }
 
 #[test]
@@ -29,9 +29,9 @@ fn both_byte_orders_are_understood() {
     for order in [Order::Little, Order::Big] {
         let mut talk = opened(order);
         talk.client(&request(order, 98, 0, 300)).server(&reply(order, 1, 0, 3)).server(&event(order, 12, 0, 1));
-        let (seen, counts) = see(&talk.packets);
+        let (seen, counts) = observe(&talk.packets);
         assert_eq!(seen.lines(), ["Request 1 QueryExtension", "Reply 1 QueryExtension", "Event 1 Expose"]);
-        let lengths: Vec<u64> = seen.messages.iter().map(|(_, told)| told.length).collect();
+        let lengths: Vec<u64> = seen.messages.iter().map(|(_, received)| received.length).collect();
         assert_eq!((lengths.as_slice(), counts.skipped_bytes), ([48, 408, 1200, 44, 32].as_slice(), 0), "{order:?}");
     }
 }
@@ -41,7 +41,7 @@ fn messages_need_not_keep_to_packets() {
     let requests =
         [request(L, MAP_WINDOW, 0, 2), request(L, GET_INPUT_FOCUS, 0, 1), request(L, PUT_IMAGE, 0, 9)].concat();
     let replies = [event(L, 19, 0, 1), reply(L, 2, 0, 5), event(L, 12, 0, 3)].concat();
-    let expected = |seen: Seen| {
+    let expected = |seen: Observed| {
         let (mut lines, count) = (seen.lines(), seen.messages.len());
         lines.sort();
         assert_eq!(count, 2 + lines.len());
@@ -49,7 +49,7 @@ fn messages_need_not_keep_to_packets() {
     };
     let mut whole = opened(L);
     whole.client(&requests).server(&replies);
-    let whole = expected(see(&whole.packets).0);
+    let whole = expected(observe(&whole.packets).0);
     assert_eq!(whole.len(), 6);
     let mut bytes = Talk::new();
     bytes.open();
@@ -57,8 +57,8 @@ fn messages_need_not_keep_to_packets() {
     setup_reply(L).iter().for_each(|byte| _ = bytes.server(&[*byte]));
     requests.iter().for_each(|byte| _ = bytes.client(&[*byte]));
     replies.iter().for_each(|byte| _ = bytes.server(&[*byte]));
-    let (seen, _) = see(&bytes.packets);
-    let reply = &seen.messages.iter().find(|(_, told)| told.kind == Kind::Reply).unwrap().1;
+    let (seen, _) = observe(&bytes.packets);
+    let reply = &seen.messages.iter().find(|(_, received)| received.kind == Kind::Reply).unwrap().1;
     assert_eq!(reply.last_ns - reply.first_ns, 51 * STEP_NS, "a packet for each of its bytes");
     assert_eq!(expected(seen), whole);
 }
@@ -70,9 +70,9 @@ fn a_request_of_16_megabytes_costs_only_what_is_kept_of_it() {
     let image = big_request(L, PUT_IMAGE, 4 << 20);
     image.chunks(60_000).for_each(|part| _ = talk.client(part));
     talk.client(&request(L, GET_INPUT_FOCUS, 0, 1)).server(&reply(L, 3, 0, 0));
-    let (seen, _) = see(&talk.packets);
-    let told = &seen.messages[3].1;
-    assert_eq!((told.name.as_str(), told.length, told.kept), ("PutImage", 16 << 20, KEPT_BYTES));
+    let (seen, _) = observe(&talk.packets);
+    let received = &seen.messages[3].1;
+    assert_eq!((received.name.as_str(), received.length, received.kept), ("PutImage", 16 << 20, KEPT_BYTES));
     assert_eq!(seen.lines()[3], "Reply 3 GetInputFocus");
 }
 
@@ -92,7 +92,7 @@ fn a_length_of_zero_is_an_error_of_four_bytes_until_big_requests_are_enabled() {
         talk.client(&enable_big_requests(order)).server(&reply(order, 8, 0, 0));
         talk.client(&big_request(order, PUT_IMAGE, 9)).client(&request(order, GET_INPUT_FOCUS, 0, 1));
         talk.server(&reply(order, 10, 0, 0));
-        let (seen, counts) = see(&talk.packets);
+        let (seen, counts) = observe(&talk.packets);
         let expected = [
             "Request 1 MapWindow",
             "Error 1 Length",
@@ -124,7 +124,7 @@ fn long_generic_events_events_without_numbers_and_sent_ones_are_told() {
     let mut keymap = event(L, 11, 0xff, 0xffff);
     keymap[4..].fill(0xff);
     talk.server(&[motion, keymap, event(L, 33 | 0x80, 32, 1), event(L, 12, 0, 1)].concat());
-    let (seen, _) = see(&talk.packets);
+    let (seen, _) = observe(&talk.packets);
     let events = ["XInputExtension::Motion", "KeymapNotify", "ClientMessage", "Expose"];
     assert_eq!(seen.lines()[2..], events.map(|name| format!("Event 1 {name}")));
 }
@@ -136,10 +136,10 @@ fn some_requests_have_many_replies() {
     talk.server(&[reply(L, 1, 9, 8), reply(L, 1, 4, 7), reply(L, 1, 0, 7), reply(L, 2, 0, 0)].concat());
     learn(&mut talk, 3, "RECORD", [146, 0, 150]);
     talk.client(&request(L, 146, 5, 2)).server(&[reply(L, 4, 4, 0), reply(L, 4, 0, 20), reply(L, 4, 5, 0)].concat());
-    let (seen, _) = see(&talk.packets);
-    let replies = seen.messages.iter().filter(|(_, told)| told.kind == Kind::Reply);
+    let (seen, _) = observe(&talk.packets);
+    let replies = seen.messages.iter().filter(|(_, received)| received.kind == Kind::Reply);
     let replies: Vec<(u64, &str, bool)> =
-        replies.map(|(_, told)| (told.sequence, told.name.as_str(), told.has_reply)).collect();
+        replies.map(|(_, received)| (received.sequence, received.name.as_str(), received.has_reply)).collect();
     let fonts = |more| (1, "ListFontsWithInfo", more);
     let record = |more| (4, "RECORD::EnableContext", more);
     let others = [(2, "GetInputFocus", false), (3, "QueryExtension", false)];
@@ -154,7 +154,7 @@ fn an_error_shifts_nothing() {
     (0..4).for_each(|_| _ = talk.client(&request(L, 14, 0, 2)));
     talk.client(&request(L, GET_INPUT_FOCUS, 0, 1));
     talk.server(&[reply(L, 1, 0, 0), error(L, 9, 2, 14), reply(L, 4, 0, 0), reply(L, 5, 0, 0)].concat());
-    let (seen, _) = see(&talk.packets);
+    let (seen, _) = observe(&talk.packets);
     let expected = ["Reply 1 GetGeometry", "Error 2 Drawable", "Reply 4 GetGeometry", "Reply 5 GetInputFocus"];
     assert_eq!(seen.lines()[5..], expected, "the third request's reply never comes");
 }
@@ -177,7 +177,7 @@ fn an_extensions_names_hold_for_all_connections_of_its_server() {
     let mut elsewhere = Talk::between("10.0.0.1:40001", "10.0.0.3:6000");
     elsewhere.open_x(L);
     words(&mut elsewhere);
-    let (seen, _) = see(first.packets.iter().chain(&second.packets).chain(&elsewhere.packets));
+    let (seen, _) = observe(first.packets.iter().chain(&second.packets).chain(&elsewhere.packets));
     let lines = seen.lines();
     let known = [
         "Request 1 RENDER::CompositeGlyphs8",
@@ -200,6 +200,6 @@ fn a_server_may_refuse() {
     let mut refusal = setup_reply(L);
     refusal[0] = 0;
     talk.open().client(&setup(L)).server(&refusal).close();
-    let (seen, _) = see(&talk.packets);
+    let (seen, _) = observe(&talk.packets);
     assert_eq!((seen.last().name.as_str(), seen.last().length), ("SetupFailed", 408));
 }

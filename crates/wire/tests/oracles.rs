@@ -46,7 +46,7 @@ fn printed(name: &str) -> String {
 
 /// The parts of a message that xtrace shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Said {
+struct Logged {
     sequence: u64,
     kind: String,
     name: String,
@@ -54,7 +54,7 @@ struct Said {
 }
 
 /// Messages by connection and direction; xtrace orders directions differently.
-type Streams = BTreeMap<(u32, char), Vec<Said>>;
+type Streams = BTreeMap<(u32, char), Vec<Logged>>;
 
 fn ours(text: &str) -> Streams {
     let mut streams = Streams::new();
@@ -68,13 +68,13 @@ fn ours(text: &str) -> Streams {
         }
         let is_long = matches!(kind, "Request" | "Reply");
         let name = if kind == "Request" { name } else { name.split_once("::").map_or(name, |(_, own)| own) };
-        let said = Said {
+        let logged = Logged {
             sequence: sequence.parse::<u64>().unwrap() % 65_536,
             kind: kind.to_owned(),
             name: name.to_owned(),
             length: is_long.then(|| length.parse().unwrap()),
         };
-        streams.entry((id.parse().unwrap(), arrow.parse().unwrap())).or_default().push(said);
+        streams.entry((id.parse().unwrap(), arrow.parse().unwrap())).or_default().push(logged);
     }
     streams
 }
@@ -89,17 +89,17 @@ fn theirs(text: &str) -> Streams {
             continue;
         };
         let Ok(sequence) = u64::from_str_radix(sequence, 16) else { continue };
-        let Some(said) = said(sequence, rest) else { continue };
+        let Some(logged) = logged(sequence, rest) else { continue };
         // xtrace's arrow points from the client to xtrace.
         let arrow = if arrow == "<" { '>' } else { '<' };
-        streams.entry((id.parse().unwrap(), arrow)).or_default().push(said);
+        streams.entry((id.parse().unwrap(), arrow)).or_default().push(logged);
     }
     streams
 }
 
-fn said(sequence: u64, rest: &str) -> Option<Said> {
+fn logged(sequence: u64, rest: &str) -> Option<Logged> {
     let word = |text: &str| text.split([' ', ':', '(']).next().unwrap_or_default().trim_start_matches("glX").to_owned();
-    let of = |kind: &str, name: String, length| Some(Said { sequence, kind: kind.to_owned(), name, length });
+    let of = |kind: &str, name: String, length| Some(Logged { sequence, kind: kind.to_owned(), name, length });
     if let Some(event) = rest.trim_start().strip_prefix("Event ") {
         let event = event.trim_start_matches("(generated) ");
         // After its own number, the extension and that number's meaning comes the name.
@@ -126,7 +126,7 @@ fn said(sequence: u64, rest: &str) -> Option<Said> {
 }
 
 /// True if xtrace shows the same message.
-fn is_same(ours: &Said, theirs: &Said) -> bool {
+fn is_same(ours: &Logged, theirs: &Logged) -> bool {
     let is_unknown = theirs.name.ends_with("UNKNOWN");
     let error = |name: &str| name.trim_start_matches("Bad").trim_start_matches("Shm").to_owned();
     let is_same_name = match ours.kind.as_str() {

@@ -92,14 +92,14 @@ fn messages_stand_where_the_observers_are_told() {
             let marks = connection.tracks.iter().flat_map(Track::marks);
             kept.extend(marks.map(|it| (id, it.kind, it.offset, it.length, it.sequence, it.last_ns + began_ns)));
         }
-        let mut told = places.0;
+        let mut observed = places.0;
         let key = |it: &(ConnectionId, Kind, u64, u64, u64, u64)| {
             (it.0, it.1 as u8 % 3 != 0 && it.1 != Kind::Request, it.1 as u8, it.2)
         };
         kept.sort_by_key(key);
-        told.sort_by_key(key);
-        assert!(told.len() > 8);
-        assert_eq!(kept, told);
+        observed.sort_by_key(key);
+        assert!(observed.len() > 8);
+        assert_eq!(kept, observed);
     };
     check(plotted(&troubled().packets, Choice::default()));
     for name in ["xterm", "gtk3-demo", "emacs"] {

@@ -65,7 +65,7 @@ impl Scene {
     }
 
     /// The relay's counts, and the contents of its file.
-    fn end(self) -> (Relayed, Seen) {
+    fn end(self) -> (Relayed, Observed) {
         let relayed = self.relay.finish().unwrap();
         let mut reader = Reader::open(&self.file).unwrap();
         let mut packets = Vec::new();
@@ -76,7 +76,7 @@ impl Scene {
         assert!(reader.notes().is_empty(), "the file is complete");
         assert!(packets.is_sorted_by_key(|packet| packet.at_ns), "in the order of time");
         fs::remove_file(&self.file).unwrap();
-        (relayed, see(&packets).0)
+        (relayed, observe(&packets).0)
     }
 }
 
@@ -120,8 +120,8 @@ fn rest(stream: &mut UnixStream) -> Vec<u8> {
 }
 
 fn noise(seed: u64, count: usize) -> Vec<u8> {
-    let mut numbers = Numbers(seed);
-    std::iter::repeat_with(|| numbers.below(256) as u8).take(count).collect()
+    let mut random = Random(seed);
+    std::iter::repeat_with(|| random.below(256) as u8).take(count).collect()
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn files_go_both_ways_with_their_bytes() {
     let scene = Scene::new();
     let (client, server) = scene.pair();
     for (from, to) in [(&client, &server), (&server, &client)] {
-        let files: Vec<File> = (0..3).map(|number| told(&format!("file {number}"))).collect();
+        let files: Vec<File> = (0..3).map(|number| unlinked_file(&format!("file {number}"))).collect();
         let borrowed: Vec<_> = files.iter().map(AsFd::as_fd).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -237,7 +237,7 @@ fn files_go_both_ways_with_their_bytes() {
 }
 
 /// An unlinked file with this text.
-fn told(text: &str) -> File {
+fn unlinked_file(text: &str) -> File {
     let path = std::env::temp_dir().join(format!("xqos-passed-{}-{}", std::process::id(), text.replace(' ', "-")));
     fs::write(&path, text).unwrap();
     let file = File::open(&path).unwrap();
@@ -285,7 +285,7 @@ fn silent_clients_disturb_nobody() {
     assert_eq!(scene.relay.open(), 21);
     let (relayed, seen) = scene.end();
     assert_eq!((relayed.connections, seen.opened.len()), (21, 21));
-    assert_eq!(seen.messages.iter().filter(|(_, told)| told.kind == Kind::Setup).count(), 1);
+    assert_eq!(seen.messages.iter().filter(|(_, received)| received.kind == Kind::Setup).count(), 1);
 }
 
 #[test]

@@ -176,29 +176,29 @@ fn texts_and_keys_are_gone_in_both_byte_orders_and_however_they_came() {
             let capture = file(&talk.packets);
             let (scrubbed, _) = again(capture.clone(), &SCRUBBED, "telling");
             assert!(!has(&scrubbed, b"PASS") && !has(&scrubbed, b"WORD"), "{order:?}, cut by {cut}");
-            let (before, after) = (see(&talk.packets).0, seen(scrubbed));
+            let (before, after) = (observe(&talk.packets).0, seen(scrubbed));
             assert_eq!(after.lines(), before.lines(), "{order:?}, cut by {cut}");
-            for (_, told) in after.messages.iter().filter(|(_, told)| told.name.starts_with("Key")) {
-                assert_eq!(told.second_byte, 0, "the key of {told:?}");
+            for (_, received) in after.messages.iter().filter(|(_, received)| received.name.starts_with("Key")) {
+                assert_eq!(received.second_byte, 0, "the key of {received:?}");
             }
         }
     }
 }
 
-fn seen(capture: Vec<u8>) -> Seen {
+fn seen(capture: Vec<u8>) -> Observed {
     let mut reader = Reader::new(Cursor::new(capture)).unwrap();
     let mut packets = Vec::new();
     while let Some(record) = reader.next() {
         let (at_ns, link, length, bytes) = (record.at_ns, record.link, record.length, record.bytes.to_vec());
         packets.push(Captured { at_ns, link, length, bytes, program: None });
     }
-    see(&packets).0
+    observe(&packets).0
 }
 
 #[test]
 fn packets_that_come_again_early_or_late_tell_nothing() {
-    let mut numbers = Numbers(1);
-    let mut below = |most| numbers.below(most);
+    let mut random = Random(1);
+    let mut below = |most| random.below(most);
     for round in 0..60 {
         let mut packets = telling(L).packets;
         for _ in 0..8 {
@@ -255,8 +255,8 @@ fn a_message_that_never_ends_costs_no_more_memory_than_is_said() {
 
 #[test]
 fn damaged_packets_are_survived() {
-    let mut numbers = Numbers(7);
-    let mut below = |most| numbers.below(most);
+    let mut random = Random(7);
+    let mut below = |most| random.below(most);
     for _ in 0..300 {
         let mut packets = telling(L).packets;
         for _ in 0..20 {

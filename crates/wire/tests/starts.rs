@@ -125,6 +125,6 @@ fn a_proxy_makes_a_start_over_a_long_link_shorter() {
 
 #[test]
 fn a_prediction_is_deterministic() {
-    let told = |_| predict_start(&script("speedcrunch", None), &grid::link(1_000, 10_000));
-    assert_eq!(told(0), told(1));
+    let predict = |_| predict_start(&script("speedcrunch", None), &grid::link(1_000, 10_000));
+    assert_eq!(predict(0), predict(1));
 }

@@ -14,8 +14,8 @@ const MAP_WINDOW: u8 = 8;
 const PUT_IMAGE: u8 = 72;
 
 /// One round trip for each of these sequence numbers.
-fn round_trips(talk: &mut Talk, numbers: std::ops::RangeInclusive<u64>) {
-    for number in numbers {
+fn round_trips(talk: &mut Talk, sequences: std::ops::RangeInclusive<u64>) {
+    for number in sequences {
         talk.client(&request(L, GET_INPUT_FOCUS, 0, 1)).server(&reply(L, number, 0, 0));
     }
 }
@@ -28,9 +28,9 @@ fn three_round_trips() -> Talk {
     talk
 }
 
-fn focus(numbers: impl IntoIterator<Item = u64>) -> Vec<String> {
+fn focus(sequences: impl IntoIterator<Item = u64>) -> Vec<String> {
     let both = |number| [format!("Request {number} GetInputFocus"), format!("Reply {number} GetInputFocus")];
-    numbers.into_iter().flat_map(both).collect()
+    sequences.into_iter().flat_map(both).collect()
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn every_link_and_both_families_of_ip_carry_the_same() {
             talk.open_x(L);
             round_trips(&mut talk, 1..=3);
             talk.close();
-            let (seen, counts) = see(&talk.packets);
+            let (seen, counts) = observe(&talk.packets);
             assert_eq!(seen.lines(), focus(1..=3), "over {link:?} with {vlan_tags} tags from {client}");
             assert_eq!((seen.opened[0].client, seen.opened[0].server), (talk.client, talk.server));
             assert_eq!(seen.endings, [Ending::Finished]);
@@ -64,7 +64,7 @@ fn what_is_no_tcp_is_counted() {
     other.bytes[12..14].copy_from_slice(&[0x08, 0x06]);
     let unknown = Captured { link: Link(147), ..talk.packets[4].clone() };
     talk.packets.extend([fragment, datagram, other, unknown, talk.packets[4].clone().cut(40)]);
-    let (_, counts) = see(&talk.packets);
+    let (_, counts) = observe(&talk.packets);
     assert_eq!((counts.fragments, counts.other_packets, counts.unknown_links), (1, 2, 1));
     assert_eq!((counts.broken_packets, counts.cut_packets), (1, 1));
 }
@@ -76,7 +76,7 @@ fn tcp_numbers_may_wrap() {
     talk.open_x(L);
     round_trips(&mut talk, 1..=20);
     talk.close();
-    let (seen, counts) = see(&talk.packets);
+    let (seen, counts) = observe(&talk.packets);
     assert_eq!(seen.lines(), focus(1..=20));
     assert_eq!((counts.gaps, seen.packets.last().unwrap().acknowledged), (0, 48 + 20 * 4));
 }
@@ -90,11 +90,11 @@ fn numbers_of_requests_go_on_after_65536() {
         talk.client(&many);
         round_trips(&mut talk, thousand * 1000..=thousand * 1000);
     }
-    let (seen, _) = see(&talk.packets);
+    let (seen, _) = observe(&talk.packets);
     let replies: Vec<u64> =
-        seen.messages.iter().filter(|(_, told)| told.kind == Kind::Reply).map(|(_, told)| told.sequence).collect();
+        seen.messages.iter().filter(|(_, it)| it.kind == Kind::Reply).map(|(_, it)| it.sequence).collect();
     assert_eq!(replies, (1..=200).map(|thousand| thousand * 1000).collect::<Vec<_>>());
-    assert!(seen.messages.iter().all(|(_, told)| told.kind != Kind::Reply || told.name == "GetInputFocus"));
+    assert!(seen.messages.iter().all(|(_, it)| it.kind != Kind::Reply || it.name == "GetInputFocus"));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn what_comes_again_is_told_once() {
     let mut talk = three_round_trips();
     let late = |packet: &Captured| Captured { at_ns: packet.at_ns + STEP_NS / 2, ..packet.clone() };
     let whole: Vec<Captured> = talk.packets.iter().flat_map(|packet| [packet.clone(), late(packet)]).collect();
-    let (seen, _) = see(&whole);
+    let (seen, _) = observe(&whole);
     assert_eq!(seen.lines(), focus(1..=3));
     let again: Vec<bool> =
         seen.packets.iter().filter(|packet| packet.length > 0).map(|packet| packet.is_retransmission).collect();
@@ -112,7 +112,7 @@ fn what_comes_again_is_told_once() {
     talk.packets.truncate(talk.packets.len() - 3);
     talk.next = [old - 4, talk.next[1] - 1];
     talk.client(&[request(L, GET_INPUT_FOCUS, 0, 1), request(L, MAP_WINDOW, 0, 2)].concat());
-    let (seen, counts) = see(&talk.packets);
+    let (seen, counts) = observe(&talk.packets);
     assert_eq!(seen.last().name, "MapWindow");
     assert_eq!((seen.last().sequence, counts.gaps), (4, 0));
 }
@@ -136,12 +136,12 @@ fn a_packet_that_was_captured_in_two_places_is_counted_once() {
         talk.open_x(L);
         round_trips(&mut talk, 1..=3);
         talk.close();
-        let once = see(&talk.packets).0;
+        let once = observe(&talk.packets).0;
         // A mirrored port; a bridge and its port; a router, which decrements the TTL.
         for (late_ns, at) in [(12_000, None), (700_000, Some(7)), (700_000, Some(hops_at))] {
             let change = |bytes: &mut [u8]| at.into_iter().for_each(|at: usize| bytes[at] ^= 1);
             let twice = talk.packets.iter().flat_map(|packet| [packet.clone(), elsewhere(packet, late_ns, change)]);
-            let (seen, counts) = see(&twice.collect::<Vec<_>>());
+            let (seen, counts) = observe(&twice.collect::<Vec<_>>());
             assert_eq!(counts.copies, talk.packets.len() as u64, "{client} {link:?} {late_ns} {at:?}");
             assert_eq!((&seen.packets, seen.lines()), (&once.packets, once.lines()), "{client} {link:?} {late_ns}");
         }
@@ -164,7 +164,7 @@ fn a_retransmission_is_no_copy_and_its_own_copy_is() {
         number(&mut again, count);
         let copy = elsewhere(&again, 5_000, |bytes| bytes[7] = 1);
         packets.splice(6..6, [again, copy]);
-        let (seen, counts) = see(&packets);
+        let (seen, counts) = observe(&packets);
         let again = seen.packets.iter().filter(|packet| packet.is_retransmission).count();
         assert_eq!((again, counts.copies, seen.lines()), (1, 1, focus(1..=3)), "{late_ns} ns later");
     }
@@ -178,7 +178,7 @@ fn packets_in_any_near_order_give_the_same_messages() {
         for second in data.clone() {
             let mut packets = talk.packets.clone();
             packets.swap(first, second);
-            let (seen, counts) = see(&packets);
+            let (seen, counts) = observe(&packets);
             assert_eq!(counts.gaps, 0, "packets {first} and {second} changed places");
             let mut lines = seen.lines();
             lines.sort();
@@ -197,7 +197,7 @@ fn a_lost_request_costs_only_itself() {
     let lost = talk.packets.len();
     round_trips(&mut talk, 4..=60);
     talk.packets.remove(lost);
-    let (seen, counts) = see(&talk.packets);
+    let (seen, counts) = observe(&talk.packets);
     assert_eq!((counts.gaps, counts.gap_bytes, counts.lost_bytes), (1, 4, 4));
     let lines = seen.lines();
     assert!(lines.contains(&"Reply 4 unknown request".to_owned()), "{lines:?}");
@@ -215,7 +215,7 @@ fn a_lost_reply_costs_only_itself() {
     let lost = talk.packets.len() + 1;
     round_trips(&mut talk, 4..=60);
     talk.packets.remove(lost);
-    let (seen, counts) = see(&talk.packets);
+    let (seen, counts) = observe(&talk.packets);
     assert_eq!((counts.gaps, counts.gap_bytes, counts.skipped_bytes), (1, 32, 0));
     let expected: Vec<String> = focus(1..=60).into_iter().filter(|line| line != "Reply 4 GetInputFocus").collect();
     let (mut lines, mut expected) = (seen.lines(), expected);
@@ -234,7 +234,7 @@ fn a_hole_waits_for_its_retransmission() {
     late.at_ns += 700_000_000;
     talk.packets.truncate(7);
     talk.packets.push(late);
-    let (seen, counts) = see(&talk.packets);
+    let (seen, counts) = observe(&talk.packets);
     assert_eq!((counts.gaps, seen.last().sequence), (0, 2));
     assert_eq!(seen.last().last_ns, lost.at_ns + 700_000_000);
 }
@@ -255,7 +255,7 @@ fn what_is_acknowledged_beyond_a_hole_fills_none() {
         talk.server(&[]);
         (talk.next[0], talk.selective) = (next, Vec::new());
     }
-    let (seen, counts) = see(&talk.packets);
+    let (seen, counts) = observe(&talk.packets);
     assert_eq!(counts.gaps, 1, "at the end nothing more can fill it");
     let acknowledged: Vec<u64> =
         seen.packets.iter().rev().take(3).step_by(2).map(|packet| packet.acknowledged).collect();
@@ -263,7 +263,7 @@ fn what_is_acknowledged_beyond_a_hole_fills_none() {
     talk.packets.push(Captured { at_ns: talk.at_ns + 200_000_000, ..lost_packet });
     talk.at_ns += 200_000_000;
     talk.server(&reply(L, 1, 0, 0));
-    let (seen, counts) = see(&talk.packets);
+    let (seen, counts) = observe(&talk.packets);
     let lines = seen.lines();
     assert_eq!(
         lines,
@@ -283,10 +283,10 @@ fn bytes_cut_off_inside_a_message_lose_nothing_else() {
         talk.client(&[request(L, PUT_IMAGE, 2, 300), request(L, GET_INPUT_FOCUS, 0, 1)].concat());
         talk.server(&reply(L, number * 2, 0, 0));
     }
-    let whole = see(&talk.packets).0.lines();
+    let whole = observe(&talk.packets).0.lines();
     // The request after each image is lost, with the boundary between them. The next boundary is found again.
     let cut: Vec<Captured> = talk.packets.iter().map(|packet| packet.clone().cut(1200)).collect();
-    let (seen, counts) = see(&cut);
+    let (seen, counts) = observe(&cut);
     assert_eq!((counts.gaps, counts.cut_packets), (50, 50));
     let images = |lines: &[String]| lines.iter().filter(|line| line.ends_with("PutImage")).count();
     assert_eq!((images(&whole), images(&seen.lines())), (50, 50));
@@ -295,7 +295,8 @@ fn bytes_cut_off_inside_a_message_lose_nothing_else() {
     talk.open_x(L);
     (0..50).for_each(|_| _ = talk.client(&request(L, PUT_IMAGE, 2, 300)));
     let cut: Vec<Captured> = talk.packets.iter().map(|packet| packet.clone().cut(96)).collect();
-    let (seen, counts) = see(&cut[..3].iter().chain(&talk.packets[3..5]).chain(&cut[5..]).cloned().collect::<Vec<_>>());
+    let (seen, counts) =
+        observe(&cut[..3].iter().chain(&talk.packets[3..5]).chain(&cut[5..]).cloned().collect::<Vec<_>>());
     assert_eq!((images(&seen.lines()), counts.gaps, counts.skipped_bytes), (50, 50, 0));
     assert_eq!((seen.last().length, seen.last().kept, seen.last().sequence), (1200, 96 - 54, 50));
 }
@@ -307,19 +308,19 @@ fn packets_cut_off_behind_their_headers_lose_no_message() {
     talk.client(&request(L, PUT_IMAGE, 2, 2000)[..1448]).client(&request(L, PUT_IMAGE, 2, 2000)[1448..]);
     talk.client(&request(L, 20, 0, 6)).server(&reply(L, 3, 8, 40));
     talk.client(&request(L, 139, 23, 300)).client(&request(L, GET_INPUT_FOCUS, 0, 1)).server(&reply(L, 5, 0, 0));
-    let (whole, _) = see(&talk.packets);
+    let (whole, _) = observe(&talk.packets);
     for most in [66, 96, 128] {
         let cut: Vec<Captured> = talk.packets.iter().map(|packet| packet.clone().cut(most)).collect();
-        let (seen, counts) = see(&cut);
-        let told = |seen: &Seen| -> Vec<(Kind, u64, String, u64)> {
-            let told = seen.messages.iter().map(|(_, told)| told);
-            told.map(|told| (told.kind, told.sequence, told.name.clone(), told.length)).collect()
+        let (seen, counts) = observe(&cut);
+        let summary = |seen: &Observed| -> Vec<(Kind, u64, String, u64)> {
+            let messages = seen.messages.iter().map(|(_, it)| it);
+            messages.map(|it| (it.kind, it.sequence, it.name.clone(), it.length)).collect()
         };
         if most > 66 {
-            assert_eq!(told(&seen), told(&whole), "{most} bytes of each packet");
+            assert_eq!(summary(&seen), summary(&whole), "{most} bytes of each packet");
         } else {
             // Four bytes of an extension's name are too few.
-            assert_eq!(told(&seen).len(), told(&whole).len(), "{most} bytes of each packet");
+            assert_eq!(summary(&seen).len(), summary(&whole).len(), "{most} bytes of each packet");
         }
         assert_eq!((counts.lost_bytes, counts.skipped_bytes), (0, 0), "{most} bytes of each packet");
         assert!(seen.gaps.iter().all(|gap| gap.is_within_message) && counts.gap_bytes > 9000);
@@ -334,7 +335,7 @@ fn a_connection_may_be_joined_in_the_middle() {
             let requests = [request(order, MAP_WINDOW, 0, 2), request(order, GET_INPUT_FOCUS, 0, 1)].concat();
             talk.client(&requests).server(&reply(order, number * 2, 0, 0));
         }
-        let (seen, _) = see(&talk.packets);
+        let (seen, _) = observe(&talk.packets);
         assert!(seen.opened[0].started_midstream);
         // 140,080 in 16 bits.
         assert_eq!((seen.last().sequence, seen.last().name.as_str()), (140_080 % 65_536, "GetInputFocus"), "{order:?}");
@@ -346,10 +347,10 @@ fn a_connection_may_be_joined_in_the_middle() {
 fn windows_are_scaled_if_both_sides_said_so() {
     let mut talk = Talk { window_scale: Some(7), ..Talk::new() };
     talk.open_x(L);
-    let (seen, _) = see(&talk.packets);
+    let (seen, _) = observe(&talk.packets);
     let windows: Vec<u64> = seen.packets.iter().map(|packet| packet.window).collect();
     assert_eq!(windows, [1000, 1000, 128_000, 128_000, 128_000], "a SYN's is never scaled");
-    let (seen, _) = see(&talk.packets[2..]);
+    let (seen, _) = observe(&talk.packets[2..]);
     assert!(seen.opened[0].started_midstream && seen.packets.iter().all(|packet| packet.window == 1000));
 }
 
@@ -359,7 +360,7 @@ fn a_reset_ends_a_connection_within_a_message() {
     talk.open_x(L);
     talk.client(&request(L, PUT_IMAGE, 2, 300)[..100]);
     talk.send(Direction::Replies, RST | ACK, &[]);
-    let (seen, counts) = see(&talk.packets);
+    let (seen, counts) = observe(&talk.packets);
     assert_eq!((seen.endings.as_slice(), counts.unfinished_messages), ([Ending::Reset].as_slice(), 1));
     assert_eq!(seen.last().kind, Kind::SetupReply);
 }
@@ -374,7 +375,7 @@ fn ports_may_be_used_again() {
     talk.next = [900_000, 7];
     talk.open_x(L);
     round_trips(&mut talk, 1..=1);
-    let (seen, counts) = see(&talk.packets);
+    let (seen, counts) = observe(&talk.packets);
     assert_eq!(counts.connections, 3);
     assert_eq!(seen.endings, [Ending::Finished, Ending::Open, Ending::Open]);
     assert_eq!(seen.lines(), [focus(1..=3), focus(1..=2), focus(1..=1)].concat());
@@ -388,19 +389,19 @@ fn any_port_may_be_xs_and_not_all_on_its_ports_is() {
         round_trips(&mut talk, 1..=2);
         talk
     };
-    let (seen, _) = see(&x("10.0.0.2:7777").packets);
+    let (seen, _) = observe(&x("10.0.0.2:7777").packets);
     assert_eq!(seen.lines(), focus(1..=2), "its setup tells");
     assert_eq!(seen.packets.len(), 9, "the handshake too");
     let middle = x("10.0.0.2:7777").packets.split_off(5);
-    assert_eq!(see(&middle).1.connections, 0);
-    assert_eq!(see_with(&middle, |session| session.also_port(7777)).1.connections, 1);
+    assert_eq!(observe(&middle).1.connections, 0);
+    assert_eq!(observe_with(&middle, |session| session.also_port(7777)).1.connections, 1);
     let mut foreign = Talk::new();
     foreign.open().client(b"GET / HTTP/1.1\r\n\r\n").server(b"HTTP/1.1 200 OK\r\n\r\n");
-    let (seen, counts) = see(&foreign.packets);
+    let (seen, counts) = observe(&foreign.packets);
     assert_eq!((seen.messages.len(), counts.foreign_connections, counts.skipped_bytes), (0, 1, 37));
     let mut ssh = Talk::between("10.0.0.1:40000", "10.0.0.2:22");
     ssh.open().server(b"SSH-2.0-x\r\n").client(b"SSH-2.0-y\r\n");
-    assert_eq!(see(&ssh.packets).1.connections, 0);
+    assert_eq!(observe(&ssh.packets).1.connections, 0);
 }
 
 /// A keep-alive: its sequence number is one less than the next.
@@ -427,7 +428,7 @@ fn keep_alives_bring_nothing_whatever_byte_they_have() {
         }
         round_trips(&mut talk, 3..=3);
         talk.close();
-        let (seen, counts) = see(&talk.packets);
+        let (seen, counts) = observe(&talk.packets);
         assert_eq!((seen.lines(), counts.gaps), (focus(1..=3), 0), "{bytes:?}");
         assert!(seen.packets.iter().all(|packet| !packet.is_retransmission), "{bytes:?}");
         let sum = |direction| -> u32 {
@@ -446,7 +447,7 @@ fn the_last_byte_sent_again_before_it_is_acknowledged_is_a_retransmission() {
     let mut again = talk.packets.last().unwrap().clone();
     again.at_ns += 200_000_000;
     talk.packets.push(again);
-    let (seen, _) = see(&talk.packets);
+    let (seen, _) = observe(&talk.packets);
     assert_eq!(seen.packets.last().map(|packet| (packet.is_retransmission, packet.length)), Some((true, 1)));
 }
 
@@ -471,7 +472,7 @@ fn a_byte_that_is_tried_on_a_closed_window_is_told_with_what_follows() {
     }
     close(&mut talk, 1000);
     talk.client(&requests).server(&reply(L, 2, 0, 0));
-    let (seen, counts) = see(&talk.packets);
+    let (seen, counts) = observe(&talk.packets);
     assert_eq!(seen.lines(), ["Request 1 MapWindow", "Request 2 GetInputFocus", "Reply 2 GetInputFocus"]);
     assert!(seen.packets.iter().all(|packet| !packet.is_retransmission) && counts.gaps == 0);
     let sent = seen.packets.iter().filter(|packet| packet.direction == Direction::Requests);
@@ -484,6 +485,6 @@ fn a_card_that_cuts_packets_itself_gets_longer_ones() {
     talk.open_x(L);
     let many: Vec<u8> = (0..50_000).flat_map(|_| request(L, MAP_WINDOW, 0, 2)).collect();
     talk.client(&many);
-    let (seen, counts) = see(&talk.packets);
+    let (seen, counts) = observe(&talk.packets);
     assert_eq!((seen.last().sequence, counts.gaps), (50_000, 0));
 }

@@ -69,8 +69,8 @@ fn theirs(file: &Path, client: u16, server: u16) -> Values {
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let mut fields = line.split('\t');
         // Fields with a code or a sequence number belong to the server.
-        let told = if fields.next().map(number) == Some(u64::from(client)) { 1 } else { FIELDS.len() };
-        for (values, field) in values.iter_mut().zip(fields).take(told) {
+        let count = if fields.next().map(number) == Some(u64::from(client)) { 1 } else { FIELDS.len() };
+        for (values, field) in values.iter_mut().zip(fields).take(count) {
             values.extend(field.split(',').filter(|value| !value.is_empty()).map(number));
         }
     }

@@ -275,10 +275,10 @@ pub fn reply(order: Order, sequence: u64, second: u8, words: u32) -> Vec<u8> {
     bytes
 }
 
-pub fn extension_reply(order: Order, sequence: u64, numbers: [u8; 3]) -> Vec<u8> {
+pub fn extension_reply(order: Order, sequence: u64, codes: [u8; 3]) -> Vec<u8> {
     let mut bytes = reply(order, sequence, 0, 0);
     bytes[8] = 1;
-    bytes[9..12].copy_from_slice(&numbers);
+    bytes[9..12].copy_from_slice(&codes);
     bytes
 }
 
@@ -297,7 +297,7 @@ pub fn error(order: Order, code: u8, sequence: u64, major: u8) -> Vec<u8> {
 
 /// A message as an observer received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ReceivedMessage {
     pub kind: Kind,
     pub sequence: u64,
     pub name: String,
@@ -311,17 +311,17 @@ pub struct Told {
 
 /// Observer that keeps everything.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Observed {
     pub opened: Vec<Opened>,
     pub packets: Vec<Packet>,
-    pub messages: Vec<(ConnectionId, Told)>,
+    pub messages: Vec<(ConnectionId, ReceivedMessage)>,
     pub streams: std::collections::BTreeMap<(ConnectionId, bool), Vec<u8>>,
     pub gaps: Vec<MissingBytes>,
     pub endings: Vec<Ending>,
     next: std::collections::BTreeMap<(ConnectionId, bool), u64>,
 }
 
-impl Observer for Seen {
+impl Observer for Observed {
     fn opened(&mut self, _id: ConnectionId, opened: &Opened) {
         self.opened.push(*opened);
     }
@@ -341,7 +341,7 @@ impl Observer for Seen {
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
         assert!(message.first_ns <= message.last_ns || !self.gaps.is_empty() || message.kind != Kind::Setup);
         assert!(message.bytes.len() as u64 <= message.length);
-        let told = Told {
+        let received = ReceivedMessage {
             kind: message.kind,
             sequence: message.sequence,
             name: message.name.to_owned(),
@@ -352,7 +352,7 @@ impl Observer for Seen {
             kept: message.bytes.len(),
             second_byte: message.bytes.get(1).copied().unwrap_or(0),
         };
-        self.messages.push((id, told));
+        self.messages.push((id, received));
     }
 
     fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
@@ -367,29 +367,29 @@ impl Observer for Seen {
     }
 }
 
-impl Seen {
+impl Observed {
     /// `kind sequence name` of each message, without the setup.
     pub fn lines(&self) -> Vec<String> {
-        let messages = self.messages.iter().map(|(_, told)| told);
-        let messages = messages.filter(|told| !matches!(told.kind, Kind::Setup | Kind::SetupReply));
-        messages.map(|told| format!("{:?} {} {}", told.kind, told.sequence, told.name)).collect()
+        let messages = self.messages.iter().map(|(_, received)| received);
+        let messages = messages.filter(|received| !matches!(received.kind, Kind::Setup | Kind::SetupReply));
+        messages.map(|received| format!("{:?} {} {}", received.kind, received.sequence, received.name)).collect()
     }
 
-    pub fn last(&self) -> &Told {
+    pub fn last(&self) -> &ReceivedMessage {
         &self.messages.last().expect("there is a message").1
     }
 }
 
 /// Feeds packets to a session.
-pub fn see<'p>(packets: impl IntoIterator<Item = &'p Captured>) -> (Seen, Contents) {
-    see_with(packets, |session| session)
+pub fn observe<'p>(packets: impl IntoIterator<Item = &'p Captured>) -> (Observed, Contents) {
+    observe_with(packets, |session| session)
 }
 
-pub fn see_with<'p>(
+pub fn observe_with<'p>(
     packets: impl IntoIterator<Item = &'p Captured>,
     set: impl for<'s> FnOnce(Session<'s>) -> Session<'s>,
-) -> (Seen, Contents) {
-    let mut seen = Seen::default();
+) -> (Observed, Contents) {
+    let mut seen = Observed::default();
     let mut session = set(Session::new(vec![&mut seen]));
     for packet in packets {
         session.packet(&packet.record());
@@ -399,9 +399,9 @@ pub fn see_with<'p>(
 }
 
 /// Knuth's generator, which gives the same numbers everywhere.
-pub struct Numbers(pub u64);
+pub struct Random(pub u64);
 
-impl Numbers {
+impl Random {
     pub fn below(&mut self, most: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % most.max(1)
