@@ -7,7 +7,7 @@ use super::super::blocked::MAX_IN_FLIGHT;
 use super::super::spans::Spans;
 use super::super::spans::{Span, length_until, minus};
 use super::*;
-use link::{Exchange, Link, Seen, run};
+use link::{Captured, Exchange, Link, run};
 
 const MS: u64 = 1_000_000;
 
@@ -21,19 +21,19 @@ const START: [Exchange; 6] = [
     Exchange { request: 500, reply: 200, times: 20, work_ns: 4 * MS },
 ];
 
-fn classified(seen: &Seen) -> States {
+fn classified(captured: &Captured) -> States {
     let mut states = States::new(false);
-    seen.packets.iter().for_each(|packet| states.packet(packet));
-    states.end(seen.end_ns);
+    captured.packets.iter().for_each(|packet| states.packet(packet));
+    states.end(captured.end_ns);
     states
 }
 
 /// Share of the time in which our states match the simulated queue.
-fn agreement(seen: &Seen, states: &States, direction: Direction) -> f64 {
+fn agreement(captured: &Captured, states: &States, direction: Direction) -> f64 {
     let transmitter = if direction == Direction::Requests { &states.requests } else { &states.replies };
-    let (truth, ours) = (seen.busy[direction as usize].list(), transmitter.blocked.link.list());
+    let (truth, ours) = (captured.busy[direction as usize].list(), transmitter.blocked.link.list());
     let wrong = [minus(truth, ours), minus(ours, truth)].map(|list| length_until(&list, u64::MAX));
-    1.0 - (wrong[0] + wrong[1]) as f64 / (seen.end_ns - seen.packets[0].at_ns) as f64
+    1.0 - (wrong[0] + wrong[1]) as f64 / (captured.end_ns - captured.packets[0].at_ns) as f64
 }
 
 #[test]
@@ -43,10 +43,10 @@ fn the_queue_is_known_from_packets_alone_over_the_grid() {
         for delay_ns in [MS / 10, MS, 10 * MS, 100 * MS] {
             for is_captured_at_server in [false, true] {
                 let link = Link { bytes_per_second, delay_ns, is_captured_at_server };
-                let seen = run(link, &START);
-                let states = classified(&seen);
+                let captured = run(link, &START);
+                let states = classified(&captured);
                 for direction in [Direction::Requests, Direction::Replies] {
-                    let part = agreement(&seen, &states, direction);
+                    let part = agreement(&captured, &states, direction);
                     if part < 0.95 {
                         worst.push(format!("{part:.3} of {direction:?} over {link:?}"));
                     }
@@ -61,10 +61,10 @@ fn the_queue_is_known_from_packets_alone_over_the_grid() {
 fn a_greeting_over_a_slow_line_is_known_although_the_rate_is_learnt_from_it() {
     for is_captured_at_server in [false, true] {
         let link = Link { bytes_per_second: 1_250, delay_ns: MS / 10, is_captured_at_server };
-        let seen = run(link, &[Exchange { request: 48, reply: 9_000, times: 1, work_ns: 100_000 }]);
-        let states = classified(&seen);
+        let captured = run(link, &[Exchange { request: 48, reply: 9_000, times: 1, work_ns: 100_000 }]);
+        let states = classified(&captured);
         for direction in [Direction::Requests, Direction::Replies] {
-            let part = agreement(&seen, &states, direction);
+            let part = agreement(&captured, &states, direction);
             assert!(part > 0.95, "{part:.3} of {direction:?}, at server: {is_captured_at_server}");
         }
     }
@@ -109,8 +109,8 @@ fn handed_over_at_once_is_blocked_until_it_has_left() {
         Exchange { request: 48, reply: 5_000, times: 1, work_ns: 0 },
         Exchange { request: 12_500, reply: 0, times: 1, work_ns: 2_000 * MS },
     ];
-    let seen = run(link, &script);
-    let (ours, truth) = (classified(&seen).requests.blocked.link.total_ns(), seen.busy[0].total_ns());
+    let captured = run(link, &script);
+    let (ours, truth) = (classified(&captured).requests.blocked.link.total_ns(), captured.busy[0].total_ns());
     assert!(truth > 1_000 * MS && ours.abs_diff(truth) < truth / 50, "{ours}, in truth {truth}");
 }
 
@@ -144,8 +144,8 @@ fn delayed_acknowledgements_are_no_network() {
         Exchange { request: 20_000, reply: 0, times: 1, work_ns: 100 * MS },
         Exchange { request: 100, reply: 0, times: 50, work_ns: 100 * MS },
     ];
-    let seen = run(link, &script);
-    let busy_ns = classified(&seen).requests.blocked.link.total_ns();
+    let captured = run(link, &script);
+    let busy_ns = classified(&captured).requests.blocked.link.total_ns();
     assert!(busy_ns < 100 * MS, "{busy_ns} of 5 s, in which 50 packets are acknowledged after 40 ms");
 }
 

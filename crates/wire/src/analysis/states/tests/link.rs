@@ -33,7 +33,7 @@ pub struct Link {
 
 /// Captured packets, and when each direction's queue was not empty.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Captured {
     pub packets: Vec<Packet>,
     pub busy: [Spans; 2],
     pub end_ns: u64,
@@ -43,7 +43,7 @@ pub struct Seen {
 enum Event {
     Arrival { end: usize, length: u64, offset: u64, acknowledged: u64 },
     Delayed { end: usize, generation: u64 },
-    Speak,
+    SendRequest,
 }
 
 #[derive(Debug)]
@@ -87,34 +87,34 @@ pub struct Simulation {
     /// the second.
     wanted: [u64; 2],
     now_ns: u64,
-    seen: Seen,
+    captured: Captured,
 }
 
 /// Starts after one second, so that no time is 0.
 const START_NS: u64 = 1_000_000_000;
 
-pub fn run(link: Link, script: &[Exchange]) -> Seen {
+pub fn run(link: Link, script: &[Exchange]) -> Captured {
     let mut script: Vec<Exchange> = script.to_vec();
     script.reverse();
     let ends = [End::new(), End::new()];
-    let (events, seen) = (BinaryHeap::new(), Seen::default());
-    let mut run = Simulation { link, ends, events, count: 0, script, wanted: [0; 2], now_ns: START_NS, seen };
-    run.greet();
+    let (events, captured) = (BinaryHeap::new(), Captured::default());
+    let mut run = Simulation { link, ends, events, count: 0, script, wanted: [0; 2], now_ns: START_NS, captured };
+    run.shake_hands();
     while let Some(Reverse((at_ns, _, event))) = run.events.pop() {
         run.now_ns = at_ns;
         run.take(event);
     }
-    run.seen.end_ns = run.now_ns;
-    run.seen.packets.sort_by_key(|packet| packet.at_ns);
-    run.seen
+    run.captured.end_ns = run.now_ns;
+    run.captured.packets.sort_by_key(|packet| packet.at_ns);
+    run.captured
 }
 
 impl Simulation {
-    fn greet(&mut self) {
+    fn shake_hands(&mut self) {
         for end in [0, 1, 0] {
             self.now_ns = self.send(end, 0, end == 0 && self.ends[0].free_ns > 0);
         }
-        self.at(self.now_ns, Event::Speak);
+        self.at(self.now_ns, Event::SendRequest);
     }
 
     fn at(&mut self, at_ns: u64, event: Event) {
@@ -144,8 +144,8 @@ impl Simulation {
         from.sent += length;
         from.owed = 0;
         from.generation += 1;
-        self.seen.packets.push(packet);
-        self.seen.busy[end].add(self.now_ns, self.ends[end].free_ns);
+        self.captured.packets.push(packet);
+        self.captured.busy[end].add(self.now_ns, self.ends[end].free_ns);
         arrival_ns
     }
 
@@ -170,7 +170,7 @@ impl Simulation {
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::Speak => self.speak(),
+            Event::SendRequest => self.send_request(),
             Event::Delayed { end, generation } if self.ends[end].generation == generation => self.acknowledge(end),
             Event::Delayed { .. } => {}
             Event::Arrival { end, length, offset, acknowledged } => {
@@ -186,7 +186,7 @@ impl Simulation {
         }
     }
 
-    fn speak(&mut self) {
+    fn send_request(&mut self) {
         let Some(exchange) = self.script.last_mut() else { return };
         let Exchange { request, reply, times, work_ns } = *exchange;
         exchange.times = times.saturating_sub(1);
@@ -197,7 +197,7 @@ impl Simulation {
         self.wanted = [self.ends[0].written, self.ends[1].written + reply];
         self.transmit(0);
         if reply == 0 {
-            self.at(self.now_ns + work_ns, Event::Speak);
+            self.at(self.now_ns + work_ns, Event::SendRequest);
         }
     }
 
@@ -209,12 +209,12 @@ impl Simulation {
         }
         if end == 0 && self.ends[0].received == self.wanted[1] {
             let work_ns = self.script.last().map_or(0, |exchange| exchange.work_ns);
-            self.at(self.now_ns + work_ns, Event::Speak);
+            self.at(self.now_ns + work_ns, Event::SendRequest);
         }
-        self.owe(end);
+        self.schedule_acknowledgement(end);
     }
 
-    fn owe(&mut self, end: usize) {
+    fn schedule_acknowledgement(&mut self, end: usize) {
         let to = &mut self.ends[end];
         to.owed += 1;
         to.arrivals += 1;
