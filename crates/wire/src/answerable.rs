@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_a_request_with_a_reply_and_stands_once() {
+    fn every_row_names_a_different_request_with_a_reply() {
         for row in TABLE {
             assert_eq!(has_reply(row.request), Some(true), "{}", row.request);
             assert_ne!(row.class, Class::Never, "{}", row.request);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn watched_answers_end_with_events_that_exist() {
+    fn watched_rows_name_existing_events() {
         let is_event = |name: &str| match name.split_once("::") {
             Some((extension, _)) => {
                 let table = &EXTENSIONS[extension];
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_server_knows_is_never_answered() {
+    fn requests_that_only_the_server_knows_are_never_answered() {
         let never = [
             "GetInputFocus",
             "GetSelectionOwner",
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_the_server_keep_something_for_the_client_is_never_kept_from_it() {
+    fn requests_that_set_state_always_reach_the_server() {
         let keeps = [
             "AllocColor",
             "AllocNamedColor",
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_answered_and_told_to_the_server() {
+    fn version_requests_are_answered_and_forwarded() {
         for (extension, table) in EXTENSIONS.iter() {
             let version = format!("{extension}::QueryVersion");
             if table.requests.iter().flatten().any(|name| *name == version) {

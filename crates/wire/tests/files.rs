@@ -63,7 +63,7 @@ fn pcap_at(order: Order, magic: u32, times: &[[u32; 2]]) -> Vec<u8> {
 }
 
 #[test]
-fn times_that_are_not_what_the_file_says_are_told() {
+fn wrong_timestamps_are_reported() {
     let (micro, nano) = (0xa1b2_c3d4, 0xa1b2_3c4d);
     let ms: Vec<[u32; 2]> = (0..60).map(|at| [10 + at * 50 / 1000, at * 50 % 1000]).collect();
     let scaled = |by: u32| -> Vec<_> { ms.iter().map(|[seconds, parts]| [*seconds, parts * by]).collect() };
@@ -161,7 +161,7 @@ fn written() -> (Vec<u8>, Vec<Captured>) {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_packets_are_read_back() {
     let (file, packets) = written();
     let (again, note) = read(file);
     let plain = |packets: &[Captured]| {
@@ -171,7 +171,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn names_of_programs_are_read_without_what_no_terminal_should_see() {
+fn control_characters_are_removed_from_program_names() {
     let mut talk = Talk::new();
     talk.open_x(Order::Little);
     let mut writer = Writer::new(Vec::new(), "test").unwrap();
@@ -184,7 +184,7 @@ fn names_of_programs_are_read_without_what_no_terminal_should_see() {
 }
 
 #[test]
-fn a_cut_file_is_read_up_to_its_end_and_says_so() {
+fn a_truncated_file_is_read_to_its_end_with_a_note() {
     let (file, packets) = written();
     for length in (64..file.len()).step_by(3) {
         let (again, note) = read(file[..length].to_vec());
@@ -209,7 +209,7 @@ fn other_files_are_refused() {
 }
 
 #[test]
-fn a_block_that_claims_gigabytes_costs_none() {
+fn a_false_block_length_costs_no_memory() {
     let mut file = written().0;
     file.extend(four(Order::Little, &[6, 0xffff_fff0]));
     file.resize(file.len() + (40 << 20), 0);

@@ -102,7 +102,7 @@ fn damaged_packets_are_survived() {
 }
 
 #[test]
-fn packets_lost_doubled_cut_and_in_any_order_are_survived() {
+fn lost_duplicate_truncated_and_reordered_packets_are_survived() {
     let mut random = Random(2);
     for _ in 0..ROUNDS {
         let mut packets = session(&mut random).packets;
@@ -120,7 +120,7 @@ fn packets_lost_doubled_cut_and_in_any_order_are_survived() {
 }
 
 #[test]
-fn streams_of_anything_are_survived() {
+fn arbitrary_streams_are_survived() {
     let mut random = Random(3);
     for _ in 0..ROUNDS {
         let mut talk = session(&mut random);
@@ -161,7 +161,7 @@ fn damaged_files_are_survived() {
 }
 
 #[test]
-fn many_connections_share_what_one_may_have() {
+fn many_connections_share_the_limits() {
     let mut talk = Talk::new();
     talk.open_x(Order::Little);
     let mut packets = Vec::new();

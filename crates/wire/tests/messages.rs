@@ -25,7 +25,7 @@ fn learn(talk: &mut Talk, sequence: u64, name: &str, codes: [u8; 3]) {
 }
 
 #[test]
-fn both_byte_orders_are_understood() {
+fn both_byte_orders_are_decoded() {
     for order in [Order::Little, Order::Big] {
         let mut talk = opened(order);
         talk.client(&request(order, 98, 0, 300)).server(&reply(order, 1, 0, 3)).server(&event(order, 12, 0, 1));
@@ -37,7 +37,7 @@ fn both_byte_orders_are_understood() {
 }
 
 #[test]
-fn messages_need_not_keep_to_packets() {
+fn messages_may_span_packets() {
     let requests =
         [request(L, MAP_WINDOW, 0, 2), request(L, GET_INPUT_FOCUS, 0, 1), request(L, PUT_IMAGE, 0, 9)].concat();
     let replies = [event(L, 19, 0, 1), reply(L, 2, 0, 5), event(L, 12, 0, 3)].concat();
@@ -64,7 +64,7 @@ fn messages_need_not_keep_to_packets() {
 }
 
 #[test]
-fn a_request_of_16_megabytes_costs_only_what_is_kept_of_it() {
+fn a_request_of_16_megabytes_takes_little_memory() {
     let mut talk = opened(L);
     talk.client(&enable_big_requests(L));
     let image = big_request(L, PUT_IMAGE, 4 << 20);
@@ -116,7 +116,7 @@ fn a_length_of_zero_is_an_error_of_four_bytes_until_big_requests_are_enabled() {
 }
 
 #[test]
-fn long_generic_events_events_without_numbers_and_sent_ones_are_told() {
+fn all_kinds_of_events_are_reported() {
     let mut talk = opened(L);
     learn(&mut talk, 1, "XInputExtension", [131, 66, 129]);
     let mut motion = reply(L, 1, 131, 17);
@@ -149,7 +149,7 @@ fn some_requests_have_many_replies() {
 }
 
 #[test]
-fn an_error_shifts_nothing() {
+fn an_error_does_not_shift_later_replies() {
     let mut talk = opened(L);
     (0..4).for_each(|_| _ = talk.client(&request(L, 14, 0, 2)));
     talk.client(&request(L, GET_INPUT_FOCUS, 0, 1));
@@ -160,7 +160,7 @@ fn an_error_shifts_nothing() {
 }
 
 #[test]
-fn an_extensions_names_hold_for_all_connections_of_its_server() {
+fn extension_names_apply_to_all_connections_to_a_server() {
     let mut first = opened(L);
     learn(&mut first, 1, "RENDER", [139, 0, 142]);
     learn(&mut first, 2, "XKEYBOARD", [135, 85, 137]);
@@ -195,7 +195,7 @@ fn an_extensions_names_hold_for_all_connections_of_its_server() {
 }
 
 #[test]
-fn a_server_may_refuse() {
+fn a_refused_setup_is_reported() {
     let mut talk = Talk::new();
     let mut refusal = setup_reply(L);
     refusal[0] = 0;

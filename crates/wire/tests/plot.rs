@@ -84,7 +84,7 @@ fn troubled() -> Talk {
 }
 
 #[test]
-fn messages_stand_where_the_observers_are_told() {
+fn the_model_keeps_every_message_position() {
     let check = |(plot, places): (Plot, Places)| {
         let began_ns = plot.began_ns;
         let mut kept: Vec<(ConnectionId, Kind, u64, u64, u64, u64)> = Vec::new();
@@ -121,7 +121,7 @@ fn check_stairs(track: &Track, name: &str) {
 }
 
 #[test]
-fn stairs_rise_and_lie_around_the_packets() {
+fn acknowledgement_steps_rise_and_enclose_the_packets() {
     for (name, plot) in [("troubled", whole(&troubled())), ("qt5", captured("qt5", Choice::default()).0)] {
         for track in tracks(&plot) {
             check_stairs(track, name);
@@ -149,7 +149,7 @@ fn sent_again() -> Talk {
 }
 
 #[test]
-fn what_is_sent_again_is_marked_and_counted_once() {
+fn retransmissions_are_marked_and_counted_once() {
     let plot = whole(&sent_again());
     let track = &plot.connections[&ConnectionId(0)].tracks[0];
     let bars: Vec<Bar> = track.bars().filter(|bar| bar.length > 0).collect();
@@ -161,7 +161,7 @@ fn what_is_sent_again_is_marked_and_counted_once() {
 }
 
 #[test]
-fn of_a_span_only_what_lies_in_it_is_kept_and_its_stairs_begin_where_they_were() {
+fn a_time_window_keeps_its_own_items_and_the_state_before() {
     let all = whole(&troubled());
     let [middle, end] = [all.ended_ns / 2, all.ended_ns];
     let choice = Choice { window: Window { from_ns: middle, to_ns: end }, ..Choice::default() };
@@ -254,7 +254,7 @@ fn the_page_has_all_that_is_kept() {
 }
 
 #[test]
-fn the_page_needs_nothing_from_elsewhere_and_no_text_breaks_it() {
+fn the_page_is_self_contained_and_escapes_all_text() {
     let mut talk = Talk::new();
     talk.open_x(L).client(&query_extension(L, "</script><b>")).server(&extension_reply(L, 1, [140, 0, 0]));
     talk.client(&request(L, 140, 1, 2));
@@ -357,7 +357,7 @@ fn check_xpl(text: &str) {
 }
 
 #[test]
-fn xplot_knows_every_line() {
+fn every_line_is_valid_for_xplot() {
     for plot in [whole(&troubled()), captured("xterm", Choice::default()).0] {
         let text = for_xplot(&plot);
         check_xpl(&text);
@@ -370,7 +370,7 @@ fn xplot_knows_every_line() {
 }
 
 #[test]
-fn chromium_shows_the_page_and_all_that_one_can_do_with_it() {
+fn the_page_works_in_chromium() {
     let plot = captured("gtk3-demo", Choice { with_fields: true, ..Choice::default() }).0;
     let mut page = Vec::new();
     page::write(&plot, "gtk3-demo", &mut page).unwrap();
@@ -452,7 +452,7 @@ fn five_million_numbers_take_a_few_bytes_each() {
 }
 
 #[test]
-fn a_packet_of_any_numbers_is_kept_as_something_that_can_be_drawn() {
+fn extreme_packet_fields_can_be_drawn() {
     let mut plot = Plot::default();
     plot.opened(
         ConnectionId(0),

@@ -125,7 +125,7 @@ fn noise(seed: u64, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn messages_go_both_ways_and_are_recorded_in_either_byte_order() {
+fn messages_are_relayed_and_recorded_in_both_byte_orders() {
     for order in [Order::Little, Order::Big] {
         let scene = Scene::new();
         let (mut client, mut server) = scene.pair();
@@ -163,7 +163,7 @@ fn settle(relay: &Relay) {
 }
 
 #[test]
-fn a_request_of_8_megabytes_goes_through_and_so_does_its_answer() {
+fn requests_and_replies_of_8_megabytes_are_relayed() {
     let scene = Scene::with(&Settings { scrub: None, ..Settings::default() });
     let (mut client, mut server) = scene.pair();
     let (there, back) = (noise(1, 8 << 20), noise(2, 8 << 20));
@@ -186,7 +186,7 @@ fn a_request_of_8_megabytes_goes_through_and_so_does_its_answer() {
 }
 
 #[test]
-fn a_server_that_does_not_read_stops_its_client_and_no_other() {
+fn a_blocked_server_blocks_only_its_own_client() {
     let scene = Scene::new();
     let (mut slow, mut sleeping) = scene.pair();
     slow.set_nonblocking(true).unwrap();
@@ -213,7 +213,7 @@ fn a_server_that_does_not_read_stops_its_client_and_no_other() {
 }
 
 #[test]
-fn files_go_both_ways_with_their_bytes() {
+fn file_descriptors_are_relayed_both_ways() {
     let scene = Scene::new();
     let (client, server) = scene.pair();
     for (from, to) in [(&client, &server), (&server, &client)] {
@@ -260,7 +260,7 @@ fn receive(stream: &UnixStream) -> (Vec<u8>, Vec<OwnedFd>) {
 }
 
 #[test]
-fn a_server_that_goes_away_ends_its_clients_after_its_last_words() {
+fn clients_get_all_data_before_a_closing_server_ends_them() {
     let scene = Scene::new();
     let (mut client, mut server) = scene.pair();
     server.write_all(b"last words").unwrap();
@@ -276,7 +276,7 @@ fn a_server_that_goes_away_ends_its_clients_after_its_last_words() {
 }
 
 #[test]
-fn silent_clients_disturb_nobody() {
+fn silent_clients_affect_no_other() {
     let scene = Scene::new();
     let _silent: Vec<_> = (0..20).map(|_| scene.pair()).collect();
     let (mut client, mut server) = scene.pair();
@@ -289,7 +289,7 @@ fn silent_clients_disturb_nobody() {
 }
 
 #[test]
-fn anything_that_either_side_says_goes_through_and_ends_in_a_whole_file() {
+fn arbitrary_bytes_are_relayed_and_leave_a_complete_file() {
     for seed in 0..20 {
         let scene = Scene::with(&Settings { scrub: Some(Extent::All), ..Settings::default() });
         let (mut client, mut server) = scene.pair();
@@ -309,7 +309,7 @@ fn anything_that_either_side_says_goes_through_and_ends_in_a_whole_file() {
 }
 
 #[test]
-fn a_disk_that_is_full_ends_the_recording_and_nothing_else() {
+fn a_full_disk_stops_only_the_recording() {
     let full = Path::new("/dev/full");
     let (number, listener) = listen();
     let file = OpenOptions::new().write(true).open(full).unwrap();
@@ -327,7 +327,7 @@ fn a_disk_that_is_full_ends_the_recording_and_nothing_else() {
 }
 
 #[test]
-fn its_display_goes_with_it() {
+fn the_display_is_removed_with_the_relay() {
     let scene = Scene::new();
     let number = scene.relay.display().trim_start_matches(':').to_owned();
     let files = [format!("/tmp/.X{number}-lock"), format!("/tmp/.X11-unix/X{number}")];
@@ -342,7 +342,7 @@ fn its_display_goes_with_it() {
 }
 
 #[test]
-fn displays_that_are_none_are_named() {
+fn invalid_displays_are_reported() {
     let start = |name: &str| {
         let file = File::create("/dev/null").unwrap();
         Relay::start(Some(name), file, &Settings::default()).unwrap_err()

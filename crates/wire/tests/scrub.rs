@@ -85,7 +85,7 @@ fn captures_of_real_programs_are_analysed_the_same() {
 }
 
 #[test]
-fn captures_of_real_programs_had_something_to_scrub() {
+fn captures_of_real_programs_contain_confidential_text() {
     assert!(has(&golden("xterm"), b"xterm\0XTerm") && has(&golden("emacs"), b"*scratch*"));
     assert!(has(&golden("gtk3-demo"), b"gtk3-demo\0Gtk3-demo") && has(&golden("qt5"), b"Qt Linguist"));
 }
@@ -107,7 +107,7 @@ fn introduced(cookie: &[u8; 16]) -> Talk {
 }
 
 #[test]
-fn the_cookie_goes_in_any_case_and_nothing_else_with_it() {
+fn the_cookie_is_always_removed() {
     let mut talk = introduced(b"SECRETCOOKIE1234");
     let property = [&request(L, 18, 0, 8)[..24], b"MY TITLE"].concat();
     talk.client(&property).close();
@@ -153,7 +153,7 @@ fn telling(order: Order) -> Talk {
 }
 
 #[test]
-fn texts_and_keys_are_gone_in_both_byte_orders_and_however_they_came() {
+fn texts_and_keys_are_removed_in_any_byte_order_and_packet_size() {
     for order in [Order::Little, Order::Big] {
         let whole = telling(order);
         for cut in [usize::MAX, 97, 13, 1] {
@@ -196,7 +196,7 @@ fn seen(capture: Vec<u8>) -> Observed {
 }
 
 #[test]
-fn packets_that_come_again_early_or_late_tell_nothing() {
+fn retransmitted_and_reordered_packets_reveal_nothing() {
     let mut random = Random(1);
     let mut below = |most| random.below(most);
     for round in 0..60 {
@@ -215,7 +215,7 @@ fn packets_that_come_again_early_or_late_tell_nothing() {
 }
 
 #[test]
-fn what_is_not_x_or_not_understood_is_blank() {
+fn undecoded_bytes_are_blanked() {
     let mut other = Talk::between("10.0.0.1:40001", "10.0.0.2:8080");
     other.open().client(b"GET /PASSWORD HTTP/1.0\r\n\r\n").server(b"PASSWORD").close();
     let mut foreign = Talk::between("10.0.0.1:40002", "10.0.0.2:6000");
@@ -231,7 +231,7 @@ fn what_is_not_x_or_not_understood_is_blank() {
 }
 
 #[test]
-fn a_packet_that_was_captured_twice_is_scrubbed_twice() {
+fn both_copies_of_a_packet_are_scrubbed() {
     let packets = telling(L).packets;
     let late = |packet: &Captured| Captured { at_ns: packet.at_ns + 10_000, ..packet.clone() };
     let twice: Vec<Captured> = packets.iter().flat_map(|packet| [packet.clone(), late(packet)]).collect();
@@ -241,7 +241,7 @@ fn a_packet_that_was_captured_twice_is_scrubbed_twice() {
 }
 
 #[test]
-fn a_message_that_never_ends_costs_no_more_memory_than_is_said() {
+fn an_endless_message_takes_bounded_memory() {
     let mut talk = Talk::new();
     talk.open_x(L).client(&enable_big_requests(L));
     let mut head = big_request(L, 72, 8);

@@ -44,7 +44,7 @@ fn script(program: &str, proxy: Option<Proxy>) -> Script {
 /// 45, 75, 20 and 20. gtk3-demo exceeds its goal because it reads a property for each frame, after a CopyArea. emacs
 /// asks for the focus 49 times, which only the server may answer.
 #[test]
-fn a_proxy_would_leave_these_waits() {
+fn these_waits_remain_with_a_proxy() {
     for (program, expected) in [
         ("gtk3-demo", [127, 76, 53, 19]),
         ("emacs", [414, 114, 82, 67]),

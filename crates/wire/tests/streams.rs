@@ -34,7 +34,7 @@ fn focus(sequences: impl IntoIterator<Item = u64>) -> Vec<String> {
 }
 
 #[test]
-fn every_link_and_both_families_of_ip_carry_the_same() {
+fn every_link_type_and_both_ip_versions_are_decoded() {
     let links = [Link::ETHERNET, Link::LINUX_SLL, Link::LINUX_SLL2, Link::NULL, Link::LOOP, Link::RAW];
     for (client, server) in [("10.0.0.1:40000", "10.0.0.2:6000"), ("[::1]:40000", "[::2]:6000")] {
         for (link, vlan_tags) in
@@ -54,7 +54,7 @@ fn every_link_and_both_families_of_ip_carry_the_same() {
 }
 
 #[test]
-fn what_is_no_tcp_is_counted() {
+fn packets_other_than_tcp_are_counted() {
     let mut talk = three_round_trips();
     let mut fragment = talk.packets[4].clone();
     fragment.bytes[20] = 0x20;
@@ -82,7 +82,7 @@ fn tcp_numbers_may_wrap() {
 }
 
 #[test]
-fn numbers_of_requests_go_on_after_65536() {
+fn sequence_numbers_continue_after_65536() {
     let mut talk = Talk::new();
     talk.open_x(L);
     for thousand in 1..=200 {
@@ -98,7 +98,7 @@ fn numbers_of_requests_go_on_after_65536() {
 }
 
 #[test]
-fn what_comes_again_is_told_once() {
+fn repeated_data_are_reported_once() {
     let mut talk = three_round_trips();
     let late = |packet: &Captured| Captured { at_ns: packet.at_ns + STEP_NS / 2, ..packet.clone() };
     let whole: Vec<Captured> = talk.packets.iter().flat_map(|packet| [packet.clone(), late(packet)]).collect();
@@ -125,7 +125,7 @@ fn elsewhere(packet: &Captured, late_ns: u64, change: impl Fn(&mut [u8])) -> Cap
 }
 
 #[test]
-fn a_packet_that_was_captured_in_two_places_is_counted_once() {
+fn a_packet_captured_at_two_points_counts_once() {
     for (client, link, hops_at) in [
         ("10.0.0.1:40000", Link::ETHERNET, 14 + 8),
         ("[::1]:40000", Link::ETHERNET, 14 + 7),
@@ -149,7 +149,7 @@ fn a_packet_that_was_captured_in_two_places_is_counted_once() {
 }
 
 #[test]
-fn a_retransmission_is_no_copy_and_its_own_copy_is() {
+fn a_retransmission_is_no_copy() {
     let mut talk = three_round_trips();
     let request = talk.packets[5].clone();
     let number = |packet: &mut Captured, number: u8| packet.bytes[19] = number;
@@ -171,7 +171,7 @@ fn a_retransmission_is_no_copy_and_its_own_copy_is() {
 }
 
 #[test]
-fn packets_in_any_near_order_give_the_same_messages() {
+fn reordered_packets_give_the_same_messages() {
     let talk = three_round_trips();
     let data = 3..talk.packets.len() - 3;
     for first in data.clone() {
@@ -190,7 +190,7 @@ fn packets_in_any_near_order_give_the_same_messages() {
 }
 
 #[test]
-fn a_lost_request_costs_only_itself() {
+fn a_lost_request_affects_few_other_messages() {
     let mut talk = Talk::new();
     talk.open_x(L);
     round_trips(&mut talk, 1..=3);
@@ -208,7 +208,7 @@ fn a_lost_request_costs_only_itself() {
 }
 
 #[test]
-fn a_lost_reply_costs_only_itself() {
+fn a_lost_reply_affects_no_other_message() {
     let mut talk = Talk::new();
     talk.open_x(L);
     round_trips(&mut talk, 1..=3);
@@ -240,7 +240,7 @@ fn a_hole_waits_for_its_retransmission() {
 }
 
 #[test]
-fn what_is_acknowledged_beyond_a_hole_fills_none() {
+fn selective_acknowledgements_fill_no_hole() {
     let mut talk = Talk::new();
     talk.open_x(L);
     let lost = talk.next[0];
@@ -276,7 +276,7 @@ fn what_is_acknowledged_beyond_a_hole_fills_none() {
 }
 
 #[test]
-fn bytes_cut_off_inside_a_message_lose_nothing_else() {
+fn bytes_truncated_inside_a_message_lose_no_other_message() {
     let mut talk = Talk::new();
     talk.open_x(L);
     for number in 1..=50 {
@@ -302,7 +302,7 @@ fn bytes_cut_off_inside_a_message_lose_nothing_else() {
 }
 
 #[test]
-fn packets_cut_off_behind_their_headers_lose_no_message() {
+fn packets_truncated_after_their_headers_lose_no_message() {
     let mut talk = Talk::new();
     talk.open_x(L).client(&query_extension(L, "RENDER")).server(&extension_reply(L, 1, [139, 0, 142]));
     talk.client(&request(L, PUT_IMAGE, 2, 2000)[..1448]).client(&request(L, PUT_IMAGE, 2, 2000)[1448..]);
@@ -328,7 +328,7 @@ fn packets_cut_off_behind_their_headers_lose_no_message() {
 }
 
 #[test]
-fn a_connection_may_be_joined_in_the_middle() {
+fn a_connection_can_be_decoded_from_the_middle() {
     for order in [Order::Little, Order::Big] {
         let mut talk = Talk::new();
         for number in 70_001..=70_040 {
@@ -344,7 +344,7 @@ fn a_connection_may_be_joined_in_the_middle() {
 }
 
 #[test]
-fn windows_are_scaled_if_both_sides_said_so() {
+fn windows_are_scaled_if_both_sides_agreed() {
     let mut talk = Talk { window_scale: Some(7), ..Talk::new() };
     talk.open_x(L);
     let (seen, _) = observe(&talk.packets);
@@ -366,7 +366,7 @@ fn a_reset_ends_a_connection_within_a_message() {
 }
 
 #[test]
-fn ports_may_be_used_again() {
+fn ports_can_be_reused() {
     let mut talk = three_round_trips();
     talk.next = [9_000, 77];
     talk.open_x(L);
@@ -382,7 +382,7 @@ fn ports_may_be_used_again() {
 }
 
 #[test]
-fn any_port_may_be_xs_and_not_all_on_its_ports_is() {
+fn x_is_recognised_by_its_setup_on_any_port() {
     let x = |server: &str| {
         let mut talk = Talk::between("10.0.0.1:40000", server);
         talk.open_x(L);
@@ -416,7 +416,7 @@ fn keep_alive(talk: &mut Talk, from: Direction, bytes: &[u8]) {
 }
 
 #[test]
-fn keep_alives_bring_nothing_whatever_byte_they_have() {
+fn keep_alives_carry_no_data() {
     for bytes in [&[][..], &[0], &[GET_INPUT_FOCUS]] {
         let mut talk = Talk::new();
         talk.open_x(L);
@@ -439,7 +439,7 @@ fn keep_alives_bring_nothing_whatever_byte_they_have() {
 }
 
 #[test]
-fn the_last_byte_sent_again_before_it_is_acknowledged_is_a_retransmission() {
+fn repeating_an_unacknowledged_byte_is_a_retransmission() {
     let mut talk = Talk::new();
     talk.open_x(L);
     let whole = request(L, GET_INPUT_FOCUS, 0, 1);
@@ -452,7 +452,7 @@ fn the_last_byte_sent_again_before_it_is_acknowledged_is_a_retransmission() {
 }
 
 #[test]
-fn a_byte_that_is_tried_on_a_closed_window_is_told_with_what_follows() {
+fn a_window_probe_byte_is_counted_with_the_data_after_it() {
     let mut talk = Talk::new();
     talk.open_x(L);
     let close = |talk: &mut Talk, window: u16| {
@@ -480,7 +480,7 @@ fn a_byte_that_is_tried_on_a_closed_window_is_told_with_what_follows() {
 }
 
 #[test]
-fn a_card_that_cuts_packets_itself_gets_longer_ones() {
+fn packets_longer_than_the_ip_length_field_are_read() {
     let mut talk = Talk::new();
     talk.open_x(L);
     let many: Vec<u8> = (0..50_000).flat_map(|_| request(L, MAP_WINDOW, 0, 2)).collect();

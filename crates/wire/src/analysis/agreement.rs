@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_was_busy_as_it_seemed_agrees() {
+    fn matching_busy_times_agree() {
         let log = [busy(Direction::Requests, 0, 240)];
         let agreement = agreement(&analysis(), log.into_iter()).unwrap().unwrap();
         assert_eq!((agreement.ns, agreement.busy_ns), (480 * MS, [240 * MS, 0]));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_only_one_calls_busy_is_held_against_us() {
+    fn time_that_only_one_calls_busy_is_disagreement() {
         let idle = agreement(&analysis(), [].into_iter()).unwrap().unwrap();
         assert!((0.45..0.55).contains(&idle.requests), "{idle:?}");
         // Time before and after the connection does not count.
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_captured_agrees_with_nothing() {
+    fn an_empty_capture_has_no_agreement() {
         assert_eq!(agreement(&Analysis::default(), [].into_iter()).unwrap(), None);
     }
 }

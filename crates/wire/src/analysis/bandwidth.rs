@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_assigned_to_what_they_were_used_for() {
+    fn bytes_are_assigned_to_their_use() {
         let (mut bandwidth, mut samples) = (Bandwidth::default(), Samples::default());
         let image = vec![72; 5000];
         feed(
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_reply_is_known_by_the_request_that_is_due() {
+    fn a_long_reply_is_classified_by_its_pending_request() {
         let (mut bandwidth, mut samples) = (Bandwidth::default(), Samples::default());
         let asks = Spec { name: "GetImage", sequence: 0x1_0203, has_reply: true, bytes: &[73; 20], ..Spec::default() };
         feed(&mut bandwidth, &mut samples, &asks, Direction::Requests, 0);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_gap_bytes_count_anew() {
+    fn bytes_after_a_gap_are_assigned_correctly() {
         let (mut bandwidth, mut samples) = (Bandwidth::default(), Samples::default());
         bandwidth.bytes(Direction::Requests, 0, &[0; 10], &mut samples);
         let later = Spec { name: "PutImage", bytes: &[72; 40], ..Spec::default() };

@@ -168,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_read_with_their_units() {
+    fn limits_are_parsed_with_units() {
         let budget: Budget = "round-trips=50,bytes=200k, waits=300ms,seconds=2s,errors=0".parse().unwrap();
         assert_eq!(budget.0.iter().map(|limit| limit.most).collect::<Vec<_>>(), [50.0, 200_000.0, 0.3, 2.0, 0.0]);
     }
 
     #[test]
-    fn nonsense_is_refused_with_what_to_write_instead() {
+    fn an_invalid_limit_is_refused_with_advice() {
         for (text, words) in [
             ("", "write name=number"),
             ("round-trips", "write name=number"),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_limit_names_who_broke_it() {
+    fn a_broken_limit_lists_its_largest_contributors() {
         let budget: Budget = "round-trips=50,bytes=200k,waits=1s".parse().unwrap();
         let broken = budget.check(&report());
         let text: Vec<_> = broken.iter().map(ToString::to_string).collect();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_within_its_limits_is_not_mentioned() {
+    fn a_report_within_its_limits_has_no_excess() {
         assert!("round-trips=56,bytes=200k,waits=3s".parse::<Budget>().unwrap().check(&report()).is_empty());
     }
 }

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_cut_off_anywhere_is_no_error_and_proves_nothing() {
+    fn a_truncated_setup_reply_proves_nothing() {
         let whole = greeting(4, true);
         for length in 0..whole.len() - 19 {
             let mut colormaps = Colormaps::default();

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_one_capture_only_counts_as_nothing_in_the_other() {
+    fn names_in_only_one_capture_count_as_zero_in_the_other() {
         let changes = compare(&report(&[], 0, 0.0), &report(&[("QueryFont", 40)], 500, 9.0));
         assert_eq!((changes.round_trips[0].before, changes.round_trips[0].after), (0.0, 40.0));
         assert_eq!(changes.bytes[0].verdict, Verdict::Worse);

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_colour_all_over_shrinks_to_almost_nothing() {
+    fn a_uniform_colour_compresses_to_almost_nothing() {
         let mut sample = Sample::default();
         (0..100).for_each(|_| sample.add(&[7; 1000]));
         assert_eq!((sample.seen, sample.taken), (100_000, 100_000));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_stays_as_it_is() {
+    fn noise_does_not_compress() {
         let mut sample = Sample::default();
         let mut state = 1u64;
         let noise: Vec<u8> = std::iter::repeat_with(|| {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn of_much_a_part_is_taken() {
+    fn large_data_are_sampled() {
         let mut sample = Sample::default();
         let block = vec![0; 1 << 20];
         (0..100).for_each(|_| sample.add(&block));

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_from_the_first_syn_to_the_acknowledgement_of_the_answer() {
+    fn a_handshake_lasts_from_the_first_syn_to_the_last_acknowledgement() {
         for (packets, span, trips) in [
             ([(Requests, 10, true, 0), (Replies, 30, true, 0), (Requests, 35, false, 0)], (10, 35), (20, 5)),
             // Data may have waited for the program.
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_packets_of_it_are_no_way_to_the_server_or_the_client() {
+    fn lost_handshake_packets_do_not_distort_round_trips() {
         let packets = [
             (Requests, 0, true, 0),
             (Requests, 1000, true, 0),

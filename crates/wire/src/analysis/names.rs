@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_without_end_become_one() {
+    fn endless_names_share_one_id() {
         let mut names = Names::default();
         let first = names.id("CreateWindow");
         for number in 0..2 * MAX_NAMES {

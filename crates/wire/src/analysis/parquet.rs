@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_are_called_as_displays_where_they_are_one() {
+    fn server_addresses_become_display_names() {
         assert_eq!(display("127.0.0.1:6010"), ":10");
         assert_eq!(display("10.0.0.2:6000"), "10.0.0.2:0");
         assert_eq!(display("[::1]:6001"), ":1");

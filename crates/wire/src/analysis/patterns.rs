@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_is_told_from_a_batch() {
+    fn a_loop_differs_from_a_batch() {
         let mut names = Names::default();
         let (atom, window) = (names.id("InternAtom"), names.id("CreateWindow"));
         let mut patterns = Patterns::default();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_without_end_become_one() {
+    fn endless_patterns_share_one_entry() {
         let mut names = Names::default();
         let mut patterns = Patterns::default();
         for number in 0..4 * MAX_PATTERNS {

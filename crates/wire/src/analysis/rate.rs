@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_link_neither_pauses_nor_packets_taken_at_once_count() {
+    fn pauses_and_delayed_packets_do_not_distort_the_rate() {
         let mut rate = Rate::default();
         for packet in 1..=400u64 {
             // Every 20th packet follows a pause, and 5 of 20 arrive together, late.
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn small_packets_alone_show_nothing() {
+    fn small_packets_alone_give_no_rate() {
         let mut rate = Rate::default();
         for packet in 1..100 {
             rate.passed(packet * 100_000_000, 84, false);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beyond_reason_are_no_error() {
+    fn extreme_numbers_cause_no_error() {
         let mut rate = Rate::default();
         rate.start(5);
         rate.acknowledged(0, u64::MAX, 0);

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_one_and_overlaps_count_once() {
+    fn adjacent_spans_join_and_overlaps_count_once() {
         let mut some = Spans::default();
         for (from, to) in [(10, 20), (20, 30), (25, 40), (5, 12), (50, 50), (60, 70)] {
             some.add(from, to);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_stays_short_and_its_sum_exact() {
+    fn a_list_stays_short_and_keeps_its_exact_sum() {
         let mut some = Spans::default();
         for at in 0..200_000u64 {
             some.add(at * 1000, at * 1000 + 400);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_gap_outlives_the_thinning() {
+    fn a_large_gap_is_not_closed() {
         let mut some = Spans::default();
         for at in 0..50_000u64 {
             let jump = if at < 25_000 { 0 } else { 1_000_000_000 };
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_reaches_back_over_what_is_free() {
+    fn a_span_extends_back_over_free_time() {
         let mut some = Spans::default();
         for (from, to) in [(10, 20), (30, 40), (60, 70)] {
             some.add(from, to);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_joined_and_taken_away() {
+    fn spans_are_joined_and_subtracted() {
         let one = spans(&[(0, 10), (20, 30), (40, 50)]);
         let other = spans(&[(5, 22), (24, 26), (45, 60)]);
         assert_eq!(union(&[&one, &other]), spans(&[(0, 30), (40, 60)]));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stretch_can_take_from_several() {
+    fn one_span_can_cut_several() {
         assert_eq!(minus(&spans(&[(0, 10), (20, 30)]), &spans(&[(5, 25)])), spans(&[(0, 5), (25, 30)]));
     }
 }

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_there_when_it_is_exposed() {
+    fn the_window_is_visible_when_exposed() {
         let both = startup(&[(Kind::Request, "MapWindow", SECOND), (Kind::Event, "Expose", SECOND + 5)]);
         assert_eq!(both.window().map(|phase| phase.until_ns), Some(SECOND + 5));
         let mapped = startup(&[(Kind::Request, "MapWindow", SECOND), (Kind::Request, "NoOperation", SECOND + 5)]);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn two_seconds_of_silence_end_the_beginning() {
+    fn two_seconds_of_silence_end_the_start_phase() {
         let messages = [
             (Kind::Request, "InternAtom", SECOND),
             (Kind::Request, "InternAtom", 2 * SECOND),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_before_the_window_is_not_the_end_of_the_beginning() {
+    fn silence_before_the_first_window_does_not_end_the_start() {
         let startup = startup(&[
             (Kind::Request, "InternAtom", SECOND),
             (Kind::Request, "MapWindow", 9 * SECOND),

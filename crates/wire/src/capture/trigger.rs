@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn from_the_first_window_to_the_next_key() {
+    fn a_recording_runs_from_the_first_window_to_the_next_key() {
         let mut trigger = trigger(Start::On(TriggerEvent::FirstWindow), Some(Stop::On(TriggerEvent::Key)));
         for (seen, state) in [
             (KEY, State::Waiting),

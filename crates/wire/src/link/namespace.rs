@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_survive_the_way() {
+    fn reports_survive_encoding() {
         for step in [None, Some(Step::Namespace), Some(Step::Address)] {
             let report = Report::of(Report { step, error: -7 }.bytes());
             assert_eq!((report.step, report.error), (step, -7));

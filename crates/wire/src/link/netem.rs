@@ -72,7 +72,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     #[test]
-    fn a_shape_is_said_in_the_words_of_tc() {
+    fn a_shape_becomes_tc_arguments() {
         let shape = Shape {
             rate: NonZeroU64::new(10_000_000),
             delay_ns: 10_000_000,

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_what_nothing_blocks_and_only_the_kept_time_counts() {
+    fn blocked_time_is_not_waiting() {
         let mut states = States::default();
         states.requests.blocked.link.add(1_100, 1_200);
         states.requests.blocked.window.add(1_150, 1_300);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_has_no_more_than_its_columns_and_loses_no_byte() {
+    fn a_picture_is_limited_to_its_columns_and_covers_all_bytes() {
         let track = busy();
         let columns = Columns { window: Window { from_ns: 0, to_ns: 20_000_000_000 }, count: 500 };
         let bars = bars(&track, &columns);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn few_packets_are_all_drawn() {
+    fn few_packets_are_drawn_separately() {
         let columns = Columns { window: Window { from_ns: 0, to_ns: 20_000_000_000 }, count: 50_000 };
         assert_eq!(bars(&busy(), &columns).len(), 20_200);
     }

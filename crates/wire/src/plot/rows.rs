@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_come_back_as_they_were() {
+    fn rows_survive_packing() {
         let rows = [[0, 5], [u64::MAX, 4], [1, 4], [1 << 40, 1 << 63], [u64::MAX / 2, 0]];
         let mut kept = Rows::default();
         rows.iter().for_each(|&row| kept.push(row));

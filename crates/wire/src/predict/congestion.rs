@@ -214,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_ends_when_packets_come_back_in_a_long_train() {
+    fn a_long_train_ends_slow_start() {
         let mut congestion = Congestion::default();
         let windows = rounds(&mut congestion, 8, 100 * MS, MS);
         assert!(windows[2] >= 60 && windows[7] < 200, "{windows:?}");
     }
 
     #[test]
-    fn a_loss_takes_three_tenths_once_a_round_trip() {
+    fn losses_reduce_the_window_once_per_round_trip() {
         let mut congestion = Congestion::default();
         rounds(&mut congestion, 3, 100 * MS, 1_000);
         congestion.lost(1_000 * MS);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_takes_the_window_back_but_not_below_its_beginning() {
+    fn idle_time_shrinks_the_window_to_its_initial_size() {
         let mut congestion = Congestion::default();
         rounds(&mut congestion, 3, 100 * MS, 1_000);
         congestion.was_idle(250 * MS);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_little_keeps_its_window() {
+    fn a_sender_of_little_data_keeps_its_window() {
         let mut congestion = Congestion::default();
         for at in 1..100 {
             congestion.acknowledged(&Acknowledged {

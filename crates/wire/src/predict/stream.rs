@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_segments_go_and_the_rest_waits_for_acknowledgements() {
+    fn ten_segments_are_sent_before_the_first_acknowledgement() {
         let mut sender = Sender::default();
         sender.write(100_000);
         assert_eq!(segments(&mut sender, 0).len(), 10);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receivers_window_holds_a_sender_back() {
+    fn a_receive_window_limits_the_sender() {
         let mut sender = Sender::default();
         sender.write(10_000);
         sender.window_end = Some(3_000);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_sent_again_first() {
+    fn lost_segments_are_retransmitted_first() {
         let mut sender = Sender::default();
         sender.write(6 * SEGMENT_BYTES);
         let all = segments(&mut sender, 0);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn each_second_full_segment_is_acknowledged_at_once() {
+    fn every_second_full_segment_is_acknowledged_immediately() {
         let mut receiver = Receiver { quick: QUICK, ..Receiver::default() };
         let segment = |number: u64| Segment { from: number * SEGMENT_BYTES, bytes: SEGMENT_BYTES };
         receiver.receive(5 * MS, segment(0), MS);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_segments_are_acknowledged_at_once_until_an_answer_goes_along() {
+    fn the_first_segments_are_acknowledged_immediately() {
         let mut receiver = Receiver::default();
         receiver.receive(MS, Segment { from: 0, bytes: 32 }, 0);
         assert!(receiver.is_urgent(MS));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_behind_a_gap_wait_for_it() {
+    fn segments_after_a_gap_wait_for_it() {
         let mut receiver = Receiver { quick: QUICK, ..Receiver::default() };
         receiver.receive(MS, Segment { from: 100, bytes: 50 }, 0);
         assert_eq!((receiver.until(), receiver.is_urgent(MS)), (0, true));

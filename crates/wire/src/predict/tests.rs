@@ -24,7 +24,7 @@ fn ms(ns: u64) -> u64 {
 }
 
 #[test]
-fn each_wait_costs_a_round_trip_and_thoughts_stay_what_they_were() {
+fn each_wait_costs_a_round_trip_and_thinking_time_stays() {
     let predicted = predict_start(&asks(11, 5 * MS, 32, 32), &link(100_000, 50_000)).unwrap();
     // The handshake, eleven thinking times and answers; the last answer is acknowledged later.
     assert_eq!(predicted.round_trips, 10, "nobody waited for the last answer");
@@ -33,7 +33,7 @@ fn each_wait_costs_a_round_trip_and_thoughts_stay_what_they_were() {
 }
 
 #[test]
-fn a_large_answer_takes_its_bytes_over_the_rate() {
+fn a_large_reply_takes_its_transmission_time() {
     // 144,800 bytes are 100 packets of 1500: 1.2 s at 1 Mb/s.
     let predicted = predict_start(&asks(1, 0, 32, 144_800), &link(1_000, 100)).unwrap();
     assert!((1_200..1_215).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");
@@ -61,7 +61,7 @@ fn a_batch_is_one_round_trip() {
 }
 
 #[test]
-fn a_dropped_packet_comes_again() {
+fn a_dropped_packet_is_retransmitted() {
     let shape = Shape { queue: crate::link::shape::Queue::Packets(3), ..link(1_000, 10_000) };
     let predicted = predict_start(&asks(1, 0, 32, 1_448_000), &shape).unwrap();
     assert!(predicted.link_bytes[1] >= 1_500_000, "{predicted:?}");
@@ -85,7 +85,7 @@ fn a_longer_or_slower_link_is_never_faster() {
 }
 
 #[test]
-fn who_sends_more_than_tcp_takes_is_held() {
+fn a_program_that_writes_too_much_is_blocked() {
     let mut script = asks(1, 0, 1_448_000, 32);
     script.steps.push(Step { connection: 0, think_ns: 500 * MS, after: None, action: Action::Send(32) });
     let predicted = predict_start(&script, &link(1_000, 100)).unwrap();
@@ -94,6 +94,6 @@ fn who_sends_more_than_tcp_takes_is_held() {
 }
 
 #[test]
-fn nothing_to_do_takes_no_time() {
+fn an_empty_script_takes_no_time() {
     assert_eq!(predict_start(&Script::default(), &link(10, 100_000)), Some(StartPrediction::default()));
 }

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_requests_fields_come_behind_its_length() {
+    fn fields_of_a_long_request_follow_its_length() {
         let mut bytes = vec![72, 2, 0, 0, 9, 0, 0, 0];
         bytes.extend([7, 0, 0x40, 0, 0, 0, 0, 0, 3, 0, 4, 0, 0xff, 0xff, 0, 0, 0, 24, 0, 0]);
         bytes.extend([1, 2, 3, 200]);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_of_a_connection_is_not_told() {
+    fn the_cookie_is_not_shown() {
         let mut bytes = vec![b'l', 0, 11, 0, 0, 0, 18, 0, 16, 0, 0, 0];
         bytes.extend(b"MIT-MAGIC-COOKIE-1\0\0SECRETSECRETSECR");
         let said = text(&message(Kind::Setup, "Setup", &bytes, true));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_long_or_unknown_stays_short() {
+    fn truncated_long_and_unknown_messages_have_short_texts() {
         let bytes: Vec<u8> = (0..4000_u32).map(|at| (at * 7) as u8).collect();
         for kind in [Kind::Setup, Kind::SetupReply, Kind::Request, Kind::Reply, Kind::Event, Kind::Error] {
             for &(_, name) in TABLE.keys() {

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_the_same_however_their_bytes_come() {
+    fn framing_does_not_depend_on_the_input_pieces() {
         let (short, long) = (request(38, 2), request(72, 81));
         let mut big = request(72, 100);
         big[2..8].copy_from_slice(&[0, 0, 100, 0, 0, 0]);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_cannot_be_is_found() {
+    fn an_impossible_length_is_detected() {
         let mut framer = framer();
         let bytes = [72, 0, 0, 0, 1, 0, 0, 0];
         assert_eq!(framer.piece(&mut &bytes[..]), Err(OutOfSync));

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_come_to_the_requests_that_the_protocol_says() {
+    fn replies_match_the_protocol_description() {
         let Ok(files) = std::fs::read_dir("/usr/share/xcb") else {
             return xqos_skip::left_out("the protocol's description is not installed (xcb-proto)");
         };

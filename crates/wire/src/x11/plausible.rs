@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn core_requests_have_their_lengths() {
+    fn lengths_of_core_requests_are_checked() {
         assert!(is_core_length(43, 1) && !is_core_length(43, 2), "GetInputFocus is its header");
         assert!(
             is_core_length(1, 8) && is_core_length(1, 20) && !is_core_length(1, 7),

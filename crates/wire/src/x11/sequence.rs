@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_grow_over_many_wraps_of_sixteen_bits() {
+    fn sequence_numbers_grow_over_many_wraps() {
         let mut sequence = Sequence::default();
         for number in 1..=300_000_u64 {
             assert_eq!(sequence.count(), number);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_a_little_behind_is_not_taken_for_a_wrap() {
+    fn an_older_sequence_number_is_no_wrap() {
         let mut sequence = Sequence::default();
         (0..100).for_each(|_| _ = sequence.count());
         sequence.answer(90);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_with_requests_missing_rises_to_what_the_server_says() {
+    fn the_server_corrects_a_count_with_missing_requests() {
         let mut sequence = Sequence::default();
         (0..10).for_each(|_| _ = sequence.count());
         sequence.mark_uncertain();

@@ -117,7 +117,7 @@ fn transfer(link: &Link, bytes: u64) -> u64 {
 
 /// Uses the times of the link's own log, which do not depend on the load.
 #[test]
-fn a_bulk_transfer_has_the_line_one_packet_after_the_other_at_its_rate() {
+fn a_bulk_transfer_sends_packets_back_to_back_at_the_link_rate() {
     if !is_installed("iperf3") {
         return;
     }
@@ -166,7 +166,7 @@ fn packets(log: &Path, direction: Direction) -> Vec<LoggedPacket> {
 }
 
 #[test]
-fn the_log_tells_what_ping_saw() {
+fn the_log_agrees_with_ping() {
     if !is_installed("ping") {
         return;
     }
@@ -199,7 +199,7 @@ fn the_log_tells_what_ping_saw() {
 }
 
 #[test]
-fn a_full_queue_and_a_bad_line_are_told_apart_in_the_log() {
+fn the_log_distinguishes_drops_from_losses() {
     if !is_installed("ping") {
         return;
     }
@@ -224,7 +224,7 @@ fn a_full_queue_and_a_bad_line_are_told_apart_in_the_log() {
 }
 
 #[test]
-fn whatever_runs_on_a_link_ends_with_it() {
+fn every_process_on_a_link_ends_with_it() {
     let Some(link) = link(&Settings::default()) else { return };
     let file = log_file("pid");
     // An orphan in its own session that ignores SIGTERM, like a daemon.
@@ -248,7 +248,7 @@ fn whatever_runs_on_a_link_ends_with_it() {
 }
 
 #[test]
-fn two_links_are_two_networks() {
+fn two_links_have_separate_networks() {
     let (Some(one), Some(other)) = (link(&Settings::default()), link(&Settings::default())) else { return };
     let place = |link: &Link, side| {
         let mut command = Command::new("readlink");

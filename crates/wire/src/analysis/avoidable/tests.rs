@@ -37,7 +37,7 @@ impl Client {
 }
 
 #[test]
-fn of_atoms_one_by_one_the_first_is_needed() {
+fn only_the_first_of_several_atoms_is_needed() {
     let mut client = Client::default();
     assert_eq!(client.wait("InternAtom", &[1, 10], &[1, 300]), None);
     assert_eq!(client.wait("InternAtom", &[1, 11], &[1, 301]), Some(Reason::AtomsOneByOne));
@@ -46,7 +46,7 @@ fn of_atoms_one_by_one_the_first_is_needed() {
 }
 
 #[test]
-fn extensions_and_their_versions_can_each_be_asked_for_at_once() {
+fn extensions_and_their_versions_can_be_batched() {
     let mut client = Client::default();
     assert_eq!(client.wait("QueryExtension", &[98, 1], &[1, 1]), None);
     assert_eq!(client.wait("RENDER::QueryVersion", &[138, 1], &[1, 1]), None);
@@ -56,7 +56,7 @@ fn extensions_and_their_versions_can_each_be_asked_for_at_once() {
 }
 
 #[test]
-fn a_property_is_unchanged_until_somebody_tells_otherwise() {
+fn a_property_is_unchanged_until_a_change_is_reported() {
     const READ: [u32; 6] = [20, 0x100, 39, 31, 0, 100];
     let mut client = Client::default();
     assert_eq!(client.wait("GetProperty", &READ, &[1, 7, 7]), None);
@@ -73,7 +73,7 @@ fn a_property_is_unchanged_until_somebody_tells_otherwise() {
 }
 
 #[test]
-fn colours_are_asked_for_in_vain_on_true_color_only() {
+fn colour_requests_are_avoidable_on_true_color_only() {
     for (class, expected) in [(4, Some(Reason::TrueColor)), (3, None)] {
         let mut client = Client::default();
         client.tell(Kind::SetupReply, "Setup", &greeting(class, true));
@@ -101,7 +101,7 @@ fn geometry_is_known_until_a_window_moves() {
 }
 
 #[test]
-fn what_moves_by_itself_may_be_asked_again() {
+fn values_that_change_on_their_own_may_be_asked_again() {
     let mut client = Client::default();
     for name in ["QueryPointer", "SYNC::QueryCounter", "MIT-SHM::GetImage", "GetSelectionOwner", "Made::Up"] {
         for _ in 0..2 {
@@ -113,14 +113,14 @@ fn what_moves_by_itself_may_be_asked_again() {
 }
 
 #[test]
-fn a_request_that_was_cut_off_is_not_judged() {
+fn a_truncated_request_is_not_judged() {
     let mut message = make(&Spec { name: "InternAtom", bytes: &[16, 0, 0, 0], ..Spec::default() });
     message.length = 20;
     assert!(Judge::default().question(&message).is_none());
 }
 
 #[test]
-fn answers_without_end_take_little_memory() {
+fn endless_answers_take_bounded_memory() {
     let mut client = Client::default();
     for window in 0..3 * MAX_ANSWERS as u32 {
         client.wait("GetProperty", &[20, window, 39, 31], &[1, 2]);

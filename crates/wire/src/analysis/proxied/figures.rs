@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_summed_by_name_and_what_is_left_comes_first() {
+    fn connections_are_summed_by_name_and_sorted_by_remaining_waits() {
         let mut sum = ProxyFigures::default();
         sum.merge(&one(&[("InternAtom", 40, 1), ("GetProperty", 3, 2)]));
         sum.merge(&one(&[("GetProperty", 2, 2)]));

@@ -77,7 +77,7 @@ fn bytes(fields: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn strict_answers_only_behind_a_request_with_a_reply() {
+fn strict_answers_only_after_a_request_with_a_reply() {
     let mut client = Client::new(Proxy::Strict);
     assert_eq!(client.ask("InternAtom", &[0]), 0);
     client.tell("CreateGC", &[OWN + 1, OWN]);
@@ -89,7 +89,7 @@ fn strict_answers_only_behind_a_request_with_a_reply() {
 }
 
 #[test]
-fn relaxed_answers_behind_one_way_requests_but_for_barriers() {
+fn relaxed_answers_after_one_way_requests_except_barriers() {
     let mut client = Client::new(Proxy::Relaxed);
     client.tell("CreateWindow", &[OWN + 1, ROOT]);
     client.tell("ChangeProperty", &[OWN + 1, 5]);
@@ -103,7 +103,7 @@ fn relaxed_answers_behind_one_way_requests_but_for_barriers() {
 }
 
 #[test]
-fn lbx_answers_its_own_set_only() {
+fn lbx_answers_only_its_own_requests() {
     let mut client = Client::new(Proxy::Lbx);
     client.tell("CreateGC", &[OWN + 1, OWN]);
     for name in ["InternAtom", "QueryExtension", "GetAtomName"] {
@@ -116,7 +116,7 @@ fn lbx_answers_its_own_set_only() {
 }
 
 #[test]
-fn the_sync_and_an_atom_that_is_not_there_wait_for_the_server() {
+fn sync_and_a_missing_atom_wait_for_the_server() {
     let mut client = Client::new(Proxy::Strict);
     assert_eq!(client.ask("GetInputFocus", &[]), 1);
     assert_eq!(client.ask_for("InternAtom", &[0], 0), 2);
@@ -125,7 +125,7 @@ fn the_sync_and_an_atom_that_is_not_there_wait_for_the_server() {
 }
 
 #[test]
-fn one_forwarded_question_of_a_batch_leaves_its_wait() {
+fn one_forwarded_request_keeps_the_wait_of_its_batch() {
     let mut client = Client::new(Proxy::Strict);
     for name in ["InternAtom", "GetSelectionOwner", "InternAtom"] {
         client.sequence += 1;
@@ -136,7 +136,7 @@ fn one_forwarded_question_of_a_batch_leaves_its_wait() {
 }
 
 #[test]
-fn a_watched_answer_is_asked_again_behind_its_event() {
+fn an_event_invalidates_a_watched_answer() {
     let mut client = Client::new(Proxy::Strict);
     assert_eq!(client.ask("GetKeyboardMapping", &[]), 0);
     client.event("MappingNotify", &[]);
@@ -149,7 +149,7 @@ fn a_watched_answer_is_asked_again_behind_its_event() {
 }
 
 #[test]
-fn properties_of_others_are_read_once_and_own_changes_are_known() {
+fn foreign_properties_are_read_once_and_own_changes_are_known() {
     let mut client = Client::new(Proxy::Relaxed);
     assert_eq!(client.ask("GetProperty", &[FOREIGN, 5]), 1);
     assert_eq!(client.ask("GetProperty", &[FOREIGN, 5]), 1);
@@ -161,7 +161,7 @@ fn properties_of_others_are_read_once_and_own_changes_are_known() {
 }
 
 #[test]
-fn nothing_watched_is_answered_under_a_grab_of_the_server() {
+fn watched_answers_are_forwarded_during_a_server_grab() {
     let mut client = Client::new(Proxy::Relaxed);
     client.tell("GrabServer", &[]);
     assert_eq!(client.ask("GetInputFocus", &[]), 1);
@@ -194,7 +194,7 @@ fn own_windows_are_known_until_they_are_mapped_and_pixmaps_always() {
 }
 
 #[test]
-fn windows_without_end_are_not_kept() {
+fn endless_windows_are_not_kept() {
     let mut client = Client::new(Proxy::Strict);
     for number in 0..20_000 {
         client.tell("CreateWindow", &[OWN + number, ROOT]);

@@ -68,7 +68,7 @@ fn the_json_has_the_fields_that_are_promised() {
 }
 
 #[test]
-fn a_saving_is_there_and_back_for_each_round_trip() {
+fn a_saved_round_trip_counts_both_ways() {
     let report = session(1);
     assert_eq!(report.connections[0].figures.avoidable, 45);
     assert!((report.connections[0].figures.saving_s - 4.5).abs() < 1e-9);
@@ -126,13 +126,13 @@ fn every_line_of_the_csv_has_all_columns() {
 }
 
 #[test]
-fn a_capture_of_nothing_is_a_report_of_nothing() {
+fn an_empty_capture_gives_an_empty_report() {
     let report = Analysis::default().report(0.05);
     assert!(report.connections.is_empty() && report.session.figures.waits.is_empty());
 }
 
 #[test]
-fn a_hundred_thousand_short_waits_are_as_long_as_they_are() {
+fn many_short_waits_keep_their_exact_sum() {
     let mut analysis = Analysis::default();
     open(&mut analysis, 0, 1_000);
     for number in 0..100_000u64 {
@@ -149,7 +149,7 @@ fn a_hundred_thousand_short_waits_are_as_long_as_they_are() {
 }
 
 #[test]
-fn its_tables_say_what_it_says() {
+fn parquet_tables_match_the_report() {
     use super::super::parquet::{Target, write};
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;

@@ -37,7 +37,7 @@ fn agreement(captured: &Captured, states: &States, direction: Direction) -> f64 
 }
 
 #[test]
-fn the_queue_is_known_from_packets_alone_over_the_grid() {
+fn states_match_the_queue_over_the_whole_grid() {
     let mut worst = Vec::new();
     for bytes_per_second in [1_250, 12_500, 125_000, 1_250_000, 12_500_000] {
         for delay_ns in [MS / 10, MS, 10 * MS, 100 * MS] {
@@ -58,7 +58,7 @@ fn the_queue_is_known_from_packets_alone_over_the_grid() {
 }
 
 #[test]
-fn a_greeting_over_a_slow_line_is_known_although_the_rate_is_learnt_from_it() {
+fn a_setup_over_a_slow_link_is_classified_before_the_rate_is_known() {
     for is_captured_at_server in [false, true] {
         let link = Link { bytes_per_second: 1_250, delay_ns: MS / 10, is_captured_at_server };
         let captured = run(link, &[Exchange { request: 48, reply: 9_000, times: 1, work_ns: 100_000 }]);
@@ -72,7 +72,7 @@ fn a_greeting_over_a_slow_line_is_known_although_the_rate_is_learnt_from_it() {
 
 /// 60 bytes at 1250 bytes/s take 48 ms. The reply's queue delays the acknowledgement, and TCP retransmits the request.
 #[test]
-fn what_is_sent_again_and_acknowledgements_beside_it_are_on_the_link_when_they_are_sent() {
+fn retransmissions_and_pure_acknowledgements_occupy_the_link() {
     use Direction::{Replies, Requests};
     let mut states = States::new(false);
     let mut take = |direction, at_ms, offset, length, acknowledged, is_retransmission| {
@@ -102,7 +102,7 @@ fn what_is_sent_again_and_acknowledgements_beside_it_are_on_the_link_when_they_a
 }
 
 #[test]
-fn handed_over_at_once_is_blocked_until_it_has_left() {
+fn data_written_in_one_burst_are_blocked_until_sent() {
     // Everything fits the first window: no acknowledgement elicits data.
     let link = Link { bytes_per_second: 12_500, delay_ns: 10 * MS, is_captured_at_server: false };
     let script = [
@@ -115,7 +115,7 @@ fn handed_over_at_once_is_blocked_until_it_has_left() {
 }
 
 #[test]
-fn waiting_for_a_reply_over_a_long_way_is_idle() {
+fn waiting_for_a_reply_with_a_long_delay_is_idle() {
     let link = Link { bytes_per_second: 12_500_000, delay_ns: 100 * MS, is_captured_at_server: false };
     let states = classified(&run(link, &[Exchange { request: 20, reply: 32, times: 50, work_ns: MS }]));
     let blocked_ns: u64 = states.requests.blocked.by_cause().map(Spans::total_ns).iter().sum();
@@ -137,7 +137,7 @@ fn slow_start_is_blocked_by_the_network_while_its_queue_is_empty() {
 }
 
 #[test]
-fn delayed_acknowledgements_are_no_network() {
+fn delayed_acknowledgements_do_not_count_as_network() {
     let link = Link { bytes_per_second: 1_250_000, delay_ns: MS, is_captured_at_server: false };
     let script = [
         Exchange { request: 20, reply: 32, times: 20, work_ns: 0 },
@@ -155,7 +155,7 @@ fn packet(direction: Direction, at_ms: u64, offset: u64, length: u32, acknowledg
 }
 
 #[test]
-fn a_closed_window_is_the_receivers() {
+fn a_closed_window_blocks_by_the_receiver() {
     use Direction::{Replies, Requests};
     for (started_midstream, window, closed_ms) in [(false, 0, 500), (false, 999, 500), (true, 999, 0), (true, 0, 500)] {
         let mut states = States::new(started_midstream);
@@ -178,7 +178,7 @@ fn a_closed_window_is_the_receivers() {
 }
 
 #[test]
-fn data_that_are_sent_again_were_held_up_by_the_network() {
+fn retransmitted_data_were_blocked_by_the_network() {
     let mut states = States::new(false);
     states.packet(&packet(Direction::Requests, 1_000, 0, 100, 0, 60_000));
     states.packet(&packet(Direction::Replies, 1_001, 0, 0, 100, 60_000));
@@ -191,7 +191,7 @@ fn data_that_are_sent_again_were_held_up_by_the_network() {
 }
 
 #[test]
-fn packets_in_any_order_and_of_any_numbers_are_no_error() {
+fn arbitrary_packets_cause_no_error() {
     let mut state = 1u64;
     let mut random = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

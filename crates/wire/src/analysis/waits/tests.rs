@@ -35,7 +35,7 @@ impl TestClient {
 }
 
 #[test]
-fn one_question_after_the_other_waits_for_each() {
+fn consecutive_requests_are_separate_waits() {
     let mut test = TestClient::default();
     for number in 0..46 {
         test.ask(number * 100, number + 1, "InternAtom", true);
@@ -49,7 +49,7 @@ fn one_question_after_the_other_waits_for_each() {
 }
 
 #[test]
-fn a_batch_is_one_wait_named_after_its_last() {
+fn a_batch_is_one_wait_named_after_its_last_request() {
     let mut test = TestClient::default();
     (1..=46).for_each(|number| test.ask(0, number, "InternAtom", true));
     test.ask(0, 47, "GetProperty", true);
@@ -60,7 +60,7 @@ fn a_batch_is_one_wait_named_after_its_last() {
 }
 
 #[test]
-fn who_goes_on_sending_does_not_wait() {
+fn a_client_that_keeps_sending_does_not_wait() {
     let mut test = TestClient::default();
     for number in 0..100u64 {
         test.ask(number * 10, number + 1, "GetProperty", true);
@@ -73,7 +73,7 @@ fn who_goes_on_sending_does_not_wait() {
 }
 
 #[test]
-fn requests_without_reply_after_the_question_do_not_hide_the_wait() {
+fn one_way_requests_after_a_question_do_not_hide_its_wait() {
     let mut test = TestClient::default();
     test.ask(0, 1, "GetProperty", true);
     test.ask(1, 2, "MapWindow", false);
@@ -101,7 +101,7 @@ fn an_error_ends_a_wait_as_a_reply_does() {
 }
 
 #[test]
-fn events_and_errors_that_nobody_asked_for_end_nothing() {
+fn unrequested_events_and_errors_end_no_wait() {
     let mut test = TestClient::default();
     test.ask(0, 1, "MapWindow", false);
     test.say(Spec { kind: Kind::Event, name: "Expose", sequence: 1, at_ns: MS, ..Spec::default() });
@@ -123,7 +123,7 @@ fn the_last_of_many_replies_ends_the_wait() {
 }
 
 #[test]
-fn the_greeting_is_waited_for() {
+fn the_connection_setup_is_a_wait() {
     let mut test = TestClient::default();
     test.say(Spec { kind: Kind::Setup, name: "Setup", sequence: 0, at_ns: MS, ..Spec::default() });
     test.say(Spec { kind: Kind::SetupReply, name: "Setup", sequence: 0, at_ns: 9 * MS, ..Spec::default() });
@@ -131,7 +131,7 @@ fn the_greeting_is_waited_for() {
 }
 
 #[test]
-fn nothing_is_concluded_over_a_gap() {
+fn no_wait_is_concluded_across_a_gap() {
     let mut test = TestClient::default();
     test.ask(0, 1, "InternAtom", true);
     test.waits.gap();
@@ -140,7 +140,7 @@ fn nothing_is_concluded_over_a_gap() {
 }
 
 #[test]
-fn questions_that_are_never_answered_take_little_memory() {
+fn unanswered_requests_take_bounded_memory() {
     let mut test = TestClient::default();
     for number in 0..100_000 {
         test.ask(number, number + 1, "InternAtom", true);

@@ -108,7 +108,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn displays_have_numbers_of_their_own_and_leave_nothing() {
+    fn displays_get_distinct_numbers_and_remove_their_files() {
         let (one, other) = (Display::make(0).unwrap(), Display::make(2).unwrap());
         assert_ne!(one.number(), other.number());
         assert_eq!(other.name(), format!(":{}.2", other.number()));

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_for_a_message_that_there_is() {
+    fn every_rule_names_an_existing_message() {
         for (name, _) in REQUESTS.iter().chain(&REPLIES) {
             assert!(has(name, |table| table.requests.iter().collect()), "no request is called {name}");
         }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_table_names_is_not_trusted() {
+    fn unnamed_messages_are_not_trusted() {
         for name in ["request 125", "extension 139 request 23", "NOBODYS::request 3", "unknown request", "event 85"] {
             assert!(is_unknown(name), "{name}");
         }

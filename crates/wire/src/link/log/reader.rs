@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_entries_are_read_back() {
         let packet = LoggedPacket {
             direction: Direction::Replies,
             number: 7,
@@ -143,12 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_not_finished_is_left_out() {
+    fn an_incomplete_last_line_is_ignored() {
         assert_eq!(entries(&format!("{TITLE}\nbusy requests 1 2\nbusy requests 3 4")).unwrap().len(), 1);
     }
 
     #[test]
-    fn nonsense_is_named_by_its_line() {
+    fn an_invalid_line_is_reported_by_number() {
         for text in [
             "busy requests 1",
             "busy requests 1 2 3",

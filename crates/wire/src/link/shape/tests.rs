@@ -42,7 +42,7 @@ fn deliver_until(shaper: &mut Shaper<u32>, now_ns: u64) {
 }
 
 #[test]
-fn a_packet_takes_its_length_at_the_rate_and_then_the_delay() {
+fn a_packet_takes_its_transmission_time_and_the_delay() {
     let shape = Shape { rate: rate(1_000_000), delay_ns: 10 * MS, ..plain() };
     let (records, busy) = pass(shape, 0, &[(5 * MS, 1500), (5 * MS, 1500), (100 * MS, 125)], 200 * MS);
     let times: Vec<_> = records.iter().map(|record| (record.sent_ns, record.delivered_ns)).collect();
@@ -62,7 +62,7 @@ fn an_unlimited_line_is_never_busy_and_drops_nothing() {
 }
 
 #[test]
-fn a_full_queue_drops_the_newest_and_the_packet_on_the_line_does_not_count() {
+fn a_full_queue_drops_the_newest_packet() {
     let shape = Shape { rate: rate(8_000_000), queue: Queue::Bytes(2000), ..plain() };
     let packets = [(0, 1000), (0, 1000), (0, 1000), (0, 1000), (MS, 1000), (MS, 1000)];
     let (records, _) = pass(shape, 0, &packets, 100 * MS);
@@ -91,7 +91,7 @@ fn rates_that_do_not_divide_a_second_do_not_drift() {
 }
 
 #[test]
-fn loss_and_jitter_are_as_asked_for_and_follow_the_seed() {
+fn loss_and_jitter_match_the_settings_and_follow_the_seed() {
     let shape = Shape { loss_ppm: 100_000, jitter_ns: 2 * MS, delay_ns: 5 * MS, ..plain() };
     let packets: Vec<_> = (0..20_000).map(|at| (at * 10 * MS, 100)).collect();
     let records_of = |seed| pass(shape, seed, &packets, u64::MAX).0;
@@ -108,7 +108,7 @@ fn loss_and_jitter_are_as_asked_for_and_follow_the_seed() {
 }
 
 #[test]
-fn what_is_lost_does_not_depend_on_what_was_dropped() {
+fn losses_do_not_depend_on_drops() {
     let packets: Vec<_> = (0..1000).map(|at| (at * 100, 1000)).collect();
     let shape = Shape { rate: rate(1_000_000), loss_ppm: 300_000, queue: Queue::Packets(1000), ..plain() };
     let lost = |queue| {
@@ -120,7 +120,7 @@ fn what_is_lost_does_not_depend_on_what_was_dropped() {
 }
 
 #[test]
-fn the_directions_have_luck_of_their_own() {
+fn directions_have_independent_random_numbers() {
     let lost = |direction| {
         let mut shaper = Shaper::new(Shape { loss_ppm: 500_000, ..plain() }, direction, 3);
         (0..100).for_each(|at| shaper.arrive(at, 100, ()));
@@ -130,7 +130,7 @@ fn the_directions_have_luck_of_their_own() {
 }
 
 #[test]
-fn a_queue_for_a_round_trip_holds_what_arrives_in_one() {
+fn the_default_queue_holds_one_round_trip() {
     assert_eq!(Queue::for_round_trip(rate(100_000_000), 50 * MS), Queue::Bytes(1_250_000));
     assert_eq!(Queue::for_round_trip(rate(10_000), 100 * MS), Queue::Bytes(MIN_QUEUE_BYTES));
     assert_eq!(Queue::for_round_trip(None, 100 * MS), Queue::Bytes(MIN_QUEUE_BYTES));
@@ -159,7 +159,7 @@ fn packets() -> impl Strategy<Value = Vec<(u64, u32)>> {
 
 proptest! {
     #[test]
-    fn every_packet_is_treated_as_promised(shape in shapes(), seed: u64, packets in packets(), cut in 0..3000 * MS) {
+    fn random_packets_keep_all_guarantees(shape in shapes(), seed: u64, packets in packets(), cut in 0..3000 * MS) {
         let end_ns = packets.last().unwrap().0 + cut;
         let (mut records, busy) = pass(shape, seed, &packets, end_ns);
         let again = pass(shape, seed, &packets, end_ns);

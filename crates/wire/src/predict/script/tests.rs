@@ -69,7 +69,7 @@ fn thoughts(script: &Script) -> Vec<(u64, Option<(usize, bool)>)> {
 }
 
 #[test]
-fn waits_thoughts_and_services_are_told_apart() {
+fn waits_thinking_and_service_times_are_distinguished() {
     let mut wire = Wire::new(None);
     wire.open(0, 0, false);
     wire.greet(0, 50);
@@ -97,7 +97,7 @@ fn waits_thoughts_and_services_are_told_apart() {
 }
 
 #[test]
-fn a_second_connection_goes_on_where_the_first_one_was() {
+fn a_second_connection_continues_the_same_thread_of_control() {
     let mut wire = Wire::new(None);
     wire.open(0, 0, false);
     wire.greet(0, 50);
@@ -112,7 +112,7 @@ fn a_second_connection_goes_on_where_the_first_one_was() {
 }
 
 #[test]
-fn two_seconds_of_silence_behind_a_window_end_it() {
+fn two_seconds_of_silence_after_a_window_end_the_start() {
     let mut wire = Wire::new(None);
     wire.open(0, 0, false);
     wire.greet(0, 50);
@@ -125,7 +125,7 @@ fn two_seconds_of_silence_behind_a_window_end_it() {
 }
 
 #[test]
-fn what_a_proxy_answers_has_no_bytes_and_no_wait() {
+fn requests_that_a_proxy_answers_cost_no_wait() {
     for (proxy, bytes) in [(Proxy::Strict, 4), (Proxy::Lbx, 0)] {
         let mut wire = Wire::new(Some(proxy));
         wire.open(0, 0, false);
@@ -146,7 +146,7 @@ fn what_a_proxy_answers_has_no_bytes_and_no_wait() {
 }
 
 #[test]
-fn a_handshake_is_the_links_however_long_it_took_and_however_often_it_was_tried() {
+fn the_duration_of_a_handshake_does_not_change_the_script() {
     let start = |syns: &[u64], accepted: u64| {
         let mut wire = Wire::new(None);
         wire.open(0, syns[0], false);
@@ -166,14 +166,14 @@ fn a_handshake_is_the_links_however_long_it_took_and_however_often_it_was_tried(
 }
 
 #[test]
-fn connections_without_end_are_not_kept() {
+fn endless_connections_are_not_kept() {
     let mut wire = Wire::new(None);
     (0..5_000_u32).for_each(|id| wire.open(id, u64::from(id), false));
     assert_eq!(wire.script().messages.len(), MAX_CONNECTIONS);
 }
 
 #[test]
-fn half_a_start_is_no_script() {
+fn an_incomplete_start_gives_no_script() {
     let mut joined = Wire::new(None);
     joined.open(0, 0, true);
     assert_eq!(joined.recorder.script(), None);
