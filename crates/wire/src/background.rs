@@ -23,7 +23,7 @@ impl<T: Send + 'static> Background<T> {
 
     /// Stops the thread and returns its result.
     pub fn finish(mut self) -> io::Result<T> {
-        self.end().ok_or_else(|| io::Error::other("its thread panicked"))
+        self.end().ok_or_else(|| io::Error::other("the background thread panicked"))
     }
 }
 

@@ -142,29 +142,29 @@ impl Link {
 #[non_exhaustive]
 pub enum Error {
     #[error(
-        "the kernel allows no network namespace: run it as root, or allow user namespaces (sysctl \
+        "the kernel refuses a network namespace: run as root, or allow user namespaces (sysctl \
          user.max_user_namespaces, kernel.unprivileged_userns_clone=1, \
          kernel.apparmor_restrict_unprivileged_userns=0)"
     )]
     Namespace(#[source] io::Error),
     #[error("{}", no_device(.0))]
     Device(#[source] io::Error),
-    #[error("the device of the link cannot be set up")]
+    #[error("cannot set up the network device of the link")]
     Address(#[source] io::Error),
-    #[error("the process that guards the namespaces cannot be started")]
+    #[error("cannot start the guard process of the namespaces")]
     Guard(#[source] io::Error),
-    #[error("the log of the link cannot be written")]
+    #[error("cannot write the log of the link")]
     Log(#[source] io::Error),
-    #[error("the link broke")]
+    #[error("the emulated link failed")]
     Run(#[source] io::Error),
     /// The error message of `tc`.
-    #[error("the kernel's netem cannot be used: {0} (try modprobe sch_netem, or leave --netem out)")]
+    #[error("cannot use the kernel's netem: {0} (try modprobe sch_netem, or run without --netem)")]
     Netem(String),
 }
 
 fn no_device(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no /dev/net/tun: load the kernel's module tun (modprobe tun)",
-        _ => "the kernel allows no TUN device: run it as root, or let this user read and write /dev/net/tun",
+        io::ErrorKind::NotFound => "there is no /dev/net/tun: load the kernel module tun (modprobe tun)",
+        _ => "the kernel refuses a TUN device: run as root, or let this user read and write /dev/net/tun",
     }
 }

@@ -78,7 +78,7 @@ fn wrong_timestamps_are_reported() {
         for (magic, times, words) in [
             (micro, scaled(1), "another unit"),
             (nano, scaled(1000), "another unit"),
-            (micro, vec![[0, 0]; 5], "have no times"),
+            (micro, vec![[0, 0]; 5], "have no timestamps"),
             (micro, vec![[10, 0], [10, 5], [7, 0], [7, 5]], "its clock went back once"),
             // A million microseconds is a whole second, not a sign of nanoseconds.
             (micro, vec![[10, 1_000_000], [11, 7_000], [12, 8_000], [8, 0]], "its clock went back once"),
@@ -93,7 +93,7 @@ fn wrong_timestamps_are_reported() {
         file.extend(block(order, 3, &[four(order, &[3]), b"abc\0".to_vec()].concat()));
         let (packets, note) = read(file);
         assert_eq!((packets[0].at_ns, packets[1].at_ns), (AT_NS, AT_NS));
-        assert!(note.is_some_and(|note| note.contains("counts nanoseconds") && note.contains("have no times")));
+        assert!(note.is_some_and(|note| note.contains("counts nanoseconds") && note.contains("have no timestamps")));
     }
 }
 
@@ -193,7 +193,7 @@ fn a_truncated_file_is_read_to_its_end_with_a_note() {
         if let Some(note) = note {
             assert_eq!(
                 note,
-                format!("the capture ends within a packet after {} packets; those were read", again.len())
+                format!("the capture ends within a packet after {} packets; only those were read", again.len())
             );
         }
     }

@@ -42,26 +42,22 @@ pub enum Reason {
 impl Reason {
     /// Each reason with its name (in tables and JSON) and the advice.
     pub const ALL: [(Reason, &str, &str); 8] = [
-        (Reason::AtomsOneByOne, "atoms-one-by-one", "atoms one by one: ask for all of them, then read the replies"),
+        (Reason::AtomsOneByOne, "atoms-one-by-one", "atoms one by one: send all requests, then read the replies"),
         (
             Reason::ExtensionsOneByOne,
             "extensions-one-by-one",
-            "extensions one by one: ask for all of them, then read the replies",
+            "extensions one by one: send all requests, then read the replies",
         ),
         (
             Reason::VersionsOneByOne,
             "versions-one-by-one",
-            "versions one by one: ask all extensions, then read the replies",
+            "versions one by one: send all requests, then read the replies",
         ),
-        (Reason::SameAnswer, "same-answer", "asked before, same answer: keep it"),
-        (
-            Reason::UnchangedProperty,
-            "unchanged-property",
-            "property unchanged since it was read: keep it, follow PropertyNotify",
-        ),
-        (Reason::TrueColor, "true-color", "TrueColor: the pixel follows from red, green and blue"),
-        (Reason::Sync, "sync", "synchronisation: requests are served in order without it"),
-        (Reason::CoreFont, "core-font", "core fonts: fonts on the client's side need no round trip"),
+        (Reason::SameAnswer, "same-answer", "same answer as before: cache it"),
+        (Reason::UnchangedProperty, "unchanged-property", "unchanged property: cache it, and watch for PropertyNotify"),
+        (Reason::TrueColor, "true-color", "TrueColor: compute the pixel from red, green and blue"),
+        (Reason::Sync, "sync", "synchronisation: requests are executed in order without it"),
+        (Reason::CoreFont, "core-font", "core fonts: use client-side fonts, which need no round trip"),
     ];
 
     pub fn name(self) -> &'static str {

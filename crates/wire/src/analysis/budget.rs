@@ -60,11 +60,11 @@ impl std::str::FromStr for Budget {
 }
 
 fn limit(text: &str) -> Result<Limit, String> {
-    let wanted = || format!("'{text}' is no limit: write name=number, such as round-trips=50");
+    let wanted = || format!("'{text}' is not a limit: write name=number, such as round-trips=50");
     let (name, number) = text.trim().split_once('=').ok_or_else(wanted)?;
     let Some((_, quantity)) = QUANTITIES.into_iter().find(|(known, _)| *known == name) else {
         let names = QUANTITIES.map(|(name, _)| name).join(", ");
-        return Err(format!("there is no limit '{name}': choose of {names}"));
+        return Err(format!("there is no limit '{name}': choose one of {names}"));
     };
     let units: &[(&str, f64)] = match quantity {
         Quantity::Waits | Quantity::Seconds => &[("us", 1e-6), ("ms", 1e-3), ("s", 1.0)],
@@ -178,11 +178,11 @@ mod tests {
         for (text, words) in [
             ("", "write name=number"),
             ("round-trips", "write name=number"),
-            ("trips=1", "choose of round-trips"),
-            ("bytes=-1", "no limit"),
-            ("bytes=inf", "no limit"),
-            ("bytes=1s", "no limit"),
-            ("waits=1k", "no limit"),
+            ("trips=1", "choose one of round-trips"),
+            ("bytes=-1", "not a limit"),
+            ("bytes=inf", "not a limit"),
+            ("bytes=1s", "not a limit"),
+            ("waits=1k", "not a limit"),
         ] {
             let error = text.parse::<Budget>().expect_err(text);
             assert!(error.contains(words), "{text}: {error}");

@@ -47,7 +47,7 @@ impl FromStr for Proxy {
 
     fn from_str(text: &str) -> Result<Proxy, String> {
         let found = Proxy::ALL.into_iter().find(|proxy| proxy.name() == text);
-        found.ok_or_else(|| format!("'{text}' is no proxy: write lbx, strict or relaxed"))
+        found.ok_or_else(|| format!("'{text}' is not a proxy: write lbx, strict or relaxed"))
     }
 }
 

@@ -19,14 +19,14 @@ const SNAP_BYTES: i32 = 262_144;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
-    #[error("this machine shows us no interface")]
+    #[error("libpcap finds no network interface on this machine")]
     NoInterfaces,
-    #[error("there is no such interface; there are {}", .0.join(", "))]
+    #[error("there is no such interface: choose one of {}", .0.join(", "))]
     NoInterface(Vec<String>),
     /// Only root and processes with CAP_NET_RAW may capture.
-    #[error("the kernel lets only root capture, and programs with CAP_NET_RAW")]
+    #[error("capturing needs root, or a program with CAP_NET_RAW")]
     NotAllowed,
-    #[error("libpcap cannot read the filter: {0}")]
+    #[error("libpcap does not accept the filter: {0}")]
     Filter(String),
     #[error("{0}")]
     Other(String),

@@ -155,7 +155,7 @@ impl Reader {
                 self.source.grow(MAX_BLOCK_BYTES + BUFFER_BYTES);
                 self.refill();
             }
-            ReadProblem::NeedsRoom => self.stop("has a block too long to be true"),
+            ReadProblem::NeedsRoom => self.stop("has an impossibly long block"),
             ReadProblem::End => self.is_over = true,
             ReadProblem::Broken(what) => self.stop(what),
         }
@@ -169,7 +169,7 @@ impl Reader {
 
     fn stop(&mut self, what: &str) {
         self.is_over = true;
-        self.note = Some(format!("the capture {what} after {} packets; those were read", self.packets));
+        self.note = Some(format!("the capture {what} after {} packets; only those were read", self.packets));
     }
 }
 
@@ -181,7 +181,7 @@ enum ReadProblem {
     Broken(&'static str),
 }
 
-const UNREADABLE: &str = "cannot be read on";
+const UNREADABLE: &str = "cannot be read any further";
 
 fn problem(error: &PcapError<&[u8]>) -> ReadProblem {
     match error {

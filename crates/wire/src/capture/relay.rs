@@ -40,18 +40,18 @@ use upstream::Upstream;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelayError {
-    #[error("DISPLAY is not set: say with --display which X server the program is to use")]
+    #[error("DISPLAY is not set: name the X server for the program with --display")]
     NotSet,
-    #[error("'{0}' is no display: write it like :0 or host:0")]
+    #[error("'{0}' is not a display name: write it like :0 or host:0")]
     NoDisplay(String),
-    #[error("cannot connect to display {0}: check that it runs")]
+    #[error("cannot connect to display {0}: check that it runs and that this user may connect")]
     Unreachable(String, #[source] io::Error),
     /// The relay could not create its own display.
-    #[error("no display of our own can be made in /tmp/.X11-unix")]
+    #[error("cannot create the relay's display in /tmp/.X11-unix")]
     Display(#[source] io::Error),
-    #[error("the cookie for our display cannot be written")]
+    #[error("cannot write the authority file for the relay's display")]
     Authority(#[source] io::Error),
-    #[error("the relay cannot be started")]
+    #[error("cannot start the relay")]
     Run(#[source] io::Error),
 }
 

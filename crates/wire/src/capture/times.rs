@@ -76,23 +76,23 @@ impl Times {
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.are_nanoseconds {
-            notes.push("the file says that it counts microseconds, and counts nanoseconds: read as those".to_owned());
+            notes.push("the file states microseconds but counts nanoseconds: its times are converted".to_owned());
         }
         let is_long = self.first_ns / SECOND_NS != self.last_ns / SECOND_NS;
         if self.packets > 1 && !self.has_passed {
-            notes.push("its packets have no times: durations and waits are not known".to_owned());
+            notes.push("its packets have no timestamps: durations and waits are unknown".to_owned());
         } else if self.without_time > 0 {
-            notes.push(format!("{} packets have no times: waits around them are not known", self.without_time));
+            notes.push(format!("{} packets have no timestamps: waits near them are unknown", self.without_time));
         } else if self.packets >= ENOUGH && is_long && !self.is_fine {
             notes.push(
-                "all its times are within the first millisecond of a second: it seems to count in another unit than it \
-                 says, and durations and waits are wrong"
+                "all its timestamps are in the first millisecond of a second: the file seems to count in another unit \
+                 than it states, so durations and waits are wrong"
                     .to_owned(),
             );
         }
         if self.set_back > 0 {
             let times = if self.set_back == 1 { "once".to_owned() } else { format!("{} times", self.set_back) };
-            notes.push(format!("its clock went back {times}: durations and waits around that are wrong"));
+            notes.push(format!("its clock went back {times}: durations and waits near that are wrong"));
         }
         notes
     }

@@ -55,8 +55,8 @@ fn packets(shape: &Shape) -> u64 {
 /// Runs the command and explains a failure.
 pub fn set(mut command: Command) -> Result<(), Error> {
     let output = command.output().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Error::Netem("tc is not installed: it comes with iproute2".to_owned()),
-        _ => Error::Netem(format!("tc cannot be run: {error}")),
+        ErrorKind::NotFound => Error::Netem("tc is not installed: install iproute2".to_owned()),
+        _ => Error::Netem(format!("cannot run tc: {error}")),
     })?;
     if output.status.success() {
         return Ok(());

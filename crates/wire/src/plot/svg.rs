@@ -306,10 +306,10 @@ fn legend(out: &mut String) {
     }
     for (class, name) in [
         ("packet", "packet"),
-        ("again", "sent again (R)"),
+        ("again", "retransmitted (R)"),
         ("acknowledged", "acknowledged"),
-        ("window", "offered window"),
-        ("idle", "message, in its state's colour"),
+        ("window", "receive window"),
+        ("idle", "message, in the colour of its state"),
     ] {
         let line = if matches!(class, "acknowledged" | "window") { "v4h10v-8h12" } else { "v-4v8" };
         let _ = writeln!(out, "<path class='{class}' d='M{x} {:.1}{line}'/>", y + 4.5);

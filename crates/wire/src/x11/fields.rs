@@ -81,7 +81,7 @@ pub fn text(message: &Message<'_>) -> String {
         kind => TABLE.get(&key(kind, message.name)).map_or_else(|| reader.plain(), |fields| reader.list(fields)),
     };
     if message.bytes.len() as u64 != message.length && out.len() < MAX_TEXT_BYTES {
-        add(&mut out, "(read)", &format!("the first {} of {} bytes", message.bytes.len(), message.length));
+        add(&mut out, "(captured)", &format!("the first {} of {} bytes", message.bytes.len(), message.length));
     }
     out
 }
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         let mut out = String::new();
         for field in fields {
             if out.len() > MAX_TEXT_BYTES {
-                add(&mut out, "(more)", "left out");
+                add(&mut out, "(more)", "omitted");
                 break;
             }
             match self.value(field, fields) {

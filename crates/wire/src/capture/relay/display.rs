@@ -49,7 +49,7 @@ impl Display {
                 made => return made,
             }
         }
-        Err(io::Error::other(format!("displays {FIRST} to {LAST} are all taken")))
+        Err(io::Error::other(format!("displays :{FIRST} to :{LAST} are in use: remove stale /tmp/.X*-lock files")))
     }
 
     /// Accepts a client on this listener and returns its pid. Fails if no client waits or no file descriptor is left.

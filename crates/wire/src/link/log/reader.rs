@@ -22,11 +22,11 @@ pub struct Reader<R> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadLog {
-    #[error("the log of the link cannot be read")]
+    #[error("cannot read the log of the link")]
     Io(#[from] io::Error),
-    #[error("this is no log of a link: it would begin with '{}'", TITLE)]
+    #[error("this is not the log of a link: such a file begins with '{}'", TITLE)]
     NotALog,
-    #[error("line {0} of the link's log makes no sense")]
+    #[error("line {0} of the link's log is invalid")]
     Line(u64),
 }
 

@@ -86,7 +86,7 @@ impl Writer {
     pub fn finish(mut self) -> io::Result<()> {
         self.flush();
         drop(self.sender);
-        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread of the log panicked")))
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the log thread panicked")))
     }
 
     fn hand_over(&mut self) {

@@ -12,7 +12,7 @@ function drawLanes() {
   const below = data.connections.length - first - lanesShown();
   if (below <= 0) return;
   pen.fillStyle = colours.soft; pen.textAlign = "right";
-  pen.fillText(`${number(below)} more: arrow keys, drag`, width - 10, height - 10);
+  pen.fillText(`${number(below)} more: use arrow keys or drag`, width - 10, height - 10);
 }
 function drawLane(one, top, i) {
   pen.fillStyle = colours.raised; pen.globalAlpha = i % 2 ? 0.5 : 0;

@@ -40,7 +40,7 @@ function drawFrame(panel) {
   pen.fillText(DIRECTIONS[direction], GUTTER + 4, top - STRIP - TITLE / 2); pen.font = FONT;
   const [first, last] = messagesIn(track, timeline.from, timeline.to), [one, other] = packetsIn(track, timeline.from, timeline.to);
   const names = last - first > MAX_MARKS ? ", zoom in for names" : "";
-  const fixed = view.bytes[direction] ? " · bytes fixed, f lets them follow" : "";
+  const fixed = view.bytes[direction] ? " · byte range fixed, f resets it" : "";
   const said = `${counted(last - first, "message")} in ${counted(other - one, "packet")}` + names + fixed;
   pen.fillStyle = colours.soft; pen.fillText(said, GUTTER + 20 + pen.measureText(DIRECTIONS[direction]).width * 1.08, top - STRIP - TITLE / 2);
   pen.textAlign = "right";

@@ -20,7 +20,7 @@ function listed(one, i) {
   const line = row([`${one.number}  ${one.client}`, number(messages), bytesText(total(one)),
     number(one.trips.lengths.length), duration(waited)]);
   line.dataset.number = one.number; line.tabIndex = 0;
-  line.title = `${one.client} to ${one.server}, ${one.ending}` + (one.is_joined ? ", its beginning was not captured" : "");
+  line.title = `${one.client} to ${one.server}, ${one.ending}` + (one.is_joined ? ", its start was not captured" : "");
   line.onclick = () => choose(i);
   line.onkeydown = event => { if (event.key === "Enter") choose(i); };
   return line;
@@ -35,7 +35,7 @@ function describeSpan() {
   describeNames(all, from, to);
   element("trips-title").hidden = !trips.count;
   const worst = [...trips.byName].sort((one, other) => other[1].ns - one[1].ns).slice(0, 100);
-  const head = worst.length ? [row(["for", "count", "avoidable", "waited"], "th")] : [];
+  const head = worst.length ? [row(["request", "count", "avoidable", "waited"], "th")] : [];
   element("trips").replaceChildren(...head, ...worst.map(([name, sum]) => {
     const line = row([facts.names[name], number(sum.count), number(sum.avoidable), duration(sum.ns)]);
     line.title = [...sum.why].join("; ");
@@ -111,11 +111,11 @@ function describeMessage({ direction, index }) {
   const other = answer({ direction, index });
   const lines = [
     ["number", number(sequence[index])],
-    ["bytes", `${number(length[index])} from ${number(offset[index])} on`],
+    ["bytes", `${number(length[index])} from offset ${number(offset[index])}`],
     ["time", timeText(last[index], 1000)],
-    ["until then", STATE_NAMES[stateUntil(track, last[index])]],
+    ["state before", STATE_NAMES[stateUntil(track, last[index])]],
   ];
-  if (lag[index] > 0) lines.push(["on the way", `${duration(lag[index])} from its first byte to its last`]);
+  if (lag[index] > 0) lines.push(["transfer", `${duration(lag[index])} from its first byte to its last`]);
   if (other) {
     const away = Math.abs(chosen().tracks[other.direction].messages.last[other.index] - last[index]);
     lines.push([answerName(other), `${duration(away)} ${direction ? "before" : "later"}`]);
@@ -123,7 +123,7 @@ function describeMessage({ direction, index }) {
   const buttons = document.createElement("div"), about = document.createElement("table");
   const button = (said, act) => { const one = buttons.appendChild(document.createElement("button")); one.textContent = said; one.onclick = act; };
   buttons.className = "buttons";
-  button("Zoom to it", () => zoomTo(view.picked));
+  button("Zoom to message", () => zoomTo(view.picked));
   if (other) button("Its " + answerName(other), () => pick(other, true));
   button("Previous", () => go(-1));
   button("Next", () => go(1));
@@ -138,7 +138,7 @@ function answerName({ direction, index }) {
 function fieldsOf(number) {
   if (!number) {
     const said = document.createElement("p");
-    said.className = "soft"; said.textContent = "Its fields are not in this page. Plot less time (--from, --to) to have them.";
+    said.className = "soft"; said.textContent = "The fields of this message are not in this page. Plot a shorter time (--from, --to) to include them.";
     return said;
   }
   const table = document.createElement("table"), fields = (data.texts[number - 1] || "").split("\t").filter(Boolean);
@@ -161,7 +161,7 @@ function writeLegend() {
   };
   for (const name of STATES) entry(name, STATE_NAMES[name]);
   entry("packet", "packet", bar);
-  entry("again", "sent again", bar);
+  entry("again", "retransmitted", bar);
   entry("acknowledged", "acknowledged", stair);
-  entry("window", "offered window", stair, ' stroke-dasharray="3 2"');
+  entry("window", "receive window", stair, ' stroke-dasharray="3 2"');
 }
