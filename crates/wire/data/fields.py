@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes fields.txt, where each message of X has its fields, from the protocol's own description (Debian: xcb-proto).
+"""Generates fields.txt, a table of the fields of each X message, from the protocol description (Debian: xcb-proto).
 
     crates/wire/data/fields.py /usr/share/xcb > crates/wire/data/fields.txt
 
-A line is a message, with tabs in it: q (request), r (reply), e (event), g (generic event), x (error) or s (what all of a kind
-have), its number (of a reply the request's), its name, and its fields as NAME@PLACE:TYPE. A type is u, i, x (hexadecimal) or b (true or false) and
-a number of bytes; s is text. *N is an array of N, *NAME one of as many as another field says, after % of so many bits each,
-* alone one up to the end. Places are bytes from the message's beginning. Fields behind something whose length only the
-message tells are left out.
+Each line describes a message, separated by tabs: q (request), r (reply), e (event), g (generic event), x (error) or s
+(fields that all messages of a kind share), the number (a reply has that of its request), the name, and the fields as
+NAME@OFFSET:TYPE. A type is u, i, x (hexadecimal) or b (boolean) with a number of bytes; s is text. *N is an array of N
+elements, *NAME an array with the length in another field, %NAME the bits of each element in another field, and * an
+array up to the end. Offsets are bytes from the start of the message. Fields after one of variable length are omitted.
 """
 
 import sys
@@ -19,17 +19,17 @@ SIMPLE = {
     "CARD8": "u1", "BYTE": "u1", "INT8": "i1", "BOOL": "b1", "char": "s1", "void": "u1",
     "CARD16": "u2", "INT16": "i2", "CARD32": "u4", "INT32": "i4", "CARD64": "u8", "INT64": "i8",
 }
-# Numbers that mean something only as such; other identifiers are hexadecimal, as programs print them.
+# Identifiers that are shown in decimal. Others are hexadecimal, as most programs print them.
 DECIMAL = {"ATOM", "TIMESTAMP", "VISUALID", "KEYSYM"}
 
 
-# The server's answer to a client that connects, and errors, whose fields are the same whatever their names.
+# The reply to a connection setup, and errors, which all have the same fields.
 SAME = [
     "s 0 SetupReply protocol_major@2:u2 protocol_minor@4:u2 release_number@8:u4 resource_id_base@12:x4 "
     "resource_id_mask@16:x4 maximum_request_length@26:u2",
     "s 0 Error code@1:u1 bad_value@4:x4 minor_opcode@8:u2 major_opcode@10:u1 sequence@2:u2",
 ]
-# What newer descriptions than that of Debian 12 (1.15) have besides.
+# Messages that the description in Debian 12 (1.15) lacks.
 NEWER = [
     "q 8 DPMS::SelectInput event_mask@4:x4",
     "g 0 DPMS::InfoNotify timestamp@12:u4 power_level@16:u2 state@18:b1",
@@ -42,7 +42,7 @@ NEWER = [
 
 
 class Variable(Exception):
-    """From here on only the message itself tells places."""
+    """The offsets of all following fields depend on the message."""
 
 
 class Types:
@@ -60,7 +60,7 @@ class Types:
             self.by_file[root.get("header")] = (names, [i.text for i in root.findall("import")])
 
     def find(self, name, header):
-        """What a name stands for: a simple type, or a structure."""
+        """The simple type or structure with this name."""
         name = name.split(":")[-1]
         if name in ("ATOM", "TIMESTAMP", "VISUALID", "KEYSYM", "KEYSYM32"):
             return "u4"
@@ -107,7 +107,7 @@ class Message:
         elif node.tag == "list":
             self.list(node, prefix)
         elif node.tag in ("switch", "valueparam"):
-            # Values by a mask: words up to the end.
+            # Values selected by a mask: 32-bit values up to the end.
             self.add(prefix + (node.get("name") or node.get("value-list-name")), "x4", "*")
             raise Variable
         elif node.tag in ("reply", "doc", "required_start_align"):
@@ -141,15 +141,14 @@ class Message:
             self.add(name, kind, "*" + prefix + length[0].text)
         else:
             names = [one.text for one in node.iter("fieldref")]
-            # Of a property its format says how many bits a value has; of other expressions the message's end is right but
-            # for padding.
+            # A property's format is the number of bits per value. Other arrays extend to the end, including padding.
             is_property = len(names) == 2 and names[1] == "format"
             self.add(name, kind, f"*{names[0]}%format" if is_property else "*")
         raise Variable
 
 
 def write(letter, number, name, message, nodes, second_byte):
-    """The first byte-sized element stands in the header's second byte, where that is free."""
+    """The first element of one byte is in the second byte of the header, if that is free."""
     nodes = [node for node in nodes if node.tag not in ("doc", "reply", "required_start_align")]
     try:
         if second_byte and nodes:
