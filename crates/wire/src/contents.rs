@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Totals of a capture, which every reader of one reports.
 
-/// What a capture contains, and what could not be used.
+/// Contents of a capture, and the parts that could not be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     pub packets: u64,

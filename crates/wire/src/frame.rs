@@ -30,7 +30,7 @@ pub struct Segment<'a> {
     pub sequence: u32,
     /// Set if the ACK flag is set.
     pub acknowledgement: Option<u32>,
-    /// As in the header, not scaled.
+    /// Value in the header, not scaled.
     pub window: u16,
     pub is_syn: bool,
     pub is_fin: bool,

@@ -41,7 +41,7 @@ pub struct Stream {
     /// Indexed by direction.
     directions: [Reassembly; 2],
     started_midstream: bool,
-    /// When an acknowledged hole was first seen, and the number of packets since.
+    /// Time at which an acknowledged hole was first seen, and the number of packets since.
     hole: Option<(u64, u32)>,
 }
 

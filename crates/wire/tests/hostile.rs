@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Tests damaged captures at each level: file bytes, packets, TCP streams, messages.
 //!
-//! No step panics, including the plots. No byte is delivered twice or out of order, which [`packets::Observed`] checks, and
-//! there are never more results than data.
+//! No step panics, including the plots. No byte is delivered twice or out of order, which [`packets::Observed`] checks,
+//! and there are never more results than data.
 
 mod packets;
 

@@ -9,7 +9,7 @@ use super::compression::Sample;
 use crate::observe::{Direction, Kind, Message};
 use std::collections::{HashMap, VecDeque};
 
-/// What bandwidth is used for.
+/// Use of bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ByteUse {
     Images,

@@ -62,7 +62,7 @@ struct RoundTrip {
 pub struct Transmitter {
     pub blocked: BlockedTime,
     in_flight: VecDeque<Sent>,
-    /// When all of `in_flight` has left the link at the current rate; [`u64::MAX`] while the rate is unknown.
+    /// Time at which all of `in_flight` has left the link at the current rate; [`u64::MAX`] while the rate is unknown.
     free_ns: u64,
     rate: Rate,
     round_trip: Option<RoundTrip>,
@@ -278,7 +278,7 @@ impl Transmitter {
         }
     }
 
-    /// When a packet left the link, from its acknowledgement and the rate.
+    /// Determines when a packet left the link, from its acknowledgement and the rate.
     fn left(&mut self, sent: &Sent, at_ns: u64, size: u64, point: &CapturePoint) {
         let back_ns = self.base_ns(point.rate).saturating_add(point.rate.map_or(0, |rate| rate::ns_of(size, rate)));
         let latest_ns = at_ns.saturating_sub(back_ns).max(sent.at_ns);

@@ -24,7 +24,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// Memory overhead per packet.
 const PACKET_COSTS: usize = 64;
 
-/// What to record.
+/// Settings of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Settings {
     /// `None` keeps all data of the packets.
@@ -36,7 +36,7 @@ pub struct Settings {
     pub also_port: Option<u16>,
 }
 
-/// What was recorded.
+/// Result of a recording.
 #[derive(Debug, Default)]
 pub struct Recorded {
     pub packets: u64,
@@ -138,7 +138,7 @@ impl<'a> Recorder<'a> {
         self.output.trigger.state() == State::Over || self.output.writer.is_none()
     }
 
-    /// What was recorded so far.
+    /// Result so far.
     pub fn recorded(&self) -> &Recorded {
         &self.output.recorded
     }

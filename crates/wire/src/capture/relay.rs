@@ -55,7 +55,7 @@ pub enum RelayError {
     Run(#[source] io::Error),
 }
 
-/// What was relayed.
+/// Result of a relay.
 #[derive(Debug, Default)]
 pub struct Relayed {
     pub connections: u64,

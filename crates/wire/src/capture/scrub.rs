@@ -34,7 +34,7 @@ const PACKET_COSTS: usize = 128;
 /// Confidential ranges remembered per direction, for retransmitted packets.
 const MAX_MARKS: usize = 1 << 14;
 
-/// What to overwrite.
+/// Extent of the data to overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Only authorization data.

@@ -37,7 +37,7 @@ pub enum Stop {
     },
 }
 
-/// When to start and stop.
+/// Conditions to start and stop a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub start: Start,

@@ -54,7 +54,7 @@ pub struct LoggedPacket {
     pub outcome: Outcome,
 }
 
-/// What happened to a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Delivered,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a link does to packets: a bounded queue, a rate, a delay, and random loss.
+//! The model of a link: a bounded queue, a rate, a delay, and random loss.
 //!
 //! ```text
 //! arrive ──▶ queue ──▶ transmission ──▶ flight ──▶ deliver
@@ -68,7 +68,7 @@ pub struct Shaper<P> {
     direction: Direction,
     random: RandomSource,
     arrived: u64,
-    /// When the link has sent all accepted packets.
+    /// Time at which the link has sent all accepted packets.
     free_ns: u64,
     /// Fraction of a nanosecond to add to `free_ns`, as a numerator over the rate.
     carry: u64,
@@ -152,7 +152,7 @@ impl<P> Shaper<P> {
         Some(packet)
     }
 
-    /// When the next packet is due; `None` until another one arrives.
+    /// Time at which the next packet is due; `None` until another one arrives.
     pub fn next_due_ns(&self) -> Option<u64> {
         self.held.first_key_value().map(|(&(due_ns, _), _)| due_ns)
     }

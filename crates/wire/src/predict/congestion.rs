@@ -53,7 +53,7 @@ struct Round {
     shortest_ns: u64,
 }
 
-/// What an acknowledgement reports.
+/// Content of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Acknowledged {
     pub now_ns: u64,

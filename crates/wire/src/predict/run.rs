@@ -63,7 +63,7 @@ struct Playback<'s> {
 struct Program {
     step: usize,
     state: ProgramState,
-    /// When the previous step was finished.
+    /// End of the previous step.
     ready_ns: u64,
 }
 

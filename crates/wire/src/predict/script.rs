@@ -111,7 +111,7 @@ struct Received {
     to_client_ns: u64,
 }
 
-/// Where a request is answered.
+/// The end that answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AnsweredBy {
     Server,
@@ -133,7 +133,7 @@ struct ConnectionRecording {
     last_message_ns: u64,
     /// The last reply that came from the server.
     last_reply: Option<usize>,
-    /// Whether the proxy answers, by sequence number.
+    /// True for requests that the proxy answers, by sequence number.
     answered: HashMap<u64, bool>,
     /// Shows the captured link's round trips to the server and to the client.
     handshake: Handshake,

@@ -31,7 +31,7 @@ pub struct Segment {
     pub bytes: u64,
 }
 
-/// What a receiver reports.
+/// Report of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acknowledgement {
     /// Everything before this offset has arrived.
@@ -40,7 +40,7 @@ pub struct Acknowledgement {
     pub received: u64,
     /// Offset up to which the sender may send.
     pub window_end: u64,
-    /// When the acknowledged segment was sent.
+    /// Time at which the acknowledged segment was sent.
     pub echo_ns: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ pub struct Sender {
     received: u64,
     sent: u64,
     lost: u64,
-    /// As advertised by the receiver; initially the default.
+    /// Advertised by the receiver; initially the default.
     window_end: Option<u64>,
     retransmissions: VecDeque<Segment>,
     last_sent_ns: u64,

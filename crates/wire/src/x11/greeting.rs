@@ -10,7 +10,7 @@ pub const TRUE_COLOR: u8 = 4;
 /// Maximum number of visuals. A server has some dozens.
 const MAX_VISUALS: usize = 4096;
 
-/// What the server's setup reply contains.
+/// Content of the server's setup reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Greeting {
     pub id_base: u32,

@@ -7,7 +7,7 @@ use super::super::round_trip::saving_s;
 use super::Proxied;
 use serde::Serialize;
 
-/// What a proxy next to the program would change.
+/// Effect of a proxy next to the program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProxyFigures {
     /// lbx, strict or relaxed.
