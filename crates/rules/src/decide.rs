@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT
-//! Rules and facts: what is set for a client, by which rule, and why the others are not about it.
+//! Evaluates rules against the facts of a client: which settings apply, from which rule, and why other rules did not
+//! match.
 //!
-//! [`RuleSet::evaluate`] gives each rule a verdict. What is set follows from the verdicts alone (for each setting the last
-//! match wins), and so does the explanation, so that the two cannot differ. It is total and deterministic: no clock, no I/O,
-//! no order but that of the rules.
+//! [`RuleSet::evaluate`] gives each rule a verdict. The settings (the last match wins, for each setting) and the
+//! explanation both follow from the verdicts alone, so they cannot disagree. Evaluation is total and deterministic: no
+//! clock, no I/O, and no order but that of the rules.
 //!
-//! Each rule is tried in turn, up to its first key that differs. A client is evaluated when it connects and when its facts
-//! change, and a thousand rules with wildcards take a fraction of a millisecond.
+//! Each rule is tried in turn, up to its first key that differs. A client is evaluated when it connects and when its
+//! facts change. A thousand rules with wildcards take a fraction of a millisecond.
 
 use crate::facts::{ClientFacts, Key};
 use crate::pattern::Case;
 use crate::rule::{Condition, Rule};
 use crate::setting::{Setting, SettingKind};
 
-/// Rules in their order, ready to be asked.
+/// Rules in the order in which they are evaluated.
 #[derive(Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,
 }
 
-/// What a rule comes to for one client.
+/// Result of one rule for one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Matched,
-    /// This key is something else.
+    /// This key has another value.
     Differs(Key),
-    /// What this key asks for is not known.
+    /// The fact that this key needs is unknown.
     Unknown(Key),
-    /// This exclusion holds.
+    /// The exclusion with this index holds.
     Excluded(usize),
-    /// This exclusion may hold: what this key asks for is not known.
+    /// The exclusion with this index may hold: the fact that this key needs is unknown.
     PerhapsExcluded(usize, Key),
 }
 
@@ -41,7 +42,7 @@ pub struct Evaluation<'a> {
     verdicts: Vec<Verdict>,
 }
 
-/// A setting, and the rule that it is from.
+/// A setting and the rule that sets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Chosen<'a> {
     pub setting: &'a Setting,
@@ -57,24 +58,24 @@ impl RuleSet {
         &self.rules
     }
 
-    /// The verdict of each rule.
+    /// Gives each rule its verdict.
     pub fn evaluate<'a>(&'a self, facts: &'a ClientFacts) -> Evaluation<'a> {
         Evaluation { rules: &self.rules, facts, verdicts: self.rules.iter().map(|rule| judge(facts, rule)).collect() }
     }
 }
 
-/// Whether case counts in the patterns of a key.
+/// Says if the patterns of a key distinguish upper and lower case.
 pub fn case(key: Key) -> Case {
     if matches!(key, Key::Class | Key::Host) { Case::Ignored } else { Case::Counts }
 }
 
 impl<'a> Evaluation<'a> {
-    /// Each rule with its verdict, in their order.
+    /// All rules with their verdicts, in order.
     pub fn verdicts(&self) -> impl Iterator<Item = (&'a Rule, Verdict)> + '_ {
         self.rules.iter().zip(self.verdicts.iter().copied())
     }
 
-    /// For each setting the value of the last rule that matched and has one.
+    /// The value of each setting, from the last matching rule that sets it.
     pub fn chosen(&self) -> Vec<Chosen<'a>> {
         let mut last: [Option<Chosen<'a>>; SettingKind::ALL.len()] = [None; SettingKind::ALL.len()];
         for (rule, _) in self.verdicts().filter(|(_, verdict)| *verdict == Verdict::Matched) {
@@ -85,14 +86,14 @@ impl<'a> Evaluation<'a> {
         last.into_iter().flatten().collect()
     }
 
-    /// What is to be done: what was chosen, or nothing where the client is to be left alone.
+    /// The settings to apply: the chosen ones, or none if the client is to be ignored.
     pub fn applied(&self) -> Vec<Chosen<'a>> {
         let chosen = self.chosen();
         let is_ignored = chosen.iter().any(|chosen| *chosen.setting == Setting::Ignore(true));
         if is_ignored { Vec::new() } else { chosen }
     }
 
-    /// Whether a rule matched, or else the key that failed and the fact that it met, in a sentence.
+    /// Explains a verdict in one sentence. For a rule that did not match, names the failed key and the client's fact.
     pub fn told(&self, rule: &Rule, verdict: Verdict) -> String {
         let conditions = &rule.matcher.conditions;
         match verdict {
@@ -107,7 +108,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// That it matched, and which of its settings a later rule has replaced.
+    /// Says that the rule matched, and which of its settings a later rule overrules.
     fn overruled(&self, rule: &Rule) -> String {
         let is_another = |chosen: &&Chosen<'a>| {
             let has = rule.settings.iter().any(|setting| setting.kind() == chosen.setting.kind());
@@ -150,7 +151,7 @@ fn judge(facts: &ClientFacts, rule: &Rule) -> Verdict {
     perhaps.unwrap_or(Verdict::Matched)
 }
 
-/// The first that does not hold, else the first that is not known.
+/// The first condition that does not hold, or else the first that is unknown.
 fn all_of(facts: &ClientFacts, conditions: &[Condition]) -> Truth {
     let mut all = Truth::Yes;
     for condition in conditions {
@@ -164,7 +165,7 @@ fn all_of(facts: &ClientFacts, conditions: &[Condition]) -> Truth {
     all
 }
 
-/// `None`: not known.
+/// `None`: unknown.
 fn holds(facts: &ClientFacts, condition: &Condition) -> Option<bool> {
     match condition {
         Condition::Text(key, any) => {
@@ -181,7 +182,7 @@ fn holds(facts: &ClientFacts, condition: &Condition) -> Option<bool> {
     }
 }
 
-/// Whether conditions hold together, and which decides.
+/// Result of conditions that must all hold, with the key that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Truth {
     Yes,

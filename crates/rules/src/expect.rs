@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Expectations: facts of clients, and the settings that rules should come to for them.
+//! Expectations: facts of clients, and the settings that the rules should give them.
 //!
-//! They stand in a file beside the rules, so that who changes a rule sees what else changes:
+//! They are kept in a file next to the rules, as tests. Whoever changes a rule sees what else changes:
 //!
 //! ```toml
 //! version = 1
@@ -14,7 +14,7 @@
 //! by = "players"                   # if it matters: by which rules
 //! ```
 //!
-//! A fact that is left out is not known; a list of states says that the others do not hold.
+//! A missing fact is unknown. A list of states means that all other states do not hold.
 
 use crate::decide::{Chosen, RuleSet};
 use crate::facts::{ClientFacts, Key, State, States, bounded};
@@ -27,28 +27,28 @@ use toml::Spanned;
 use toml::de::DeValue;
 use xqos_cli::nearest::nearest;
 
-/// What stands in a file of expectations.
+/// Contents of an expectations file.
 #[derive(Clone, Debug, Default)]
 pub struct Expectations {
     /// Names of rule files, each with the line that names it.
     pub files: Vec<(String, Place)>,
-    /// Rules that stand in the file itself, after those of the files.
+    /// Rules in this file itself. They follow the rules of the named files.
     pub rules: Vec<Rule>,
     pub cases: Vec<Case>,
 }
 
-/// One client, and what it should get.
+/// One client and the settings that it should get.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub what: String,
     pub place: Place,
     pub facts: ClientFacts,
     pub expected: Vec<Setting>,
-    /// `None`: by whichever rules.
+    /// Ids of the rules that should set them; `None`: any rules.
     pub by: Option<BTreeSet<String>>,
 }
 
-/// Reads such a file; `file` is what its mistakes call it.
+/// Reads an expectations file; `file` is its name in error messages.
 pub fn file(file: &str, text: &str) -> Result<Expectations, Vec<Mistake>> {
     let mut report = Report::new(file, text);
     let read = report.parse().map(|top| {
@@ -64,7 +64,7 @@ pub fn file(file: &str, text: &str) -> Result<Expectations, Vec<Mistake>> {
 }
 
 impl Case {
-    /// What the rules come to instead; empty: it is as expected.
+    /// Differences between the expected settings and what the rules give; empty if the case passes.
     pub fn differences(&self, rules: &RuleSet) -> Vec<String> {
         let evaluation = rules.evaluate(&self.facts);
         let applied = evaluation.applied();
@@ -156,7 +156,7 @@ impl Report<'_> {
         Some(words.into_iter().map(|(_, word)| bounded(word).into_owned()).collect())
     }
 
-    /// An empty list is no mistake here: no state holds.
+    /// Unlike elsewhere, an empty list is valid: no state holds.
     fn states(&mut self, value: &Spanned<DeValue<'_>>) -> States {
         if value.get_ref().as_array().is_some_and(|parts| parts.is_empty()) {
             return States::only(&[]);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! What is known about a client: the facts that rules look at.
+//! Facts about a client that rules match.
 //!
-//! Each fact may be unknown: a class comes with the first window, the program of another user's process is hidden, a remote
-//! client has none. An unknown fact matches no pattern, and excludes nobody either, so that a rule never acts on a guess.
+//! Any fact may be unknown. For example, the class arrives with the first window, another user's program is hidden, and
+//! a remote client has no program path. An unknown fact matches no pattern, and an exclusion that needs it keeps the
+//! rule from matching: a rule never acts on a guess.
 
 use std::borrow::Cow;
 use std::fmt;
 use xqos_cli::named;
 
-/// Bytes of a fact that count; what a client says of itself may be of any length.
+/// Only this many bytes of a fact are used, because a client can report text of any length.
 pub const MAX_FACT: usize = 4096;
 
 named! {
-    /// A key of a match; in this order they are looked at.
+    /// A key of a match, in the order of evaluation.
     Key {
         Exe "exe",
         Name "name",
@@ -33,20 +34,20 @@ impl fmt::Display for Key {
 }
 
 named! {
-    /// What a client's windows are like.
+    /// State of a client's windows.
     State {
-        /// One of them is the window that is worked in.
+        /// One of them is the active window.
         Active "active",
         /// One of them covers a screen.
         Fullscreen "fullscreen",
-        /// All of them are icons.
+        /// All of them are iconified.
         Iconic "iconic",
-        /// Nobody looks at the display.
+        /// Nobody is viewing the display.
         Unwatched "unwatched",
     }
 }
 
-/// The states of a client, as far as they are known.
+/// States of a client; each may be unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct States([Option<bool>; 4]);
 
@@ -69,29 +70,29 @@ impl States {
     }
 }
 
-/// What is known about one client.
+/// All facts about one client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientFacts {
-    /// The whole path of its program.
+    /// Full path of its program.
     pub exe: Option<String>,
-    /// As `xqos list` shows it.
+    /// Its name in `xqos list`.
     pub name: Option<String>,
-    /// Instances and classes of its windows (WM_CLASS).
+    /// Instance and class names of its windows (WM_CLASS).
     pub class: Option<Vec<String>>,
     /// Name and number of its user.
     pub user: Option<Vec<String>>,
-    /// The application's part of its control group.
+    /// The part of its control group that names the application.
     pub unit: Option<String>,
-    /// The whole path of its control group.
+    /// Full path of its control group.
     pub cgroup: Option<String>,
-    /// Where it runs, if elsewhere.
+    /// Remote host that it connects from.
     pub host: Option<String>,
     pub local: Option<bool>,
     pub states: States,
 }
 
 impl ClientFacts {
-    /// The texts that a key's patterns are held against; `None`: not known, or not a key of texts.
+    /// The texts that a key's patterns are matched against; `None` if unknown, or if the key takes no patterns.
     pub fn texts(&self, key: Key) -> Option<&[String]> {
         match key {
             Key::Exe => self.exe.as_ref().map(std::slice::from_ref),
@@ -105,7 +106,7 @@ impl ClientFacts {
         }
     }
 
-    /// A fact in words, for whoever asks why a rule did not match.
+    /// A fact as text, to explain why a rule did not match.
     pub fn shown(&self, key: Key) -> Option<String> {
         match key {
             Key::Local => self.local.map(|local| local.to_string()),
@@ -134,8 +135,8 @@ impl ClientFacts {
     }
 }
 
-/// The unit of a control group: its last application (`app-*.scope` or `.service`, as desktops name them), else its last
-/// part.
+/// The unit of a control group: the last part that names an application (`app-*.scope` or `.service`, as desktops
+/// create them), or else the last part.
 pub fn unit_of(cgroup: &str) -> Option<&str> {
     let mut parts = cgroup.rsplit('/').filter(|part| !part.is_empty());
     let last = parts.clone().next();
@@ -143,7 +144,7 @@ pub fn unit_of(cgroup: &str) -> Option<&str> {
     parts.find(is_app).or(last)
 }
 
-/// The part of a fact that counts.
+/// The first [`MAX_FACT`] bytes of a fact, cut between characters.
 pub fn bounded(fact: &str) -> Cow<'_, str> {
     if fact.len() <= MAX_FACT {
         return Cow::Borrowed(fact);

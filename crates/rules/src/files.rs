@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! The folders that rules are read from; the only file here that does I/O.
+//! Loads rule files from their folders; the only module of this crate that does I/O.
 //!
-//! A file replaces the one of the same name in a lower folder, an empty one masks it. Files count in the order of their
-//! names. What others could have written is refused: a file or folder that others may write to or that is another user's, a
-//! link that leads out of its folder. A file that is refused or broken keeps its last good version as long as the loader
-//! lives, so a load never takes rules away because of a mistake.
+//! A file replaces the file of the same name in a lower folder; an empty file masks it. Files are read in the order of
+//! their names.
+//!
+//! Files that another user could have changed are refused: files or folders owned by others or writable by others, and
+//! symbolic links that lead out of the folder. If a file is refused or broken, its last good version stays in force as
+//! long as the loader lives, so a mistake never removes rules.
 
 use crate::decide::RuleSet;
 use crate::mistake::Mistake;
@@ -17,25 +19,25 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Files of one folder that count. With files of 1 MB it bounds what a load may cost.
+/// Most files in one folder. Together with the size limit of 1 MB per file it bounds the cost of a load.
 pub const MAX_FILES: usize = 256;
-/// Where the rules of packages are.
+/// Rules that packages install.
 const OF_PACKAGES: &str = "/usr/lib/xqos/rules.d";
-/// Where those of the machine are.
+/// Rules of the administrator of this machine.
 const OF_MACHINE: &str = "/etc/xqos/rules.d";
-/// Bits of a mode: a group, and everybody, may write.
+/// Mode bits: the group may write, and everybody may write.
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// A place of rule files.
+/// A folder of rule files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     pub path: PathBuf,
     pub scope: Scope,
 }
 
-/// The usual places, the lowest first. `packages`: where an installation elsewhere than in /usr has its rules; `config`:
-/// XDG_CONFIG_HOME, and `home`: HOME, where they are set.
+/// The default folders, lowest first. `packages` replaces the rules folder in /usr for installations elsewhere;
+/// `config` is XDG_CONFIG_HOME and `home` is HOME, if set.
 pub fn usual(packages: Option<PathBuf>, config: Option<PathBuf>, home: Option<PathBuf>) -> Vec<Folder> {
     let config = config.filter(|path| path.is_absolute()).or_else(|| Some(home?.join(".config")));
     let of_user = config.map(|config| Folder { path: config.join("xqos/rules.d"), scope: Scope::User });
@@ -44,50 +46,50 @@ pub fn usual(packages: Option<PathBuf>, config: Option<PathBuf>, home: Option<Pa
     [of_system(packages), of_system(OF_MACHINE.into())].into_iter().chain(of_user).collect()
 }
 
-/// What has become of a file.
+/// Status of a rule file after a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     Counts,
-    /// Has no rules, and masks those below.
+    /// It has no rules and masks files of the same name in lower folders.
     Empty,
-    /// The file that replaces it.
+    /// The file at this path replaces it.
     MaskedBy(PathBuf),
-    /// It was refused; `kept`: its last good version counts.
+    /// It was refused. `kept`: its last good version is still used.
     Refused {
         kept: bool,
     },
 }
 
-/// A file that was found.
+/// A rule file that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     pub path: PathBuf,
     pub standing: Standing,
 }
 
-/// What a load came to.
+/// Result of a load.
 #[derive(Debug, Default)]
 pub struct Loaded {
     pub rules: RuleSet,
     pub limits: Limits,
-    /// In the order in which they count; a masked one stands before that which masks it.
+    /// In order of evaluation; a masked file precedes the file that masks it.
     pub files: Vec<Listed>,
     pub mistakes: Vec<Mistake>,
 }
 
-/// Reads rule files, again and again.
+/// Reads the rule files, as often as needed.
 #[derive(Debug)]
 pub struct Loader {
     folders: Vec<Folder>,
     user: u32,
-    /// The last good version of each file.
+    /// Last good version of each file.
     good: HashMap<PathBuf, File>,
-    /// What was in each folder when it could be listed.
+    /// Last known contents of each folder.
     listings: HashMap<PathBuf, Vec<String>>,
 }
 
 impl Loader {
-    /// Only files of `user` and of root are taken.
+    /// Accepts only files of `user` and of root.
     pub fn new(folders: Vec<Folder>, user: u32) -> Loader {
         Loader { folders, user, good: HashMap::new(), listings: HashMap::new() }
     }
@@ -96,7 +98,7 @@ impl Loader {
         &self.folders
     }
 
-    /// Reads everything anew.
+    /// Reads all files again.
     pub fn load(&mut self) -> Loaded {
         let mut loaded = Loaded::default();
         let mut by_name: BTreeMap<String, Vec<Folder>> = BTreeMap::new();
@@ -119,7 +121,7 @@ impl Loader {
         Loaded { rules: RuleSet::new(rules), ..loaded }
     }
 
-    /// One file that nothing masks.
+    /// Reads the highest file of a name.
     fn take(&mut self, folder: &Folder, path: PathBuf, rules: &mut Vec<Rule>, loaded: &mut Loaded) {
         let (kept, standing) = match self.read(folder, &path) {
             Ok(file) => {
@@ -147,7 +149,7 @@ impl Loader {
         loaded.files.push(Listed { path, standing });
     }
 
-    /// The names of a folder's rule files; those of the last time where it cannot be believed.
+    /// Names of a folder's rule files, or those of the previous load if the folder is not trusted.
     fn listing(&mut self, folder: &Folder, mistakes: &mut Vec<Mistake>) -> Vec<String> {
         match list(&folder.path, self.user, mistakes) {
             Ok(names) => {
@@ -171,12 +173,12 @@ impl Loader {
     }
 }
 
-/// Reads one file by its name, wherever it is and whoever's it is: it was named by whoever asks.
+/// Reads one file by its path. Any owner is accepted, because the caller named the file.
 pub fn named(path: &Path, scope: Scope) -> Result<File, Vec<Mistake>> {
     read::file(&path.to_string_lossy(), &named_text(path)?, scope)
 }
 
-/// The text of such a file.
+/// The text of a file that the caller named.
 pub fn named_text(path: &Path) -> Result<String, Vec<Mistake>> {
     let shown = path.to_string_lossy();
     let bytes = contents(path, None).map_err(|what| vec![Mistake::whole(&shown, what)])?;
@@ -195,7 +197,7 @@ fn list(folder: &Path, user: u32, mistakes: &mut Vec<Mistake>) -> Result<Vec<Str
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| format!("cannot be read: {error}"))? {
         let name = entry.map_err(|error| format!("cannot be read: {error}"))?.file_name();
-        // Editors keep hidden files beside those that they change.
+        // Editors put hidden temporary files into the folder.
         let is_rules = name.as_encoded_bytes().ends_with(b".toml") && !name.as_encoded_bytes().starts_with(b".");
         match name.to_str() {
             Some(name) if is_rules => names.push(name.to_owned()),
@@ -220,13 +222,13 @@ fn check_folder(folder: &Path, user: u32) -> Result<(), String> {
     trusted(&metadata, user)
 }
 
-/// Whether nobody but root and the user can have written it.
+/// Fails if anybody but root and the user could have written it.
 fn trusted(metadata: &Metadata, user: u32) -> Result<(), String> {
     let (owner, mode) = (metadata.uid(), metadata.mode());
     if owner != 0 && owner != user {
         return Err(format!("belongs to user {owner}, and only files of root and of user {user} count: chown it"));
     }
-    // A group of the same number is the user's own, as many systems make it; files are then made so.
+    // Many systems give each user a group of the same number and create files writable by that group.
     let is_groups = mode & GROUP_WRITES != 0 && metadata.gid() != owner;
     match is_groups || mode & OTHERS_WRITE != 0 {
         true => Err("can be written to by others: chmod go-w it".to_owned()),
@@ -234,7 +236,7 @@ fn trusted(metadata: &Metadata, user: u32) -> Result<(), String> {
     }
 }
 
-/// Where a file really is, if that is in its folder.
+/// Resolves symbolic links; fails if the target is outside of the folder.
 fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
     let real = |path: &Path| path.canonicalize().map_err(|error| format!("cannot be found: {error}"));
     let (folder, target) = (real(folder)?, real(path)?);
@@ -247,10 +249,11 @@ fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// What is in a file, if it is one, of a size that counts, and of this user's or root's. It is looked at after it was opened.
+/// The contents of a regular file of at most [`MAX_FILE`] bytes, owned by root or this user. It is checked after it is
+/// opened, so that nobody can swap it in between.
 fn contents(path: &Path, user: Option<u32>) -> Result<Vec<u8>, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {error}");
-    // A pipe would let us wait for its other end.
+    // Do not block if the file is a pipe.
     let flags = OFlags::NONBLOCK.bits() as i32;
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(cannot)?;
     let metadata = file.metadata().map_err(cannot)?;

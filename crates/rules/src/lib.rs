@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! Rules: settings for X clients, chosen by what a client is.
+//! Rules: settings for X clients, chosen by facts about the client.
 //!
-//! Whoever applies the settings asks [`decide`], and so does whoever explains them: both are one evaluation.
+//! The code that applies settings and the code that explains them share one evaluation in [`decide`].
 //!
 //! | module | what |
 //! |---|---|
-//! | [`facts`] | what is known about a client |
-//! | [`pattern`] | globs that cannot explode |
-//! | [`setting`] | what a rule sets |
-//! | [`rule`] | a rule, with the place that it stands at |
-//! | [`read`] | the text of a file, as rules or as mistakes |
-//! | [`decide`] | rules and facts: what is set, by whom, and why not |
-//! | [`expect`] | files of facts and the settings that are expected of them |
-//! | [`files`] | the folders that rules are read from; the only one that does I/O |
-//! | [`mistake`] | what is wrong with a file, and where |
+//! | [`facts`] | facts about a client |
+//! | [`pattern`] | globs with a bounded cost |
+//! | [`setting`] | settings of a rule |
+//! | [`rule`] | a rule and its location in a file |
+//! | [`read`] | parses a file into rules or mistakes |
+//! | [`decide`] | evaluates rules: which settings apply, from which rule, and why not |
+//! | [`expect`] | test files: facts and the expected settings |
+//! | [`files`] | loads rule files from their folders; the only module that does I/O |
+//! | [`mistake`] | errors in a file, with their lines |
 
 #![forbid(unsafe_code)]
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! What is wrong with a rule file: where, what, and what to write instead.
+//! A mistake in a rule file: the line, the reason and what to write instead.
 //!
-//! Everything that a file can be refused for is one of these, in one line, so that the daemon, `xqos rules check` and the
-//! tests say the same.
+//! Every reason to refuse a file is one line of this type, so the daemon, `xqos rules check` and the tests all print
+//! the same text.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// As many are told of one file; the rest is counted.
+/// Most mistakes reported for one file.
 pub const TOLD: usize = 20;
-/// A word of a file in a message is cut here, in characters.
+/// Most characters that a message quotes from a file.
 const SHOWN: usize = 60;
 
-/// One thing that is wrong.
+/// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub file: Arc<str>,
@@ -22,7 +22,7 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// About a file or folder as a whole.
+    /// A mistake that concerns a whole file or folder.
     pub fn whole(file: &str, what: impl Into<String>) -> Mistake {
         Mistake { file: file.into(), line: 0, what: what.into() }
     }
@@ -40,7 +40,7 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// A word of a stranger's, short and without control characters.
+/// Makes untrusted text safe to print: short and without control characters.
 pub fn shown(word: &str) -> String {
     let mut letters = printable(word);
     if let Some((at, _)) = letters.char_indices().nth(SHOWN) {

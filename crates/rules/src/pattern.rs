@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT
-//! A glob: `*` stands for any letters, `?` for one, everything else for itself.
+//! A glob: `*` matches any characters, `?` matches one character, everything else matches itself.
 //!
-//! It has to fit the whole of a fact. A match costs at most the pattern's length times the fact's, and both are bounded, so
-//! that no pattern can keep anybody busy.
+//! A pattern must match a whole fact. A match costs at most the pattern's length times the fact's length. Both are
+//! bounded, so no pattern can take long.
 
 use std::fmt;
 use wildmatch::WildMatch;
 
-/// Bytes of a pattern.
+/// Most bytes of a pattern.
 pub const MAX_PATTERN: usize = 256;
 
-/// Whether upper and lower case differ.
+/// Case sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
     Counts,
-    /// As `xqos reserve --class` takes it, and as names of machines are.
+    /// For window classes, like `xqos reserve --class`, and for host names.
     Ignored,
 }
 
-/// A glob that was read.
+/// A parsed glob.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,
     case: Case,
-    /// `None`: the text is meant as it stands.
+    /// `None`: the text has no wildcards.
     glob: Option<WildMatch>,
 }
 
@@ -42,7 +42,7 @@ impl Pattern {
         Ok(Pattern { text: text.to_owned(), case, glob })
     }
 
-    /// Whether it fits the whole of `fact`.
+    /// Says if it matches the whole of `fact`.
     pub fn matches(&self, fact: &str) -> bool {
         match (&self.glob, self.case) {
             (Some(glob), _) => glob.matches(fact),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! From the text of a file to rules: what may stand in it, and what is refused.
+//! Parses the text of a rule file.
 //!
-//! A file is taken as a whole or not at all. Every mistake is told with its line and what to write instead, up to a bound;
-//! reading costs no more than the file is long, whatever stands in it.
+//! A file is accepted as a whole or refused as a whole. Every mistake, up to a limit, is reported with its line and
+//! what to write instead. The cost of parsing is linear in the length of the file, whatever its contents.
 
 pub(crate) mod table;
 
@@ -18,31 +18,31 @@ use table::{Report, Table, value_of};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// Bytes of a file.
+/// Most bytes of a file.
 pub const MAX_FILE: u64 = 1 << 20;
-/// Rules of all files together.
+/// Most rules in all files together.
 pub const MAX_RULES: usize = 10_000;
-/// What limits may be: the extension takes none below a hundredth, and no server promises more than 0.95.
+/// Valid limits: the extension accepts no share below 0.01, and no server promises more than 0.95.
 const LIMITS: std::ops::RangeInclusive<f64> = 0.01..=0.95;
-/// The version of the format.
+/// Version of the file format.
 const VERSION: &str = "1";
 
-/// Whose file it is.
+/// Owner of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     System,
-    /// Limits bind the user, so they do not stand in files of the user's own.
+    /// A file of the user. It may not contain limits, because limits restrict that user.
     User,
 }
 
-/// What stands in a file.
+/// Contents of a rule file.
 #[derive(Clone, Debug, Default)]
 pub struct File {
     pub rules: Vec<Rule>,
     pub limits: Limits,
 }
 
-/// Reads a file; `file` is what its rules and mistakes call it. An empty text has no rules.
+/// Parses a file; `file` is its name in rules and messages. An empty text has no rules.
 pub fn file(file: &str, text: &str, scope: Scope) -> Result<File, Vec<Mistake>> {
     let mut report = Report::new(file, text);
     if text.trim().is_empty() {
@@ -59,7 +59,7 @@ pub fn file(file: &str, text: &str, scope: Scope) -> Result<File, Vec<Mistake>> 
 }
 
 impl<'t> Report<'t> {
-    /// The whole text as a table; `None` where it is none, which is told.
+    /// Parses the text as TOML; `None` if that fails, with the mistakes reported.
     pub(crate) fn parse(&mut self) -> Option<Spanned<DeTable<'t>>> {
         let text = self.text();
         if text.len() as u64 > MAX_FILE {
@@ -99,7 +99,7 @@ impl<'t> Report<'t> {
         limits
     }
 
-    /// A part of 1, in millionths.
+    /// A share between 0 and 1, in millionths.
     fn share(&mut self, value: &Spanned<DeValue<'_>>) -> Option<u32> {
         let number = match value_of(value.get_ref()) {
             Value::Number(number) => number.parse::<f64>().ok(),
@@ -176,7 +176,7 @@ impl<'t> Report<'t> {
         Some(Matcher { conditions, exclusions })
     }
 
-    /// A table, or a list of tables.
+    /// Reads one table or a list of tables.
     fn exclusions(&mut self, value: &Spanned<DeValue<'_>>) -> Vec<Vec<Condition>> {
         let parts = value.get_ref().as_array().map_or(std::slice::from_ref(value), |parts| parts);
         let mut exclusions = Vec::new();
@@ -229,7 +229,7 @@ impl<'t> Report<'t> {
         (all.len() == words.len()).then_some(all)
     }
 
-    /// The settings of a rule, or those that are expected.
+    /// Reads the settings of a rule, or the expected settings of a case.
     pub(crate) fn settings(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Vec<Setting>> {
         let table = self.sub_table(value, "set", &SettingKind::ALL.map(SettingKind::name))?;
         let mut settings = Vec::new();
@@ -251,10 +251,10 @@ fn state(word: &str) -> Result<State, String> {
     })
 }
 
-/// Bytes of a file's name (limits.h, NAME_MAX).
+/// Most bytes of a file name (NAME_MAX in limits.h).
 const MAX_NAME: usize = 255;
 
-/// Why no fact of this key can be so.
+/// Explains why a pattern can match no value of this key.
 fn never_fits(key: Key, text: &str) -> Option<&'static str> {
     match key {
         Key::Name if text.contains(['/', '\\']) => {
@@ -271,7 +271,7 @@ fn never_fits(key: Key, text: &str) -> Option<&'static str> {
 fn pattern(key: Key, text: &str) -> Result<Pattern, String> {
     let case = case(key);
     let pattern = Pattern::new(text, case).map_err(|what| format!("{key}: {what}"))?;
-    // It would never match, and nobody would learn why.
+    // Such a pattern would never match, and the user would not learn why.
     if matches!(key, Key::Exe | Key::Cgroup) && !text.starts_with(['/', '*', '?']) {
         let text = shown(text);
         return Err(format!("{key} is a whole path, and '{text}' does not begin as one: write \"*/{text}\""));

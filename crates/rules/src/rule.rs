@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! A rule: whom it is about, what it sets, and where it stands.
+//! A rule: which clients it matches, what it sets, and its location in a file.
 //!
-//! Only valid rules exist: they are made by [`read`](crate::read) alone.
+//! Only [`read`](crate::read) creates rules, so every rule is valid.
 
 use crate::facts::{Key, State};
 use crate::pattern::Pattern;
@@ -9,7 +9,7 @@ use crate::setting::Setting;
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a rule stands.
+/// Location of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub file: Arc<str>,
@@ -28,28 +28,28 @@ pub struct Rule {
     pub id: String,
     pub place: Place,
     pub matcher: Matcher,
-    /// At most one of a kind.
+    /// At most one of each kind.
     pub settings: Vec<Setting>,
 }
 
-/// Whom a rule is about.
+/// The clients that a rule matches.
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
-    /// All of them have to hold; at most one of a key, in the keys' order.
+    /// All of them must hold. At most one for each key, in the order of the keys.
     pub conditions: Vec<Condition>,
-    /// None of them may hold; each is conditions that hold together.
+    /// None of them may hold. Each is a list of conditions that must hold together.
     pub exclusions: Vec<Vec<Condition>>,
 }
 
 impl Matcher {
-    /// Whether it depends on this state of a client.
+    /// Says if the rule depends on this state of a client.
     pub fn asks_for(&self, state: State) -> bool {
         let all = self.conditions.iter().chain(self.exclusions.iter().flatten());
         all.into_iter().any(|condition| matches!(condition, Condition::State(states) if states.contains(&state)))
     }
 }
 
-/// One key of a match with what it may be: any of a list.
+/// One key of a match with its allowed values; one of them must fit.
 #[derive(Clone, Debug)]
 pub enum Condition {
     Text(Key, Vec<Pattern>),
@@ -67,7 +67,7 @@ impl Condition {
     }
 }
 
-/// What it may be: `"*/mpv" or "*/vlc"`.
+/// The allowed values: `"*/mpv" or "*/vlc"`.
 impl fmt::Display for Condition {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -85,17 +85,17 @@ fn any_of(out: &mut fmt::Formatter<'_>, words: &[impl fmt::Display]) -> fmt::Res
     Ok(())
 }
 
-/// What may be promised at most, to whom rules speak of; in millionths of the server.
+/// The most that rules may promise, in millionths of the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// To reservations that are found by measurement, together.
+    /// To all reservations found by measurement together.
     pub auto: Option<u32>,
-    /// To the clients of one user, together.
+    /// To all clients of one user together.
     pub per_user: Option<u32>,
 }
 
 impl Limits {
-    /// Those of a later file go before.
+    /// Values of a later file take precedence.
     pub fn overridden_by(self, later: Limits) -> Limits {
         Limits { auto: later.auto.or(self.auto), per_user: later.per_user.or(self.per_user) }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! What a rule sets, each a type that only valid values have.
+//! The settings of a rule; each type holds only valid values.
 //!
-//! Reservations and weights are those of the command line (`xqos_cli::quantity`). Every value can be written as it is read,
-//! so that what is shown may be copied into a file. A setting can be taken back by a later rule: `reserve = "none"`,
-//! `max = "100%"`, `weight = 1`, `group = "none"`.
+//! Reservations and weights are the types of the command line (`xqos_cli::quantity`). Every value is printed in the
+//! form in which it is read, so users can copy it into a file. A later rule can undo a setting with `reserve = "none"`,
+//! `max = "100%"`, `weight = 1` or `group = "none"`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,23 +11,23 @@ use xqos_cli::named;
 use xqos_cli::number::{decimal, scaled};
 use xqos_cli::quantity::{Reservation, Slice, SoftRule, Weight};
 
-/// Letters of a name that a rule gives: a group's, or its own.
+/// Most characters of the name of a group or a rule.
 const NAME_LENGTH: usize = 64;
-/// A smaller cap would look like a hang, and nobody is stopped by rules; the extension takes none either.
+/// A smaller cap would look like a hang. The extension refuses it, too.
 const MIN_CAP_PPM: u32 = 10_000;
-/// No server promises more: 5 % are left to input and new connections.
+/// Most that any server promises: 5 % are left for input and new connections.
 const MAX_PROMISED_PERCENT: u64 = 95;
-/// What the extension takes.
+/// Priorities that the extension accepts.
 const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
 
 macro_rules! settings {
     ($($(#[$meta:meta])* $item:ident $name:literal $read:ident $type:ty;)*) => {
         named! {
-            /// Which settings there are; in this order they are shown.
+            /// The kinds of settings, in the order in which they are shown.
             SettingKind { $($item $name),* }
         }
 
-        /// One thing that a rule sets.
+        /// One setting of a rule.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Setting {
             $($(#[$meta])* $item($type)),*
@@ -38,17 +38,17 @@ macro_rules! settings {
                 match self { $(Setting::$item(_) => SettingKind::$item),* }
             }
 
-            /// Its value alone.
+            /// The value without its key.
             pub fn value(&self) -> String {
                 match self { $(Setting::$item(value) => value.to_string()),* }
             }
 
-            /// Whether a file has its value in quotes.
+            /// Says if the value is quoted in a file.
             fn is_text(&self) -> bool {
                 match self { $(Setting::$item(_) => stringify!($read) == "text"),* }
             }
 
-            /// Reads the value of a key; the error says what to write instead.
+            /// Parses the value of a key; the error says what to write instead.
             pub fn read(kind: SettingKind, value: &Value<'_>) -> Result<Setting, String> {
                 Ok(match kind { $(SettingKind::$item => Setting::$item(value.$read()?)),* })
             }
@@ -58,25 +58,25 @@ macro_rules! settings {
 
 settings! {
     Reserve "reserve" text Reserve;
-    /// Whether a reservation is hard.
+    /// Makes a reservation hard.
     Hard "hard" switch bool;
-    /// What a soft one gives beyond its budget.
+    /// Limits what a soft reservation gets beyond its budget.
     Soft "soft" text SoftRule;
     Max "max" text Cap;
     Weight "weight" number Weight;
     Priority "priority" number Priority;
-    /// Its longest slice.
+    /// Longest slice of the client.
     Slice "slice" text Slice;
-    /// Whether its program may have the processor while it redraws.
+    /// Lets the client's program have the processor while it redraws.
     Cpu "cpu" switch bool;
-    /// Whether it waits for those that it uncovers.
+    /// Makes the client wait for clients whose windows it uncovers.
     Pace "pace" switch bool;
     Group "group" text Group;
-    /// Leaves the client alone, whatever else is set.
+    /// Ignores the client: no other setting is applied.
     Ignore "ignore" switch bool;
 }
 
-/// As a file has it: `weight = 2`.
+/// In the form of a file: `weight = 2`.
 impl fmt::Display for Setting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, value) = (self.kind().name(), self.value());
@@ -84,7 +84,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A value as a file has it, before it means something.
+/// A value of a TOML file before it is interpreted.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     Text(&'a str),
@@ -101,7 +101,7 @@ impl Value<'_> {
     fn text<T: FromStr<Err = String>>(&self) -> Result<T, String> {
         match self {
             Value::Text(text) | Value::Number(text) => text.parse(),
-            // As text it is refused with what to write.
+            // Parsing the word as text gives the error that says what to write.
             Value::Switch(on) => on.to_string().parse(),
             Value::Other(kind) => kind.parse(),
         }
@@ -115,13 +115,13 @@ impl Value<'_> {
     }
 }
 
-/// A reservation, or how to find it.
+/// A reservation, or how to determine it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserve {
-    /// By measurement.
+    /// Measure the client's demand.
     Auto,
     Fixed(Reservation),
-    /// None, also where an earlier rule says otherwise.
+    /// No reservation; undoes an earlier rule.
     Nothing,
 }
 
@@ -138,7 +138,7 @@ impl FromStr for Reserve {
     }
 }
 
-/// A reservation that some server may admit.
+/// Refuses a reservation that no server would admit.
 fn promised(reservation: Reservation) -> Result<Reservation, String> {
     let (budget, period) = (u64::from(reservation.budget.0), u64::from(reservation.period.0));
     match budget * 100 > period * MAX_PROMISED_PERCENT {
@@ -159,7 +159,7 @@ impl fmt::Display for Reserve {
     }
 }
 
-/// The most that a client gets of the server, in millionths; all of it is no cap.
+/// Maximum share of the server, in millionths; 100 % is no cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap(pub u32);
 
@@ -169,7 +169,7 @@ impl FromStr for Cap {
     fn from_str(text: &str) -> Result<Self, String> {
         let wanted = || format!("'{text}' is no share: write a percentage from 1 to 100, as \"20%\"");
         let (mantissa, tenth) = text.strip_suffix('%').and_then(|number| scaled(number.trim())).ok_or_else(wanted)?;
-        // A percent is 10,000 millionths.
+        // One percent is 10,000 millionths.
         let scaled = mantissa * 10_000;
         if scaled % tenth != 0 {
             return Err(format!("{text} is finer than 0.0001%, the step of shares"));
@@ -187,7 +187,7 @@ impl fmt::Display for Cap {
     }
 }
 
-/// A priority of policy `fixed`.
+/// A priority for policy `fixed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority(pub i32);
 
@@ -208,15 +208,15 @@ impl fmt::Display for Priority {
     }
 }
 
-/// With whom a client shares one account.
+/// The clients that a client shares one account with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// With the connections of the same application.
+    /// Connections of the same application.
     App,
-    /// With those of the same user.
+    /// Connections of the same user.
     User,
     Named(String),
-    /// With nobody, also where an earlier rule says otherwise.
+    /// None; undoes an earlier rule.
     Nobody,
 }
 
@@ -244,7 +244,7 @@ impl fmt::Display for Group {
     }
 }
 
-/// A name that can stand in messages, in the protocol and on a command line.
+/// Accepts a name that is safe in messages, in the protocol and on a command line.
 pub fn name(text: &str) -> Result<String, String> {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     match (1..=NAME_LENGTH).contains(&text.len()) && text.bytes().all(is_fit) {

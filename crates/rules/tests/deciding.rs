@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What rules come to: random ones against a reference, and the work that many of them cost.
+//! Evaluates rules: random rules against a reference, and the time for many rules.
 
 use proptest::prelude::*;
 use xqos_rules::decide::{RuleSet, Verdict};
@@ -9,7 +9,7 @@ use xqos_rules::read::{self, Scope};
 use xqos_rules::rule::{Condition, Rule};
 
 const KEYS: [Key; 7] = [Key::Exe, Key::Name, Key::Class, Key::User, Key::Unit, Key::Cgroup, Key::Host];
-/// Few words, so that they often meet.
+/// Few different words, so that patterns often match.
 const FACTS: [&str; 5] = ["/usr/bin/mpv", "/opt/mpv", "/usr/bin/Xterm", "mpv", "xterm"];
 const PATTERNS: [&str; 8] = ["*/mpv", "/usr/bin/mpv", "*", "*m*", "/*/XTERM", "*/m?v", "/opt/mpv*", "?usr*/xterm"];
 const STATES: [&str; 4] = ["active", "fullscreen", "iconic", "unwatched"];
@@ -19,13 +19,13 @@ fn list(words: &[&str]) -> String {
     format!("[{}]", words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", "))
 }
 
-/// Names and units have no slash in them, and a pattern with one is refused.
+/// Names and units contain no slash, so patterns with a slash are refused for them.
 fn that_may_match(key: Key, words: &[&'static str]) -> Vec<&'static str> {
     let is_path = !matches!(key, Key::Name | Key::Unit);
     words.iter().map(|word| if is_path { word } else { word.rsplit('/').next().unwrap_or(word) }).collect()
 }
 
-/// The inside of a match: some keys, each with some words.
+/// The conditions of a match: a few keys with a few words each.
 fn conditions() -> impl Strategy<Value = String> {
     let texts = proptest::collection::btree_map(
         proptest::sample::select(&KEYS[..]),
@@ -83,7 +83,7 @@ fn facts() -> impl Strategy<Value = ClientFacts> {
     )
 }
 
-/// As the documentation says it: `None` is "not known".
+/// Written from the documentation. `None` means unknown.
 fn holds(conditions: &[Condition], facts: &ClientFacts) -> Option<bool> {
     let each: Vec<Option<bool>> = conditions.iter().map(|condition| holds_one(condition, facts)).collect();
     match (each.contains(&Some(false)), each.contains(&None)) {
@@ -123,7 +123,7 @@ proptest! {
         let verdicts: Vec<_> = evaluation.verdicts().collect();
         let found: Vec<_> = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Matched).map(|(rule, _)| rule.id.clone()).collect();
         prop_assert_eq!(&found, &matched);
-        // The explanation names what the settings come from, and everything else has a reason that is true.
+        // The explanation names the rules that the settings come from, and every other rule has a true reason.
         for (rule, verdict) in &verdicts {
             let told = evaluation.told(rule, *verdict);
             prop_assert_eq!(told.starts_with("matched"), matched.contains(&rule.id), "{}", told);
@@ -133,7 +133,7 @@ proptest! {
             let mut of_kind = rules.iter().filter(|rule| matches(rule, &facts) && rule.settings.iter().any(|one| one.kind() == kind));
             prop_assert_eq!(&chosen.rule.id, &of_kind.next_back().unwrap().id);
         }
-        // Again, and from a set made again.
+        // A second evaluation, with a new set of the same rules, gives the same verdicts.
         let again = RuleSet::new(rules);
         prop_assert_eq!(set.evaluate(&facts).verdicts().map(|(_, verdict)| verdict).collect::<Vec<_>>(),
             again.evaluate(&facts).verdicts().map(|(_, verdict)| verdict).collect::<Vec<_>>());
@@ -170,7 +170,7 @@ fn programs(count: usize) -> impl Iterator<Item = ClientFacts> {
     })
 }
 
-/// A thousand rules, each with wildcards, whose patterns have much in common.
+/// A thousand rules with wildcards and similar patterns.
 fn wildcards() -> RuleSet {
     set_of((0..1000).map(|at| {
         let key = match at % 5 {
@@ -191,7 +191,7 @@ fn a_thousand_rules_match_five_hundred_clients_by_name_and_by_program() {
     assert_eq!(matched, 308, "the others may be excluded, or their unit is not known");
 }
 
-/// What it takes here; goals of time are reported, and tests count.
+/// Prints times only; tests never fail because of times.
 #[test]
 #[ignore = "a measurement: scripts/cargo test -p xqos-rules --release -- --ignored --nocapture"]
 fn what_a_thousand_rules_for_five_hundred_clients_take() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The folders that rules are read from, with what strangers may have put there.
+//! Loading of rules from folders, also with files from untrusted users.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use xqos_rules::files::{Folder, Loaded, Loader, MAX_FILES, Standing, usual};
 use xqos_rules::read::Scope;
 
-/// Three folders that go with the test.
+/// Three folders that are removed after the test.
 struct Places {
     top: PathBuf,
     loader: Loader,
@@ -40,7 +40,7 @@ impl Places {
         self.loader.load()
     }
 
-    /// Ids of the rules that count, and the mistakes without the folder's name.
+    /// Ids of the active rules, and the mistakes without the folder's path.
     fn loaded(&mut self) -> (Vec<String>, Vec<String>) {
         let loaded = self.loader.load();
         let top = format!("{}/", self.top.display());
@@ -139,7 +139,7 @@ fn files_of_another_user_are_refused() {
     places.write("home/50-b.toml", rules(&["b"]));
     let owner = fs::metadata(places.path("home/50-b.toml")).unwrap().uid();
     match owner {
-        // What is root's is everybody's to read, so it is given away.
+        // Everybody may read files of root, so the test gives the file to another user.
         0 => chown(places.path("home/50-b.toml"), Some(12345), None).unwrap(),
         _ => places.loader = Loader::new(places.loader.folders().to_vec(), owner + 1),
     }
@@ -148,7 +148,7 @@ fn files_of_another_user_are_refused() {
     assert!(mistakes.iter().any(|told| told.contains("belongs to user") && told.contains("chown it")), "{mistakes:?}");
 }
 
-/// As /tmp is: everybody may put files there, and only their owners take them away.
+/// Such as /tmp: everybody may create files, and only their owners may delete them.
 #[test]
 fn a_folder_where_everybody_puts_files_is_refused_with_all_that_is_in_it() {
     let mut places = Places::new("sticky");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The golden table (`golden.toml`), and what is said where expectations are not met.
+//! The golden table (`golden.toml`), and the messages for expectations that are not met.
 
 use xqos_rules::decide::RuleSet;
 use xqos_rules::expect::{self, Expectations};
@@ -21,7 +21,7 @@ fn the_golden_table_holds() {
     assert_eq!(differences(table), [""; 0]);
 }
 
-/// What a manual shows has to work as it stands.
+/// The examples of the manual must work unchanged.
 #[test]
 fn the_examples_of_the_manual_are_in_order() {
     let manual = include_str!("../../../docs/rules.md");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What may stand in a rule file, and what is said where something else does.
+//! Parsing of rule files, and the messages for invalid ones.
 
 use proptest::prelude::*;
 use xqos_rules::decide::RuleSet;
@@ -16,7 +16,7 @@ fn mistakes(text: &str) -> Vec<String> {
     }
 }
 
-/// A file with one rule, whose mistakes are in line 4.
+/// A file with one rule. Mistakes in its match are in line 4.
 fn rule(match_: &str, set: &str) -> String {
     format!("version = 1\n[[rule]]\nid = \"r\"\nmatch = {{ {match_} }} ; set = {{ {set} }}\n").replace(" ; ", "\n")
 }
@@ -174,7 +174,8 @@ fn hostile_files_are_refused_in_a_few_lines() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// A good file with pieces taken out, doubled or changed is read or refused, and what is read can be asked.
+    /// A valid file with pieces removed, repeated or changed is either parsed or refused. Parsed rules can be
+    /// evaluated.
     #[test]
     fn damaged_files_are_read_or_refused(damages in proptest::collection::vec((any::<u16>(), 0..40_usize, any::<u8>(), 0..3_u8), 1..6)) {
         let mut bytes = include_bytes!("golden.toml").to_vec();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Tables of a file, with the mistakes found in it so far.
+//! Tables of a file, and the mistakes found in it so far.
 //!
-//! A line number is looked up in a list that is made once, so that a file of nothing but mistakes costs no more than another.
+//! The starts of lines are listed once, so a file with many mistakes takes no longer than any other.
 
 use crate::mistake::{Mistake, TOLD, shown};
 use crate::setting::Value;
@@ -15,11 +15,11 @@ use xqos_cli::nearest::nearest;
 /// The known keys of a table, with their values.
 pub(crate) type Table<'a, 'i> = BTreeMap<&'a str, &'a Spanned<DeValue<'i>>>;
 
-/// A text that is read, and what is wrong with it.
+/// The text being parsed, and the mistakes in it.
 pub(crate) struct Report<'t> {
     file: Arc<str>,
     text: &'t str,
-    /// Where each line begins.
+    /// Offset of the start of each line.
     lines: Vec<usize>,
     mistakes: Vec<Mistake>,
     untold: usize,
@@ -60,17 +60,17 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Whether anything is wrong so far.
+    /// Says if there is any mistake so far.
     pub(crate) fn is_told(&self) -> bool {
         !self.mistakes.is_empty()
     }
 
-    /// Whether more mistakes would only be counted.
+    /// Says if further mistakes would only be counted.
     pub(crate) fn is_full(&self) -> bool {
         self.untold > 0
     }
 
-    /// What was read, if nothing is wrong with it.
+    /// The parsed value, or the mistakes if there are any.
     pub(crate) fn finish<T>(mut self, read: Option<T>) -> Result<T, Vec<Mistake>> {
         self.mistakes.sort_by_key(|mistake| mistake.line);
         if self.untold > 0 {
@@ -82,7 +82,7 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// The known keys of a table; others are told. `what`: how the table is called.
+    /// The known keys of a table; other keys are mistakes. `what` is the table's name in messages.
     pub(crate) fn table<'a, 'i>(&mut self, table: &'a DeTable<'i>, what: &str, known: &[&str]) -> Table<'a, 'i> {
         let mut found = Table::new();
         for (key, value) in table {
@@ -103,7 +103,7 @@ impl<'t> Report<'t> {
         found
     }
 
-    /// The same of a value, which has to be a table.
+    /// Like `table`, for a value that must be a table.
     pub(crate) fn sub_table<'a, 'i>(
         &mut self,
         value: &'a Spanned<DeValue<'i>>,
@@ -119,7 +119,7 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// The value of a key that has to be there. `owner` is where it is looked for.
+    /// The value of a key that must be present. `owner` is the range of the table, for the error message.
     pub(crate) fn required<'a, 'i>(
         &mut self,
         table: &Table<'a, 'i>,
@@ -134,7 +134,7 @@ impl<'t> Report<'t> {
         value
     }
 
-    /// A text or a list of texts, each with its place.
+    /// Reads a text or a list of texts, each with its range.
     pub(crate) fn words<'a>(
         &mut self,
         key: &str,
@@ -162,7 +162,7 @@ impl<'t> Report<'t> {
     }
 }
 
-/// A value without its place.
+/// Converts a value of the TOML parser.
 pub(crate) fn value_of<'a>(value: &'a DeValue<'_>) -> Value<'a> {
     match value {
         DeValue::String(text) => Value::Text(text),
