@@ -69,7 +69,7 @@ settings! {
     Slice "slice" text Slice;
     /// Lets the client's program have the processor while it redraws.
     Cpu "cpu" switch bool;
-    /// Makes the client wait for clients whose windows it uncovers.
+    /// Makes the client wait for the owners of windows that it uncovers.
     Pace "pace" switch bool;
     Group "group" text Group;
     /// Ignores the client: no other setting is applied.
