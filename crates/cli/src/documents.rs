@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! The commands of xqos that documents and help texts show, for tests: each has to be one that the program understands.
+//! Finds the `xqos` commands in documents and help texts, so that tests can check that the program accepts each of
+//! them.
 //!
-//! | where | a command is | and has to be |
+//! | place | what counts as a command | what is checked |
 //! |---|---|---|
-//! | an indented line | what begins with `xqos`, also behind `sudo` or an assignment; two blanks or a sign of the shell end it | whole |
-//! | between backquotes | the same | right as far as it goes: `xqos reserve` may lack its arguments |
+//! | an indented line | the words from `xqos` on, also after `sudo` or an assignment, up to two spaces or a shell
+//! operator | the whole command |
+//! | between backquotes | the same | the part that is given: `xqos reserve` may lack its arguments |
 
 use crate::sibling::Call;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -13,22 +15,22 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Four blanks make a line of a document code.
+/// Markdown indents code by four spaces.
 const CODE: &str = "    ";
-/// Behind one of these the shell has something else to do.
+/// Shell operators that end a command.
 const SIGNS: [&str; 7] = ["&", "|", ";", ">", "<", "2>", "#"];
 
-/// A command as it stands in a text.
+/// A command found in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// The text's name.
+    /// Name of the text.
     pub text: String,
-    /// What follows `xqos`.
+    /// The words after `xqos`.
     pub arguments: Vec<String>,
     pub is_whole: bool,
 }
 
-/// All commands of README and the other documents below this folder.
+/// All commands in README and the other documents in this folder.
 pub fn commands(root: &Path) -> Vec<Shown> {
     let mut files: Vec<PathBuf> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root.join(name)).into();
@@ -46,13 +48,13 @@ pub fn commands(root: &Path) -> Vec<Shown> {
     files.iter().flat_map(|path| shown(&path.display().to_string(), &text(path), CODE)).collect()
 }
 
-/// What follows `xqos` in a command, if a document below this folder shows it so.
+/// The arguments of `command`, if a document in this folder contains it.
 pub fn arguments(root: &Path, command: &str) -> Option<Vec<String>> {
     let wanted = arguments_of(command)?;
     commands(root).into_iter().map(|shown| shown.arguments).find(|arguments| *arguments == wanted)
 }
 
-/// Commands of documents below this folder, and of this program's help, that `parse` does not understand.
+/// Commands in documents and in the program's own help that `parse` rejects.
 pub fn faults(root: &Path, program: &Command, parse: impl Fn(Vec<OsString>) -> Result<(), Error>) -> Vec<String> {
     let mut all = commands(root);
     let mut helped = vec![program];
@@ -80,7 +82,7 @@ pub fn faults(root: &Path, program: &Command, parse: impl Fn(Vec<OsString>) -> R
     all.iter().filter_map(fault).collect()
 }
 
-/// Whether only something more is wanted, or stands there for what a user writes: FILE.
+/// Says if the error is only a missing argument or a placeholder such as FILE.
 fn is_unfinished(error: &Error) -> bool {
     let is_open = || match error.get(ContextKind::InvalidValue) {
         Some(ContextValue::String(value)) => value.chars().all(|letter| letter.is_ascii_uppercase()),
@@ -95,7 +97,7 @@ fn is_unfinished(error: &Error) -> bool {
     }
 }
 
-/// The commands of a text in which this makes a line code.
+/// The commands in a text; `code` is the indentation of code.
 fn shown(name: &str, text: &str, code: &str) -> Vec<Shown> {
     let (mut all, mut prose) = (Vec::new(), String::new());
     for line in joined(text).lines() {
@@ -111,14 +113,15 @@ fn shown(name: &str, text: &str, code: &str) -> Vec<Shown> {
     all.into_iter().map(shown).collect()
 }
 
-/// A text in which a command is one line, where it went on in the next one.
+/// Joins lines that end in a backslash.
 fn joined(text: &str) -> String {
     text.split("\\\n").fold(String::new(), |before, next| {
         if before.is_empty() { next.to_owned() } else { format!("{} {}", before.trim_end(), next.trim_start()) }
     })
 }
 
-/// What follows `xqos` in a command; nothing if it is none of ours, or names none of its own.
+/// The words after `xqos` in a command; `None` if it is another program's command, or if no subcommand or option
+/// follows.
 fn arguments_of(command: &str) -> Option<Vec<String>> {
     let mut words = words(command).into_iter().peekable();
     while words.next_if(|word| matches!(&word[..], "$" | "sudo" | "-E") || word.contains('=')).is_some() {}
@@ -131,7 +134,7 @@ fn arguments_of(command: &str) -> Option<Vec<String>> {
     arguments.first().is_some_and(is_named).then_some(arguments)
 }
 
-/// Words as a shell would have them.
+/// Splits a command into words like a shell.
 fn words(command: &str) -> Vec<String> {
     let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in command.chars() {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! What the programs of xqos have in common: quantities as users type them, tables, messages, man pages.
+//! Code that all programs of xqos share: quantities, tables, messages and man pages.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`quantity`] | times, reservations, weights and shares, read and written |
-//! | [`number`], [`time`] | numbers with a unit, as typed and as shown |
-//! | [`width`] | text in columns of a terminal |
-//! | [`nearest`] | the word that was probably meant |
+//! | [`quantity`] | times, reservations, weights and shares: parsing and printing |
+//! | [`number`], [`time`] | numbers with a unit: parsing and printing |
+//! | [`width`] | width of text in a terminal |
+//! | [`nearest`] | suggestions for mistyped words |
 //! | [`table`] | tables that fit the terminal |
-//! | [`output`] | results on standard output, all else on standard error |
-//! | [`manual`] | man pages from the definition of a command line |
-//! | [`documents`] | the commands that documents show, for tests |
-//! | [`program`] | what the main function of each does |
-//! | [`sibling`] | commands that are programs of their own |
-//! | [`module_file`] | where the module is that a server loads |
+//! | [`output`] | results on standard output, messages on standard error, files |
+//! | [`manual`] | generates man pages from the command line's definition |
+//! | [`documents`] | finds commands in documents, for tests |
+//! | [`program`] | shared parts of the main functions |
+//! | [`sibling`] | commands that are separate programs |
+//! | [`module_file`] | finds the module that X servers load |
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Man pages, made from the definition of the command line: one for xqos and one for each command.
+//! Generates the man pages from the definition of the command line: one for xqos and one for each command.
 //!
-//! clap_mangen writes all but the last section: examples and tables have lines of their own, which it would run
-//! together.
+//! clap_mangen writes all sections but the last. It would join the lines of examples and tables.
 
 use crate::{output, sibling, time};
 use anyhow::{Context, Result};
@@ -12,8 +11,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Writes xqos.1, xqos-run.1, ... into `folder`, which is made where it is not there.
-/// A command that another program performs has its page from that one. `family` stands before the names of commands.
+/// Writes xqos.1, xqos-run.1 and so on into `folder`, which is created if necessary. Commands of other programs are
+/// left out; those programs write their own pages. `family` is the prefix of each command's page.
 pub fn write(command: Command, family: &str, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let (name, mut command) = (command.get_name().to_owned(), command.display_name(family.to_owned()));
@@ -44,7 +43,7 @@ fn page(man: &Man, command: &Command, date: &str) -> Result<String> {
     if command.get_subcommands().any(|subcommand| !subcommand.is_hide_set()) {
         man.render_subcommands_section(&mut rendered)?;
     }
-    // Two line breaks in a row are what mandoc warns about.
+    // mandoc warns about two line breaks in a row.
     let rendered = String::from_utf8(rendered)?.replace("\n.br\n\n.br\n", "\n.sp\n");
     let name = command.get_display_name().unwrap_or(command.get_name());
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
@@ -63,21 +62,22 @@ fn page(man: &Man, command: &Command, date: &str) -> Result<String> {
     Ok(bold_commands(&page))
 }
 
-/// The day of SOURCE_DATE_EPOCH, by which packages are built reproducibly, or else this one.
+/// The date of SOURCE_DATE_EPOCH (for reproducible packages), or else the current date.
 fn today() -> String {
     let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     time::date(given.unwrap_or_else(now))
 }
 
-/// `xqos list` becomes bold.
+/// Makes text between backquotes bold, such as `xqos list`.
 fn bold_commands(page: &str) -> String {
     let parts = page.split('`').enumerate();
     let bold = |(at, part): (usize, &str)| if at % 2 == 1 { format!("\\fB{part}\\fR") } else { part.to_owned() };
     parts.map(bold).collect()
 }
 
-/// A title ending in a colon is a section; indented lines stand as they are; the rest is running text.
+/// Formats the text after the options. A line that ends in a colon starts a section, indented lines keep their line
+/// breaks, and the rest is filled.
 fn after_help(text: &str) -> String {
     let mut page = String::new();
     let mut as_is = false;
@@ -126,7 +126,7 @@ fn is_title(text: &str) -> bool {
 
 fn escaped(line: &str) -> String {
     let line = line.replace('\\', "\\e").replace('-', "\\-");
-    // A dot or a quote at the start of a line would be a request.
+    // troff would read a dot or a quote at the start of a line as a request.
     if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Where the module is that a server loads.
+//! Finds the module that X servers load.
 
 use anyhow::{Context, Result, bail};
 use std::env;
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 const INSTALLED: [&str; 2] = ["/usr/local/lib/xqos/xqos.so", "/usr/lib/xqos/xqos.so"];
 
-/// The module's absolute path: as given, else of XQOS_MODULE, else beside or around this program, else installed.
+/// Absolute path of the module: the given one, else that of XQOS_MODULE, else near this program, else the installed
+/// one.
 pub fn find(given: Option<&Path>) -> Result<PathBuf> {
     let named = given
         .map(|path| (path.to_owned(), "--module"))
@@ -27,7 +28,7 @@ pub fn find(given: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// In the order in which they are tried; `program` is this one.
+/// Candidate paths, in the order in which they are tried; `program` is the path of this program.
 fn places(program: &Path) -> Vec<PathBuf> {
     let folder = program.parent().unwrap_or(Path::new("/"));
     let mut places = vec![folder.join("libxqos_module.so")];
@@ -45,7 +46,7 @@ fn usable(path: &Path) -> Result<PathBuf> {
     if !path.is_file() {
         bail!("{} is not a file", path.display());
     }
-    // The loader splits LD_PRELOAD at both.
+    // The dynamic loader splits LD_PRELOAD at spaces and colons.
     if path.as_os_str().as_bytes().iter().any(|&byte| byte == b' ' || byte == b':') {
         bail!("{} cannot be loaded: move it to a folder without blanks and colons in its name", path.display());
     }

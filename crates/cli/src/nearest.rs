@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! The word that was probably meant: programs propose it for commands, options and keys of files that they do not know.
+//! Finds the known word that was probably meant, to suggest it for a mistyped command, option or key.
 //!
-//! Only a word that a slip of the finger leads to is proposed; a proposal that is far off teaches nothing.
+//! A word is suggested only if a typing mistake explains the difference, because a wrong suggestion does not help.
 
-/// Bytes of a word that may be a slip of another.
+/// Longest word that gets a suggestion, in bytes.
 const LONGEST: usize = 60;
 
-/// What was probably meant, of the words that are known.
+/// The known word that was probably meant.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    // A longer word is no slip of the finger, and would cost its length.
+    // A longer word is no typing mistake, and comparing it would be slow.
     if word.len() > LONGEST {
         return None;
     }
@@ -17,7 +17,7 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= 1.max(best.len() / 3)).then_some(best)
 }
 
-/// Letters to insert, remove, change or swap with their neighbour (optimal string alignment).
+/// Number of characters to insert, remove, change or swap with a neighbour (optimal string alignment).
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut last_but_one = Vec::new();

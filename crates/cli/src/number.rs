@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Whole numbers with a unit, as people type them: `0.5ms`, `1.5mbit`, `64k`.
+//! Parses whole numbers with a unit: `0.5ms`, `1.5mbit`, `64k`.
 //!
-//! Nothing is rounded: a number that is no whole number of the smallest unit is refused.
+//! Nothing is rounded: a value that is not a multiple of the smallest unit is refused.
 
-/// Names of units, and how many of the smallest one each is.
+/// Names of units with their factors.
 pub type Units = [(&'static str, u64)];
 
 /// Nanoseconds.
@@ -24,7 +24,7 @@ pub const RATES: &Units = &[("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("
 /// Bytes.
 pub const SIZES: &Units = &[("", 1), ("b", 1), ("k", 1 << 10), ("m", 1 << 20)];
 
-/// Why a text is no such number.
+/// Reason why a text is no such number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unread {
@@ -36,7 +36,7 @@ pub enum Unread {
     TooLarge,
 }
 
-/// Reads a decimal number and one of the units, as a number of the smallest one.
+/// Parses a decimal number with one of the units. The result is in the smallest unit.
 pub fn read(text: &str, units: &Units) -> Result<u64, Unread> {
     let text = text.trim();
     let number = text.trim_end_matches(|letter: char| letter.is_alphabetic() || letter == '%').trim_end();
@@ -55,14 +55,14 @@ pub fn read(text: &str, units: &Units) -> Result<u64, Unread> {
     u64::try_from(value / divisor).map_err(|_| Unread::TooLarge)
 }
 
-/// A decimal number as (digits, power of ten that divides them): "0.5" is (5, 10).
+/// A decimal number as its digits and the power of ten that divides them: "0.5" is (5, 10).
 pub fn scaled(number: &str) -> Option<(u128, u128)> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = format!("{whole}{fraction}");
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // More digits than any quantity here has, few enough that nothing overflows on the way.
+    // No quantity has more digits, and fewer digits cannot overflow below.
     let fraction = fraction.trim_end_matches('0');
     if whole.len() > 15 || fraction.len() > 12 {
         return None;
@@ -71,7 +71,7 @@ pub fn scaled(number: &str) -> Option<(u128, u128)> {
     Some((mantissa, 10u128.pow(fraction.len() as u32)))
 }
 
-/// `value` / 10^`places`, without zeros at the end.
+/// `value` / 10^`places`, without trailing zeros.
 pub fn decimal(value: u64, places: u32) -> String {
     let unit = 10u64.pow(places);
     let fraction = format!("{:0width$}", value % unit, width = places as usize);

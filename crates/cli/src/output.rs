@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! Words to the user: results on standard output, everything else on standard error; and files that are whole or not there.
+//! Output: results on standard output, messages on standard error, and files that are either complete or absent.
 //!
-//! A reader that goes away (`xqos list | head`) is no error: whatever is left to say is dropped quietly.
+//! If the reader exits early (`xqos list | head`), the rest of the output is dropped without an error.
 //!
-//! A file ([`NewFile`]) is written beside its place and renamed when it is complete, in place of one of the same name. So a
-//! full disk, an error or a signal leaves what was there before. Whether it may be written is known at once, before any work
-//! is done for it. What is no file but a pipe or a device is written as it is.
+//! A [`NewFile`] is written next to its final path and renamed when it is complete. A full disk, an error or a signal
+//! thus leaves any previous file unchanged. Creating it fails immediately if the path cannot be written, before any
+//! work is done. Pipes and devices are written to directly.
 //!
-//! A recording cannot be made again. So it ([`recording`]) replaces no file, and it grows at its place, where it can be read
-//! after a crash.
+//! A [`recording`] cannot be repeated. It never replaces a file, and it is written to its final path, where it can be
+//! read after a crash.
 
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
@@ -18,12 +18,12 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use xqos_sys as sys;
 
-/// Writes `text` as it is.
+/// Prints `text` unchanged.
 pub fn print(text: &str) -> Result<()> {
     is_read(text).map(|_| ())
 }
 
-/// Writes `text` as it is. False: the reader has gone away.
+/// Prints `text` unchanged. Returns false if the reader has closed the pipe.
 pub fn is_read(text: &str) -> Result<bool> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -32,29 +32,29 @@ pub fn is_read(text: &str) -> Result<bool> {
     }
 }
 
-/// One line on standard output.
+/// Prints one line to standard output.
 pub fn line(text: &str) -> Result<()> {
     print(&format!("{text}\n"))
 }
 
-/// A value as JSON, indented: it is read by people as well.
+/// Prints a value as JSON, indented for human readers.
 pub fn json(value: &impl Serialize) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
-/// As wide as the terminal, or as COLUMNS; `None`, any width, for a file or a pipe.
+/// Columns of COLUMNS or of the terminal; `None` (unlimited) for a file or a pipe.
 pub fn width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.filter(|&columns| columns > 0).or_else(sys::terminal_columns)
 }
 
-/// One line on standard error, marked as ours among those of a program that we started.
+/// Prints one line to standard error, with a prefix that tells it from the output of programs that we started.
 pub fn note(text: &str) {
-    // Nobody is left to be told when even this fails.
+    // A failure here cannot be reported anywhere.
     let _ = writeln!(std::io::stderr().lock(), "xqos: {text}");
 }
 
-/// Begins the file of a recording. Pipes and devices are written to; any file that is there is refused.
+/// Creates the file of a recording. Pipes and devices are opened for writing; an existing file is an error.
 pub fn recording(path: &Path, mode: u32) -> Result<File> {
     let is_special = fs::metadata(path).is_ok_and(|about| !about.is_file());
     let file = OpenOptions::new().write(true).create_new(!is_special).mode(mode).open(path);
@@ -66,46 +66,46 @@ pub fn recording(path: &Path, mode: u32) -> Result<File> {
     })
 }
 
-/// Takes the file of a recording away: nothing was recorded.
+/// Removes the file of a recording if nothing was recorded.
 pub fn discard(path: &Path) {
     if fs::metadata(path).is_ok_and(|about| about.is_file()) {
         let _ = fs::remove_file(path);
     }
 }
 
-/// Writes a whole file, or leaves what was there ([`NewFile`]).
+/// Writes a whole file, or keeps the previous one ([`NewFile`]).
 pub fn write(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let mut new = NewFile::create(path, mode)?;
     new.file.write_all(bytes)?;
     new.finish()
 }
 
-/// Whether two names lead to one file.
+/// Says if two paths lead to the same file.
 pub fn is_same(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
     identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
-/// A file that is being written, and is at its place once it is whole.
+/// A file that appears at its path only when it is complete.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
     path: PathBuf,
-    /// Where it is until then; nothing for pipes and devices.
+    /// Temporary path; `None` for pipes and devices.
     part: Option<PathBuf>,
 }
 
 impl NewFile {
-    /// Begins a file with these permissions, or with those of the one that it takes the place of.
+    /// Creates the file with this mode, or with the permissions of the file that it replaces.
     pub fn create(path: &Path, mode: u32) -> io::Result<NewFile> {
-        // What a link leads to is replaced, and not the link.
+        // Replace the target of a symbolic link, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let old = match fs::metadata(&path) {
             Ok(about) if !about.is_file() => {
                 let file = OpenOptions::new().write(true).open(&path)?;
                 return Ok(NewFile { file, path, part: None });
             }
-            // It may be written only if it could be changed as it is.
+            // A file that we may not write must not be replaced either.
             Ok(about) => OpenOptions::new().write(true).open(&path).map(|_| Some(about.permissions()))?,
             Err(_) => None,
         };
@@ -119,12 +119,12 @@ impl NewFile {
         Ok(new)
     }
 
-    /// The file, for others to write to.
+    /// A handle to write the contents.
     pub fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Puts the file at its place: all that it is to have is written.
+    /// Moves the complete file to its path.
     pub fn finish(mut self) -> io::Result<()> {
         if let Some(part) = &self.part {
             fs::rename(part, &self.path)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the main function of each program does: one line for an error, man pages, completions.
+//! Shared parts of the main functions: one-line errors, man pages and completions.
 
 use crate::nearest::nearest;
 use crate::sibling::{Described, offers_files};
@@ -12,7 +12,7 @@ use clap_complete::Shell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What packages are made with, in each program.
+/// Hidden commands for building packages.
 #[derive(Debug, Subcommand)]
 pub enum Packaging {
     /// Writes the man pages into a folder
@@ -30,7 +30,7 @@ pub enum Packaging {
 }
 
 impl Packaging {
-    /// `family`: what its man pages are named after.
+    /// Performs the command; `family` is the prefix of the man pages' names.
     pub fn perform(&self, command: Command, family: &str) -> Result<()> {
         match self {
             Packaging::Man { folder } => manual::write(command, family, folder),
@@ -40,9 +40,9 @@ impl Packaging {
     }
 }
 
-/// The arguments of this process; ends it where they are wrong, with a proposal only of a word that is near.
+/// Parses the arguments of this process. On an error, exits with a suggestion only if it is near.
 ///
-/// clap's own proposals begin at 0.7 of Jaro's measure, which `lst` and `plot` reach.
+/// clap suggests words from a Jaro similarity of 0.7 on, which `lst` and `plot` reach.
 pub fn matches(command: Command) -> ArgMatches {
     command.try_get_matches().unwrap_or_else(|mut error| {
         propose_near_words(&mut error);
@@ -70,7 +70,7 @@ fn propose_near_words(error: &mut clap::Error) {
     }
 }
 
-/// The script that completes this program's commands and options.
+/// The shell script that completes this program's commands and options.
 pub fn completions(command: Command, shell: Shell) -> String {
     let mut command = files_for_paths_alone(command);
     let (name, mut script) = (command.get_name().to_owned(), Vec::new());
@@ -78,7 +78,7 @@ pub fn completions(command: Command, shell: Shell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Shells offer files for a value of which they know nothing; a pid, a time or a name is no file.
+/// Shells complete file names for any value without a hint. Only paths should get that, not a pid, a time or a name.
 fn files_for_paths_alone(command: Command) -> Command {
     let command = command.mut_args(|arg| match offers_files(&arg) {
         false if arg.get_action().takes_values() => arg.value_hint(ValueHint::Other),
@@ -87,7 +87,7 @@ fn files_for_paths_alone(command: Command) -> Command {
     command.mut_subcommands(files_for_paths_alone)
 }
 
-/// The exit status of a program: 1, after one line, where it failed.
+/// Exit status of a program. An error is printed as one line, and the status is 1.
 pub fn exit(ended: Result<ExitCode>) -> ExitCode {
     ended.unwrap_or_else(|error| {
         output::note(&one_line(&error));
@@ -95,7 +95,7 @@ pub fn exit(ended: Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// An error and what caused it, in one line. Some errors name their cause themselves; it is said once.
+/// An error with its causes in one line. A cause that the error already contains is not repeated.
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
@@ -109,12 +109,12 @@ pub fn one_line(error: &anyhow::Error) -> String {
     line
 }
 
-/// Words of a text that may have several lines.
+/// Joins the lines of a text.
 pub fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Commands without an example, or with help that is wider than a terminal. For the tests of each program.
+/// Lists commands whose help has no example or is wider than 80 columns, for tests.
 pub fn faults_of_help(command: &Command) -> Vec<String> {
     let mut faults = Vec::new();
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Quantities of the command line: times, reservations, weights, shares and X identifiers.
 //!
-//! Each is parsed once, here, into the whole numbers that the extension counts in; an error says what to write instead
-//! and ends the program with exit status 2. Nothing is rounded silently: what cannot be expressed is refused.
+//! Each is parsed once, here, into the integers that the extension uses. An error says what to write instead, and the
+//! program exits with status 2. Nothing is rounded: a value that cannot be represented is refused.
 
 use crate::number::{decimal, scaled};
 use crate::time;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, ReservationKind, named};
 
 named! {
-    /// What a soft reservation gives beyond its budget.
+    /// What a soft reservation gives after its budget is used up.
     SoftRule {
         BestEffort "best-effort",
         Paper "paper",
@@ -27,7 +27,7 @@ impl SoftRule {
         }
     }
 
-    /// `None`: it is hard.
+    /// `None` for a hard reservation.
     pub fn of(kind: ReservationKind) -> Option<SoftRule> {
         Self::ALL.into_iter().find(|rule| rule.kind() == kind)
     }
@@ -48,12 +48,12 @@ impl FromStr for SoftRule {
     }
 }
 
-/// A time in whole microseconds, above 0.
+/// A time in microseconds, above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Micros(pub u32);
 
 impl Micros {
-    /// As one would type it: `3ms`.
+    /// In the form of the command line: `3ms`.
     pub fn typed(self) -> String {
         format!("{}ms", self.ms())
     }
@@ -66,7 +66,7 @@ impl Micros {
         Duration::from_micros(self.0.into())
     }
 
-    /// The bare number of milliseconds: `0.5`.
+    /// The number of milliseconds without a unit: `0.5`.
     pub fn ms(self) -> String {
         decimal(u64::from(self.0), 3)
     }
@@ -95,10 +95,10 @@ impl FromStr for Micros {
     }
 }
 
-/// What the extension takes as a slice or a timer interval, in microseconds.
+/// Slices and timer intervals that the extension accepts, in microseconds.
 const SLICES: std::ops::RangeInclusive<u32> = 100..=1_000_000;
 
-/// A slice or a timer interval.
+/// Parses a slice or a timer interval.
 pub fn slice(text: &str) -> Result<Micros, String> {
     let time: Micros = text.parse()?;
     match SLICES.contains(&time.0) {
@@ -107,7 +107,7 @@ pub fn slice(text: &str) -> Result<Micros, String> {
     }
 }
 
-/// What is reserved: a budget of server time in each period.
+/// A reservation: a budget of server time in each period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     pub budget: Micros,
@@ -115,7 +115,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// As one would type it: `3ms/10ms`.
+    /// In the form of the command line: `3ms/10ms`.
     pub fn typed(self) -> String {
         format!("{}/{}", self.budget.typed(), self.period.typed())
     }
@@ -145,7 +145,7 @@ impl FromStr for Reservation {
     }
 }
 
-/// How long something may last, 1ms to 1s, or 'off', which is 0.
+/// Parses a limit from 1ms to 1s, or `off`, which is 0.
 pub fn limit(text: &str) -> Result<Micros, String> {
     if text == "off" {
         return Ok(Micros(0));
@@ -155,7 +155,7 @@ pub fn limit(text: &str) -> Result<Micros, String> {
     if is_fit { Ok(time) } else { Err(format!("{text} is out of range: choose 1ms to 1s, or 'off'")) }
 }
 
-/// The longest slice of a client, microseconds; 0: as long as the policy's.
+/// Longest slice of a client in microseconds; 0 is the policy's own slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice(pub u32);
 
@@ -179,7 +179,7 @@ impl FromStr for Slice {
     }
 }
 
-/// A weight in hundredths, 1 to 10000.
+/// Weight in hundredths, 1 to 10000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight(pub u32);
 
@@ -206,8 +206,8 @@ impl FromStr for Weight {
     }
 }
 
-/// The share of the server's time that may be reserved at most, in millionths; the extension takes no more than 950000,
-/// so that other clients keep something in any case.
+/// Maximum share of the server's time that may be reserved, in millionths. The extension accepts at most 950000, so
+/// other clients always keep some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share(pub u32);
 
@@ -234,7 +234,7 @@ impl FromStr for Share {
     }
 }
 
-/// How much of the server clients that work for others get while others wait: 'on', 'off', which is 0, or 0.05 to 0.9.
+/// Parses the maximum share of compositors and window managers under contention: `on`, `off` (0), or 0.05 to 0.9.
 pub fn desktop(text: &str) -> Result<Share, String> {
     let wanted = || format!("'{text}' is no setting: write on, off, or a number from 0.05 to 0.9, such as 0.5");
     match text {
@@ -244,7 +244,7 @@ pub fn desktop(text: &str) -> Result<Share, String> {
     }
 }
 
-/// A window, or any other resource of a client: `0x1c00007`, or decimal.
+/// Identifier of a window or another resource: `0x1c00007`, or decimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XId(pub u32);
 

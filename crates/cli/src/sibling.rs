@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Commands of `xqos` that are programs of their own, run as git and cargo run theirs.
+//! Commands of `xqos` that are separate programs, run like those of git and cargo.
 //!
-//! They are looked for in this program's folder, then in PATH. Their help is theirs; `xqos --help` lists them by this
-//! table, and completions know their options by what they say of themselves.
+//! A program is looked up in the folder of this program, then in PATH. It prints its own help. `xqos --help` lists the
+//! commands from the table here, and shell completion asks each program for its options.
 
 use anyhow::{Result, anyhow};
 use clap::builder::{PossibleValuesParser, ValueHint, ValueParser};
@@ -14,13 +14,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process;
 
-/// A command that another program performs.
+/// A command that a separate program performs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sibling {
     pub command: &'static str,
     pub about: &'static str,
     pub program: &'static str,
-    /// The program performs this command alone, and is not told its name.
+    /// The program performs this command only, and does not expect its name as an argument.
     pub alone: bool,
 }
 
@@ -28,7 +28,7 @@ const fn of_wire(command: &'static str, about: &'static str) -> Sibling {
     Sibling { command, about, program: "xqos-wire", alone: false }
 }
 
-/// All of them.
+/// All such commands.
 pub const SIBLINGS: [Sibling; 7] = [
     of_wire("cap", "Captures X traffic into a file, of a program or of a network interface"),
     of_wire(
@@ -47,17 +47,17 @@ pub const SIBLINGS: [Sibling; 7] = [
     },
 ];
 
-/// A command line that a sibling performs.
+/// A command line for another program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Call {
     pub sibling: Sibling,
-    /// `--display` before the command.
+    /// Value of `--display`, if it precedes the command.
     display: Option<OsString>,
     pub arguments: Vec<OsString>,
 }
 
 impl Call {
-    /// Of the arguments of `xqos`; `None` where `xqos` performs the command itself.
+    /// Parses the arguments of `xqos`; `None` if `xqos` performs the command itself.
     pub fn of(arguments: &[OsString]) -> Option<Call> {
         let (mut rest, mut display, mut helps) = (arguments, None, false);
         loop {
@@ -80,7 +80,7 @@ impl Call {
         }
     }
 
-    /// Becomes that program; returns where it cannot.
+    /// Replaces this process by the program; returns only on an error.
     pub fn perform(self) -> anyhow::Error {
         let Sibling { command, program, .. } = self.sibling;
         let Some(path) = find(program) else {
@@ -95,18 +95,18 @@ impl Call {
     }
 }
 
-/// The path of one of our programs: beside this one, else in PATH.
+/// Path of one of our programs: in the folder of this program, else in PATH.
 pub fn find(program: &str) -> Option<PathBuf> {
     let own = env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
-    // Programs of tests are in a folder below.
+    // Cargo puts test programs into a folder below that of the other programs.
     let above = beside.as_deref().filter(|folder| folder.ends_with("deps")).and_then(Path::parent).map(Path::to_owned);
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = beside.into_iter().chain(above).chain(env::split_paths(&path));
     folders.map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// A command with its options, as a program tells it of itself.
+/// A command with its options, as its program describes it in JSON.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Described {
     name: String,
@@ -121,7 +121,7 @@ struct Choice {
     short: Option<char>,
     help: String,
     takes_value: bool,
-    /// Its value is a path.
+    /// The value is a path.
     files: bool,
     values: Vec<String>,
 }
@@ -138,7 +138,7 @@ impl Described {
         }
     }
 
-    /// The command again, as far as completions need it.
+    /// Rebuilds the command, as far as completion needs it.
     pub(crate) fn command(self) -> Command {
         let arguments = self.options.into_iter().enumerate().map(|(at, option)| option.argument(at));
         let commands = self.commands.into_iter().map(Described::command);
@@ -181,7 +181,7 @@ impl Choice {
     }
 }
 
-/// Whether the value of an argument is a path, or a program.
+/// Says if the value of an argument is a path or a program.
 pub(crate) fn offers_files(arg: &Arg) -> bool {
     let is_any_word = arg.get_value_parser().type_id() == ValueParser::os_string().type_id();
     match arg.get_value_hint() {
@@ -190,12 +190,12 @@ pub(crate) fn offers_files(arg: &Arg) -> bool {
     }
 }
 
-/// The commands of all siblings as `xqos --help` lists them.
+/// The commands of all siblings for `xqos --help`.
 pub fn listed() -> impl Iterator<Item = Command> {
     SIBLINGS.into_iter().map(|sibling| Command::new(sibling.command).about(sibling.about))
 }
 
-/// The same with the options of those that are installed.
+/// The same commands, with the options of the installed programs.
 pub fn described() -> Vec<Command> {
     SIBLINGS.into_iter().zip(listed()).map(|(sibling, listed)| ask(&sibling).unwrap_or(listed)).collect()
 }
@@ -211,7 +211,7 @@ fn ask(sibling: &Sibling) -> Option<Command> {
     Some(described.command())
 }
 
-/// Whether the table says of this program's commands what they say of themselves.
+/// Checks the table against a program's own description of its commands.
 pub fn is_listed_right(program: &str, command: &Command) -> Result<(), String> {
     let own = SIBLINGS.iter().filter(|sibling| sibling.program == program);
     for sibling in own {
@@ -225,7 +225,7 @@ pub fn is_listed_right(program: &str, command: &Command) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether this is an entry of the table, and not the command itself.
+/// Says if this is an entry of the table and not the real command.
 pub fn is_listed(command: &Command) -> bool {
     let is_known = SIBLINGS.iter().any(|sibling| sibling.command == command.get_name());
     is_known && command.get_arguments().all(|arg| arg.is_global_set() || arg.get_id() == "help")

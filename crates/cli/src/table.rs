@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: MIT
-//! Tables that fit: of columns too many for the terminal the empty ones are left out first, then the least important,
-//! which are named below.
+//! Tables that fit the terminal. If there are too many columns, empty ones are left out first, then the least
+//! important; a line below the table names those left out.
 
 use crate::width::{Align, columns, fitted, wrapped};
 use std::fmt::Write;
 
 /// Space between columns.
 const GAP: usize = 2;
-/// A cell that may be shortened keeps at least this much, enough to tell programs apart.
+/// Shortest width of an elastic column, enough to tell programs apart.
 const MIN_COLUMNS: usize = 8;
 
-/// What is left out is named in lines of at least this width.
+/// Least width of the lines that name columns left out.
 const NOTE: usize = 20;
 
 /// One column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     pub title: &'static str,
-    /// Numbers stand at the right, so that their digits line up.
+    /// Align numbers right, so that their digits line up.
     pub right: bool,
-    /// 0 is always shown; the largest goes first.
+    /// 0 is always shown. The columns with the largest rank are left out first.
     pub rank: u8,
-    /// Cells may be shortened before a column is left out.
+    /// Cells are shortened before a column is left out.
     pub elastic: bool,
 }
 
 impl Column {
-    /// Of numbers, at the right.
+    /// A column of numbers, aligned right.
     pub const fn number(title: &'static str, rank: u8) -> Column {
         Column { title, right: true, rank, elastic: false }
     }
 
-    /// Of words, at the left.
+    /// A column of words, aligned left.
     pub const fn words(title: &'static str, rank: u8) -> Column {
         Column { title, right: false, rank, elastic: false }
     }
 
-    /// Cells may be shortened.
+    /// Allows its cells to be shortened.
     pub const fn elastic(self) -> Column {
         Column { elastic: true, ..self }
     }
 }
 
-/// Rows below their titles.
+/// Rows with column titles.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
@@ -54,25 +54,25 @@ impl Table {
         Table { columns, rows: Vec::new() }
     }
 
-    /// With this column behind the others.
+    /// Appends a column.
     pub fn column(mut self, column: Column) -> Table {
         self.columns.push(column);
         self
     }
 
-    /// With columns of numbers behind the others.
+    /// Appends columns of numbers.
     pub fn numbers(mut self, rank: u8, titles: &[&'static str]) -> Table {
         self.columns.extend(titles.iter().map(|&title| Column::number(title, rank)));
         self
     }
 
-    /// `cells` are as many as there are columns.
+    /// Adds a row with one cell for each column.
     pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.columns.len());
         self.rows.push(cells);
     }
 
-    /// The table in lines of at most `width` columns of a terminal, as far as columns of rank 0 allow; `None` is any width.
+    /// Renders the table in lines of at most `width` columns, as far as columns of rank 0 allow; `None` is unlimited.
     pub fn render(&self, width: Option<usize>) -> String {
         let mut widths: Vec<usize> = (0..self.columns.len()).map(|at| self.natural_width(at)).collect();
         let mut shown = vec![true; self.columns.len()];
@@ -96,7 +96,7 @@ impl Table {
         text
     }
 
-    /// Leaves out what is empty, then shortens cells, then leaves out the columns that matter least.
+    /// Leaves out empty columns, then shortens cells, then leaves out the least important columns.
     fn fit(&self, width: usize, widths: &mut [usize], shown: &mut [bool]) {
         let least = |at: usize| MIN_COLUMNS.max(columns(self.columns[at].title));
         loop {
@@ -110,7 +110,7 @@ impl Table {
             let last = (0..widths.len()).filter(|&at| shown[at]).max_by_key(rank);
             match last.filter(|at| rank(at) > (false, 0)) {
                 Some(last) if self.is_empty(last) || spare < over => shown[last] = false,
-                // Column by column of the terminal, so that the longest cells give most.
+                // Shorten by one column of the terminal at a time, so that the longest cells lose most.
                 _ => {
                     let longer = |at: &usize| shown[*at] && widths[*at] > shortest(*at);
                     let Some(longest) = (0..widths.len()).filter(longer).max_by_key(|&at| widths[at]) else { return };
@@ -120,7 +120,7 @@ impl Table {
         }
     }
 
-    /// Whether a column says nothing. Where there are no rows, its title does.
+    /// Says if all cells of a column are empty. A table without rows has no empty column.
     fn is_empty(&self, at: usize) -> bool {
         !self.rows.is_empty() && self.rows.iter().all(|row| row[at].is_empty())
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Times: as people type them, and as they are shown.
+//! Parsing and printing of times.
 
 use crate::number::{self, TIMES, Unread};
 
-/// Reads a time, in nanoseconds; an error is a sentence that says what to write instead.
+/// Parses a time into nanoseconds. The error is a sentence that says what to write instead.
 pub fn read_ns(text: &str) -> Result<u64, String> {
     let advice = "write a time such as 3ms, 0.5ms, 500us, 1s, 10min or 2h";
     let text = text.trim();
@@ -17,18 +17,18 @@ pub fn read_ns(text: &str) -> Result<u64, String> {
     })
 }
 
-/// A time with three digits, in the unit that suits: `12.3 ms`.
+/// A time with three digits in a suitable unit: `12.3 ms`.
 pub fn of_ns(ns: u64) -> String {
     of_ms(ns as f64 / 1e6)
 }
 
-/// As [`of_ns`].
+/// Like [`of_ns`], for milliseconds.
 pub fn of_ms(ms: f64) -> String {
     let (number, unit) = parts(ms * 1e6);
     if unit.is_empty() { number } else { format!("{number} {unit}") }
 }
 
-/// How long ago something was, in seven columns at most: `5 min`.
+/// An age in at most seven columns: `5 min`.
 pub fn ago_of_ms(ms: f64) -> String {
     match (ms / 1e3) as u64 {
         seconds @ ..120 => format!("{seconds} s"),
@@ -38,9 +38,9 @@ pub fn ago_of_ms(ms: f64) -> String {
     }
 }
 
-/// The day of a time in seconds since 1970: `2024-02-29`.
+/// Date of a time in seconds since 1970: `2024-02-29`.
 pub fn date(unix_seconds: u64) -> String {
-    // Years are counted from March, so that a leap day is the last of its year.
+    // Years start in March here, so that a leap day is the last day of its year.
     let days = unix_seconds / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -52,7 +52,7 @@ pub fn date(unix_seconds: u64) -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
-/// The number and its unit. Rounding comes first: what is 1000 of a unit is 1 of the next.
+/// Number and unit. Rounding comes first, so 999.6 us becomes 1.00 ms.
 fn parts(ns: f64) -> (String, &'static str) {
     match ns.abs() {
         0.0 => ("0".to_owned(), ""),

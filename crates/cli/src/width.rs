@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT
-//! Text in columns of a terminal.
+//! Width of text in a terminal.
 //!
-//! A program or a window may have any name: a letter of Chinese, Japanese or Korean takes two columns, a combining mark
-//! takes none. What is cut here is never wider than it may be, and what is padded is exactly as wide.
+//! Names can be in any script: a Chinese, Japanese or Korean character takes two columns, a combining mark takes none.
+//! Text cut here is never wider than the limit, and padded text has exactly the given width.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// At which side of its column a text stands.
+/// Alignment of a text in its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     Left,
     Right,
 }
 
-/// The columns that a text takes.
+/// Width of a text in columns.
 pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// A text in exactly `width` columns: cut, or padded with spaces.
+/// Cuts or pads a text to exactly `width` columns.
 pub fn fitted(text: &str, width: usize, align: Align) -> String {
     padded(&cut(text, width), width, align)
 }
 
-/// A text in at least `width` columns.
+/// Pads a text to at least `width` columns.
 pub fn padded(text: &str, width: usize, align: Align) -> String {
     let spaces = " ".repeat(width.saturating_sub(columns(text)));
     match align {
@@ -32,7 +32,7 @@ pub fn padded(text: &str, width: usize, align: Align) -> String {
     }
 }
 
-/// A text in at most `width` columns; where something is left out it ends in '…'.
+/// Cuts a text to at most `width` columns; a cut text ends in '…'.
 pub fn cut(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -48,7 +48,7 @@ pub fn cut(text: &str, width: usize) -> String {
     short
 }
 
-/// A text in lines of at most `width` columns, broken between its words; a longer word is cut.
+/// Wraps a text into lines of at most `width` columns. A word that is longer is cut.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ').map(|word| cut(word, width)) {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_letter_is_cut_off_as_a_whole() {
-        // Two columns are left for a letter and '…', and the letter needs them both.
+        // Two columns are left after 東. The next character would fill both and leave none for '…'.
         assert_eq!(cut("東京都", 4), "東…");
         assert_eq!(fitted("東京都", 4, Align::Left), "東… ");
         assert_eq!(cut("東京都", 6), "東京都");
