@@ -65,7 +65,7 @@ def by_spark(tables, master):
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "8",
-        # Parts of the path are text, as xqos wrote them.
+        # Partition values stay text, as xqos wrote them.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     }
     for key, value in settings.items():

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Columns: of which kinds they are, and how the fields of rows are collected in them.
+//! Kinds of columns, and the collection of rows' fields into columns.
 //!
-//! Four kinds are enough, and they are those that all readers agree about: no unsigned numbers, which some widen, and no
-//! nanoseconds since 1970, which some refuse. Lengths of time are whole nanoseconds.
+//! Four kinds suffice, and all readers agree on them. There are no unsigned numbers, which some readers widen, and no
+//! nanoseconds since 1970, which some refuse. Durations are whole nanoseconds.
 
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
@@ -12,7 +12,7 @@ use parquet::schema::types::{Type, TypePtr};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a column holds.
+/// Kind of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As SQL calls it.
+    /// Name of the SQL type.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Text => "VARCHAR",
@@ -49,7 +49,7 @@ impl Column {
         Column { name, kind: F::KIND, is_optional: F::IS_OPTIONAL, about }
     }
 
-    /// As the file's schema has it.
+    /// The column in the schema of a Parquet file.
     pub(crate) fn field(&self) -> Result<TypePtr, ParquetError> {
         let (physical, logical, converted) = match self.kind {
             Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String), ConvertedType::UTF8),
@@ -76,12 +76,12 @@ impl Instant {
     }
 }
 
-/// The value of a column in a row.
+/// A value that a row has for a column.
 pub trait Field {
     const KIND: Kind;
     const IS_OPTIONAL: bool = false;
 
-    /// Adds it to a column of its own kind; any other column stays as it is.
+    /// Appends it to a column of its own kind; has no effect on any other column.
     fn add_to(&self, cells: &mut Cells);
 }
 
@@ -90,7 +90,7 @@ impl Field for &str {
 
     fn add_to(&self, cells: &mut Cells) {
         if let Values::Text { values, known } = &mut cells.values {
-            // Names come again and again, and a copy of a known one only counts a reference.
+            // Names repeat often, and a copy of a known one only counts a reference.
             let value = match known.get(*self) {
                 Some(value) => value.clone(),
                 None => known.entry((*self).to_owned()).or_insert(ByteArray::from(*self)).clone(),
@@ -143,11 +143,11 @@ impl<F: Field> Field for Option<F> {
     }
 }
 
-/// A column's values, until they are written.
+/// Values of a column that are not written yet.
 #[derive(Debug)]
 pub struct Cells {
     values: Values,
-    /// For each row: 1 where there is a value, 0 where it is null.
+    /// For each row: 1 for a value, 0 for null.
     levels: Vec<i16>,
     is_optional: bool,
 }
@@ -169,7 +169,7 @@ impl Cells {
         Cells { values, levels: Vec::new(), is_optional: column.is_optional }
     }
 
-    /// Writes the values, and forgets them.
+    /// Writes the values and removes them.
     pub(crate) fn write(&mut self, column: &mut SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
         let levels = std::mem::take(&mut self.levels);
         let levels = self.is_optional.then_some(levels.as_slice());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The folder: `TABLE/host=HOST/display=DISPLAY/day=DAY/SESSION.parquet`, in parts as Hive, Spark and DuckDB know them.
+//! The folder of a data set: `TABLE/host=HOST/display=DISPLAY/day=DAY/SESSION.parquet`, partitioned as Hive, Spark and
+//! DuckDB expect.
 //!
-//! Host, display and day are in the path and not in the file. Who asks for a day or a host reads no other file.
+//! Host, display and day are in the path only. A query for one day or one host opens no other file.
 
 use crate::error::Error;
 use crate::file::Writer;
@@ -26,17 +27,17 @@ impl Day {
     }
 }
 
-/// Where the rows of a session go.
+/// A session and the folder that its rows are written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     pub folder: PathBuf,
     pub host: String,
-    /// Tells it apart from all others, and is the name of its files.
+    /// Unique name of the session, and of its files.
     pub name: String,
 }
 
 impl Session {
-    /// The file of a table.
+    /// Path of the file for a table, a display and a day.
     pub fn path(&self, table: &str, display: &str, day: &Day) -> PathBuf {
         let parts = [("host", self.host.as_str()), ("display", display), ("day", day.name())];
         let folder = parts.iter().fold(self.folder.join(table), |path, (name, value)| {
@@ -46,20 +47,20 @@ impl Session {
     }
 }
 
-/// As Hive writes values into paths: what could mean something else there is a percent sign and its code.
+/// Escapes a value like Hive: bytes with a special meaning in paths become a percent sign and their code.
 fn escaped(value: &str) -> String {
     let mut text = String::new();
     for byte in value.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => text.push(char::from(byte)),
-            // A string takes everything.
+            // Writing to a String cannot fail.
             _ => drop(write!(text, "%{byte:02X}")),
         }
     }
     text
 }
 
-/// One table's files of a session, each with the rows of a display and a day.
+/// Files of one session and one table, one for each display and day.
 #[derive(Debug)]
 pub struct Parts<T> {
     session: Session,
@@ -67,7 +68,7 @@ pub struct Parts<T> {
     written: Written,
 }
 
-/// What was written.
+/// Amount of data written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub files: u64,
@@ -96,7 +97,7 @@ impl<T: Table> Parts<T> {
         file.add(row)
     }
 
-    /// Completes all files that are open. Rows of the same day that come later would replace them.
+    /// Completes all open files. Rows of the same day that are added later would replace these.
     pub fn finish(&mut self) -> Result<Written, Error> {
         for file in std::mem::take(&mut self.files).into_values() {
             self.written.bytes += file.finish()?;

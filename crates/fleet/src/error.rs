@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! What can go wrong: the disk, or the library.
+//! Errors of the disk or of the Parquet library.
 
 use parquet::errors::ParquetError;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// With the file that could not be written.
+/// Each case names the file that could not be written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! One Parquet file: rows in, columns out, and the file under its name only when it is whole.
+//! Writes one Parquet file. Rows are stored by columns, and the file gets its name when it is complete.
 //!
-//! Readers of a folder that is being written to see files that are complete, or none: until then the name begins with a
-//! dot, which they pass over.
+//! An incomplete file's name begins with a dot, so readers of the folder ignore it.
 
 use crate::SCHEMA;
 use crate::column::Cells;
@@ -19,13 +18,13 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Rows that are held in memory, and read at once by others: the size that DuckDB and Spark split work by.
+/// Rows of a row group, which are held in memory. DuckDB and Spark split work into groups of this size.
 const GROUP_ROWS: usize = 122_880;
 
 /// A file of one table that is being written.
 #[derive(Debug)]
 pub struct Writer<T> {
-    /// None once it is finished.
+    /// `None` once it is finished.
     file: Option<SerializedFileWriter<File>>,
     cells: Vec<Cells>,
     rows: usize,
@@ -35,11 +34,11 @@ pub struct Writer<T> {
 }
 
 impl<T: Table> Writer<T> {
-    /// Begins the file, and the folders that lead to it.
+    /// Creates the file and its folders.
     pub fn create(path: &Path) -> Result<Writer<T>, Error> {
         let failed = |why| Error::File(path.to_owned(), why);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // Two programs may export the same session at once: each has a file of its own until it is whole.
+        // Two programs may export the same session at the same time, so each needs its own file.
         let unfinished = path.with_file_name(format!(".{name}.{}", std::process::id()));
         path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
         let file = File::create(&unfinished).map_err(failed)?;
@@ -54,7 +53,7 @@ impl<T: Table> Writer<T> {
         if self.rows < GROUP_ROWS { Ok(()) } else { self.flush() }
     }
 
-    /// Completes the file, in place of one of the same name, and tells how long it is.
+    /// Completes the file, replacing one of the same name. Returns its length in bytes.
     pub fn finish(mut self) -> Result<u64, Error> {
         self.flush()?;
         if let Some(file) = self.file.take() {
@@ -74,7 +73,7 @@ impl<T: Table> Writer<T> {
 
 impl<T> Drop for Writer<T> {
     fn drop(&mut self) {
-        // After `finish` there is none of that name any more.
+        // After `finish`, no file has this name.
         let _ = fs::remove_file(&self.unfinished);
     }
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! Many sessions in one question: the tables that traces and captures become, as a folder of Parquet files.
+//! Tables for queries over many sessions: traces and captures as a folder of Parquet files.
 //!
-//! | file | what |
+//! | module | contents |
 //! |---|---|
-//! | [`tables`] | each table, its columns, and what they mean: the one definition of them |
-//! | [`column`] | kinds of columns, and rows becoming columns |
-//! | [`file`] | one Parquet file |
-//! | [`dataset`] | the folder, in parts by host, display and day |
+//! | [`tables`] | the only definition of tables and columns, with their meaning |
+//! | [`column`] | kinds of columns, and the collection of rows into columns |
+//! | [`file`] | writes one Parquet file |
+//! | [`dataset`] | the folder, partitioned by host, display and day |
 //!
-//! A program that asks needs no xqos: names, types and units are in the files, and [`SCHEMA`] says which version of the
-//! tables they have. Within a version columns are only added. What is written twice, as when a trace is exported again,
-//! replaces itself, since files are named after the session that they are of.
+//! Readers need no code of xqos: names, types and units are in the files, and [`SCHEMA`] is the version of the tables.
+//! A new version is needed unless columns are only added. Files are named after their session, so exporting a trace
+//! again replaces its files.
 
 #![forbid(unsafe_code)]
 
@@ -22,5 +22,6 @@ pub mod tables;
 
 pub use error::Error;
 
-/// The version of the tables, in each file as the metadata `xqos.schema`. Counts up when a column changes its meaning or goes.
+/// Version of the tables, stored in each file as the metadata `xqos.schema`. It grows when a column changes its meaning
+/// or is removed.
 pub const SCHEMA: u32 = 1;

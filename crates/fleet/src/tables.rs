@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! Each table, its columns, and what they mean. This is their one definition: rows, files and the document follow from it.
+//! All tables and columns with their meaning. Rows, files and the document are generated from or checked against this
+//! definition.
 //!
-//! Rows say again who they are of (session, program, user), so that most questions need no join; a column that says the same
-//! a thousand times costs some bytes for each of them.
+//! Rows repeat the session, program and user, so most queries need no join. A repeated value costs only some bytes in a
+//! file.
 
 use crate::column::{Cells, Column, Field, Instant};
 
-/// A kind of rows.
+/// A table.
 pub trait Table {
     const NAME: &'static str;
     const ABOUT: &'static str;
     const COLUMNS: &'static [Column];
     type Row<'a>;
 
-    /// Adds each field to its column; there are as many cells as columns.
+    /// Appends each field to its column; there is one column of cells for each field.
     fn add(row: &Self::Row<'_>, cells: &mut [Cells]);
 }
 
-/// A table, described.
+/// Description of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
     pub name: &'static str,
@@ -31,7 +32,7 @@ impl Described {
     }
 }
 
-/// All of them; the first four are of traces, the others of captures.
+/// All tables. The first four come from traces, the others from captures.
 pub const ALL: [Described; 6] = [
     Described::of::<Sessions>(),
     Described::of::<Clients>(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The document says of the tables what their definition does.
+//! Checks that docs/fleet.md describes the tables as they are defined.
 
 use xqos_fleet::SCHEMA;
 use xqos_fleet::tables::{ALL, Described};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Files as other readers see them: what was written comes back, with its names, types and version.
+//! Reads written files back and compares values, names, types and version.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
@@ -10,7 +10,7 @@ use xqos_fleet::dataset::{Day, Parts, Session};
 use xqos_fleet::file::Writer;
 use xqos_fleet::tables::{self, Wait, Waits};
 
-/// A folder of this test's own, which goes with it.
+/// Folder of one test, removed after it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -60,7 +60,7 @@ fn wait(burst: i64, behind: Option<&str>) -> Wait<'_> {
 fn every_row_comes_back_with_its_nulls() {
     let folder = Folder::new("rows");
     let path = folder.0.join("waits.parquet");
-    // More than one group of rows.
+    // More rows than fit one row group.
     let count = 130_000;
     let row = |burst: i64| wait(burst, (burst % 3 == 0).then_some(if burst % 2 == 0 { "x11perf" } else { "gimp" }));
     let mut writer = Writer::<Waits>::create(&path).unwrap();
