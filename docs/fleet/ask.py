@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Asks the five questions of a fleet, by DuckDB or by Spark, and compares answers.
+"""Runs the five queries of a fleet with DuckDB or Spark, and compares their results.
 
     ask.py duckdb TABLES > duckdb.json
     ask.py spark TABLES [MASTER] > spark.json      MASTER: local[*], or local-cluster[2,1,1024]
     ask.py compare duckdb.json spark.json
-    ask.py table FOLDER...                         of scripts/fleet: what it cost, as Markdown
+    ask.py table FOLDER...                         the cost of each run of scripts/fleet, as Markdown
 
-TABLES is a folder such as fleet.parquet. The questions are the .sql files beside this program, the same text for both.
-The answers are JSON: for each question its columns, rows, and seconds. `compare` is strict: the same rows in the same
-order, and floating-point numbers within 1e-9 of each other; its exit status is 1 where they differ.
+TABLES is a folder such as fleet.parquet. The queries are the .sql files in this folder; both engines run the same text.
+The results are JSON: columns, rows and seconds of each query. `compare` is strict: it expects the same rows in the same
+order, and floating-point numbers within 1e-9 of each other. Its exit status is 1 if anything differs.
 """
 
 import json
@@ -112,7 +112,7 @@ def compare(paths):
 
 
 def table(folders):
-    """For each folder a row; bytes and seconds are for a million records of the traces."""
+    """Prints a row for each folder. Bytes and seconds are for a million trace records."""
     head = ["sessions", "records", "trace", "tables", "writing", "DuckDB", "Spark", "Spark, two workers"]
     print("| " + " | ".join(head) + " |")
     print("|" + " ---: |" * len(head))

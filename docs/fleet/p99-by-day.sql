@@ -1,4 +1,4 @@
--- Response times by day: the median, and what one burst in a hundred exceeds.
+-- Response times by day: median, 99th percentile and maximum.
 WITH ranked AS (
     SELECT day, response_ns,
            row_number() OVER (PARTITION BY day ORDER BY response_ns) AS place,

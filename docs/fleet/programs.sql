@@ -1,4 +1,4 @@
--- Programs by the time that the servers spent on them.
+-- Programs by server time.
 SELECT program,
        CAST(count(DISTINCT session) AS BIGINT) AS sessions,
        CAST(sum(requests) AS BIGINT) AS requests,

@@ -1,4 +1,4 @@
--- The twenty sessions with the most round trips that were not needed, and the main reason.
+-- The twenty sessions with the most avoidable round trips, and the main reason for them.
 WITH reasons AS (
     SELECT host, display, day, session, reason, CAST(sum(avoidable) AS BIGINT) AS avoidable
     FROM round_trips

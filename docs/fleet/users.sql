@@ -1,4 +1,4 @@
--- Users by their share of the servers' time, and what they waited for it.
+-- Users by their share of server time, with the time that they waited.
 SELECT uid,
        CAST(count(DISTINCT program) AS BIGINT) AS programs,
        CAST(sum(server_time_ns) AS BIGINT) AS server_time_ns,

@@ -1,4 +1,4 @@
--- The twenty longest waits, and what each was spent on.
+-- The twenty bursts that waited longest, with the causes of their waits.
 WITH worst AS (
     SELECT host, display, day, session, burst, program, waited_ns
     FROM bursts
