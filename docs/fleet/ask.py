@@ -107,7 +107,7 @@ def differences(one, other):
 def compare(paths):
     one, other = (json.loads(pathlib.Path(path).read_text()) for path in paths)
     found = list(differences(one, other))
-    print("\n".join(found) or f"{sum(len(one[name]['rows']) for name in QUESTIONS)} rows of five questions are the same")
+    print("\n".join(found) or f"{sum(len(one[name]['rows']) for name in QUESTIONS)} rows of the five queries are equal")
     return 1 if found else 0
 
 

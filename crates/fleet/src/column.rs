@@ -39,7 +39,7 @@ impl Kind {
 pub struct Column {
     pub name: &'static str,
     pub kind: Kind,
-    /// Whether it may be null.
+    /// Its values may be null.
     pub is_optional: bool,
     pub about: &'static str,
 }
