@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! The admission test in words: which term fails, with its numbers.
+//! Explains the result of the admission test, with the term that fails and its numbers.
 //!
-//! The server tests sum(Qj/Tj, j <= i) + B/Ti <= U for every reservation i in order of its period T: what is promised
-//! to i and to all with shorter periods, and the longest request that may be in progress when i's turn comes.
+//! For every reservation i, in order of its period T, the server tests sum(Qj/Tj, j <= i) + B/Ti <= U. The sum is the
+//! utilization promised to i and to all reservations with shorter periods; B is the longest request that may be
+//! executing when i's turn comes.
 
 use crate::client::described;
 use xqos_abi::{AdmissionReport, ClientEntry};
 use xqos_cli::quantity::Micros;
 
-/// Why a reservation for `wanted_by` is not admitted; `clients` are there to name others.
+/// Explains why a reservation for `wanted_by` is not admitted. `clients` are all clients, to name another one.
 pub fn explain(report: &AdmissionReport, wanted_by: u32, clients: &[ClientEntry]) -> String {
     if report.admitted {
         return "a moment ago there was not enough left, now there is: ask again".to_owned();
@@ -27,7 +28,7 @@ pub fn explain(report: &AdmissionReport, wanted_by: u32, clients: &[ClientEntry]
 /// "0.60 reserved + blocking 3.5 ms / 10 ms = 0.95 > 0.90"
 pub fn sum(report: &AdmissionReport) -> String {
     let total = report.sum_ppm.saturating_add(report.blocking_ppm);
-    // As many places as it takes for the sum to be seen above the limit.
+    // As many decimals as it takes to show that the sum is above the limit.
     let places = (2..6).find(|&places| ratio(total, places) != ratio(report.limit_ppm, places)).unwrap_or(6);
     let relation = if total > report.limit_ppm { ">" } else { "<=" };
     format!(
@@ -40,7 +41,7 @@ pub fn sum(report: &AdmissionReport) -> String {
     )
 }
 
-/// Millionths as a decimal number.
+/// Formats millionths as a decimal number.
 pub fn ratio(ppm: u32, places: usize) -> String {
     format!("{:.places$}", f64::from(ppm) / 1e6)
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! Who uses an X server that has nothing loaded: from the kernel's events of its system calls, as root.
+//! Measures which clients use an X server that does not run xqos. It traces the server's system calls in the kernel, as
+//! root.
 //!
-//! An X server reads a client's requests, works on them, and then reads the next one's, or waits. So from a read to the next
-//! read or wait of the server's thread it works for the client at the other end of that descriptor.
+//! An X server reads a client's requests, executes them, and then reads from the next client or waits. From one read to
+//! the next read or wait of its thread, the server therefore works for the client at the other end of that descriptor.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `events` | a line of the kernel's trace as a value |
+//! | `events` | parses a line of the kernel's trace |
 //! | `account` | events in, time and calls of each descriptor out; no clock, no files |
-//! | `target` | which process serves a display |
-//! | `several` | many servers watched by one trace of the kernel's |
-//! | `peers` | which program is at the other end of a descriptor |
-//! | `served` | what a server with xqos in it tells of its clients |
+//! | `target` | finds the process that serves a display |
+//! | `several` | watches many servers with one kernel trace |
+//! | `peers` | finds the program at the other end of a descriptor |
+//! | `served` | takes the times from a server that runs xqos |
 
 mod account;
 mod events;
@@ -32,43 +33,43 @@ use std::time::{Duration, Instant};
 use xqos_cli::time::of_ms;
 use xqos_sys::{self as sys, Signals};
 
-/// Version of the JSON.
+/// Version of the JSON schema.
 const VERSION: u32 = 1;
 
-/// What was seen of a server between two instants.
+/// Measurements of one server in an interval.
 #[derive(Debug, Serialize)]
 pub struct Sample {
-    /// Of this schema.
+    /// Version of the schema.
     version: u32,
-    /// The server's process.
+    /// Process id of the server.
     server_pid: i32,
     server: String,
     display: Option<String>,
     elapsed_ms: f64,
-    /// The part of the time in which the server did not wait.
+    /// Part of the interval in which the server did not wait.
     busy: f64,
-    /// Xqos is in it, and shares and times are what it tells.
+    /// The server runs xqos, and shares and times are its own.
     served: bool,
-    /// Events that the kernel had no room for; what is told is then too little.
+    /// Events that did not fit the kernel's buffer; all figures are too low then.
     lost: u64,
     pub clients: Vec<Client>,
 }
 
-/// A program at the other end of one or more of the server's descriptors.
+/// A program at the other end of one or more descriptors of the server.
 #[derive(Debug)]
 pub struct Client {
-    /// None: not on this machine, or none at all.
+    /// `None`: on another machine, or unknown.
     pid: Option<i32>,
     program: String,
     departed: bool,
     connections: usize,
     used: Use,
-    /// In this time.
+    /// Length of the interval.
     elapsed: Duration,
 }
 
 fields! {
-/// The fields of such a program.
+/// Fields of such a program.
 pub const ATTACHED of client: Client as JSON;
 
 "pid" number("PID", 7, ""): "process; null: on another machine, not known, or the server's own work" =>
@@ -85,27 +86,27 @@ pub const ATTACHED of client: Client as JSON;
 "departed": "true for closed connections, which are summed up by program" => Value::Flag(client.departed);
 }
 
-/// A server that is watched until this is dropped.
+/// A server under observation, until this value is dropped.
 #[derive(Debug)]
 pub struct Attached {
     target: Target,
     watch: Watch,
     signals: Signals,
     since: Instant,
-    /// What the server told of itself then, where it is served.
+    /// Figures of a server that runs xqos, at the start of the interval.
     told: Option<Readings>,
 }
 
 impl Attached {
     pub fn new(target: Target) -> Result<Attached> {
-        // Before the watch: a signal from here on ends us in order.
+        // Before the trace starts, so that a signal always leads to an orderly end.
         let signals = Signals::watch().map_err(asking("cannot watch for signals"))?;
         let watch = Watch::start(&[target.pid])?;
         let told = served::ask(target.display);
         Ok(Attached { target, watch, signals, since: Instant::now(), told })
     }
 
-    /// Watches for this time. `None`: somebody ended us, or the server has gone.
+    /// Watches for this time. Returns `None` when a signal ends the program.
     pub fn watch(&mut self, time: Duration) -> Result<Option<Sample>> {
         let end = Instant::now() + time;
         loop {
@@ -163,7 +164,7 @@ impl Attached {
 }
 
 impl Sample {
-    /// The table, and what is to be known about it.
+    /// The table with its headline and warnings.
     pub fn text(&self, width: Option<usize>) -> String {
         let display = self.display.as_deref().unwrap_or("no display of this machine");
         let mut text = format!(

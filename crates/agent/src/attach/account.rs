@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! Time and calls of each descriptor, from the events of the server's thread.
+//! Computes time and calls of each descriptor from the events of the server's thread.
 
 use super::events::{Call, Event};
 use std::collections::BTreeMap;
 
-/// What the server did for a descriptor.
+/// Work of the server for one descriptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Use {
     pub ns: u64,
     pub calls: u64,
-    /// The longest work for it without a read for another, or a wait.
+    /// Longest work without a read from another descriptor or a wait.
     pub longest_ns: u64,
 }
 
@@ -21,10 +21,10 @@ impl Use {
     }
 }
 
-/// Work whose client is not known: the server had read its requests before, and did not read again.
+/// Stands for work of an unknown client: the server executed requests that it had read earlier, and no read followed.
 pub const UNKNOWN: i32 = -1;
 
-/// Connections that were closed have numbers of their own, below [`UNKNOWN`]: the next client gets the same descriptor.
+/// Closed connections have numbers below [`UNKNOWN`], because the next client gets the same descriptor.
 pub fn is_closed(number: i32) -> bool {
     number < UNKNOWN
 }
@@ -36,18 +36,19 @@ pub struct Account {
     closed: i32,
 }
 
-/// Whom the server works for at present.
+/// The descriptor that the server works for at present.
 #[derive(Clone, Copy, Debug)]
 struct Running {
-    /// [`UNKNOWN`] from the end of a wait on: it serves what it had read before, for the client that it then reads from.
+    /// [`UNKNOWN`] after a wait. The server then executes requests that it has read earlier, for the client that it
+    /// reads from next.
     descriptor: i32,
     since_ns: u64,
-    /// Work for it before that, since another was served.
+    /// Time of the uninterrupted work for it before `since_ns`.
     stretch_ns: u64,
 }
 
 impl Account {
-    /// Events come in the order of their time; one that does not counts as of the time of the last.
+    /// Takes an event in time order. An event that is out of order counts from the time of the previous one.
     pub fn take(&mut self, event: Event) {
         // See `close`: the server goes on with what it does.
         if let Call::Close(_) | Call::Opened(_) = event.call {
@@ -75,11 +76,12 @@ impl Account {
         self.running = Some(Running { descriptor, since_ns: event.at_ns, stretch_ns });
     }
 
-    /// The server closes this descriptor. The number under which its work is counted from now on; `None`: there was none.
+    /// Records that the server closes this descriptor. Returns the number of its work from now on; `None` if there was
+    /// none.
     pub fn close(&mut self, descriptor: i32) -> Option<i32> {
         let number = UNKNOWN - 1 - self.closed;
         let running = self.running.as_mut().filter(|running| running.descriptor == descriptor);
-        // What it does next is to free what the client had.
+        // The server goes on to free the client's resources.
         let is_running = running.map(|running| running.descriptor = number).is_some();
         let used = self.uses.remove(&descriptor);
         if used.is_none() && !is_running {
@@ -90,10 +92,10 @@ impl Account {
         Some(number)
     }
 
-    /// What was done since the last time that this was asked; what is in progress counts when it ends.
+    /// The work since the last call. Work in progress counts when it ends.
     ///
-    /// Work of unknown clients is counted for the one that the server works for longest by each read: one read then lasts for
-    /// several of its turns.
+    /// Work of unknown clients is added to the client with the most work per read, because one read of such a client
+    /// lasts for several turns.
     pub fn finish(&mut self) -> Vec<(i32, Use)> {
         let mut uses = std::mem::take(&mut self.uses);
         let work_by_read = |one: &Use| one.ns.checked_div(one.calls).unwrap_or(0);

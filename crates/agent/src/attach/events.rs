@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: MIT
-//! A line of the kernel's trace, as a value.
+//! Parses a line of the kernel's trace.
 
 /// A system call of the server's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The thread that made it.
+    /// Thread that made the call.
     pub pid: i32,
-    /// By the kernel's monotonic clock.
+    /// Kernel's monotonic clock.
     pub at_ns: u64,
     pub call: Call,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// It reads from this descriptor.
+    /// Reads from this descriptor.
     Read(i32),
-    /// It has opened a file, which is no connection, as this descriptor.
+    /// Opened a file (not a connection) as this descriptor.
     Opened(i32),
-    /// It closes this descriptor.
+    /// Closes this descriptor.
     Close(i32),
-    /// It waits for anybody.
+    /// Waits for any client.
     Wait,
-    /// It waited, and goes on.
+    /// Returned from a wait.
     Woken,
 }
 
-/// Calls that wait for anybody.
+/// System calls that wait for any client.
 pub const WAITS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "select", "pselect6", "poll", "ppoll"];
 
 impl Event {
-    /// `Xvfb-1651 [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)`. The name of the program comes
-    /// first and may be anything. The end of a call is `sys_epoll_wait -> 0x1`. `None`: a line of another kind.
+    /// Parses `Xvfb-1651 [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)`. The line starts
+    /// with the name of the program, which may be any text. The end of a call reads `sys_epoll_wait -> 0x1`. Returns
+    /// `None` for any other line.
     pub fn parse(line: &str) -> Option<Event> {
         let (before, call) = line.rsplit_once(": sys_")?;
-        // From the end: the time, flags, the processor, and the program with its pid.
+        // In reverse: the time, flags, the processor, and the program with its thread id.
         let mut words = before.split_ascii_whitespace().rev();
         let (seconds, fraction) = words.next()?.split_once('.')?;
         let pid = words.nth(2).and_then(|word| word.rsplit_once('-')?.1.parse().ok())?;
@@ -41,7 +42,7 @@ impl Event {
         let at_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)?;
         if let Some((name, result)) = call.split_once(" -> ") {
             if name == "openat" {
-                // An error is a negative number, which is none here.
+                // An error is a negative number, which does not parse here.
                 let opened = i32::from_str_radix(result.trim_end().trim_start_matches("0x"), 16).ok()?;
                 return Some(Event { pid, at_ns, call: Call::Opened(opened) });
             }
@@ -87,7 +88,7 @@ mod tests {
     fn other_lines_are_passed_over() {
         let whole = "Xvfb-16511 [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)";
         for length in 0..whole.len() {
-            // A part of the arguments is enough; nothing else makes an event, and nothing panics.
+            // A part of the arguments is enough for an event; shorter lines give none and do not panic.
             let event = Event::parse(&whole[..length]);
             assert!(event.is_none() || length > whole.find("fd: ").unwrap(), "{}", &whole[..length]);
         }

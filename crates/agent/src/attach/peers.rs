@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Which program is at the other end of a server's descriptor.
+//! Finds the program at the other end of a server's descriptor.
 
 use super::account::{Account, UNKNOWN, is_closed};
 use super::events::{Call, Event};
@@ -11,23 +11,23 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use xqos_sys as sys;
 
-/// Work for nobody: input, viewers, timers.
+/// Work for no client: input, viewers, timers.
 pub const SERVER: &str = "(the server itself)";
-/// A process that had ended when its connection was looked at.
+/// The process had ended when its connection was looked up.
 const GONE: &str = "(gone)";
-/// Clients that came and went between two looks.
+/// The client connected and disconnected between two lookups.
 const SHORT_LIVED: &str = "(short-lived)";
 
-/// Of one server. A descriptor is looked at soon after it is seen first, and again after it was closed: who has gone by the time
-/// of the table has a name all the same, unless it came and went between two looks.
+/// Peers of one server. A descriptor is looked up soon after its first use, so that a client that has gone before the
+/// table is printed still has a name. Only a client that comes and goes between two lookups has none.
 #[derive(Debug)]
 pub struct Peers {
     pid: i32,
     process: OwnedFd,
     known: HashMap<i32, Peer>,
-    /// Seen since the last look.
+    /// Descriptors used since the last lookup.
     unseen: Vec<i32>,
-    /// Files that the server has opened since: reading them is work for whoever it works for.
+    /// Files that the server has opened. Reading one of them is work for the current client.
     files: HashSet<i32>,
 }
 
@@ -44,7 +44,7 @@ impl Peers {
         Ok(Peers { pid, process, known: HashMap::new(), unseen: Vec::new(), files: HashSet::new() })
     }
 
-    /// What the server did, for whom.
+    /// Takes an event of the server and passes it on to the account.
     pub fn take(&mut self, event: Event, account: &mut Account) {
         match event.call {
             Call::Opened(descriptor) => _ = self.files.insert(descriptor),
@@ -66,7 +66,7 @@ impl Peers {
         account.take(event);
     }
 
-    /// Looks at those that were seen since the last time, and are not closed.
+    /// Looks up the open descriptors that were first used since the last call.
     pub fn look_at_new(&mut self) {
         for descriptor in std::mem::take(&mut self.unseen) {
             let peer = self.look(descriptor);
@@ -74,7 +74,7 @@ impl Peers {
         }
     }
 
-    /// Its name, for a table; forgotten then, since the next client may get the same descriptor.
+    /// Process and name for a table. The entry is removed, because the next client may get the same descriptor.
     pub fn name(&mut self, descriptor: i32) -> (Option<i32>, String) {
         let peer = self.known.remove(&descriptor).unwrap_or_else(|| self.look(descriptor));
         (peer.pid, peer.program)
@@ -94,7 +94,7 @@ impl Peers {
         if !file.starts_with("socket:") {
             return Peer { pid: None, program: SERVER.to_owned() };
         }
-        // A copy for a moment: the kernel tells who is at the other end to whoever has the socket.
+        // Copy the socket for a moment; the kernel reports the peer to any process that has the socket.
         let socket = pidfd_getfd(&self.process, descriptor, PidfdGetfdFlags::empty());
         match socket.ok().as_ref().and_then(sys::peer_pid) {
             Some(pid) => Peer { pid: Some(pid), program: program_of(pid) },
@@ -105,7 +105,7 @@ impl Peers {
 
 fn program_of(pid: i32) -> String {
     let program = xqos_sys::program(pid);
-    // As long as a server that carries xqos gives it, so that both have one name for a program.
+    // Cut to the length of a server with xqos, so that both report the same name.
     let printable = printable(xqos_abi::cut(&program));
     if printable.is_empty() { GONE.to_owned() } else { printable }
 }
@@ -118,7 +118,7 @@ mod tests {
     fn a_file_that_the_server_reads_is_no_client() {
         let mut peers = Peers::of(std::process::id() as i32).unwrap();
         let mut account = Account::default();
-        // As a server does that looks up the program of a new client.
+        // Like a server that looks up the program of a new client.
         let calls =
             [Call::Read(900), Call::Opened(901), Call::Read(901), Call::Close(901), Call::Close(900), Call::Wait];
         for (at_ns, call) in (0..).step_by(10).zip(calls) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! A server with xqos in it, watched from outside: its times are those that it tells.
+//! Takes the times of a server that runs xqos from the server itself.
 //!
-//! The kernel shows reads, and from one read to the next the server works for whom it read from. With xqos it changes clients
-//! between two reads, for it has read their requests before: then some time would be put down to the wrong one.
+//! The kernel's trace attributes the time between two reads to one client. With xqos, the server also switches clients
+//! between reads, because it has read their requests earlier. The trace would then attribute some time to the wrong
+//! client.
 
 use super::Client;
 use super::several::Use;
@@ -12,16 +13,16 @@ use std::time::{Duration, Instant};
 use xqos_abi::ClientEntry;
 use xqos_client::Control;
 
-/// What a server that hangs is given.
+/// Time limit for a server that hangs.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// `None`: it is not served.
+/// Asks the server; `None` if it does not run xqos.
 pub fn ask(display: Option<u32>) -> Option<Readings> {
     let control = Control::at_socket(display?, Some(Instant::now() + PATIENCE)).ok()??;
     Readings::of(&control).ok().filter(|told| told.info.armed)
 }
 
-/// Puts the server's own times in the place of those that reads show. How long it was busy, ns.
+/// Replaces the times of the trace by the server's own. Returns how long the server was busy, in nanoseconds.
 pub fn correct(clients: &mut Vec<Client>, before: &Readings, now: &Readings, elapsed: Duration) -> u64 {
     let cpu_ns = now.list.server_cpu_ns.saturating_sub(before.list.server_cpu_ns);
     let slices_ns = now.info.busy_ns.saturating_sub(before.info.busy_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Several servers watched by one trace of the kernel.
+//! Watches several servers with one kernel trace.
 
 use super::account::{Account, is_closed};
 use super::events::{Event, WAITS};
@@ -13,38 +13,38 @@ use xqos_trace::tracefs;
 
 pub use super::account::Use;
 
-/// Reads, closes and opened files; waits and their ends come with them.
+/// System calls to trace, besides the waits.
 const CALLS: [&str; 6] = ["enter_recvmsg", "enter_recvfrom", "enter_read", "enter_readv", "enter_close", "exit_openat"];
-/// For each processor. A busy server makes some hundred thousand calls a second, each of less than 64 bytes.
+/// Buffer for each processor. A busy server makes some hundred thousand calls per second, each of less than 64 bytes.
 const BUFFER_KB: &str = "8192";
-/// The kernel's buffer is emptied so often. Who comes and goes meanwhile has no name.
+/// Interval of reading the kernel's buffer. A client that connects and disconnects in between has no name.
 pub const EMPTY: Duration = Duration::from_millis(10);
 
-/// Servers that are watched until this is dropped.
+/// Servers under observation, until this value is dropped.
 #[derive(Debug)]
 pub struct Watch {
     trace: tracefs::Instance,
     servers: HashMap<i32, (Account, Peers)>,
 }
 
-/// What a server did for the program at the other end of a descriptor.
+/// Work of a server for the program at the other end of a descriptor.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub pid: Option<i32>,
     pub program: String,
-    /// The connection was closed meanwhile.
+    /// The connection was closed in the meantime.
     pub departed: bool,
     pub used: Use,
 }
 
 impl Watch {
-    /// One that has gone has nothing.
+    /// Starts the trace. Processes that have ended are skipped.
     pub fn start(pids: &[i32]) -> Result<Watch> {
         let server = |&pid: &i32| Some((pid, (Account::default(), Peers::of(pid).ok()?)));
         Ok(Watch { trace: trace_of(pids)?, servers: pids.iter().filter_map(server).collect() })
     }
 
-    /// Takes what has happened.
+    /// Reads all events up to now.
     pub fn read(&mut self) -> Result<()> {
         let servers = &mut self.servers;
         let take = |line: &str| {
@@ -58,7 +58,7 @@ impl Watch {
         Ok(())
     }
 
-    /// What a server did since this was asked the last time.
+    /// Work of a server since the last call.
     pub fn seen(&mut self, pid: i32) -> Vec<Seen> {
         let Some((account, peers)) = self.servers.get_mut(&pid) else { return Vec::new() };
         let seen = account.finish().into_iter().map(|(descriptor, used)| {
@@ -68,7 +68,7 @@ impl Watch {
         seen.collect()
     }
 
-    /// Events that the kernel had no room for so far.
+    /// Events that did not fit the kernel's buffer so far.
     pub fn lost(&self) -> u64 {
         let processors = fs::read_dir(self.trace.folder().join("per_cpu")).into_iter().flatten().flatten();
         let lost = |stats: String| {
@@ -79,7 +79,7 @@ impl Watch {
     }
 }
 
-/// The kernel's trace of what the main threads of these processes call.
+/// Starts a kernel trace of the system calls that the main threads of these processes make.
 fn trace_of(pids: &[i32]) -> Result<tracefs::Instance> {
     let trace = tracefs::Instance::create().map_err(|error| refused!("{}", one_line(&error)))?;
     trace.write("buffer_size_kb", BUFFER_KB).map_err(|error| untraced(one_line(&error)))?;
@@ -88,7 +88,7 @@ fn trace_of(pids: &[i32]) -> Result<tracefs::Instance> {
     let waits = WAITS.iter().flat_map(|call| [format!("enter_{call}"), format!("exit_{call}")]);
     for call in CALLS.map(str::to_owned).into_iter().chain(waits) {
         let event = format!("events/syscalls/sys_{call}/enable");
-        // Not every machine has all of them.
+        // Not every architecture has all of them.
         if trace.folder().join(&event).exists() {
             trace.write(&event, "1").map_err(|error| untraced(one_line(&error)))?;
         } else if call == CALLS[0] {
@@ -104,7 +104,7 @@ fn untraced(why: String) -> Error {
     refused!("{UNTRACED}: {why}")
 }
 
-/// Watches for this time; tells how long that was.
+/// Watches for this time. Also returns how long it was, in nanoseconds.
 pub fn look(pids: &[i32], time: Duration) -> Result<(Watch, u64)> {
     let mut watch = Watch::start(pids)?;
     let (begin, mut left) = (Instant::now(), time);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Which process serves a display: the one that listens at its socket.
+//! Finds the process that serves a display: the one that listens on its socket.
 
 use crate::displays::{Displays, sockets_of};
 use crate::error::{Result, bail, refused};
 use std::fs;
 use xqos_sys as sys;
 
-/// A server to be watched.
+/// A server to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub pid: i32,
@@ -15,9 +15,10 @@ pub struct Target {
 }
 
 impl Target {
-    /// `word`: a pid, or a display as `:7`. Empty: the display in DISPLAY, else the only server that there is.
+    /// `word` is a pid or a display such as `:7`. If it is empty, the server of DISPLAY is meant, or else the only
+    /// server.
     pub fn find(word: &str, display: Option<&str>) -> Result<Target> {
-        // Others see neither the kernel's trace nor the descriptors of the server.
+        // Other users can access neither the kernel's trace nor the server's descriptors.
         if sys::effective_ids().0 != 0 {
             bail!("watching a server from outside takes the kernel's trace, which is root's: run it with sudo");
         }
@@ -57,7 +58,7 @@ fn the_only_one() -> Result<Target> {
     }
 }
 
-/// One for each display. A compositor that listens for its Xwayland is no server.
+/// The servers, one for each display. A compositor may also listen on behalf of its Xwayland; it is no server.
 fn servers() -> Vec<Target> {
     let sockets = Displays::look().listening;
     let mut found: Vec<Target> = Vec::new();
