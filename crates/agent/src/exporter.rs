@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! The X servers of a host, for `xqos exporter`: found by their sockets, asked when somebody wants to know, and told as metrics.
+//! Metrics of the X servers of a host, for `xqos exporter`. Servers are found by their sockets and queried only when a
+//! scrape asks for metrics.
 //!
-//! Nothing happens between two questions. A server without clients is not even asked then: our leaving would be its last
-//! client's, upon which servers reset, or end. Nor does our connection stay, which would keep them from it.
+//! A server without clients is not queried: the end of our connection would be that of its last client, on which a
+//! server resets or exits. For the same reason no connection stays open between two scrapes.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `ask` | one server, in a bounded time |
-//! | `authority` | how a server of another user lets us in |
-//! | `account` | figures of clients summed up by user and program, which never fall |
-//! | `attached` | the same of servers that have nothing loaded, from short looks through the kernel's trace |
-//! | `page`, `format` | all of it as metrics |
+//! | `ask` | queries one server within a time limit |
+//! | `authority` | finds the cookie for a server of another user |
+//! | `account` | sums of clients by user and program, which never decrease |
+//! | `attached` | the same for servers without xqos, from short kernel traces |
+//! | `page`, `format` | formats everything as metrics |
 
 mod account;
 mod ask;
@@ -35,20 +36,20 @@ use xqos_abi::ClientEntry;
 use xqos_cli::output;
 use xqos_cli::program::in_one_line;
 
-/// Who asks more often gets the figures of the last time, so that nobody can keep servers busy through us.
+/// More frequent scrapes get the previous figures, so that nobody can keep servers busy through the exporter.
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Empty: all displays.
+    /// Displays to query; empty for all.
     pub only: Vec<u32>,
-    /// For all servers to answer, which are asked at the same time.
+    /// Time limit for all servers, which are queried in parallel.
     pub patience: Duration,
-    /// Pairs of user and program for each display.
+    /// Maximum number of user and program pairs for each display.
     pub max_labels: usize,
-    /// Whether servers that have nothing loaded are looked at through the kernel's trace.
+    /// Also watch servers without xqos, through the kernel's trace.
     pub attach: bool,
-    /// Whether what clients had used before the first look counts.
+    /// Count what clients had used before the first query.
     pub with_past: bool,
 }
 
@@ -58,37 +59,37 @@ pub struct Exporter {
     displays: BTreeMap<u32, Display>,
     answers: (Sender<Answer>, Receiver<Answer>),
     users: Users,
-    /// Questions to all displays so far.
+    /// Number of query rounds so far.
     looks: u64,
     looked_at: Option<Instant>,
     took: Duration,
-    /// Events of the kernel's trace that found no room.
+    /// Events of the kernel's trace that were lost.
     lost_events: u64,
 }
 
-/// What is known of a display.
+/// State of a display.
 #[derive(Debug, Default)]
 struct Display {
-    /// The question whose answer has not come.
+    /// Round of a query that has not been answered yet.
     pending: Option<u64>,
     state: State,
     took: Duration,
     process: Option<ServerProcess>,
-    /// As it told the last time.
+    /// Figures of the last answer.
     server: Option<Server>,
     account: Option<Account>,
     watched: Option<Watched>,
-    /// All that its clients ever used was used since we look.
+    /// The exporter has watched the server from its start, so all usage of its clients counts.
     is_known_from_start: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// It listens, and nobody is connected.
+    /// It listens and has no clients.
     #[default]
     Idle,
     Served,
-    /// Without xqos.
+    /// It runs without xqos.
     Stock,
     Failed(String),
 }
@@ -107,7 +108,7 @@ impl Exporter {
         }
     }
 
-    /// The figures of now, or of less than a second ago.
+    /// The current metrics, or those of less than a second ago.
     pub fn page(&mut self, format: Format) -> String {
         if self.looked_at.is_none_or(|at| at.elapsed() >= LEAST_INTERVAL) {
             let begin = Instant::now();
@@ -118,7 +119,7 @@ impl Exporter {
         page::of(self, format)
     }
 
-    /// Asks all displays.
+    /// Queries all displays.
     fn look(&mut self) {
         self.users = Users::read();
         while let Ok(late) = self.answers.1.try_recv() {
@@ -134,7 +135,7 @@ impl Exporter {
         }
     }
 
-    /// Displays come and go. One whose question is still out stays until that has come back.
+    /// Adds new displays and removes those that are gone. A display with an open query stays until that is answered.
     fn find(&mut self, sockets: &Displays) {
         let only = &self.options.only;
         let mut numbers = sockets.numbers();
@@ -146,7 +147,7 @@ impl Exporter {
         }
     }
 
-    /// How many have been asked. Who has not answered the last question is not asked another.
+    /// Queries the displays with clients; returns how many. A display with an open query is not queried again.
     fn ask(&mut self, sockets: &Displays) -> usize {
         let mut asked = 0;
         for (&display, known) in &mut self.displays {
@@ -170,7 +171,7 @@ impl Exporter {
     }
 
     fn collect(&mut self, mut asked: usize) {
-        // A server's time is over with its own error, a moment before this one.
+        // Each query has its own time limit, which ends shortly before this one.
         let until = Instant::now() + self.options.patience + Duration::from_millis(100);
         while asked > 0 {
             let Ok(answer) = self.answers.1.recv_timeout(until.saturating_duration_since(Instant::now())) else {
@@ -185,7 +186,7 @@ impl Exporter {
         }
     }
 
-    /// Figures that come late are passed over: the next ones have all that these have.
+    /// Takes an answer. The figures of a late one are ignored, because the next answer contains them.
     fn take(&mut self, answer: Answer, is_of_now: bool) {
         let Some(known) = self.displays.get_mut(&answer.display) else { return };
         known.pending = None;
@@ -207,7 +208,7 @@ impl Exporter {
         known.becomes(answer.display, state);
     }
 
-    /// Looks at all servers without xqos at once.
+    /// Watches all servers without xqos, in parallel.
     fn attach(&mut self) {
         let stock = self.displays.values_mut().filter(|known| known.state == State::Stock);
         let servers: Vec<(i32, &mut Display)> =
@@ -232,7 +233,7 @@ impl Exporter {
 }
 
 impl Display {
-    /// Tells the log what is new.
+    /// Changes the state and logs errors.
     fn becomes(&mut self, display: u32, state: State) {
         if let (true, State::Failed(why)) = (self.state != state, &state) {
             output::note(&format!("display :{display} is not told: {why}"));
@@ -259,7 +260,7 @@ impl Display {
         let is_same = self.account.as_ref().is_some_and(|account| account.is_of(info.server_pid));
         if !is_same {
             let mut account = Account::new(info.server_pid, max_labels);
-            // Another server in the place of one that we knew is new.
+            // A server that replaces a known one is new, so all its usage counts.
             if self.account.is_none() && !self.is_known_from_start {
                 account.begin_at(&list.clients, &departed);
             }
@@ -275,7 +276,7 @@ impl Display {
     }
 }
 
-/// Of a client of another machine: no user and no program, but for the address.
+/// The labels of a client. A client of another machine has no user, and often no program.
 fn labels(entry: &ClientEntry, users: &Users) -> Labels {
     let user = if entry.uid == u32::MAX { String::new() } else { users.name(entry.uid) };
     let program =

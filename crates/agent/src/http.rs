@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Answers HTTP on a loopback address, for Prometheus: one question a connection, each within bounds of size, number and time.
+//! Serves HTTP to Prometheus on a loopback address. Each connection carries one request; size, number and time are
+//! limited.
 //!
-//! httparse reads what was asked. What a server library would add (bodies, threads kept, encodings) is not needed, and none
-//! of the small ones bounds the time that a client may take.
+//! httparse parses requests. The other features of a server library (bodies, persistent connections, encodings) are not
+//! needed, and no small library limits the time that a client may take.
 
 use crate::error::{Result, asking, bail};
 use std::io::{self, Read, Write};
@@ -11,17 +12,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest question; that of Prometheus has 300 bytes.
+/// Longest request; a request of Prometheus has 300 bytes.
 const MAX_QUESTION_BYTES: usize = 8192;
 const MAX_LINES: usize = 64;
-/// To say what is wanted, and to take the answer.
+/// Time limit to send the request, and to receive the response.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections at the same time; further ones are closed.
+/// Simultaneous connections; further ones are closed.
 const MAX_CONNECTIONS: usize = 16;
-/// Where no more can be accepted: files have run out, for one.
+/// Pause after accept() has failed, for example for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is answered to a GET.
+/// Response to a GET request.
 #[derive(Debug)]
 pub struct Answer {
     pub status: &'static str,
@@ -35,7 +36,7 @@ impl Answer {
     }
 }
 
-/// Listens where only this machine can ask.
+/// Listens on an address that only this machine can reach.
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     if !address.ip().is_loopback() {
         bail!(
@@ -47,7 +48,7 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(asking(format!("cannot listen on {address}")))
 }
 
-/// Answers for ever. `give` is told what the asker accepts, and is called by several threads.
+/// Serves requests forever. `give` gets the Accept header and is called from several threads.
 pub fn serve(listener: &TcpListener, give: impl Fn(&str) -> Answer + Send + Sync + 'static) -> ! {
     let (give, open) = (Arc::new(give), Arc::new(AtomicUsize::new(0)));
     loop {
@@ -61,7 +62,7 @@ pub fn serve(listener: &TcpListener, give: impl Fn(&str) -> Answer + Send + Sync
         }
         let (give, opened) = (Arc::clone(&give), Arc::clone(&open));
         let answering = std::thread::Builder::new().spawn(move || {
-            // One that breaks off is no reason to end.
+            // A broken connection does not end the server.
             let _ = answer(connection, &*give);
             opened.fetch_sub(1, Ordering::Relaxed);
         });
@@ -100,7 +101,7 @@ struct Question<'a> {
     accept: &'a str,
 }
 
-/// `None`: not HTTP.
+/// Parses a request; `None` if it is not HTTP.
 fn understood(question: &[u8]) -> Option<Question<'_>> {
     let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
     let mut parsed = httparse::Request::new(&mut lines);
@@ -113,7 +114,7 @@ fn understood(question: &[u8]) -> Option<Question<'_>> {
     Some(Question { method: parsed.method?, path, accept })
 }
 
-/// Up to the empty line, or as much as there may be.
+/// Reads up to the empty line or the size limit.
 fn read(connection: &mut TcpStream, until: Instant) -> io::Result<Vec<u8>> {
     let mut question = Vec::new();
     let mut chunk = [0; 1024];
@@ -127,7 +128,7 @@ fn read(connection: &mut TcpStream, until: Instant) -> io::Result<Vec<u8>> {
     Ok(question)
 }
 
-/// Who takes a byte now and then is left in time too.
+/// Writes within the time limit, even if the client reads only a byte at a time.
 fn write(connection: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         connection.set_write_timeout(Some(left(until)?))?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! What the clients of one display have used, by user and program, kept when they leave.
+//! Sums of what the clients of one display have used, by user and program. They stay when clients disconnect.
 //!
-//! The server tells the figures of each connection and forgets them with it. Here goes in what it told, and what comes out
-//! never falls: each connection adds what it has used since the last time. No clock, no files.
+//! The server reports figures for each connection and drops them when it ends. Here, each connection adds what it has
+//! used since the last report, so the sums never decrease. No clock, no files.
 
 use crate::client::{Connection, connection};
 use crate::field::{MetricKind, metrics};
@@ -12,35 +12,35 @@ use std::collections::{BTreeMap, HashMap};
 use xqos_abi::{ClientEntry, entry_flag};
 use xqos_core::WAIT_BOUNDS_NS;
 
-/// Names of users and programs beyond the limit.
+/// Stands for users and programs beyond the limit.
 const OTHER: &str = "other";
 const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
 
-/// By what clients are summed up.
+/// Labels by which clients are summed up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Labels {
     pub user: String,
     pub program: String,
 }
 
-/// Figures of the clients that share labels.
+/// Sums of the clients that share labels.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Connections at present.
+    /// Current number of connections.
     pub connections: usize,
-    /// By metric: counters since we look, gauges of those that are connected.
+    /// Values of the metrics: counters since the start, and gauges of the connected clients.
     pub values: BTreeMap<&'static str, f64>,
     pub waits: [u64; WAITS],
     pub waited_ns: u64,
 }
 
-/// Of one server process.
+/// Sums of one server process.
 #[derive(Debug)]
 pub struct Account {
     server_pid: u32,
-    /// What the clients that are connected had used the last time.
+    /// Figures of the connected clients at the last report.
     before: HashMap<Connection, ClientEntry>,
-    /// What those that had left had used then, by program.
+    /// Figures of departed clients at the last report, by program.
     departed: Vec<ClientEntry>,
     totals: Labelled<Totals>,
 }
@@ -59,18 +59,18 @@ impl Account {
         &self.totals.all
     }
 
-    /// Clients whose past is not ours to count: they had used that before we looked for the first time.
+    /// Excludes what these clients had used before the first report.
     pub fn begin_at(&mut self, clients: &[ClientEntry], departed: &[ClientEntry]) {
         self.departed = departed.to_vec();
         self.before = clients.iter().map(|entry| (connection(entry), entry.clone())).collect();
     }
 
-    /// All have left; what they have used meanwhile is told when the server is asked again.
+    /// All clients have disconnected. The rest of their usage is added when the server is queried again.
     pub fn nobody_is_there(&mut self) {
         self.totals.all.values_mut().for_each(Totals::forget_present);
     }
 
-    /// Adds what has been used since the last time, by those that are connected and those that have left.
+    /// Adds what connected and departed clients have used since the last report.
     pub fn add(
         &mut self,
         clients: Vec<ClientEntry>,
@@ -110,14 +110,14 @@ impl Labels {
     }
 }
 
-/// Figures by labels. Of labels that are too many, the figures are those of [`OTHER`] together.
+/// Values by labels. When there are too many labels, further values are summed up under [`OTHER`].
 ///
-/// Labels that a look has not seen make room for new ones, the longest unseen first. Their counters go with them: each was told
-/// before, so that the sum of the rates misses nothing, and counts nothing twice.
+/// Labels that the current round has not seen make room for new ones, the longest unseen first. Their counters are
+/// removed. They were exported before, so a sum of rates misses nothing and counts nothing twice.
 #[derive(Debug)]
 pub struct Labelled<T> {
     pub all: BTreeMap<Labels, T>,
-    /// The last look that saw one of them.
+    /// Last round in which labels were seen.
     seen: BTreeMap<Labels, u64>,
     most: usize,
     looks: u64,
@@ -128,7 +128,7 @@ impl<T: Default> Labelled<T> {
         Labelled { all: BTreeMap::new(), seen: BTreeMap::new(), most, looks: 0 }
     }
 
-    /// A look begins, which sees these.
+    /// Starts a round that sees these labels.
     pub fn look<'a>(&mut self, seen: impl Iterator<Item = &'a Labels>) {
         self.looks += 1;
         self.seen
@@ -154,7 +154,7 @@ impl<T: Default> Labelled<T> {
 }
 
 impl Totals {
-    /// Gauges are of those that are there now.
+    /// Removes gauges, which count connected clients only.
     fn forget_present(&mut self) {
         self.connections = 0;
         for (metric, _) in metrics(CLIENT).filter(|(metric, _)| metric.kind != MetricKind::Counter) {
@@ -203,7 +203,7 @@ mod tests {
         Labels { user: "me".into(), program: entry.name.clone() }
     }
 
-    /// Requests of each program.
+    /// Requests by program.
     fn requests(account: &Account) -> Vec<(String, f64)> {
         let of = |totals: &Totals| totals.values["xqos_client_requests"];
         account.totals().iter().map(|(labels, totals)| (labels.program.clone(), of(totals))).collect()
@@ -233,7 +233,7 @@ mod tests {
     fn no_figure_ever_falls() {
         let mut account = Account::new(1, 3);
         let mut last: BTreeMap<Labels, Totals> = BTreeMap::new();
-        // Clients come, work and go in any order.
+        // Clients connect, work and disconnect in random order.
         let mut dice = Dice::new(7);
         for round in 0..500 {
             let mut clients = Vec::new();

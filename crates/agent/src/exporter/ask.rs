@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Asks one server, in a thread of its own: what may take long (a server that hangs, a home folder that does not answer) takes
-//! that thread and nobody else's time.
+//! Queries one server in a separate thread, so that a hanging server or home folder blocks only that thread.
 
 use super::authority;
 use crate::displays;
@@ -10,17 +9,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 use xqos_client::{Control, Error, Peer, Socket};
 
-/// All that a question needs; a host with many displays has as many threads for a moment.
+/// Enough for a query. A host with many displays briefly has as many threads.
 const STACK_BYTES: usize = 256 << 10;
 
-/// What came of a question.
+/// Result of a query.
 #[derive(Debug)]
 pub struct Answer {
     pub display: u32,
-    /// Of the question.
+    /// Round of the query.
     pub number: u64,
     pub took: Duration,
-    /// Who listens at the display, where somebody does.
+    /// The process that listens on the display, if any.
     pub server: Option<ServerProcess>,
     /// `Ok(None)`: an X server without xqos.
     pub told: Result<Option<Readings>, Error>,
@@ -29,11 +28,11 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub struct ServerProcess {
     pub peer: Peer,
-    /// As the kernel shows it.
+    /// Name as the kernel shows it.
     pub program: String,
 }
 
-/// The answer comes over the channel; false: there is no thread to be had.
+/// Sends the answer over the channel. Returns false if no thread could be started.
 pub fn ask(display: u32, number: u64, patience: Duration, answers: Sender<Answer>) -> bool {
     let asking = thread::Builder::new().name(format!("display {display}")).stack_size(STACK_BYTES);
     let work = move || {
@@ -45,7 +44,7 @@ pub fn ask(display: u32, number: u64, patience: Duration, answers: Sender<Answer
     asking.spawn(work).is_ok()
 }
 
-/// Nothing of it stays: it would keep a server from ending with its last client.
+/// Closes its connection at the end; an open one would keep a server from exiting with its last client.
 fn visit(display: u32, until: Instant, server: &mut Option<ServerProcess>) -> Result<Option<Readings>, Error> {
     let mut met = |peer: Peer| {
         *server = Some(ServerProcess { peer, program: displays::program(peer.pid).unwrap_or_default() });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Servers that have nothing loaded, from short looks through the kernel's trace: whom each worked for while we looked, and
-//! for how long that was. The one over the other is a share, over whatever time many looks are taken together.
+//! Figures of servers without xqos from short kernel traces: the work for each program, and the length of the traces.
+//! Their ratio is a share, over any number of traces.
 
 use super::account::{Labelled, Labels};
 use crate::attach::several::Seen;
@@ -9,10 +9,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-/// Long enough for a frame of a slow animation, short beside the time between two questions.
+/// Covers a frame of a slow animation, and is short compared to the time between two scrapes.
 pub const LOOK: Duration = Duration::from_millis(200);
 
-/// Of one server process.
+/// Figures of one server process.
 #[derive(Debug)]
 pub struct Watched {
     pub server_pid: i32,
@@ -20,12 +20,12 @@ pub struct Watched {
     pub totals: Labelled<Used>,
 }
 
-/// In the time that we looked.
+/// Usage while the server was traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     pub busy_ns: u64,
     pub calls: u64,
-    /// In the last look.
+    /// From the last trace only.
     pub longest_ns: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ impl Watched {
     }
 }
 
-/// Whose process it is.
+/// Name of the user that runs a process.
 fn user(pid: i32, users: &Users) -> String {
     fs::metadata(format!("/proc/{pid}")).map(|is| users.name(is.uid())).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! How a server of another user lets us in: by the file of cookies that its command line names.
+//! Finds the cookie for a server of another user, in the file that the server's command line names.
 //!
-//! Whoever likes may listen at a display that is free, and name any file: a file counts only where it belongs to the
-//! user as whom the server runs, or root runs the server.
+//! Anybody may listen on a free display and name any file. A file counts only if it belongs to the user that runs the
+//! server, or if root runs the server.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -13,19 +13,19 @@ use xqos_client::{Authority, Peer};
 /// Longer than any file of cookies.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Nothing where the server names no file: it lets in every user of this machine, or nobody.
+/// Empty if the server names no file. Such a server admits every user of this machine, or nobody.
 pub fn of(peer: Peer, display: u32) -> Authority {
     let command = fs::read(format!("/proc/{}/cmdline", peer.pid)).unwrap_or_default();
     let file = named(&command).and_then(|name| open(peer, &name));
     let mut bytes = Vec::new();
     if let Some(file) = file {
-        // What was read before an error may have the entry.
+        // The part before a read error may contain the entry.
         let _ = file.take(MAX_BYTES).read_to_end(&mut bytes);
     }
     entry(&bytes, display).unwrap_or_default()
 }
 
-/// The word behind `-auth` in a server's command line.
+/// The argument of `-auth` in a server's command line.
 fn named(command: &[u8]) -> Option<String> {
     let mut words = command.split(|&byte| byte == 0);
     words.find(|word| *word == b"-auth")?;
@@ -33,15 +33,15 @@ fn named(command: &[u8]) -> Option<String> {
 }
 
 fn open(peer: Peer, name: &str) -> Option<File> {
-    // A name without a slash in front is of the server's own folder.
+    // A relative path is relative to the server's working directory.
     let path = PathBuf::from(format!("/proc/{}/cwd", peer.pid)).join(name);
-    // A pipe would keep us waiting.
+    // Opening a pipe must not block.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
     let is = file.metadata().ok()?;
     (is.is_file() && (is.uid() == peer.uid || peer.uid == 0)).then_some(file)
 }
 
-/// Name and data of the first entry for the display, of whatever family: it is this machine's in any case.
+/// Name and data of the first entry for the display. Its family does not matter, because the server is local.
 fn entry(mut bytes: &[u8], display: u32) -> Option<Authority> {
     const FAMILY_BYTES: usize = 2;
     let number = display.to_string();
@@ -54,7 +54,7 @@ fn entry(mut bytes: &[u8], display: u32) -> Option<Authority> {
     }
 }
 
-/// A length in two bytes, the most significant first, and as many bytes.
+/// Reads a length of two bytes (most significant first) and that many bytes.
 fn field<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, rest) = bytes.split_first_chunk::<2>()?;
     let (field, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A page of metrics, in the format of OpenMetrics 1.0 or in the older text format of Prometheus.
+//! A page of metrics in the OpenMetrics 1.0 format or in the older text format of Prometheus.
 
 use crate::field::{Metric, MetricKind};
 use std::fmt::Write;
@@ -8,12 +8,12 @@ use xqos_core::WAIT_BOUNDS_NS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     OpenMetrics,
-    /// What `promtool check metrics` reads, and whoever does not ask for the other.
+    /// The default format; `promtool check metrics` reads it.
     Text,
 }
 
 impl Format {
-    /// By the Accept line of whoever asks.
+    /// Selects the format by the Accept header.
     pub fn accepted(accept: &str) -> Format {
         if accept.contains("application/openmetrics-text") { Format::OpenMetrics } else { Format::Text }
     }
@@ -37,14 +37,14 @@ impl Page {
         Page { out: String::new(), format }
     }
 
-    /// Comes before all values of a metric, which stand together.
+    /// Writes the head of a metric. All values of the metric must follow together.
     pub fn begin(&mut self, head: &Metric) {
         let kind = match head.kind {
             MetricKind::Counter => "counter",
             MetricKind::Gauge | MetricKind::Sum => "gauge",
             MetricKind::Histogram => "histogram",
         };
-        // The older format knows no family, and describes the series itself.
+        // The text format has no metric families; its head names the series.
         let is_series = head.kind == MetricKind::Counter && self.format == Format::Text;
         let name = format!("{}{}", head.name, if is_series { "_total" } else { "" });
         let _ = writeln!(self.out, "# TYPE {name} {kind}");
@@ -54,13 +54,13 @@ impl Page {
         let _ = writeln!(self.out, "# HELP {name} {}", head.help);
     }
 
-    /// `labels` as `display=":7",user="me"`, or nothing.
+    /// `labels` has the form `display=":7",user="me"`, or is empty.
     pub fn value(&mut self, head: &Metric, labels: &str, value: f64) {
         let suffix = if head.kind == MetricKind::Counter { "_total" } else { "" };
         self.line(head.name, suffix, &[labels], value);
     }
 
-    /// Waits of each class, and their sum.
+    /// Writes a histogram of waits and their sum.
     pub fn waits(&mut self, head: &Metric, labels: &str, counts: &[u64; WAIT_BOUNDS_NS.len() + 1], sum_seconds: f64) {
         let mut below = 0;
         for (&bound_ns, count) in WAIT_BOUNDS_NS.iter().zip(counts) {
@@ -98,7 +98,7 @@ impl Page {
     }
 }
 
-/// The value of a label.
+/// Escapes the value of a label.
 pub fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

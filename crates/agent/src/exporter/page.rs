@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What is known of all displays as one page of metrics. Those of servers and clients are
-//! fields of [`crate::sample`]; here are those that only a host has.
+//! Formats all displays as one page of metrics. The metrics of servers and clients are fields of [`crate::sample`]; the
+//! others are defined here.
 
 use super::account::{Labels, Totals};
 use super::attached::Used;
@@ -11,7 +11,7 @@ use crate::field::{Metric, MetricKind, metrics};
 use crate::sample::{CLIENT, SERVER};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The waits of a client by their length, and their sum.
+/// Histogram of a client's waits, and their sum.
 const WAITS: Metric =
     Metric { name: "xqos_client_wait_seconds", kind: MetricKind::Histogram, help: "times from arrival to dispatch" };
 const UP: Metric = gauge("xqos_display_up", "1 unless the X server did not answer in time, or did not let us in.");
@@ -39,7 +39,7 @@ const fn counter(name: &'static str, help: &'static str) -> Metric {
 
 pub fn of(exporter: &Exporter, format: Format) -> String {
     let mut page = Page::new(format);
-    // One whose socket is gone has nothing more to tell.
+    // A display whose socket is gone has no metrics.
     let displays: Vec<(String, &Display)> =
         exporter.displays.iter().map(|(number, known)| (format!("display=\":{number}\""), known)).collect();
     of_displays(&mut page, &displays);
@@ -100,7 +100,7 @@ fn of_clients(page: &mut Page, displays: &Displays) {
     }
     for (metric, _) in metrics(CLIENT) {
         page.begin(&metric);
-        // Of a server that does not answer, what was true a while ago is not told as present.
+        // Gauges of a server that does not answer would be out of date, so only counters are written.
         for (labels, _, totals) in
             programs.iter().filter(|(_, known, _)| metric.kind == MetricKind::Counter || known.is_up())
         {
@@ -150,7 +150,7 @@ fn single(page: &mut Page, head: &Metric, value: f64) {
 }
 
 impl Labels {
-    /// As they stand in a line, behind the display.
+    /// The labels in Prometheus syntax, after the display.
     fn with(&self, display: &str) -> String {
         format!("{display},user=\"{}\",program=\"{}\"", escaped(&self.user), escaped(&self.program))
     }
