@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! Reservations that are found by measurement, for clients of a live server: `auto` of `xqos run` and `xqos reserve`.
+//! Measured reservations for clients of a running server: `auto` of `xqos run` and `xqos reserve`.
 //!
-//! | what is seen of a client | what is done |
+//! | event | action |
 //! |---|---|
-//! | the tuner advises a reservation, or another one | it is set by the control connection, soft |
-//! | that is refused | (2Q, 2T) once; refused too, that is said once, and tried again when the tuner asks again |
-//! | the client has a reservation that is not what was set here, or none where one was set | somebody else decides: it is left alone from now on |
-//! | it has gone | it is forgotten |
-//! | nothing is reserved for it | why is said, once for each cause |
+//! | the tuner advises a reservation or a change of it | set it as a soft reservation |
+//! | the server refuses it | try (2Q, 2T) once; if that is refused, too, report it once, and try again when the tuner
+//! asks again |
+//! | the client's reservation is not what was set here | another program decides: leave the client alone from now on |
+//! | the client disconnects | forget it |
+//! | nothing is reserved for it | report the reason, once for each reason |
 //!
-//! While a client does something the ring is read ten times a second, and the server is asked once a second what else is reserved.
-//! While all are silent the ring is looked at once a second, and the server is left asleep.
+//! While a client is active, the trace ring is read ten times a second, and the server is asked once a second for the
+//! other reservations. While all clients are silent, the ring is read once a second, and the server is not woken.
 //!
-//! Invariant: what is set here is soft, and cleared when we end.
+//! Invariant: reservations set here are soft, and are cleared when this program ends.
 
 mod decision;
 mod demand;
@@ -33,47 +34,47 @@ use xqos_client::Error as Answer;
 use xqos_core as core;
 use xqos_tune::{Advice, Report, Room, Tuner};
 
-/// A burst is seen that late at most, and a dozen of them are needed.
+/// Longest delay until a burst is seen; a decision needs about a dozen bursts.
 const ACTIVE: Duration = Duration::from_millis(100);
 const SILENT: Duration = Duration::from_secs(1);
-/// What others have reserved, and how long their requests are.
+/// Interval of asking the server for other reservations and the longest request.
 const ROOM_EVERY: Duration = Duration::from_secs(1);
 
-/// Some clients of a server.
+/// Measures some clients of a server and keeps their reservations.
 #[derive(Debug)]
 pub struct Auto {
     feed: Feed,
     tuner: Tuner<u32>,
-    /// Who is looked after.
+    /// Clients under measurement.
     ours: BTreeMap<u32, Ours>,
-    /// Where processor time is found, too.
+    /// Also reserves processor time, if enabled.
     processors: Option<Processors>,
     room: Room,
     asked: Option<Instant>,
     said: Vec<String>,
-    /// Whether to say where nothing is reserved.
+    /// Also report clients that get no reservation.
     tells_all: bool,
-    /// What others are told, before the confidence.
+    /// Origin of the settings as shown to other programs, without the confidence.
     origin: String,
 }
 
-/// A client that is looked after.
+/// A client under measurement.
 #[derive(Debug)]
 struct Ours {
     pid: i32,
-    /// It, in words.
+    /// The client as text.
     name: String,
-    /// What was set.
+    /// Reservation that was set here.
     set: Option<Reservation>,
-    /// That was said.
+    /// The last refusal was reported.
     is_refused: bool,
-    /// Why nothing is reserved, as it was said; `None`: something was reserved.
+    /// Reported reasons for having no reservation; `None`: a reservation was reported.
     told: BTreeSet<Option<WhyNot>>,
 }
 
 impl Auto {
-    /// What is set is told with this origin, and ends with the session, however that ends. `limit_ppm`: the most for all that
-    /// is found by measurement, where that is set.
+    /// Starts to measure. Settings carry this origin and end with the session, however it ends. `limit_ppm`: maximum
+    /// sum of all measured reservations, if there is one.
     pub fn start(session: &Session, origin: &str, limit_ppm: Option<u32>) -> Result<Auto> {
         session.control.set_origin(origin, true)?;
         let mut feed = Feed::closed();
@@ -93,24 +94,24 @@ impl Auto {
         })
     }
 
-    /// From now on also reserves processor time; `is_ours`: the program was started here, and ends with us. The error says why
-    /// not. To be called before there are threads.
+    /// Also reserves processor time from now on. `is_ours`: this program started the client and it ends with this
+    /// program. The error says why that is impossible. Call it before any thread exists.
     pub fn reserve_processors(&mut self, is_ours: bool) -> Result<()> {
         self.processors = Some(Processors::start(is_ours)?);
         Ok(())
     }
 
-    /// From now on also says where nothing is reserved, and why.
+    /// Also reports clients that get no reservation, with the reason.
     pub fn tell_all(&mut self) {
         self.tells_all = true;
     }
 
-    /// The most for all that is found by measurement, from the next look on.
+    /// Changes the maximum sum of all measured reservations.
     pub fn limit(&mut self, ppm: Option<u32>) {
         self.room.auto_limit_ppm = ppm;
     }
 
-    /// Looks after a client. One that has a reservation is left alone: false.
+    /// Starts to measure a client. Returns false for a client that already has a reservation.
     pub fn adopt(&mut self, entry: &ClientEntry) -> bool {
         if reservation_of(entry).is_some() {
             return false;
@@ -123,14 +124,14 @@ impl Auto {
         true
     }
 
-    /// A client has gone. What there is to say where nothing was decided for it.
+    /// Forgets a client that has disconnected. Returns a message if nothing had been decided for it.
     pub fn gone(&mut self, client: u32) -> Option<String> {
         let jobs = self.report(client).map_or(0, |report| report.jobs);
         let ours = self.forget(client).filter(|ours| self.tells_all && ours.told.is_empty())?;
         Some(format!("nothing was reserved for {}: {}", ours.name, too_little(jobs)))
     }
 
-    /// The server knows it no more, and its event is still on the way.
+    /// The server no longer lists the client, but its event has not arrived yet.
     fn say_gone(&mut self, client: u32) {
         let said = self.gone(client);
         self.said.extend(said);
@@ -141,20 +142,20 @@ impl Auto {
         self.ours.remove(&client)
     }
 
-    /// Leaves a client alone from now on, and takes back what was set for it here.
+    /// Stops measuring a client and clears the reservation that was set here.
     pub fn leave(&mut self, session: &Session, client: u32) {
         if self.forget(client).is_some_and(|ours| ours.set.is_some()) {
-            // It may have gone at this moment; then there is nothing to clear.
+            // If the client has just disconnected, there is nothing to clear.
             let _ = session.control.release(client);
         }
     }
 
-    /// Nobody is looked after.
+    /// No client is under measurement.
     pub fn is_empty(&self) -> bool {
         self.ours.is_empty()
     }
 
-    /// Until when there is nothing to look at.
+    /// Time until the next turn; `None` if there is nothing to do.
     pub fn wait(&self) -> Option<Duration> {
         if self.ours.is_empty() || !self.feed.is_open() {
             return None;
@@ -162,7 +163,7 @@ impl Auto {
         Some(if self.tuner.is_active() { ACTIVE } else { SILENT })
     }
 
-    /// Reads what has come and does what follows; gives what there is to say.
+    /// Reads new bursts and follows the tuner's advice. Returns messages for the user.
     pub fn turn(&mut self, session: &Session) -> Result<Vec<String>> {
         for (client, burst) in self.feed.read(session)? {
             self.tuner.take(client, burst);
@@ -175,7 +176,7 @@ impl Auto {
         }
         let advice = self.tuner.advise(self.feed.now(), &self.room);
         if !advice.is_empty() {
-            // Somebody may have decided otherwise since the last look.
+            // Another program may have changed reservations since the last look.
             self.look_around(session)?;
         }
         for (client, advice) in advice {
@@ -197,18 +198,18 @@ impl Auto {
         Ok(std::mem::take(&mut self.said))
     }
 
-    /// Clears what was set here; gives what there is to say.
+    /// Clears all reservations set here. Returns messages for the user.
     pub fn end(mut self, session: &Session) -> Vec<String> {
         if self.look_around(session).is_ok() {
             for (&client, _) in self.ours.iter().filter(|(_, ours)| ours.set.is_some()) {
-                // It may have gone at this moment; then there is nothing to clear.
+                // If the client has just disconnected, there is nothing to clear.
                 let _ = session.control.release(client);
             }
         }
         self.said
     }
 
-    /// What else is reserved, and whether ours are as they were set.
+    /// Updates the other reservations, and checks that those set here are unchanged.
     fn look_around(&mut self, session: &Session) -> Result<()> {
         let entries = session.others()?;
         let by_client: BTreeMap<u32, &ClientEntry> = entries.iter().map(|entry| (entry.client, entry)).collect();
@@ -295,19 +296,19 @@ impl Auto {
 
     fn clear(&mut self, session: &Session, entry: &ClientEntry) {
         if self.ours.get_mut(&entry.client).and_then(|ours| ours.set.take()).is_some() {
-            // It may have gone at this moment; then there is nothing to clear.
+            // If the client has just disconnected, there is nothing to clear.
             let _ = session.control.release(entry.client);
         }
     }
 
-    /// Others see how sure that is: what is set next has the confidence in its origin.
+    /// Puts the confidence into the origin of the next setting, where other programs see it.
     fn tell_confidence(&self, session: &Session, client: u32) -> Result<()> {
         let confidence = self.report(client).map_or(0.0, |report| report.confidence);
         session.control.set_origin(&format!("{} {confidence:.2}", self.origin), true)?;
         Ok(())
     }
 
-    /// What was found.
+    /// The measured rhythm, as a part of a sentence.
     fn because(&self, client: u32) -> String {
         let found = self.report(client).and_then(|report| Some((rhythm(&report)?, report)));
         found.map_or_else(String::new, |(rhythm, report)| {
@@ -325,7 +326,7 @@ impl Auto {
         Some((why, why.sentence(&report)))
     }
 
-    /// Says why nothing is reserved, where that is known. Silence decides nothing: the client may begin any moment.
+    /// Reports why clients have no reservation. Silence is no reason, because such a client may start at any moment.
     fn tell_why_not(&mut self) {
         let without = self.ours.iter().filter(|(_, ours)| self.tells_all && ours.set.is_none());
         for client in without.map(|(&client, _)| client).collect::<Vec<_>>() {
@@ -340,7 +341,7 @@ impl Auto {
     }
 }
 
-/// B, as the server's admission test uses it.
+/// Blocking time B of the server's admission test.
 fn blocking_ns(info: &ServerInfo) -> u64 {
     let us = if info.blocking_configured_us > 0 { info.blocking_configured_us } else { info.blocking_observed_us };
     u64::from(us) * 1000

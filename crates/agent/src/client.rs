@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! A client as the server lists it, in words for people.
+//! Describes a client of the server's list to users.
 
 use xqos_abi::{ClientEntry, Label, entry_flag, us};
 use xqos_cli::quantity::{Micros, Reservation, SoftRule, Weight};
 use xqos_core::{ReservationKind, Role};
 use xqos_trace::show::role_name;
 
-/// A client in a sentence: "mpv (pid 123, client 0x1c00000)".
+/// A client as part of a sentence: "mpv (pid 123, client 0x1c00000)".
 pub fn described(entry: &ClientEntry) -> String {
     let client = format!("client {:#x}", entry.client);
     match (entry.name.as_str(), entry.pid) {
@@ -17,19 +17,19 @@ pub fn described(entry: &ClientEntry) -> String {
     }
 }
 
-/// A connection: the resource base is given to another client later, but not at the same instant.
+/// Identifies a connection. A resource base is reused later, but never at the same time.
 pub type Connection = (u32, u64);
 
 pub fn connection(entry: &ClientEntry) -> Connection {
     (entry.client, entry.connected_ns)
 }
 
-/// A program may call itself anything; a terminal is to see none of its control characters.
+/// Replaces control characters, because a program may choose any name and the text may reach a terminal.
 pub fn printable(name: &str) -> String {
     name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
-/// The reservation of a client, if it has one, and of which kind it is.
+/// A client's own reservation and its kind.
 pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, ReservationKind)> {
     (entry.flags & entry_flag::RESERVED != 0).then(|| {
         let reservation = Reservation { budget: Micros(entry.budget_us), period: Micros(entry.period_us) };
@@ -37,7 +37,7 @@ pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, ReservationKi
     })
 }
 
-/// The reservation that a client's group has, and of which kind it is.
+/// The reservation of a client's group and its kind.
 pub fn reservation_of_group(entry: &ClientEntry) -> Option<(Reservation, ReservationKind)> {
     (entry.group_period_us != 0).then(|| {
         let (budget, period) = (Micros(entry.group_budget_us), Micros(entry.group_period_us));
@@ -45,7 +45,7 @@ pub fn reservation_of_group(entry: &ClientEntry) -> Option<(Reservation, Reserva
     })
 }
 
-/// What stands after a reservation in a sentence or a table.
+/// Suffix of a reservation in a sentence or a table.
 pub fn words(kind: ReservationKind) -> &'static str {
     match kind {
         ReservationKind::Soft => "",
@@ -54,35 +54,34 @@ pub fn words(kind: ReservationKind) -> &'static str {
     }
 }
 
-/// How soft it is; `None`: hard.
+/// The rule of a soft reservation; `None` if it is hard.
 pub fn soft_rule(kind: ReservationKind) -> Option<&'static str> {
     SoftRule::of(kind).map(SoftRule::name)
 }
 
-/// The command that gives a setting back to the rules, where one of them has made it.
+/// The command that returns a setting to the rules; `None` unless a rule made the setting.
 pub fn back_to_rules(entry: &ClientEntry, origin: &Label, setting: &str) -> Option<String> {
     let is_by_rule = origin.as_str().starts_with("rule ");
     is_by_rule.then(|| format!("xqos rules adopt --client {:#x} --only {setting}", entry.client))
 }
 
-/// What a client does for others, in words; `None`: nothing.
+/// The client's role as text; `None` for an ordinary client.
 pub fn role_of(entry: &ClientEntry) -> Option<&'static str> {
     let has = |flag: u32| entry.flags & flag != 0;
     role_name(Role { compositor: has(entry_flag::COMPOSITOR), window_manager: has(entry_flag::WINDOW_MANAGER) })
 }
 
-/// A reservation of the scheduler, in whole microseconds, rounded down.
+/// Converts a reservation of the scheduler to microseconds, rounded down.
 pub fn in_us(budget_ns: u64, period_ns: u64) -> Reservation {
     let [budget, period] = [budget_ns, period_ns].map(|ns| Micros(us(ns)));
     Reservation { budget, period }
 }
 
-/// The same as the scheduler has it.
+/// Converts a reservation to nanoseconds for the scheduler.
 pub fn in_ns(Reservation { budget, period }: Reservation, kind: ReservationKind) -> xqos_core::Reservation {
     xqos_core::Reservation { budget_ns: budget.ns(), period_ns: period.ns(), kind }
 }
 
-/// The weight of a client.
 pub fn weight_of(entry: &ClientEntry) -> Weight {
     Weight(entry.weight)
 }

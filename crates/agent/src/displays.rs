@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Displays of this machine: who listens for clients, and whether anybody has come; from the kernel's tables, so that no server
-//! is woken.
+//! Displays of this machine: which ones have a server, and which have clients. All of it comes from the kernel's
+//! tables, so no server is woken.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
 use xqos_abi::control::display_of_socket;
 
-/// Inodes of listening sockets, with their displays.
+/// Inodes of listening sockets with their displays.
 pub type Listening = Vec<(u64, u32)>;
 
-/// Sockets of displays at an instant.
+/// Sockets of displays at one moment.
 #[derive(Debug, Default)]
 pub struct Displays {
     pub listening: Listening,
-    /// Connections of each display.
+    /// Number of connections for each display.
     connections: BTreeMap<u32, usize>,
 }
 
@@ -29,7 +29,7 @@ impl Displays {
         displays
     }
 
-    /// Each display once, in order.
+    /// Numbers of the displays, sorted and without duplicates.
     pub fn numbers(&self) -> Vec<u32> {
         let mut numbers: Vec<u32> = self.listening.iter().map(|&(_, display)| display).collect();
         numbers.sort_unstable();
@@ -41,7 +41,8 @@ impl Displays {
         self.connections.contains_key(&display)
     }
 
-    /// Leaves out those whose owner passes X on: what it has is another display's, and a visit would be a connection in its capture.
+    /// Drops displays that belong to a forwarder. Its clients belong to another display, and connecting would show up
+    /// in its capture.
     fn keep_servers(&mut self, owner: impl Fn(u32, &[u64]) -> Option<String>) {
         for display in self.numbers() {
             let of_display = self.listening.iter().filter(|&&(_, of)| of == display);
@@ -52,7 +53,8 @@ impl Displays {
         }
     }
 
-    /// By the kernel's table of Unix sockets. The server's end of a connection has the path at which it listens.
+    /// Parses the kernel's table of Unix sockets. The server's end of a connection carries the path that the server
+    /// listens on.
     fn of(unix: &str) -> Displays {
         const ACCEPTS: &str = "00010000";
         const CONNECTED: &str = "03";
@@ -70,7 +72,7 @@ impl Displays {
         displays
     }
 
-    /// Clients of other machines, where a server lets them.
+    /// Counts TCP clients of displays.
     fn add_tcp(&mut self, tcp: &str) {
         const FIRST_PORT: u32 = 6000;
         const ESTABLISHED: &str = "01";
@@ -86,13 +88,13 @@ impl Displays {
     }
 }
 
-/// `near`, `cap`, and what sshd forwards.
+/// Forwarders of X: `near`, `cap`, and sshd.
 fn passes_on(program: &str) -> bool {
     program == "xqos-wire" || program.starts_with("sshd")
 }
 
-/// Which program listens at a display: the one in the lock that servers and our relays make, which everybody may read; without a lock,
-/// one that passes X on, as far as we may look into it.
+/// The program that listens on a display. Servers and our forwarders write their pid to a lock file that everybody may
+/// read. Without a lock, look for a forwarder that has the socket, as far as permissions allow.
 fn owner(folder: &Path, display: u32, inodes: &[u64]) -> Option<String> {
     if let Ok(lock) = fs::read_to_string(folder.join(format!(".X{display}-lock"))) {
         return program(lock.trim().parse().ok()?);
@@ -102,12 +104,12 @@ fn owner(folder: &Path, display: u32, inodes: &[u64]) -> Option<String> {
     relays.filter(has_it).find_map(program)
 }
 
-/// The name of its program, as the kernel shows it to everybody.
+/// Name of a process as the kernel shows it to all users.
 pub fn program(pid: i32) -> Option<String> {
     Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
 }
 
-/// Sockets that a process has open; none where we may not see them.
+/// Inodes of the sockets that a process has open; empty without permission.
 pub fn sockets_of(pid: i32) -> HashSet<u64> {
     let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let inode = |path: &Path| path.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();

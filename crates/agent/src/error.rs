@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Why something was not done. The text is for the user: one sentence that names the cause, and the next step where there is one.
+//! Errors of this crate. The text is for the user: one sentence that names the cause and, if there is one, the next
+//! step.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,22 +13,22 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// What the server's extension answered, or that it did not.
+    /// Error of the connection to the server's extension.
     Server(xqos_client::Error),
     /// A request of the core protocol failed.
     X(ReplyOrIdError),
-    /// What was asked of the system, and what it answered.
+    /// A system call failed: what it was for, and the error.
     System(Cow<'static, str>, io::Error),
-    /// It cannot be done here, or now, for this reason.
+    /// Impossible here or now, for this reason.
     Refused(String),
 }
 
-/// For `map_err`: what was asked of the system.
+/// For `map_err`: adds what the failed call was for.
 pub(crate) fn asking<E: Into<io::Error>>(what: impl Into<Cow<'static, str>>) -> impl FnOnce(E) -> Error {
     move |error| Error::System(what.into(), error.into())
 }
 
-/// A refusal with this text.
+/// Creates a refusal with this text.
 macro_rules! refused {
     ($($text:tt)*) => { $crate::Error::Refused(format!($($text)*)) };
 }
@@ -37,7 +38,7 @@ macro_rules! bail {
 pub(crate) use {bail, refused};
 
 impl Error {
-    /// In one line, as a log has it.
+    /// The message as one line for a log.
     pub fn in_one_line(&self) -> String {
         in_one_line(&self.to_string())
     }
@@ -54,7 +55,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Each message names its cause already, so no source is given: it would be said twice.
+/// Messages already contain their cause. A `source` would print it twice.
 impl std::error::Error for Error {}
 
 impl From<xqos_client::Error> for Error {

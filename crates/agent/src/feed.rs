@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Bursts of the server's clients as they end, from the ring that the server writes its trace into.
+//! Delivers bursts of the server's clients as they end, from the ring into which the server writes its trace.
 //!
-//! Reading costs the server nothing: the ring is shared memory. What was overwritten before it was read is lost, and the trace
-//! begins anew with a snapshot, for which the server is asked once.
+//! Reading costs the server nothing, because the ring is shared memory. Records that were overwritten before they were
+//! read are lost. The trace then restarts with a snapshot, which takes one request to the server.
 
 use crate::error::Result;
 use crate::session::Session;
@@ -15,24 +15,24 @@ use xqos_tune::Burst;
 
 #[derive(Debug)]
 pub struct Feed {
-    /// None before there is a trace, and after it has ended.
+    /// `None` before the trace starts and after it has ended.
     reader: Option<Reader>,
     pub model: Model,
     pub level: Level,
-    /// The time of the last record, by the server's clock and by ours.
+    /// Time of the last record, by the server's clock and by ours.
     last: (Time, Instant),
-    /// Records were overwritten before the last call read them: what clients did meanwhile is not known.
+    /// Records were lost in the last read, so the clients' activity since then is unknown.
     has_gap: bool,
 }
 
 impl Feed {
-    /// Without a trace.
+    /// A feed without a trace.
     pub fn closed() -> Feed {
         let (model, last) = (Model::without_causes(), (Time(0), Instant::now()));
         Feed { reader: None, model, level: Level::Slices, last, has_gap: false }
     }
 
-    /// From now on of this level. The reader that is there goes on: its next records are a new beginning.
+    /// Starts a trace of this level. An existing reader continues with the new records.
     pub fn trace(&mut self, session: &Session, level: Level) -> Result<()> {
         self.level = level;
         let reader = session.control.start_trace(level, 0)?;
@@ -73,19 +73,19 @@ impl Feed {
         Ok(bursts)
     }
 
-    /// Clients that have work or are served, and those that may have been.
+    /// Clients that have work or are served; after lost records, all clients.
     pub fn working(&self) -> impl Iterator<Item = u32> + '_ {
         let working = self.model.present().filter(|client| self.has_gap || client.waits_since().is_some());
         working.map(|client| client.identity.base)
     }
 
-    /// About what the server's clock says.
+    /// Estimated time of the server's clock.
     pub fn now(&self) -> Time {
         let (server, ours) = self.last;
         server.after(u64::try_from(ours.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The server writes a trace.
+    /// The server is writing a trace.
     pub fn is_open(&self) -> bool {
         self.reader.is_some()
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! What runs for long beside an X server: the rules daemon, `auto`, the exporter, and the watch of servers without xqos.
+//! Long-running parts of xqos outside of the X server: the rules daemon, `auto`, the exporter, and the watch of servers
+//! without xqos.
 //!
-//! The commands of crates/xqos start it and present what it finds. What both need is here too: the session with a server, its
-//! clients in words, the table of their fields and samples of them.
+//! The commands in crates/xqos start them and present their results. Code for both is here, too: the session with a
+//! server, descriptions of clients, the table of their fields, and samples.
 
 #![forbid(unsafe_code)]
 
@@ -26,7 +27,7 @@ pub mod windows;
 
 pub use error::{Error, Result};
 
-// The fixture is shared with the tests of crates/xqos, which know this crate by its name.
+// The tests of crates/xqos share the fixture and know this crate by its name.
 #[cfg(test)]
 extern crate self as xqos_agent;
 #[cfg(test)]

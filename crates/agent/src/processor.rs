@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Processor time from the kernel: what is asked for, what is refused and why, and what a process has.
+//! Processor time from the kernel: reservations, the reasons for refusals, and the scheduling of a process.
 
 use crate::error::{Error, Result, asking, bail, refused};
 use crate::field::Value;
@@ -14,18 +14,20 @@ use xqos_sys::{self as sys, Attributes};
 const MIN_BUDGET: Micros = Micros(10);
 const MAX_PERIOD: Micros = Micros(4_000_000);
 
-/// A reservation of the kernel (SCHED_DEADLINE).
+/// Scheduling attributes of a kernel reservation (SCHED_DEADLINE).
 pub fn attributes(wanted: Reservation) -> Attributes {
     Attributes::deadline(wanted.budget.ns(), wanted.period.ns())
 }
 
-/// What the other threads of a program with a reservation get: nearly all of what competes with the usual policy, at once.
+/// Nice value and slice (ns) for the other threads of a program with a reservation: they get nearly all processor time
+/// that normal threads compete for, without delay.
 const BESIDE: (i32, u64) = (-15, 100_000);
 
 /// CAP_SYS_NICE (linux/capability.h).
 const SYS_NICE: u32 = 23;
 
-/// How to get a right: what it is for, how to run the program otherwise, and which capabilities it takes.
+/// Explains how to get a missing privilege: what it is for, another way to run the program, and the capabilities to
+/// grant.
 pub fn missing_right(what: &str, run: &str, capabilities: &str) -> String {
     let program = sys::own_path();
     format!(
@@ -37,12 +39,13 @@ pub fn no_right() -> String {
     missing_right("reserve processor time", "it as root", "cap_sys_nice")
 }
 
-/// How to get the right to raise programs.
+/// Explains how to get the privilege to raise programs.
 pub fn to_raise() -> String {
     missing_right("set priorities", "`xqos rules run` as root", "cap_sys_nice")
 }
 
-/// Whether the rights of this process allow it to reserve processor time. It is not tried: the kernel takes time to forget it.
+/// Says if this process may reserve processor time. Only its privileges are checked: a trial reservation would occupy
+/// bandwidth for some time after it is given up.
 pub fn may_reserve() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -50,31 +53,31 @@ pub fn may_reserve() -> bool {
     (bits >> SYS_NICE) & 1 == 1
 }
 
-/// Whether the rights of this process allow it to raise the priority of others, tried on a thread of its own.
+/// Says if this process may raise priorities. It is tried on a separate thread.
 pub fn may_raise() -> bool {
     let try_it = || Attributes::real_time(1).give(0).or_else(|_| Attributes::usual(-10, 0).give(0)).is_ok();
     std::thread::spawn(try_it).join().unwrap_or(false)
 }
 
-/// Puts the threads of a process ahead that are as usual; the reservation is the main thread's alone, and players draw in
-/// another one. A thread that copied it (GLib's pools take over what their creator has) loses it.
+/// Raises the other threads of a process that have default scheduling. Only the main thread has the reservation, but
+/// players draw in another thread. A thread that has copied the reservation (GLib's thread pools do) loses it.
 pub fn put_threads_ahead(pid: i32) {
     let reserved = Attributes::of(pid).ok().filter(|main| main.reservation().is_some());
     for (thread, now) in other_threads(pid) {
         if now.is_usual() && now.nice() == 0 || Some(now) == reserved {
-            // It may have ended meanwhile.
+            // The thread may have ended.
             let _ = Attributes::ahead(BESIDE.0, BESIDE.1).give(thread);
         }
     }
 }
 
-/// All threads of a process but its main one, and how each is scheduled.
+/// All threads of a process except the main thread, with their scheduling.
 pub fn other_threads(pid: i32) -> Vec<(i32, Attributes)> {
     let threads = xqos_sys::threads(pid).into_iter();
     threads.filter(|&thread| thread != pid).filter_map(|thread| Some((thread, Attributes::of(thread).ok()?))).collect()
 }
 
-/// A kernel would refuse it everywhere.
+/// Refuses reservations that every kernel refuses.
 pub fn check(wanted: Reservation) -> Result<()> {
     if wanted.budget < MIN_BUDGET || wanted.period > MAX_PERIOD {
         bail!(
@@ -84,14 +87,14 @@ pub fn check(wanted: Reservation) -> Result<()> {
     Ok(())
 }
 
-/// Why a program was not started: the kernel's refusal of its reservation, or `otherwise`. There is no trying first: the kernel
-/// takes time to forget a reservation that was given up, and would refuse the second.
+/// The error for a program that was not started: the kernel's refusal of the reservation, or `otherwise`. A reservation
+/// is not tried first: the kernel frees its bandwidth only after some time and would refuse the second one.
 pub fn not_started(wanted: Option<Reservation>, error: io::Error, otherwise: String) -> Error {
     let refusal = wanted.and_then(|wanted| refusal(wanted, &error));
     refusal.unwrap_or_else(|| asking(otherwise)(error))
 }
 
-/// `None`: the error is not the reservation's fault.
+/// Explains the kernel's refusal of a reservation; `None` if the error has another cause.
 pub fn refusal(wanted: Reservation, error: &io::Error) -> Option<Error> {
     match error.raw_os_error()? {
         libc::EPERM => Some(Error::Refused(no_right())),
@@ -104,7 +107,7 @@ pub fn refusal(wanted: Reservation, error: &io::Error) -> Option<Error> {
     }
 }
 
-/// How the kernel schedules the main thread of a process, where that is not as usual.
+/// Scheduling of a process's main thread, if it is not the default.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Processor {
@@ -114,12 +117,12 @@ pub enum Processor {
 }
 
 impl Processor {
-    /// As JSON and in words.
+    /// The value as JSON and as text.
     pub fn value(&self) -> Value {
         Value::Other(json!(self), self.to_string())
     }
 
-    /// `None`: as usual, or not to be found out.
+    /// `None` for default scheduling, or if it is unknown.
     pub fn of(pid: i32) -> Option<Processor> {
         let attributes = Attributes::of(pid).ok()?;
         let ms = |ns: u64| ns as f64 / 1e6;

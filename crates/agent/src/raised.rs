@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Who is raised at present, and how everybody was before.
+//! Processes with raised priority, and their previous scheduling.
 //!
-//! The list lies in memory that is shared with the guard process: a place is filled before its process is raised, and
-//! emptied after it was put back, so that whoever is left finds all that is to be undone. A process is named by pid and
-//! start, since pids are used again.
+//! The list is in memory that is shared with the guard process. An entry is written before its process is raised, and
+//! cleared after the process is restored, so the survivor of the two always finds everything that must be restored. A
+//! process is identified by its pid and start time, because pids are reused.
 //!
-//! The guard is forked before anything is raised, and does nothing but wait for the end of a pipe whose other end dies with its
-//! parent. It ignores what ends a terminal's programs, and stands above whom is raised, or it would not get the processor in time.
-//! When the guard itself is killed, its parent sees that and ends.
+//! The guard is forked before any process is raised. It only waits for the end of a pipe that its parent holds open. It
+//! ignores the signals that end a terminal's programs. Its priority is above that of raised processes; otherwise it
+//! would not get the processor in time. If the guard itself is killed, its parent notices and exits.
 
 use crate::processor::other_threads;
 use std::io::{self, Read};
@@ -18,42 +18,42 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use xqos_sys::{Attributes, Processes, Procfs};
 
-/// More do not redraw at once.
+/// Maximum number of raised processes; more never redraw at the same time.
 const PLACES: usize = 64;
 
-/// Of the guard and its parent: above whom they raise by a real-time priority.
+/// Real-time priority of the guard and its parent; they raise programs to lower priorities.
 pub const PRIORITY: u32 = 5;
 
-/// One process, as both sides see it: its pid (0: nobody), when it started, and how it was scheduled before.
+/// Entry for one process, shared by both sides: its pid (0 if unused), its start time, and its previous scheduling.
 type Place = [AtomicU64; 6];
 
-/// What came of a wish to raise.
+/// Result of an attempt to raise a process.
 #[derive(Debug)]
 pub enum Verdict {
     Raised,
-    /// Another user's.
+    /// The process belongs to another user.
     Foreign,
-    /// Not of the usual policy, or raised already.
+    /// The process has no default scheduling, or is already raised.
     Otherwise,
     Impossible(io::Error),
 }
 
-/// The processes that are raised, by this process.
+/// The processes that this process has raised.
 #[derive(Debug)]
 pub struct Raised {
     places: &'static [Place; PLACES],
     until: [Option<Instant>; PLACES],
-    /// `None`: of anybody.
+    /// Only processes of this user are raised; `None`: of any user.
     user: Option<u32>,
 }
 
 impl Raised {
-    /// To raise processes of `user`; `None`: of whoever was named.
+    /// Prepares to raise processes of `user`; `None` for any user.
     pub fn new(user: Option<u32>) -> io::Result<Raised> {
         Ok(Raised { places: xqos_sys::shared()?, until: [None; PLACES], user })
     }
 
-    /// Until that time, or until it is taken back.
+    /// Raises a process until `until`, or until it is taken back.
     pub fn raise(
         &mut self,
         pid: i32,
@@ -91,13 +91,13 @@ impl Raised {
         }
     }
 
-    /// Raises otherwise who is raised already.
+    /// Changes the scheduling of a raised process.
     pub fn change(&self, pid: i32, attributes: Attributes) -> io::Result<()> {
         self.position(pid).ok_or(io::ErrorKind::NotFound)?;
         attributes.give(pid)
     }
 
-    /// True where it was raised.
+    /// Restores a process. Returns true if it was raised.
     pub fn take_back(&mut self, pid: i32) -> bool {
         let place = self.position(pid);
         if let Some(at) = place {
@@ -106,7 +106,7 @@ impl Raised {
         place.is_some()
     }
 
-    /// Those whose time is over.
+    /// Restores the processes whose time has expired.
     pub fn take_back_late(&mut self, now: Instant) {
         for at in 0..PLACES {
             if self.until[at].is_some_and(|until| until <= now) {
@@ -120,7 +120,7 @@ impl Raised {
         put_all_back(self.places);
     }
 
-    /// When the next one's time is over.
+    /// The next expiry.
     pub fn next(&self) -> Option<Instant> {
         self.until.iter().flatten().min().copied()
     }
@@ -141,23 +141,23 @@ impl Drop for Raised {
     }
 }
 
-/// The guard as its parent holds it. Dropping it ends it.
+/// The parent's handle of the guard process. Dropping it ends the guard.
 #[derive(Debug)]
 pub struct Guard(UnixStream);
 
 impl Guard {
-    /// Before any thread is started.
+    /// Call it before any thread is started.
     pub fn start(raised: &Raised) -> io::Result<Guard> {
         let (ours, mut theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let (places, mut ours) = (raised.places, Some(ours));
         xqos_sys::fork(|| {
-            // The other side is our parent's alone.
+            // Only the parent must hold the other end.
             ours = None;
             xqos_sys::ignore_signals();
-            // Without the right it may come late.
+            // Without the privilege, the guard may act late.
             let _ = Attributes::real_time(PRIORITY).give(0);
-            // Nothing is ever written: this is the end of the other side.
+            // Nothing is ever written, so read() returns when the other end is closed.
             let _ = theirs.read(&mut [0]);
             put_all_back(places);
         })?;
@@ -175,7 +175,7 @@ impl AsRawFd for Guard {
     }
 }
 
-/// Whoever is raised is as before.
+/// Restores all raised processes.
 fn put_all_back(places: &[Place; PLACES]) {
     places.iter().for_each(put_back);
 }
@@ -188,9 +188,10 @@ fn put_back([place_pid, started, words @ ..]: &Place) {
     if Procfs.look(pid).is_some_and(|process| process.started == started.load(Ordering::SeqCst)) {
         let before = Attributes::of_words([0, 1, 2, 3].map(|at: usize| words[at].load(Ordering::SeqCst)));
         let raised = Attributes::of(pid).ok();
-        // It may have ended meanwhile, here and below.
+        // The process may have ended, here and below.
         let _ = before.give(pid);
-        // A new thread does not inherit, but may have copied: GLib's pools do, where the program has the right.
+        // New threads do not inherit the scheduling, but may have copied it, as GLib's thread pools do with the
+        // privilege.
         let copies = other_threads(pid).into_iter().filter(|(_, now)| Some(*now) == raised);
         copies.for_each(|(thread, _)| _ = before.give(thread));
     }
@@ -227,7 +228,7 @@ mod tests {
         }
     }
 
-    // Anybody may make a program nicer; to take that back needs the right.
+    // Anybody may lower a priority, but restoring it needs the privilege.
     fn is_allowed() -> bool {
         let may = std::thread::spawn(|| Attributes::usual(-1, 0).give(0).is_ok()).join().unwrap();
         if !may {

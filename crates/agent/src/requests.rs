@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Asks a server for its extensions, so that their requests can be named.
+//! Asks a server for its extensions, to name their requests.
 
 use crate::error::Result;
 use x11rb::protocol::xproto::ConnectionExt;
@@ -7,7 +7,7 @@ use x11rb::protocol::xproto::ConnectionExt;
 use xqos_client::Control;
 pub use xqos_trace::names::{Names, opcodes};
 
-/// The names of this server's requests; where it answers its control socket alone, those that all servers have.
+/// Names of this server's requests. If only its control socket is available, names of the core protocol.
 pub fn names_of(control: &Control) -> Result<Names> {
     let Ok(connection) = control.connection() else { return Ok(Names::default()) };
     let names = connection.list_extensions()?.reply()?.names;

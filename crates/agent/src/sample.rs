@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! One look at the server: its own figures (ListClients), and response times from the trace in between.
+//! A sample of a server: its own figures (ListClients), and response times from the trace between two samples.
 //!
-//! [`Sampler`] takes samples; the screen, the tables and the JSON are made from a [`Sample`], by the fields ([`crate::field`]) of
-//! its parts.
+//! [`Sampler`] takes samples. The screen, the tables and the JSON are generated from the fields ([`crate::field`]) of a
+//! [`Sample`].
 
 pub mod client;
 pub mod departed;
@@ -19,10 +19,10 @@ use xqos_abi::{ClientEntry, ClientList, ServerInfo};
 use xqos_client::Control;
 pub use xqos_trace::show::Departed;
 
-/// The version of the schema. A field that is added leaves it as it is; one that goes, or means something else, raises it.
+/// Version of the JSON schema. It grows when a field is removed or changes its meaning, not when one is added.
 pub const VERSION: u32 = 1;
 
-/// Columns and JSON, for the help of the commands that show them.
+/// Columns and JSON fields, for the help of the commands that print them.
 pub fn fields_help() -> String {
     format!(
         "Columns:\n{}\nJSON: the same of `xqos list` and `xqos top`. version ({VERSION}), now_ms, interval_ms\n\
@@ -47,14 +47,14 @@ pub struct Sample {
     pub departed: Vec<Departed>,
 }
 
-/// What a server tells of itself and its clients at one time.
+/// Figures of a server and its clients at one moment.
 #[derive(Clone, Debug)]
 pub struct Readings {
     pub info: ServerInfo,
     pub list: ClientList,
-    /// Clients that are gone, by program; empty after xqos has stepped aside.
+    /// Departed clients by program; empty after xqos has stepped aside.
     pub departed: Vec<ClientEntry>,
-    /// The most that may be promised, which is no more than the server gets itself; 0 after xqos has stepped aside.
+    /// Maximum utilization that may be promised, at most the server's own share of a processor; 0 after xqos has stepped aside.
     pub limit_ppm: u32,
 }
 
@@ -68,7 +68,7 @@ impl Readings {
         Ok(Readings { info, list, departed, limit_ppm })
     }
 
-    /// Since earlier ones, or since the server began.
+    /// Time since earlier readings, or since the server's start.
     pub fn elapsed_ns(&self, before: Option<&Readings>) -> u64 {
         before.map_or(self.info.uptime_ns, |before| self.list.now_ns.saturating_sub(before.list.now_ns))
     }
@@ -90,7 +90,7 @@ mod tests {
     use xqos_abi::{LongRequest, entry_flag};
     use xqos_trace::histogram::Histogram;
 
-    /// With a value in every field that may be null.
+    /// A sample with a value in every field that may be null.
     fn sample() -> Sample {
         let entry = ClientEntry {
             flags: entry_flag::RESERVED,

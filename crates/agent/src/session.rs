@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A server that carries xqos, and what is said to the user when it does not, or refuses.
+//! A session with a server that runs xqos, and messages for a server that does not, or that refuses a request.
 
 use crate::admission;
 use crate::client::described;
@@ -11,10 +11,10 @@ use xqos_client::{Control, Error as Answer};
 use xqos_core::ReservationKind;
 use xqos_sys as sys;
 
-/// Resource ids that a server deals out.
+/// Resource ids that a server assigns to clients.
 const ID_SPACE: u32 = 1 << 29;
 
-/// An open connection, with the server's name for messages.
+/// An open connection and the server's name for messages.
 #[derive(Debug)]
 pub struct Session {
     pub control: Control,
@@ -22,7 +22,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects to the display of `--display`, else of DISPLAY.
+    /// Connects to the display named by `--display` or DISPLAY.
     pub fn open(display: Option<&str>) -> Result<Session> {
         let name = display_name(display)?;
         match Control::open(Some(&name))? {
@@ -34,7 +34,7 @@ impl Session {
         }
     }
 
-    /// As [`open`](Session::open), and fails when xqos has stepped aside: nothing that is set would have an effect.
+    /// Like [`open`](Session::open), but fails if xqos has stepped aside, because settings would have no effect.
     pub fn open_armed(display: Option<&str>) -> Result<(Session, ServerInfo)> {
         let session = Session::open(display)?;
         let info = session.control.server_info()?;
@@ -48,29 +48,29 @@ impl Session {
         Ok((session, info))
     }
 
-    /// All clients but ourselves.
+    /// All clients except this one.
     pub fn others(&self) -> Result<Vec<ClientEntry>> {
         let mut clients = self.control.clients()?.clients;
         clients.retain(|entry| entry.flags & entry_flag::YOU == 0);
         Ok(clients)
     }
 
-    /// The resource base of the client that a window, or any other resource, belongs to.
+    /// Resource base of the client that owns a window or another resource.
     pub fn base_of(&self, id: XId) -> Result<u32> {
         if let Ok(connection) = self.control.connection() {
             return Ok(id.0 & !connection.setup().resource_id_mask);
         }
-        // Ids are dealt out in equal blocks, the first of which is the server's.
+        // Ids are assigned in blocks of equal size. The first block belongs to the server.
         let blocks = self.control.server_info()?.clients_limit.saturating_add(1);
         Ok(id.0 & !((ID_SPACE / blocks).saturating_sub(1)))
     }
 
-    /// A sentence for each grab that somebody holds.
+    /// A sentence for each active grab.
     pub fn grabs(&self) -> Result<Vec<String>> {
         Ok(self.control.clients()?.clients.iter().flat_map(held_grabs).collect())
     }
 
-    /// Sets a reservation of a client, or of its group; the error says why not and what to do.
+    /// Sets a reservation of a client or its group. The error says why it failed and what to do.
     pub fn reserve(&self, account: &Account<'_>, wanted: Reservation, kind: impl Into<ReservationKind>) -> Result<()> {
         let setting = Setting::reservation(wanted.budget.0, wanted.period.0, kind);
         let Err(error) = self.control.set(account.subject, setting) else { return Ok(()) };
@@ -84,7 +84,7 @@ impl Session {
         })
     }
 
-    /// Why the admission test fails.
+    /// Explains why the admission test fails.
     pub fn refusal(&self, account: &Account<'_>, wanted: Reservation) -> Result<Error> {
         let report = self.control.check_admission(account.subject, wanted.budget.0, wanted.period.0)?;
         let why = match account.subject {
@@ -96,7 +96,7 @@ impl Session {
         Ok(refused!("{wanted} is refused to {}: {why}", account.name))
     }
 
-    /// Any other request about a client.
+    /// Explains the failure of any other request about a client.
     pub fn explained(&self, error: Answer, entry: &ClientEntry) -> Error {
         match error {
             Answer::Access => self.not_allowed(entry),
@@ -105,7 +105,7 @@ impl Session {
         }
     }
 
-    /// The server tells no reason; what is known of us and of the client leaves one.
+    /// The server gives no reason, so it is derived from what is known about this program and the client.
     fn not_allowed(&self, entry: &ClientEntry) -> Error {
         let (who, user) = (described(entry), sys::effective_ids().0);
         let is_own = |entry: &ClientEntry| entry.flags & entry_flag::YOU != 0;
@@ -127,13 +127,13 @@ impl Session {
     }
 }
 
-/// Whose reservation it is: a client's, or that of all clients of its group.
+/// Owner of a reservation: a client, or all clients of its group.
 #[derive(Debug)]
 pub struct Account<'a> {
     pub subject: Subject,
-    /// It, in words.
+    /// The owner as text.
     pub name: String,
-    /// One at least.
+    /// At least one.
     pub clients: &'a [ClientEntry],
 }
 
@@ -148,7 +148,7 @@ fn has_ended(entry: &ClientEntry) -> Error {
     refused!("{} has ended meanwhile: `xqos list` shows who is connected", described(entry))
 }
 
-/// Grabs that a client may hold: the flag, what is grabbed, and what that means.
+/// Grabs that a client may hold: the flag, the grabbed device, and the effect.
 pub const GRABS: [(u32, &str, &str); 3] = [
     (
         entry_flag::GRABS_SERVER,
@@ -159,13 +159,13 @@ pub const GRABS: [(u32, &str, &str); 3] = [
     (entry_flag::GRABS_KEYBOARD, "the keyboard", "has grabbed the keyboard: no other client gets its events"),
 ];
 
-/// The grabs that a client holds, and what they mean.
+/// A sentence for each grab that a client holds.
 pub fn held_grabs(entry: &ClientEntry) -> Vec<String> {
     let held = GRABS.into_iter().filter(|(flag, ..)| entry.flags & flag != 0);
     held.map(|(.., meaning)| format!("{} {meaning}", described(entry))).collect()
 }
 
-/// What a server without a place for another client says.
+/// The message if a server accepts no more clients.
 pub fn full(clients: u32, limit: u32) -> Option<String> {
     let is_full = limit > 0 && clients >= limit;
     is_full.then(|| {
@@ -173,19 +173,19 @@ pub fn full(clients: u32, limit: u32) -> Option<String> {
     })
 }
 
-/// Whether this is a session of Wayland.
+/// Says if this is a Wayland session.
 pub fn is_wayland() -> bool {
     std::env::var_os("WAYLAND_DISPLAY").is_some_and(|name| !name.is_empty())
 }
 
-/// The name in `--display`, else in DISPLAY.
+/// The display of `--display`, or else of DISPLAY.
 pub fn display_name(display: Option<&str>) -> Result<String> {
     display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()).filter(|name| !name.is_empty()).ok_or_else(
         || refused!("DISPLAY is not set, so no X server is named: give --display, as in `xqos --display :0 list`"),
     )
 }
 
-/// Which limit of the server a reservation breaks.
+/// Explains which limit of the server a reservation exceeds.
 pub fn out_of_limits(wanted: Reservation, info: &ServerInfo) -> Option<String> {
     if wanted.budget.0 < info.min_budget_us {
         return Some(format!("this server's shortest budget is {}", Micros(info.min_budget_us)));

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! The window tree: windows by WM_CLASS, and the client's window below a window manager's frame.
+//! The window tree: windows by WM_CLASS, and the client's window inside a window manager's frame.
 //!
-//! Windows come and go while we look; one that has gone is passed over. Requests for a whole level of the tree are sent
-//! before the first reply is read, so a desktop of thousands of windows costs a few round trips.
+//! Windows come and go during the search, so errors for missing ones are ignored. All requests for one level of the
+//! tree are sent before the first reply is read. A desktop with thousands of windows thus costs only a few round trips.
 
 use crate::error::{Result, bail};
 use x11rb::connection::Connection;
 use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt, GetPropertyReply, Window};
 
-/// Longer than any WM_CLASS in use, in units of four bytes.
+/// Longest WM_CLASS to read, in units of four bytes.
 const CLASS_UNITS: u32 = 256;
 
-/// All windows whose WM_CLASS has `class` as its instance or its class.
+/// All windows with `class` as the instance or the class in WM_CLASS.
 pub fn of_class(connection: &impl Connection, class: &str) -> Result<Vec<Window>> {
     let mut level: Vec<Window> = connection.setup().roots.iter().map(|screen| screen.root).collect();
     let mut found = Vec::new();
@@ -27,8 +27,8 @@ pub fn of_class(connection: &impl Connection, class: &str) -> Result<Vec<Window>
     Ok(found)
 }
 
-/// The window with WM_STATE at or below `top`: the client's own, where a window manager has put a frame around it.
-/// `top` itself where there is none, as without a window manager.
+/// The window with WM_STATE at or below `top`: the client's own window inside a window manager's frame. Returns `top`
+/// if there is none.
 pub fn client_window(connection: &impl Connection, top: Window) -> Result<Window> {
     let wm_state = connection.intern_atom(false, b"WM_STATE")?.reply()?.atom;
     let mut level = vec![top];
@@ -43,7 +43,7 @@ pub fn client_window(connection: &impl Connection, top: Window) -> Result<Window
     Ok(top)
 }
 
-/// Titles of the windows that a window manager lists, or else of those below the roots.
+/// Titles of the windows in the window manager's list, or else of the children of the root windows.
 pub fn titles(connection: &impl Connection) -> Result<Vec<(Window, String)>> {
     let atom = |name: &str| -> Result<Atom> { Ok(connection.intern_atom(false, name.as_bytes())?.reply()?.atom) };
     let (client_list, net_wm_name) = (atom("_NET_CLIENT_LIST")?, atom("_NET_WM_NAME")?);
@@ -66,7 +66,7 @@ pub fn titles(connection: &impl Connection) -> Result<Vec<(Window, String)>> {
     Ok(listed.into_iter().zip(titles).filter_map(|(window, title)| Some((window, title?))).collect())
 }
 
-/// An error that says so when there is no such window.
+/// Fails with an explanation if there is no such window.
 pub fn exists(connection: &impl Connection, window: Window) -> Result<()> {
     match connection.get_geometry(window)?.reply() {
         Ok(_) => Ok(()),
@@ -77,7 +77,7 @@ pub fn exists(connection: &impl Connection, window: Window) -> Result<()> {
     }
 }
 
-/// The windows below these.
+/// The children of these windows.
 pub fn children(connection: &impl Connection, windows: &[Window]) -> Result<Vec<Window>> {
     let cookies = windows.iter().map(|&window| connection.query_tree(window)).collect::<Result<Vec<_>, _>>()?;
     let mut children = Vec::new();
@@ -100,7 +100,7 @@ pub fn properties(
     cookies.into_iter().map(|cookie| present(cookie.reply())).collect()
 }
 
-/// `None` for what has gone meanwhile.
+/// `None` for a window that no longer exists.
 fn present<T>(reply: Result<T, ReplyError>) -> Result<Option<T>> {
     match reply {
         Ok(reply) => Ok(Some(reply)),
@@ -109,7 +109,7 @@ fn present<T>(reply: Result<T, ReplyError>) -> Result<Option<T>> {
     }
 }
 
-/// Instance and class: WM_CLASS is two strings, each ended by a zero.
+/// Instance and class: WM_CLASS is two strings, each terminated by a zero byte.
 pub fn classes(property: &[u8]) -> impl Iterator<Item = &[u8]> {
     property.split(|&byte| byte == 0).take(2).filter(|part| !part.is_empty())
 }

@@ -50,7 +50,7 @@ struct Running {
 impl Account {
     /// Takes an event in time order. An event that is out of order counts from the time of the previous one.
     pub fn take(&mut self, event: Event) {
-        // See `close`: the server goes on with what it does.
+        // They do not end the server's current work; see `close`.
         if let Call::Close(_) | Call::Opened(_) = event.call {
             return;
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! What was decided for a client, and why, in words.
+//! Explains the decision for a client.
 
 use xqos_tune::{Beat, Report, State};
 
-/// Why nothing is reserved for a client.
+/// Reason why a client has no reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhyNot {
-    /// It needs so little that it gets that without.
+    /// It needs so little that it gets that without a reservation.
     Light,
     Aperiodic,
     NoRoom,
@@ -14,7 +14,7 @@ pub enum WhyNot {
 }
 
 impl WhyNot {
-    /// Of a client that has no reservation by the tuner; `None`: not known yet.
+    /// The reason for a client without a measured reservation; `None` if it is not known yet.
     pub fn of(report: &Report) -> Option<WhyNot> {
         match (report.state, report.wish) {
             (State::Gathering, _) => None,
@@ -35,7 +35,7 @@ impl WhyNot {
     }
 }
 
-/// What drives a client that has a rhythm.
+/// The rhythm of a client, as a part of a sentence.
 pub fn rhythm(report: &Report) -> Option<String> {
     Some(match report.beat? {
         Beat::Clock(fit) => format!("draws {:.1} times a second", 1e9 / fit.period_ns.max(1) as f64),
@@ -54,7 +54,7 @@ fn needs(report: &Report) -> String {
     rhythm(report).map_or_else(|| part.clone(), |rhythm| format!("{rhythm} and {part}"))
 }
 
-/// What is said of a client that has gone before anything was found.
+/// The reason for a client that disconnected before a decision.
 pub fn too_little(jobs: usize) -> String {
     match jobs {
         0 => "it did nothing while it was watched".to_owned(),
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use xqos_tune::{Burst, Client};
 
-    /// A film of 25 frames a second, each of so much server time.
+    /// A film of 25 frames per second, with this much server time for each frame.
     fn film(served_us: u64) -> Report {
         let mut client = Client::new();
         for frame in 0..100 {

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! The processor time that a thread needs in each period, from how much it had used at some looks. Pure.
+//! Computes the processor time that a thread needs in each period from samples of its processor time. Pure.
 //!
-//! A look comes ten times a second, and a period is shorter or not much longer, so a look tells the mean of some jobs:
+//! Samples are taken ten times a second. A period is shorter or not much longer, so a sample gives the mean of some
+//! jobs:
 //!
-//! - A window is closed by the first look after four periods, of 0.1 s at least; c = used x T / window. 16 windows are kept.
-//! - After four windows Q = 1.5 x the most of them, between 0.1 ms and T/2; none below 1 % of the processor.
-//! - A thread that uses nine tenths of Q is held back by it, so what it needs is not known: then 1.5 x Q at once. It falls when
-//!   less than 0.7 x Q was wanted for all windows that are kept. Nothing changes by less than a tenth.
+//! - A window ends with the first sample after four periods (at least 0.1 s); its mean is used x T / window. 16 windows
+//!   are kept.
+//! - After four windows, Q = 1.5 x the largest mean, between 0.1 ms and T/2. Nothing is reserved below 1 % of the
+//!   processor.
+//! - A thread that uses nine tenths of Q may be limited by it, so its need is unknown: Q grows immediately to 1.5 x Q.
+//!   Q falls when the largest mean of all kept windows needs less than 0.7 x Q. Changes of less than a tenth are
+//!   ignored.
 //!
-//! The factor of 1.5 is that between a mean and the 15/16 quantile of uneven jobs (log-normal, deviation 0.3), rounded down.
+//! The factor 1.5 is the ratio of the 15/16 quantile to the mean of uneven jobs (log-normal, deviation 0.3), rounded
+//! down.
 
 use std::collections::VecDeque;
 
@@ -18,19 +23,19 @@ const WINDOWS: usize = 16;
 const FIRST_WINDOWS: usize = 4;
 const MIN_BUDGET_NS: u64 = 100_000;
 
-/// One thread.
+/// Demand of one thread.
 #[derive(Debug, Default)]
 pub struct Demand {
-    /// Where the window began: when, and what was used by then.
+    /// Start of the current window: the time, and the processor time used by then.
     began: Option<(u64, u64)>,
     means_ns: VecDeque<u64>,
-    /// What is reserved: the budget, and the period.
+    /// Reserved budget and period.
     reserved: Option<(u64, u64)>,
 }
 
 impl Demand {
-    /// Takes a look: at `now_ns` the thread had used so much, and its period is that. Gives what to reserve where that is
-    /// another than before.
+    /// Takes a sample: the processor time that the thread has used at `now_ns`, and its current period. Returns a
+    /// budget and a period if the reservation should change.
     pub fn see(&mut self, now_ns: u64, used_ns: u64, period_ns: u64) -> Option<(u64, u64)> {
         let (began, before) = *self.began.get_or_insert((now_ns, used_ns));
         let window_ns = now_ns.saturating_sub(began);
@@ -56,7 +61,7 @@ impl Demand {
             let is_worth_it = self.means_ns.len() >= FIRST_WINDOWS && most_ns >= period_ns / 100;
             return is_worth_it.then(|| bounded(most_ns * 3 / 2));
         };
-        // The same share of another period.
+        // Keep the share if the period changes.
         let budget_ns = if before_ns.abs_diff(period_ns) > before_ns / 10 {
             budget_ns * period_ns / before_ns.max(1)
         } else {
@@ -79,7 +84,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const PERIOD: u64 = 40 * MS;
 
-    /// A thread that asks for so much in each period, held back at what is reserved; gives each change with its time.
+    /// A thread with a fixed demand per period, limited by its reservation. Records each change with its time.
     struct Thread {
         demand: Demand,
         now: u64,

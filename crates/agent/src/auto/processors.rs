@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Processor time for programs whose period was found: a reservation of the kernel (SCHED_DEADLINE) for the thread that works most.
+//! Reserves processor time (SCHED_DEADLINE) for the busiest thread of programs whose period is known.
 //!
-//! That is the main thread of a simple program, and the one that draws or decodes of a player. How much is
-//! [`demand`](super::demand)'s. What a thread was before is written down where a guard sees it, which puts it back when we are
-//! killed; a refusal of the kernel is said once, and the program goes on without.
+//! In a simple program that is the main thread, in a player the thread that draws or decodes. [`demand`](super::demand)
+//! computes the budget. The thread's previous scheduling is recorded where a guard process restores it if this program
+//! is killed. If the kernel refuses a reservation, that is reported once, and the program runs without it.
 
 use super::demand::Demand;
 use crate::client::in_us;
@@ -17,35 +17,35 @@ use std::time::Instant;
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_sys::Procfs;
 
-/// So long threads are compared.
+/// Time for which threads are compared.
 const COMPARED_NS: u64 = 500_000_000;
 
-/// One program.
+/// A program.
 #[derive(Debug, Default)]
 struct Program {
-    /// When it was first looked at, and what its threads had used by then.
+    /// Time of the first sample, and the processor time that each thread had used by then.
     first: Option<(u64, BTreeMap<i32, u64>)>,
-    /// The one that works most.
+    /// The busiest thread.
     thread: Option<i32>,
     demand: Demand,
     reserved: Option<Reservation>,
-    /// The refusal that was said.
+    /// The refusal that was reported.
     refused: Option<String>,
 }
 
-/// Some programs.
+/// The programs that have processor time reserved.
 #[derive(Debug)]
 pub struct Processors {
     began: Instant,
     raised: Raised,
     guard: Guard,
-    /// Their other threads are put ahead: the programs were started here.
+    /// The programs were started by this one, so their other threads get a higher priority.
     are_ours: bool,
     programs: BTreeMap<i32, Program>,
 }
 
 impl Processors {
-    /// The error says which right is missing.
+    /// The error names the missing privilege.
     pub fn start(are_ours: bool) -> Result<Processors> {
         if !processor::may_reserve() {
             bail!("no processor time is reserved: {}", processor::no_right());
@@ -55,8 +55,8 @@ impl Processors {
         Ok(Processors { began: Instant::now(), raised, guard, are_ours, programs: BTreeMap::new() })
     }
 
-    /// Looks at those that have a reservation of server time, each with its period; the others lose theirs. Gives what there is to
-    /// say.
+    /// Updates the programs that have a reservation of server time, each with its period; all others lose theirs.
+    /// Returns messages for the user.
     pub fn look(&mut self, periods: impl Iterator<Item = (i32, Micros)>, now: Instant) -> Result<Vec<String>> {
         if self.guard.is_gone() {
             bail!("the guard process has ended, and without it nobody has processor time reserved");
@@ -76,7 +76,7 @@ impl Processors {
         let program = self.programs.entry(pid).or_default();
         let thread = program.busiest(pid, now_ns)?;
         let Some(used_ns) = used_ns(thread) else {
-            // It has ended; another one may work now.
+            // The thread has ended; another one may be the busiest now.
             self.forget(pid);
             return None;
         };
@@ -106,7 +106,7 @@ impl Processors {
 }
 
 impl Program {
-    /// The thread that has used most since the first look; `None`: it is too early to tell.
+    /// The thread that has used most since the first sample; `None` if it is too early to decide.
     fn busiest(&mut self, pid: i32, now_ns: u64) -> Option<i32> {
         if self.thread.is_some() {
             return self.thread;
@@ -135,7 +135,7 @@ fn give(raised: &mut Raised, thread: i32, wanted: Reservation, is_reserved: bool
     }
 }
 
-/// What a thread has used of processors.
+/// Processor time that a thread has used.
 fn used_ns(thread: i32) -> Option<u64> {
     fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?.split_whitespace().next()?.parse().ok()
 }

@@ -14,27 +14,27 @@ use xqos_core::ReservationKind;
 use xqos_trace::histogram::Histogram;
 use xqos_tune::{Report, State};
 
-/// What is known of a client.
+/// Figures of a client.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
     pub entry: ClientEntry,
     pub now_ns: u64,
     pub share: f64,
-    /// The same as far as it is the cause: without what it does for others, with what window managers do for it.
+    /// The share that it causes: without its work for other clients, with a window manager's work for it.
     pub charged_share: f64,
     pub requests_per_s: f64,
-    /// Part of the reservation that was used.
+    /// Used part of its reservation.
     pub used: f64,
     pub title: Option<String>,
-    /// Response times in the interval, where there is a trace.
+    /// Response times in the interval, if there is a trace.
     pub responses: Option<Histogram>,
-    /// Since when it waits.
+    /// Start of its current wait.
     pub waits_since_ns: Option<u64>,
-    /// The name of its longest request.
+    /// Name of its longest request.
     pub longest_request: String,
-    /// How the kernel schedules the program's main thread, where that is not as usual.
+    /// Scheduling of its main thread, if it is not the default.
     pub cpu: Option<Processor>,
-    /// What `auto` would find.
+    /// Result of a measurement as by `auto`.
     pub measured: Option<Report>,
 }
 
@@ -169,7 +169,7 @@ pub const CLIENT of client: Client as JSON;
 }
 
 impl Client {
-    /// `running`: of the time of slices, the part in which the server had a processor.
+    /// `running`: the part of the time of slices in which the server had a processor.
     pub fn new(entry: &ClientEntry, before: Option<&ClientList>, now_ns: u64, running: f64) -> Client {
         let same = |other: &&ClientEntry| connection(other) == connection(entry);
         let earlier = before.and_then(|list| Some((list.now_ns, list.clients.iter().find(same)?)));
@@ -188,12 +188,12 @@ impl Client {
         }
     }
 
-    /// Without the figures of an interval.
+    /// A client without figures of an interval.
     pub fn of(entry: &ClientEntry) -> Client {
         Client { entry: entry.clone(), ..Client::default() }
     }
 
-    /// What people are shown: the program, or the client.
+    /// Name for users: the program, or else the client.
     pub fn name(&self) -> String {
         match self.entry.name.as_str() {
             "" => format!("{:#x}", self.entry.client),
@@ -205,18 +205,18 @@ impl Client {
         self.entry.flags & flag != 0
     }
 
-    /// Whether it is the cause of other work than its own.
+    /// Says if the charged share differs from its own share.
     pub fn is_charged_otherwise(&self) -> bool {
         let own_ns = self.entry.server_time_ns;
         self.entry.charged_ns.abs_diff(own_ns) > (own_ns / 100).max(1_000_000)
     }
 
-    /// Whether measurement made its reservation.
+    /// Says if its reservation was measured.
     pub fn is_auto(&self) -> bool {
         self.entry.reservation_origin.as_str().starts_with("auto")
     }
 
-    /// Its reservation, or that of its group, as a table shows it.
+    /// Its own or its group's reservation, for a table.
     fn reserved(&self) -> Option<String> {
         let typed = |(Reservation { budget, period }, kind): (Reservation, ReservationKind),
                      held: Option<&'static str>| {
@@ -275,7 +275,7 @@ fn or_unset(value: u32, unit: f64) -> Value {
     Value::Number(f64::from(value) / unit).when(value != 0)
 }
 
-/// How soft a reservation is; nothing where it is hard.
+/// The rule of a soft reservation; null if it is hard.
 fn soft(kind: ReservationKind) -> Value {
     Value::or_none(soft_rule(kind), |rule| Value::Text(rule.to_owned()))
 }
@@ -289,7 +289,7 @@ fn state(report: Report) -> &'static str {
     }
 }
 
-/// What auto would find, in words.
+/// Result of the measurement as text.
 fn found(report: Report) -> Value {
     let wish = report.wish.map(|wish| format!(" {} / {}", of_ns(wish.budget_ns), of_ns(wish.period_ns)));
     Value::Text(format!("{}{}, confidence {:.2}", state(report), wish.unwrap_or_default(), report.confidence))

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Clients that are gone, summed up by user and program: a script that starts a new process for each question is in no list of clients.
+//! Departed clients, summed up by user and program. A script that starts a new process for each request never appears
+//! in a list of clients.
 //!
-//! The server tells sums since it began. What a client had used while it was seen connected was told then, and is not counted again.
+//! The server reports sums since its start. What a client had used while it was connected was reported then, and is not
+//! counted again.
 
 use super::ms;
 use crate::client::{Connection, connection, printable};
@@ -11,17 +13,17 @@ use std::collections::{HashMap, HashSet};
 use xqos_abi::ClientEntry;
 use xqos_trace::show::Departed;
 
-/// Less is not worth a line for people.
+/// Smaller shares are not shown in tables.
 const LEAST_SHARE: f64 = 0.0005;
 
-/// What a server told of its clients at one time.
+/// A server's report on its clients at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told<'a> {
     pub clients: &'a [ClientEntry],
     pub departed: &'a [ClientEntry],
 }
 
-/// The sums of now, each behind the part of it that had been told before.
+/// The sums of `now`, each preceded by the part that earlier reports already contain.
 pub fn since(before: &Told, now: &Told) -> Vec<(ClientEntry, ClientEntry)> {
     let connected: HashSet<Connection> = now.clients.iter().map(connection).collect();
     let began: HashMap<(u32, &str), u64> = now.departed.iter().map(|sum| (sum.program(), sum.connected_ns)).collect();
@@ -33,16 +35,17 @@ pub fn since(before: &Told, now: &Told) -> Vec<(ClientEntry, ClientEntry)> {
         count(program, &ClientEntry { client: 0, ..gone.departed() });
     }
     for sum in before.departed {
-        // One that begins at another time is new: the server has put the one of before into that of all others.
+        // A sum that begins at another time is new: the server has merged the previous one into that of all other
+        // programs.
         let is_same = began.get(&sum.program()) == Some(&sum.connected_ns);
         count(if is_same { sum.program() } else { nobody }, sum);
     }
     now.departed.iter().map(|sum| (told.remove(&sum.program()).unwrap_or_default(), sum.clone())).collect()
 }
 
-/// Clients that left in the interval, or since the server began.
+/// Clients that departed in the interval, or since the server's start.
 ///
-/// `running`: of the time of slices, the part in which the server had a processor.
+/// `running`: the part of the time of slices in which the server had a processor.
 pub fn list(before: &Told, now: &Told, elapsed_ns: u64, running: f64) -> Vec<Departed> {
     let mut list: Vec<Departed> = since(before, now)
         .iter()
@@ -65,7 +68,7 @@ pub fn list(before: &Told, now: &Told, elapsed_ns: u64, running: f64) -> Vec<Dep
     list
 }
 
-/// The program, or "other".
+/// Name of the program, or "other".
 pub fn name(departed: &Departed) -> String {
     departed.program.as_deref().map_or_else(|| "other".to_owned(), printable)
 }
@@ -87,7 +90,7 @@ pub const DEPARTED of left: Departed;
 "uid": "their user" => Value::Other(json!(left.uid), String::new());
 }
 
-/// Those that matter as a table; empty where there are none.
+/// A table of the sums that are not negligible; empty if there are none.
 pub fn text(departed: &[Departed], width: Option<usize>) -> String {
     let shown: Vec<&Departed> = departed.iter().filter(|departed| departed.share >= LEAST_SHARE).collect();
     if shown.is_empty() { String::new() } else { format!("\n{}", table(DEPARTED, &shown).render(width)) }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Takes samples one after the other, and reads the trace between them.
+//! Takes a series of samples, and reads the trace in between.
 
 use super::{Client, Longest, Readings, Sample, Server, VERSION, departed, ms};
 use crate::client::printable;
@@ -16,12 +16,12 @@ use xqos_abi::trace::Level;
 use xqos_trace::histogram::Histogram;
 use xqos_trace::model::{Figures, Kind};
 
-/// How often the ring is read between samples.
+/// Interval of reading the ring between samples.
 const READ_EVERY: Duration = Duration::from_millis(100);
-/// Titles cost a round trip for each window.
+/// Reading titles takes a round trip for each window.
 const TITLES_EVERY: Duration = Duration::from_secs(10);
 
-/// Samples one after the other.
+/// Takes a series of samples.
 #[derive(Debug)]
 pub struct Sampler {
     pub session: Session,
@@ -30,14 +30,14 @@ pub struct Sampler {
     before: Option<Readings>,
     titles: HashMap<u32, String>,
     titles_at: Option<Instant>,
-    /// Our own connection is a client too.
+    /// Lists our own connection, too.
     with_own: bool,
-    /// What measurement would find, of each client that is in the trace.
+    /// Measurement of each client in the trace.
     measured: BTreeMap<u32, xqos_tune::Client>,
 }
 
 impl Sampler {
-    /// Response times from now on, and figures since this moment.
+    /// Starts a trace. The first sample covers the time from now on.
     pub fn open(display: Option<&str>) -> Result<Sampler> {
         let mut sampler = Sampler::connect(display)?;
         sampler.trace(Level::Slices);
@@ -45,12 +45,12 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// The figures since each client connected.
+    /// Takes one sample with the figures since each client connected.
     pub fn once(display: Option<&str>) -> Result<Sample> {
         Sampler::connect(display)?.sample()
     }
 
-    /// As [`once`](Sampler::once), without titles of windows.
+    /// Like [`once`](Sampler::once), without window titles.
     pub fn list(display: Option<&str>, with_own: bool) -> Result<Sample> {
         let titles_at = Some(Instant::now());
         Sampler { with_own, titles_at, ..Sampler::connect(display)? }.sample()
@@ -71,12 +71,12 @@ impl Sampler {
         })
     }
 
-    /// Asks for a trace; without one (a server of another machine) there are no response times.
+    /// Starts a trace. Without one (a server on another machine) there are no response times.
     pub fn trace(&mut self, level: Level) {
         let _ = self.feed.trace(&self.session, level);
     }
 
-    /// Lets time pass, reading the trace meanwhile.
+    /// Waits, and reads the trace in the meantime.
     pub fn wait(&mut self, time: Duration) {
         let until = Instant::now() + time;
         loop {
@@ -90,18 +90,19 @@ impl Sampler {
     }
 
     pub fn read(&mut self) {
-        // Where the trace cannot begin anew, the next call reads on.
+        // If the trace cannot be restarted, the next call continues.
         for (client, burst) in self.feed.read(&self.session).unwrap_or_default() {
             self.measured.entry(client).or_default().take(burst);
         }
     }
 
-    /// A sample since the last one; the first of `once` is since each client connected.
+    /// Takes a sample since the previous one. The first one after `connect` covers the time since each client
+    /// connected.
     pub fn sample(&mut self) -> Result<Sample> {
         self.read();
         let now = Readings::of(&self.session.control)?;
         let Readings { info, list, .. } = &now;
-        // Under a grab no window is told of.
+        // During a server grab, other clients' requests about windows would block.
         if info.grab_holder == 0 {
             self.look_for_titles();
         }
@@ -143,14 +144,14 @@ impl Sampler {
     }
 
     fn server(&self, now: &Readings, before: Option<&Readings>) -> Result<Server> {
-        // Where xqos has stepped aside the server does not answer that.
+        // The server does not answer this request after xqos has stepped aside.
         let longest = if now.info.armed { self.session.control.longest_requests()?.requests } else { Vec::new() };
         let longest = longest.iter().map(|request| Longest::new(request, now.list.now_ns, &self.names));
         let (longest_requests, lost) = (longest.collect(), self.feed.model.lost);
         Ok(Server { longest_requests, lost, ..Server::new(now, before) })
     }
 
-    /// The most expensive kinds of requests of a client since its trace began; empty below level requests.
+    /// The most expensive kinds of requests of a client since its trace began; empty below trace level requests.
     pub fn kinds(&self, base: u32) -> Vec<(String, Kind)> {
         let Some(client) = self.feed.model.present().find(|client| client.identity.base == base) else {
             return Vec::new();
@@ -168,7 +169,7 @@ impl Sampler {
         }
         self.titles_at = Some(Instant::now());
         let Ok(connection) = self.session.control.connection() else { return };
-        // Windows come and go while we look; without titles the rest is worth as much.
+        // Windows come and go meanwhile. The other figures do not need titles.
         if let Ok(titles) = windows::titles(connection) {
             let mask = x11rb::connection::Connection::setup(connection).resource_id_mask;
             self.titles.clear();

@@ -9,18 +9,18 @@ use serde_json::json;
 use xqos_abi::{LongRequest, ServerInfo, entry_flag};
 use xqos_cli::time::ago_of_ms;
 
-/// What is known of a server.
+/// Figures of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
     pub info: ServerInfo,
-    /// But ourselves.
+    /// Number of clients except this one.
     pub clients: usize,
     pub share: f64,
     pub outside_share: f64,
     pub running: f64,
     pub limit_ppm: u32,
     pub utilization_used: f64,
-    /// How the kernel schedules the server's thread, where that is not as usual.
+    /// Scheduling of the server's thread, if it is not the default.
     pub cpu: Option<Processor>,
     pub longest_requests: Vec<Longest>,
     pub cpu_ns: u64,
@@ -57,12 +57,12 @@ pub const SERVER of server: Server as JSON;
     Value::Other(json!(server.longest_requests), String::new());
 }
 
-/// A single request that took long.
+/// A single long request.
 #[derive(Clone, Debug)]
 pub struct Longest {
     pub name: String,
     pub ns: u64,
-    /// Since its end.
+    /// Time since its end.
     pub ago_ms: f64,
     pub pid: i32,
     pub client: u32,
@@ -83,7 +83,7 @@ pub const LONGEST of longest: Longest as JSON;
 }
 
 impl Server {
-    /// Since the readings before, or since it began. The longest requests are asked for apart.
+    /// Figures since earlier readings, or since the server's start. The longest requests are queried separately.
     pub fn new(now: &Readings, before: Option<&Readings>) -> Server {
         let used = |told: &Readings| {
             let reserved_ns = told.list.clients.iter().map(|entry| entry.reserved_time_ns).sum::<u64>();
@@ -93,7 +93,7 @@ impl Server {
         let [busy_ns, cpu_ns, reserved_ns] = [0, 1, 2].map(|at: usize| since[at].saturating_sub(then[at]));
         let elapsed_ns = now.elapsed_ns(before).max(1) as f64;
         let part = |ns: u64| ns as f64 / elapsed_ns;
-        // Slices last longer than the server works in them where the kernel gives the processor to others.
+        // A slice lasts longer than the server's work in it if the kernel preempts the server.
         let running = (cpu_ns as f64 / busy_ns.max(1) as f64).min(1.0);
         let Readings { info, list, limit_ppm, .. } = now;
         Server {
@@ -110,7 +110,7 @@ impl Server {
         }
     }
 
-    /// Why xqos stepped aside; `None`: it has not.
+    /// Reason why xqos has stepped aside; `None` if it has not.
     pub fn aside(&self) -> Option<&str> {
         (!self.info.armed).then_some(&self.info.reason)
     }
