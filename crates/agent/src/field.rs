@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! A figure of a client, of a server, ...: declared once, with its key in JSON, its title and place in tables, its metric and its
-//! help. Lists, screens, `--json`, `--help`, the exporter and docs/fields.md look it up here.
+//! Fields: figures of a client or a server, each declared once with its JSON key, title, column, metric and help.
+//! Lists, screens, `--json`, `--help`, the exporter and docs/fields.md look them up here.
 //!
-//! Fields stand in the order of their importance: what does not fit into a terminal is left out from the end.
+//! Fields are declared in the order of importance. Tables that are too wide for the terminal drop columns from the end.
 
 use crate::client::printable;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -10,34 +10,34 @@ use xqos_cli::table::{Column, Table};
 use xqos_cli::time::of_ms;
 use xqos_cli::width::{Align, padded, wrapped};
 
-/// Figures of the last interval, and figures since the client connected.
+/// Labels of figures of the last interval, and since the client connected.
 pub const LAST: &str = "last";
 pub const EVER: &str = "ever";
 
-/// So many of the first columns are always shown.
+/// Number of leading columns that are always shown.
 const ALWAYS: usize = 4;
-/// Of help texts.
+/// Width of help texts.
 const WIDTH: usize = 80;
 
-/// A figure of each `T`.
+/// A figure of a `T`.
 #[derive(Debug)]
 pub struct Field<T> {
-    /// In JSON, a dot before a member of an object; empty: it is not in JSON.
+    /// JSON key, with a dot for a member of an object; empty if it is not in JSON.
     pub key: &'static str,
     pub help: &'static str,
     pub value: fn(&T) -> Value,
-    /// Empty: people are not shown it.
+    /// Empty if it is in JSON only.
     pub title: &'static str,
     pub place: Place,
     metric: Option<(&'static str, MetricKind)>,
 }
 
-/// Where people are shown it.
+/// Views that show a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Only among all about one client.
+    /// Only the details of one client.
     Detail,
-    /// In tables too.
+    /// Tables, too.
     Column { width: u16, align: Align, is_elastic: bool, span: &'static str },
 }
 
@@ -48,40 +48,41 @@ pub enum Value {
     Text(String),
     Count(i64),
     Number(f64),
-    /// For each second.
+    /// Per second.
     Rate(f64),
     /// A part of 1.
     Share(f64),
-    /// Nanoseconds; JSON has milliseconds, a metric seconds.
+    /// Nanoseconds. JSON has milliseconds, metrics have seconds.
     Time(f64),
-    /// As JSON and as text.
+    /// A JSON value and its text.
     Other(serde_json::Value, String),
-    /// People are not shown it.
+    /// A value for JSON only.
     Hidden(Box<Value>),
 }
 
-/// What the exporter makes of it.
+/// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     Counter,
-    /// A gauge; of several clients the greatest counts.
+    /// A gauge; the maximum of several clients.
     Gauge,
-    /// A gauge; of several clients the sum counts.
+    /// A gauge; the sum of several clients.
     Sum,
-    /// Of waits, with the bounds of [`WAIT_BOUNDS_NS`](xqos_core::WAIT_BOUNDS_NS).
+    /// A histogram of waits with the bounds of [`WAIT_BOUNDS_NS`](xqos_core::WAIT_BOUNDS_NS).
     Histogram,
 }
 
-/// What is told about a metric before its values.
+/// Head of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Without what the kind adds to it; it ends in its unit.
+    /// Name without a suffix of the kind; it ends in its unit.
     pub name: &'static str,
     pub kind: MetricKind,
     pub help: &'static str,
 }
 
-/// A table of fields, `as JSON` with the object of them. A row is: key, where people are shown it, its metric: help => its value;
+/// Declares a table of fields; with `as JSON`, also their serialization. A row is: key, views and metric: help =>
+/// value;
 #[macro_export]
 macro_rules! fields {
     ($(#[$about:meta])* $public:vis const $name:ident of $it:ident: $of:ty $(as $json:ident)?;
@@ -105,12 +106,12 @@ impl<T> Field<T> {
         Field { key, help, value, title: "", place: Place::Detail, metric: None }
     }
 
-    /// Shown among all about one client.
+    /// Shows the field in the details of one client.
     pub const fn title(self, title: &'static str) -> Field<T> {
         Field { title, ..self }
     }
 
-    /// A column of numbers, and of when they are.
+    /// Shows the field as a column of numbers; `span` is the time that they cover.
     pub const fn number(self, title: &'static str, width: u16, span: &'static str) -> Field<T> {
         Field { title, place: Place::Column { width, align: Align::Right, is_elastic: false, span }, ..self }
     }
@@ -119,7 +120,7 @@ impl<T> Field<T> {
         Field { title, place: Place::Column { width, align: Align::Left, is_elastic: false, span: "" }, ..self }
     }
 
-    /// A column of words that may be shortened, and takes what others leave.
+    /// Shows the field as a column of words, which may be shortened and takes the remaining width.
     pub const fn elastic(self, title: &'static str, width: u16, span: &'static str) -> Field<T> {
         Field { title, place: Place::Column { width, align: Align::Left, is_elastic: true, span }, ..self }
     }
@@ -150,13 +151,13 @@ pub fn metrics<T>(fields: &[Field<T>]) -> impl Iterator<Item = (Metric, &Field<T
     fields.iter().filter_map(|field| field.metric.map(|(name, kind)| (Metric { name, kind, help: field.help }, field)))
 }
 
-/// Those with a column that says something in one of the rows.
+/// Fields with a column that is not empty in all rows.
 pub fn shown<'a, T>(fields: &'a [Field<T>], rows: &[&T]) -> impl Iterator<Item = &'a Field<T>> {
     let says = move |field: &&Field<T>| rows.is_empty() || rows.iter().any(|row| !field.text(row).is_empty());
     fields.iter().filter(|field| field.place != Place::Detail).filter(says)
 }
 
-/// A table of them.
+/// A table of the rows.
 pub fn table<T>(fields: &[Field<T>], rows: &[&T]) -> Table {
     let fields: Vec<&Field<T>> = shown(fields, rows).collect();
     let column = |(at, field): (usize, &&Field<T>)| {
@@ -171,7 +172,7 @@ pub fn table<T>(fields: &[Field<T>], rows: &[&T]) -> Table {
     table
 }
 
-/// The columns with their help, in lines of at most `width`.
+/// The help of columns, in lines of at most `width`.
 pub fn columns_help<T>(fields: &[Field<T>], width: usize) -> String {
     let lines = |field: &Field<T>| match field.place {
         Place::Column { span, .. } if !span.is_empty() => {
@@ -182,14 +183,14 @@ pub fn columns_help<T>(fields: &[Field<T>], width: usize) -> String {
     shown(fields, &[]).flat_map(lines).map(|line| line + "\n").collect()
 }
 
-/// A word and what it means beside it, in lines of at most `width`.
+/// A word with its explanation to the right, in lines of at most `width`.
 pub fn explained(word: &str, text: &str, width: usize) -> Vec<String> {
     const WORDS: usize = 17;
     let texts = wrapped(text, width.saturating_sub(WORDS)).into_iter().enumerate();
     texts.map(|(at, text)| padded(if at == 0 { word } else { "" }, WORDS, Align::Left) + &text).collect()
 }
 
-/// The keys with their help, or their columns.
+/// JSON keys, each with its help or the title of its column.
 pub fn json_help<T>(what: &str, fields: &[Field<T>]) -> String {
     let keys = fields.iter().filter(|field| !field.key.is_empty());
     let about = |field: &Field<T>| if field.place == Place::Detail { field.help } else { field.title };
@@ -197,7 +198,7 @@ pub fn json_help<T>(what: &str, fields: &[Field<T>]) -> String {
     wrapped(&format!("{what}: {}.", keys.join(", ")), WIDTH).join("\n") + "\n"
 }
 
-/// Fields as an object of JSON: those whose keys begin with `within`.
+/// A JSON object of the fields whose keys begin with `within`.
 #[derive(Debug)]
 pub struct Object<'a, T> {
     pub fields: &'a [Field<T>],
@@ -240,7 +241,7 @@ pub fn time_of_ms(ms: f64) -> Value {
     Value::Time(ms * 1e6)
 }
 
-/// Millionths.
+/// Converts from millionths.
 pub fn part(ppm: u32) -> Value {
     Value::Number(f64::from(ppm) / 1e6)
 }
@@ -250,7 +251,7 @@ pub fn count(count: impl TryInto<i64>) -> Value {
 }
 
 impl Value {
-    /// This value; nothing where that does not hold.
+    /// This value, or none if the condition does not hold.
     pub fn when(self, holds: bool) -> Value {
         if holds { self } else { Value::None }
     }
@@ -259,7 +260,7 @@ impl Value {
         matches!(self, Value::None | Value::Other(serde_json::Value::Null, _))
     }
 
-    /// People are shown it where it is not 0.
+    /// Hides a value of 0 from tables.
     pub fn if_any(self) -> Value {
         let is_any = self.number() != Some(0.0);
         self.shown_if(is_any)
@@ -286,7 +287,7 @@ impl Value {
         }
     }
 
-    /// To be compared, or as a metric.
+    /// The number for metrics and for sorting; `None` for text.
     pub fn number(&self) -> Option<f64> {
         match self {
             Value::None | Value::Text(_) | Value::Other(..) => None,
@@ -314,7 +315,7 @@ impl Serialize for Value {
     }
 }
 
-/// In six characters at most.
+/// Formats a rate in at most six characters.
 fn of_rate(rate: f64) -> String {
     match rate {
         below if below < 10.0 => format!("{rate:.1}"),
@@ -332,7 +333,7 @@ mod tests {
     use crate::sample::{CLIENT, LONGEST, SERVER};
     use std::path::Path;
 
-    /// The end of a table that is made.
+    /// End of a generated table.
     const END: &str = "<!-- end of table -->\n";
 
     #[test]
@@ -366,7 +367,7 @@ mod tests {
         format!("| JSON | title | metric | what |\n|---|---|---|---|\n{}", fields.iter().map(line).collect::<String>())
     }
 
-    /// `XQOS_WRITE=1 cargo test -p xqos-agent fields` makes it anew.
+    /// `XQOS_WRITE=1 cargo test -p xqos-agent fields` updates the document.
     #[test]
     fn the_document_has_the_fields() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fields.md");

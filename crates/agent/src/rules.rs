@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Rules on a display: what is known of its clients, what is set, and the daemon that keeps it so.
+//! Rules of a display: the facts of its clients, the settings, and the daemon that applies them.
 //!
-//! What rules come to is decided in `xqos-rules`; here are its two ends, the facts and the requests.
+//! `xqos-rules` evaluates the rules. This module collects the facts and sends the requests.
 
 pub mod apply;
 pub mod auto;
@@ -22,12 +22,12 @@ use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::{Folder, Loader, usual};
 use xqos_sys as sys;
 
-/// The usual places, for the user who runs this.
+/// A loader of the default folders, for the current user.
 pub fn loader() -> Loader {
     Loader::new(places(), sys::effective_ids().0)
 }
 
-/// The most for all that is found by measurement, as files of the system say; those of users have no limits.
+/// Maximum sum of all measured reservations, from the system's rule files; users' files contain no limits.
 pub fn auto_limit() -> Option<u32> {
     loader().load().limits.auto
 }
@@ -40,7 +40,7 @@ fn places() -> Vec<Folder> {
     usual(packages, folder("XDG_CONFIG_HOME"), folder("HOME"))
 }
 
-/// What is known of one client. `unwatched`: whether nobody looks at the display, where that is known.
+/// The facts of a client. `unwatched`: nobody is viewing the display, if that is known.
 pub fn facts(entry: &ClientEntry, users: &process::Users, sight: &Sight, unwatched: Option<bool>) -> ClientFacts {
     let mut facts = process::facts(entry, users);
     sight.add_to(entry.client, &mut facts);

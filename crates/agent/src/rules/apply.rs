@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! States to the server what rules say of a client, and takes it back.
+//! Applies the settings of rules to the clients of a server, and undoes them.
 //!
-//! What is set here is leased: it ends with this connection, and the server refuses it where something was set without a lease, by
-//! hand or by the program itself. So nothing here asks whose a setting is; the answer tells. What was asked for is kept for each
-//! client, so that nothing is asked for twice:
+//! Settings made here are leased: they end with this connection. The server refuses them if a setting without a lease
+//! exists, made manually or by the program itself, so this module never checks who made a setting. It stores the last
+//! request for each client and setting, and sends none twice:
 //!
-//! | asked for | rules say | what is done |
+//! | last request | setting by rules | action |
 //! |---|---|---|
-//! | nothing, or something else | something | it is set |
-//! | the same | the same | nothing |
-//! | something | nothing | it is cleared |
+//! | none, or another value | a value | set it |
+//! | the same value | the same value | nothing |
+//! | a value | none | clear it |
 //!
-//! Where the server keeps what somebody's hand has set, that is told once, and not asked for again until the rules say something else,
-//! or `xqos rules adopt` gives the client back ([`Applied::give_back`]).
+//! If the server keeps a manual setting, that is reported once. It is requested again when the rules change the
+//! setting, or when `xqos rules adopt` returns the client to the rules ([`Applied::give_back`]).
 //!
-//! A cap is that of a group, so a client that stands for itself comes into one for it: of its application or, where it is
-//! remote, of its host. Caps of a group that a rule names stay behind when a client leaves it, and end with the group.
+//! A cap belongs to a group. A client without a group is therefore put into the group of its application or, if it is
+//! remote, of its host. When a client leaves a group that a rule names, the group's cap stays until the group ends.
 
 mod wanted;
 
@@ -32,7 +32,7 @@ use xqos_abi::{ClientEntry, Label, Setting, Subject};
 use xqos_rules::decide::Chosen;
 use xqos_rules::setting::SettingKind;
 
-/// What is asked of the server, in this order: a cap is that of the group in which the client is then.
+/// Order of the requests: a cap applies to the group that the client is in at that time.
 const ASKED: [SettingKind; 7] = [
     SettingKind::Group,
     SettingKind::Max,
@@ -43,25 +43,25 @@ const ASKED: [SettingKind; 7] = [
     SettingKind::Priority,
 ];
 
-/// A setting in a set of settings.
+/// The bit of a setting in a set of settings.
 pub fn bit(kind: SettingKind) -> u32 {
     1 << kind as u32
 }
 
-/// The server that is asked.
+/// The server that receives the requests.
 pub trait Server {
-    /// Sets it, or takes it back where it is so from the beginning; the error says why not and what to do.
+    /// Changes a setting, or clears it if it has its initial value. The error says why that failed and what to do.
     fn set(&self, entry: &ClientEntry, subject: Subject, setting: Setting) -> Result<()>;
-    /// What is set next is told as set by this rule.
+    /// Names the rule that makes the next settings.
     fn speak_for(&self, _rule: &str) -> Result<()> {
         Ok(())
     }
 
-    /// What is asked for from now on is not waited for, and so succeeds, until [`Server::settle`].
+    /// Sends further requests without waiting for replies until [`Server::settle`]; they appear to succeed.
     fn hold(&self);
-    /// How many requests were made since.
+    /// Number of requests sent since then.
     fn held(&self) -> usize;
-    /// Waits for all of them, and tells which were refused, by their order.
+    /// Waits for all replies. Returns the indices of refused requests.
     fn settle(&self) -> Vec<usize>;
 }
 
@@ -96,29 +96,29 @@ impl Server for Session {
     }
 }
 
-/// What was asked for one client.
+/// State of one client.
 #[derive(Clone, Debug, Default)]
 struct Client {
     asked: BTreeMap<SettingKind, Wish>,
     is_auto: bool,
-    /// The process that may have the processor while it redraws.
+    /// Process that may have the processor while it redraws.
     boosted: Option<i32>,
-    /// What was refused and told, so that each is told once.
+    /// Refusals that were reported.
     told: BTreeSet<String>,
 }
 
-/// Says to a server what the rules say.
+/// Applies rules to a server's clients.
 #[derive(Debug)]
 pub struct Applied<S, A, B> {
     server: S,
     auto: A,
     boost: B,
     clients: BTreeMap<u32, Client>,
-    /// Why nobody can be raised, which was told.
+    /// Reported reasons for not raising any process.
     unable: BTreeSet<String>,
 }
 
-/// Whether the server says that a hand, or the program itself, has made the last of such settings.
+/// Says if the last setting of this kind was made manually or by the program itself.
 fn is_by_hand(entry: &ClientEntry, kind: SettingKind) -> bool {
     let by = if kind == SettingKind::Reserve { &entry.reservation_origin } else { &entry.settings_origin };
     matches!(by.as_str(), "hand" | "itself")
@@ -133,16 +133,17 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         &self.server
     }
 
-    /// The most for all reservations that are found by measurement.
+    /// Changes the maximum sum of all measured reservations.
     pub fn limit_auto(&mut self, ppm: Option<u32>) {
         self.auto.limit(ppm);
     }
 
-    /// What is chosen for these clients holds from now on, as far as nobody else has set it. Gives what is to be told.
+    /// Applies the chosen settings of these clients, unless another program has made them. Returns messages.
     ///
-    /// Requests are sent as they are decided, and waited for once: five hundred waits would take most of a second where the
-    /// processors are busy. A client of which one was refused is taken as it was before and asked for anew, a request at a time, so
-    /// that the refusal is told and remembered: to ask twice for the same changes nothing.
+    /// Requests are sent as they are decided, with one wait for all replies: five hundred waits would take most of a
+    /// second on a busy machine. If a request is refused, its client's state is restored and its settings are requested
+    /// again, one at a time, so that the refusal is reported and stored. Requesting the same setting twice has no
+    /// effect.
     pub fn apply(&mut self, all: &[(&ClientEntry, Vec<Chosen<'_>>)]) -> Vec<String> {
         self.server.hold();
         let (mut made, mut all_told) = (Vec::new(), Vec::new());
@@ -155,7 +156,7 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         let refused = self.server.settle();
         for ((entry, chosen), (before, requests, told)) in all.iter().zip(made) {
             if refused.iter().any(|at| requests.contains(at)) {
-                // What was set counts as before; searches and loans were begun at once.
+                // Settings are requested again; searches and boosts have already started.
                 let Client { is_auto, boosted, told, .. } = self.clients.remove(&entry.client).unwrap_or_default();
                 self.clients.insert(entry.client, Client { is_auto, boosted, told, ..before });
                 all_told.extend(self.set(entry, chosen));
@@ -166,7 +167,7 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         all_told
     }
 
-    /// The client has gone, and its settings with it.
+    /// The client has disconnected.
     pub fn forget(&mut self, client: u32) {
         let Some(Client { is_auto, boosted, .. }) = self.clients.remove(&client) else { return };
         boosted.into_iter().for_each(|pid| self.boost.end(pid));
@@ -175,8 +176,8 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         }
     }
 
-    /// These settings of the client ([`bit`]s) are nobody's now, whoever had set them: the next look asks for what rules say, as at
-    /// the client's first one; for a cap with its group.
+    /// Forgets who made these settings ([`bit`]s) of a client. The rules then set them again, as for a new client. A
+    /// cap includes its group.
     pub fn give_back(&mut self, client: u32, settings: u32) {
         let Some(known) = self.clients.get_mut(&client) else { return };
         let is_given = |kind| settings & bit(kind) != 0;
@@ -187,21 +188,22 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         known.told.clear();
     }
 
-    /// When there is something to do that nothing else tells of, as for reservations that are found by measurement.
+    /// Time until [`Applied::work`] has something to do that no event announces, such as measured reservations; `None`
+    /// if there is nothing.
     pub fn due(&self) -> Option<Duration> {
         self.auto.due()
     }
 
-    /// Does what is due. Gives what is to be told.
+    /// Does that work. Returns messages.
     pub fn work(&mut self) -> Vec<String> {
         self.auto.work()
     }
 
-    /// Takes back what was set for these clients and is still as it was set.
+    /// Undoes the settings of these clients, if they are unchanged.
     pub fn undo(&mut self, entries: &[ClientEntry]) {
         for entry in entries {
             if self.clients.contains_key(&entry.client) {
-                // Who has gone meanwhile, or is another's now, has nothing of ours to take back.
+                // A client that has gone, or belongs to another user now, keeps no settings of ours.
                 let _ = self.ask(entry, &Wanted::default(), |_| String::new());
                 self.clients.entry(entry.client).or_default().asked.clear();
                 self.search(entry, false);
@@ -210,7 +212,7 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         }
     }
 
-    /// Asks for what was not asked for yet. Gives what was set, or why it was not.
+    /// Sends the requests that are necessary. Returns the result of each.
     fn ask(
         &mut self,
         entry: &ClientEntry,
@@ -227,13 +229,14 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         let was_in = client.asked.get(&SettingKind::Group).copied();
         let for_cap = |wish: &Wish| wish.1 == Setting::Group(Label::new(BY_APPLICATION));
         if let Some(group) = was_in.filter(for_cap).filter(|_| wishes.contains_key(&SettingKind::Max)) {
-            // It stands for itself no more since it was put there.
+            // It is no longer without a group because it was put there.
             wishes.entry(SettingKind::Group).or_insert(group);
         }
         let is_in = wishes.get(&SettingKind::Group).copied();
         if let Some(cap) = client.asked.get(&SettingKind::Max).copied().filter(|_| was_in != is_in) {
             if was_in.is_none() {
-                // Its usual group keeps no cap of ours; where that fails, the client or somebody's hand has been faster.
+                // Its usual group must not keep our cap. If that fails, the client has gone or the cap was set
+                // manually.
                 let _ = initial(cap).map(|wish| set(SettingKind::Max, wish));
             }
             client.asked.remove(&SettingKind::Max);
@@ -252,7 +255,7 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         made
     }
 
-    /// Begins and ends what needs no request of ours. Gives what is to be told.
+    /// Starts and ends searches and boosts, which need no request. Returns messages.
     fn begin(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String> {
         let wanted = Wanted::of(chosen, entry);
         let mut told = Vec::new();
@@ -265,7 +268,7 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         told
     }
 
-    /// Asks the server for what is not yet as it should be. Gives what is to be told.
+    /// Requests the settings that differ. Returns messages.
     fn set(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String> {
         let rule = |kind| chosen_of(chosen, kind).map_or(String::new(), |chosen| chosen.rule.id.to_string());
         let mut told = Vec::new();
@@ -276,7 +279,7 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
             match done {
                 Ok(what) => told.push(format!("{what} for {}{from}", described(entry))),
                 Err(error) => {
-                    // The reason has figures of this moment in it, which do not make it another one.
+                    // The text of a refusal contains current figures, so it does not identify the refusal.
                     let asked = format!("{kind:?} {:?}{from}", by.map(|by| by.setting));
                     let client = self.clients.entry(entry.client).or_default();
                     if client.told.insert(asked) {
@@ -288,7 +291,7 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         told
     }
 
-    /// Begins or ends a search for a reservation.
+    /// Starts or ends a search for a reservation.
     fn search(&mut self, entry: &ClientEntry, is_wanted: bool) -> Option<String> {
         let client = self.clients.entry(entry.client).or_default();
         if client.is_auto == is_wanted {
@@ -306,7 +309,7 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         }
     }
 
-    /// Lets a program have the processor while it redraws, or no longer. Gives why not, once.
+    /// Lets a program have the processor while it redraws, or stops that. Returns the reason of a failure, once.
     fn raise(&mut self, entry: &ClientEntry, is_wanted: bool) -> Option<String> {
         let wanted = Some(entry.pid).filter(|&pid| is_wanted && pid > 0);
         let client = self.clients.entry(entry.client).or_default();
@@ -324,7 +327,7 @@ fn chosen_of<'a, 'b>(chosen: &'b [Chosen<'a>], kind: SettingKind) -> Option<&'b 
     chosen.iter().find(|chosen| chosen.setting.kind() == kind)
 }
 
-/// What is so until it is set.
+/// The request that restores the initial value.
 fn initial((subject, setting): Wish) -> Option<Wish> {
     Some((subject, setting.kind().initial(subject)?))
 }

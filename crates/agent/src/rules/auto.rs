@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Reservations that are found by measurement, for clients of which a rule wants it.
+//! Measured reservations for clients of rules with `reserve = "auto"`.
 
 use crate::auto::Auto as Measured;
 use crate::error::{Result, refused};
@@ -7,29 +7,29 @@ use crate::session::Session;
 use std::time::Duration;
 use xqos_abi::ClientEntry;
 
-/// Finds reservations for clients, and keeps them.
+/// Measures clients and keeps their reservations.
 pub trait Auto {
-    /// From now on for this client; the error is told, and says why not.
+    /// Starts to measure a client. The error says why that is impossible.
     fn begin(&mut self, entry: &ClientEntry) -> Result<()>;
 
-    /// The most for all that is found by measurement, millionths; `None`: the usual.
+    /// Maximum sum of all measured reservations, in millionths; `None` for the default.
     fn limit(&mut self, _ppm: Option<u32>) {}
 
-    /// No longer; what was reserved is released.
+    /// Stops measuring a client and releases its reservation.
     fn end(&mut self, client: u32);
 
-    /// When there is something to do; `None`: nothing, so that nobody is woken for it.
+    /// Time until [`Auto::work`] has something to do; `None`: nothing to do, so the daemon can sleep.
     fn due(&self) -> Option<Duration> {
         None
     }
 
-    /// Does what is due: looks at what was measured, and changes reservations. Gives what is to be told.
+    /// Evaluates the measurement and changes reservations. Returns messages.
     fn work(&mut self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Measures by the server's trace, over a connection of its own, while there is anybody to measure.
+/// Measures with the server's trace, over a separate connection that exists while there are clients to measure.
 #[derive(Debug)]
 pub struct ByTrace {
     display: String,

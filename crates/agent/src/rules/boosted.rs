@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Programs that may have the processor while they redraw, by rules: `xqos boost` does it, told whom on its standard input.
+//! Lets programs have the processor while they redraw, for rules with `cpu = true`. `xqos boost` does the work; it
+//! reads the pids from its standard input.
 //!
-//! It is a process of its own, so that nothing here has a real-time priority; it ends when its input does, however we end.
+//! It is a separate process, so that the daemon needs no real-time priority. It exits when its input is closed, however
+//! the daemon ends.
 
 use crate::error::{Error, Result};
 use crate::processor::{self, to_raise};
@@ -11,19 +13,19 @@ use std::process::{Child, Command, Stdio};
 
 /// Lets programs have the processor while they redraw.
 pub trait Boost {
-    /// From now on for one more client of this process; the error is told, and says why not.
+    /// Starts for one more client of this process. The error says why that is impossible.
     fn begin(&mut self, pid: i32) -> Result<()>;
 
-    /// For one less.
+    /// Ends for one client of this process.
     fn end(&mut self, pid: i32);
 }
 
-/// By a process of `xqos boost`, while there is anybody to raise.
+/// Runs `xqos boost` while there are processes to raise.
 #[derive(Debug)]
 pub struct ByBoost {
     display: String,
     child: Option<Child>,
-    /// Clients of each process.
+    /// Number of clients of each process.
     pids: BTreeMap<i32, usize>,
 }
 
@@ -35,7 +37,7 @@ impl ByBoost {
     fn start(&self) -> io::Result<Child> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["--display", &self.display, "boost", "--no-server", "--only-named"]);
-        // What it says when it is ready is for nobody; what goes wrong is for whoever reads what we say.
+        // Its greeting is dropped; its errors go to our standard error.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()
     }
 
@@ -47,7 +49,7 @@ impl ByBoost {
     fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
             drop(child.stdin.take());
-            // It takes back what it raised and ends, at once.
+            // It restores all processes and exits immediately.
             let _ = child.wait();
         }
     }
@@ -78,7 +80,7 @@ impl Boost for ByBoost {
             return;
         }
         self.pids.remove(&pid);
-        // One that has ended raises nobody.
+        // If it has exited, it has restored all processes.
         let _ = self.tell(&format!("-{pid}\n"));
         if self.pids.is_empty() {
             self.stop();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The daemon of a display: hears what changes, asks the rules, and has it applied.
+//! The rules daemon of a display: receives changes, evaluates the rules, and applies the result.
 //!
-//! It sleeps until the server, a window, a file or a signal has something to say; files that changed are read at once. Nothing
-//! that comes in ends it, but a signal, the loss of its seat, or the end of the server; the first two undo what it set.
+//! It sleeps until the server, a window, a file or a signal wakes it, and reads changed files immediately. It ends only
+//! by a signal, when another client takes its selection, or with the server. In the first two cases it undoes its
+//! settings.
 
 use super::apply::Applied;
 use super::auto::ByTrace;
@@ -30,21 +31,21 @@ use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::{Loaded, Loader};
 use xqos_sys::{self as sys, Signals};
 
-/// Why the daemon ended.
+/// Reason why the daemon ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Signal,
     Ousted,
-    /// Somebody has closed our connection, as xkill does.
+    /// Our connection was closed by another client, as xkill does.
     Cut,
     ServerGone,
 }
 
-/// One display's rules, kept.
+/// The rules daemon of one display.
 #[derive(Debug)]
 pub struct Daemon {
     applied: Applied<Session, ByTrace, ByBoost>,
-    /// A connection of its own, since events of windows are not those of the control connection.
+    /// A separate connection, because the control connection receives no window events.
     eyes: RustConnection,
     seat: Seat,
     sight: Sight,
@@ -53,20 +54,20 @@ pub struct Daemon {
     folders: Folders,
     user_limit: UserLimit,
     absence: Absence,
-    /// Whether any rule asks who looks at the display.
+    /// A rule depends on the display being unwatched.
     asks_for_viewers: bool,
     began: Instant,
-    /// What is wrong with the files, and other things that are told once.
+    /// Messages that are printed once, such as mistakes in rule files.
     told: BTreeSet<String>,
     looks: Looks,
-    /// Rules that have matched somebody, by place.
+    /// Locations of the rules that have matched a client.
     matched: BTreeSet<String>,
     is_verbose: bool,
 }
 
 impl Daemon {
-    /// Takes the display's seat; fails where somebody has it. `unwatched_after`: so long nobody looks at the display before it
-    /// is unwatched.
+    /// Takes the display's selection; fails if another daemon has it. `unwatched_after`: how long nobody must view the
+    /// display before it counts as unwatched.
     pub fn start(display: Option<&str>, is_verbose: bool, unwatched_after: Duration) -> Result<Daemon> {
         let (session, _) = Session::open_armed(display)?;
         let (eyes, _) = xqos_client::connect(Some(&session.display))?;
@@ -97,7 +98,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Until a signal, the end of the server, or of our turn.
+    /// Runs until a signal, the end of the server, or the loss of the selection.
     pub fn run(mut self, signals: &Signals) -> Result<()> {
         let end = loop {
             match self.turn(signals) {
@@ -116,7 +117,7 @@ impl Daemon {
         }
     }
 
-    /// Why an error ends us; `None`: it does not.
+    /// Reason to end after an error; `None` to continue.
     fn end_by(&self) -> Option<End> {
         if self.applied.server().control.server_info().is_err() {
             return Some(End::ServerGone);
@@ -125,7 +126,7 @@ impl Daemon {
         (!matches!(asked, Ok(Ok(_)))).then_some(End::Cut)
     }
 
-    /// It may come again at once, and is told once.
+    /// Prints an error once, because it may repeat, and rests.
     fn go_on_after(&mut self, error: &Error, signals: &Signals) -> Result<()> {
         let told = error.in_one_line();
         if self.told.insert(told.clone()) {
@@ -134,7 +135,7 @@ impl Daemon {
         sys::poll(&[signals.as_raw_fd()], Some(REST)).map_err(asking("cannot wait"))
     }
 
-    /// Hears everything, looks at who changed, and sleeps.
+    /// Receives all events, evaluates changed clients, and sleeps.
     fn turn(&mut self, signals: &Signals) -> Result<Option<End>> {
         if signals.end_us() {
             return Ok(Some(End::Signal));
@@ -157,7 +158,7 @@ impl Daemon {
             self.look()?;
         }
         if is_due || is_to_look {
-            // Events that came while replies were waited for are in memory already.
+            // Events that arrived with the replies are already in memory, where poll() does not see them.
             return Ok(None);
         }
         let left = [self.until_look(), self.applied.due(), self.until_viewers()].into_iter().flatten().min();
@@ -172,7 +173,7 @@ impl Daemon {
         self.looks.until(self.began.elapsed())
     }
 
-    /// `None`: nobody asks, or nothing will change.
+    /// `None` if no rule depends on viewers, or if nothing can change.
     fn until_viewers(&self) -> Option<Duration> {
         self.absence.until_look(self.began.elapsed()).filter(|_| self.asks_for_viewers)
     }
@@ -205,7 +206,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Whether somebody has taken our seat.
+    /// Returns true if another client has taken the selection.
     fn hear_windows(&mut self) -> Result<bool> {
         while let Some(event) = self.eyes.poll_for_event()? {
             if self.seat.is_lost_by(&event) {
@@ -222,7 +223,7 @@ impl Daemon {
         Ok(false)
     }
 
-    /// Reads the rules; mistakes are told once, as long as they are there.
+    /// Loads the rules. A mistake is printed once as long as it persists.
     fn load(&mut self) {
         let Loaded { rules, limits, mistakes, .. } = self.loader.load();
         let told: BTreeSet<String> = mistakes.iter().map(ToString::to_string).collect();
@@ -238,7 +239,7 @@ impl Daemon {
         self.looks.note_everybody();
     }
 
-    /// Asks the rules about those who changed.
+    /// Evaluates the rules for the changed clients.
     fn look(&mut self) -> Result<()> {
         let changed = self.looks.begin(self.began.elapsed());
         let entries = self.others()?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Tells when rule files may have changed, by inotify; nothing is woken before.
+//! Detects changes of rule files by inotify, so nothing polls.
 //!
-//! A folder that is not there is waited for in the nearest one above it that is. A file counts when it was closed, so that
-//! none is read while it is written.
+//! If a folder does not exist, its nearest existing ancestor is watched. A file counts as changed when it is closed, so
+//! it is never read while it is written.
 
 use crate::error::{Result, asking};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Longer than an event with the longest name.
+/// Longer than the event with the longest name.
 const BUFFER: usize = 4096;
 const UNWATCHED: &str = "cannot watch the folders of rules";
 
@@ -25,12 +25,12 @@ pub struct Folders {
     watches: Vec<Watch>,
 }
 
-/// What is waited for by one watch of the kernel's.
+/// One inotify watch.
 #[derive(Debug)]
 struct Watch {
     id: i32,
     path: PathBuf,
-    /// The part of a folder's name that is not there yet; `None`: the folder itself is watched.
+    /// Name of the next folder that does not exist yet; `None` if the folder itself is watched.
     missing: Option<OsString>,
 }
 
@@ -40,8 +40,8 @@ impl Folders {
         Ok(Folders { paths, inotify, watches })
     }
 
-    /// Whether anything has happened since the last time. Then it is watched anew, since folders may have come or gone: read
-    /// the files after this.
+    /// Says if anything has changed since the last call. Watches are then renewed, because folders may have come or
+    /// gone. Read the files after this call.
     pub fn have_changed(&mut self) -> Result<bool> {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
@@ -51,7 +51,7 @@ impl Folders {
                 Ok(event) => {
                     let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
                     let mut watches = self.watches.iter().filter(|watch| watch.id == event.wd());
-                    // Where events were lost, anything may have changed.
+                    // After an overflow, anything may have changed.
                     let is_lost = event.events().contains(ReadFlags::QUEUE_OVERFLOW);
                     is_changed |= is_lost || watches.any(|watch| watch.counts(event.events(), name));
                 }
@@ -75,11 +75,11 @@ impl AsRawFd for Folders {
 
 impl Watch {
     fn counts(&self, events: ReadFlags, name: Option<&OsStr>) -> bool {
-        // Of the folder itself: it has gone.
+        // An event of the folder itself: it has gone.
         let Some(name) = name else { return !events.contains(ReadFlags::IGNORED) };
         match &self.missing {
             Some(missing) => missing == name,
-            // A plain file that was made will be closed too, and is empty until then.
+            // A new regular file is still empty; its close is another event.
             None => !events.contains(ReadFlags::CREATE) || !is_plain(&self.path.join(name)),
         }
     }
@@ -95,11 +95,11 @@ fn watching(paths: &[PathBuf]) -> Result<(OwnedFd, Vec<Watch>)> {
     Ok((inotify, watches))
 }
 
-/// The folder, or the nearest above it.
+/// Watches the folder or its nearest existing ancestor.
 fn watch(inotify: &OwnedFd, path: &Path) -> Option<Watch> {
     let of_files = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_FROM | WatchFlags::DELETE | WatchFlags::ATTRIB;
     let of_folders = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-    // Two places may wait in the same folder, so what is asked for there is added up.
+    // Two paths may share a folder, so their flags are added up.
     let add =
         |path: &Path, flags| inotify::add_watch(inotify, path, flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD).ok();
     if let Some(id) = add(path, of_files | of_folders) {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-//! `[limits]` of the rules, as far as the server keeps them: what the reservations of one user may sum up to.
+//! Enforces `per_user` of `[limits]`: the server limits the sum of one user's reservations.
 //!
-//! The server takes it from root and from the user that runs it, and ends it with our connection. One that was set by hand
-//! stands above it.
+//! The server accepts this from root and from the user that runs it, and drops the limit with our connection. A limit
+//! that was set manually takes precedence.
 
 use crate::session::Session;
 use xqos_abi::{Setting, Subject};
 use xqos_cli::quantity::Share;
 use xqos_client::Error;
 
-/// The limit of users that we keep.
+/// The limit for each user that we have set.
 #[derive(Debug, Default)]
 pub struct UserLimit {
-    /// What we have set; 0: nothing.
+    /// The value that we have set; 0 for none.
     set_ppm: u32,
 }
 
 impl UserLimit {
-    /// Has it kept from now on; `None`: none. Gives what is to be told.
+    /// Sets the limit; `None` removes it. Returns a message.
     pub fn keep(&mut self, session: &Session, wanted: Option<u32>) -> Option<String> {
         let ppm = wanted.unwrap_or(0);
         if ppm == self.set_ppm {
@@ -34,7 +34,7 @@ impl UserLimit {
     }
 }
 
-/// It is kept, and less is promised in all.
+/// The limit is set, but the limit for all reservations is lower.
 fn above_all(session: &Session, ppm: u32) -> Option<String> {
     let all_ppm = session.control.processor().ok()?.limit_ppm;
     let (limit, all) = (Share(ppm), Share(all_ppm));

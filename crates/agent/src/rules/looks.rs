@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! When those who changed are looked at: at once, but at most 20 times a second, so that a client which changes without end costs
-//! no more than that.
+//! Decides when changed clients are evaluated: immediately, but at most 20 times a second, which bounds the cost of a
+//! client that changes all the time.
 //!
-//! Pure: times are counted from some beginning and given by whoever asks.
+//! Pure: the caller passes the time since some start.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The shortest time between two looks, and so the longest that a change waits. Half of what a change of rules may take until the
-/// server has it.
+/// Shortest time between two evaluations, and so the longest delay of a change. It is half of the time in which a
+/// change of rules must reach the server.
 pub const REST: Duration = Duration::from_millis(50);
 
-/// Whom to look at.
+/// Clients to evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
     These(BTreeSet<u32>),
     Everybody,
 }
 
-/// Who changed since the last look, and when that was.
+/// Clients that have changed since the last evaluation, and its time.
 #[derive(Debug)]
 pub struct Looks {
     changed: Changed,
@@ -26,7 +26,7 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// At the beginning everybody is new.
+    /// Initially all clients count as changed.
     pub fn everywhere() -> Looks {
         Looks { changed: Changed::Everybody, last: None }
     }
@@ -41,7 +41,7 @@ impl Looks {
         self.changed = Changed::Everybody;
     }
 
-    /// How long until the next look; `None`: nobody has changed.
+    /// Time until the next evaluation; `None` if no client has changed.
     pub fn until(&self, now: Duration) -> Option<Duration> {
         match &self.changed {
             Changed::These(clients) if clients.is_empty() => None,
@@ -49,7 +49,7 @@ impl Looks {
         }
     }
 
-    /// It is looked now: at whom?
+    /// Starts an evaluation; returns the clients to evaluate.
     pub fn begin(&mut self, now: Duration) -> Changed {
         self.last = Some(now);
         std::mem::replace(&mut self.changed, Changed::These(BTreeSet::new()))
@@ -62,7 +62,7 @@ mod tests {
     use xqos_sim::Dice;
 
     const MS: Duration = Duration::from_millis(1);
-    /// What a change of rules may take until the server has it.
+    /// Time in which a change of rules must reach the server.
     const RELOAD: Duration = Duration::from_millis(100);
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(looks.begin(200 * MS), Changed::Everybody);
     }
 
-    /// An hour in which clients change, and rules, at any times.
+    /// Clients and rules change at random times during an hour.
     #[test]
     fn rules_that_change_wait_for_half_of_what_they_may_take_at_most() {
         let (mut looks, mut dice) = (Looks::everywhere(), Dice::new(1));
@@ -95,7 +95,7 @@ mod tests {
                 _ => looks.note([dice.below(5) as u32]),
             }
             let next = now + Duration::from_micros(dice.below(30_000));
-            // As the daemon sleeps: until the next look, or until something happens.
+            // Like the daemon, sleep until the next evaluation or the next event.
             if let Some(at) = looks.until(now).map(|left| now + left).filter(|&at| at < next) {
                 assert!(last.is_none_or(|last| at >= last + REST), "two looks within {REST:?}");
                 if looks.begin(at) == Changed::Everybody {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! What the server and /proc tell of a client's process.
+//! Facts about a client's process, from the server and from /proc.
 //!
-//! The pid and the user are the kernel's word (the credentials of the client's socket), and so are program and control
-//! group; none of it is what the client says of itself. What cannot be read stays unknown: the program of another user's
-//! process, and everything of a remote client's.
+//! Pid and user come from the kernel (credentials of the client's socket), and so do program and control group. None of
+//! them is the client's own claim. Facts that cannot be read stay unknown: the program of another user's process, and
+//! everything about a remote client.
 
 use std::collections::HashMap;
 use std::fs;
 use xqos_abi::{ClientEntry, cut, entry_flag};
 use xqos_rules::facts::{ClientFacts, bounded, unit_of};
 
-/// What the kernel writes behind the path of a program whose file was replaced, as by an upgrade.
+/// Suffix that the kernel adds to the path of a program whose file was replaced, for example by an upgrade.
 const DELETED: &str = " (deleted)";
 
-/// Names of users, by number. Only those of /etc/passwd: others are known by their number.
+/// Names of users by number, from /etc/passwd only. Other users are known by their number.
 #[derive(Debug, Default)]
 pub struct Users(HashMap<u32, String>);
 
@@ -32,7 +32,7 @@ impl Users {
         Users(passwd.split(|&byte| byte == b'\n').filter_map(user).collect())
     }
 
-    /// The name, else the number.
+    /// The name, or else the number.
     pub fn name(&self, number: u32) -> String {
         self.0.get(&number).cloned().unwrap_or_else(|| number.to_string())
     }
@@ -42,7 +42,7 @@ impl Users {
     }
 }
 
-/// The facts of a client, but those of its windows.
+/// The facts of a client, without those of its windows.
 pub fn facts(entry: &ClientEntry, users: &Users) -> ClientFacts {
     let is_local = entry.flags & entry_flag::LOCAL != 0;
     let pid = (is_local && entry.pid > 0).then_some(entry.pid);
@@ -59,7 +59,7 @@ pub fn facts(entry: &ClientEntry, users: &Users) -> ClientFacts {
     }
 }
 
-/// The server gives the beginning of a long name, and /proc all of it.
+/// The server has only the beginning of a long name; /proc has all of it.
 fn name(entry: &ClientEntry, pid: Option<i32>) -> String {
     let whole = pid.map(xqos_sys::program).filter(|whole| cut(whole) == entry.name);
     bounded(&whole.unwrap_or_else(|| entry.name.clone())).into_owned()
@@ -71,7 +71,7 @@ fn exe(pid: i32) -> Option<String> {
     Some(bounded(path.strip_suffix(DELETED).unwrap_or(&path)).into_owned())
 }
 
-/// The unified hierarchy's line, else the one of systemd's own.
+/// The line of the unified hierarchy, or else of systemd's own.
 fn cgroup(text: &str) -> Option<String> {
     let of = |head: &str| text.lines().find_map(|line| line.strip_prefix(head));
     let path = of("0::").or_else(|| text.lines().find_map(|line| Some(line.split_once(":name=systemd:")?.1)))?;
@@ -114,7 +114,7 @@ mod tests {
         let whole = "FactoryGameSteam-Win64-Shipping.exe";
         let mut game = std::process::Command::new("sleep");
         let mut game = std::os::unix::process::CommandExt::arg0(&mut game, whole).arg("60").spawn().unwrap();
-        // The kernel closes what spawn waits for before it has put the arguments into place.
+        // spawn() returns before the kernel has put the arguments into place.
         while xqos_sys::program(game.id() as i32).is_empty() {
             std::thread::yield_now();
         }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The seat of a display's rules daemon: a manager selection (ICCCM 2.8), which only one client can own.
+//! The lock of a display's rules daemon: a manager selection (ICCCM 2.8), which only one client can own.
 //!
-//! The owner's window says which process it is. Who wants the daemon to end takes the selection over; the daemon is told by
-//! the server, undoes what it set, and its window goes with its connection, which is how the other learns that it is done.
+//! The owner's window has the pid of its process as a property. To end the daemon, a client takes the selection. The
+//! server notifies the daemon, which undoes its settings and exits. Its window is destroyed with its connection, so the
+//! client learns that the daemon is done.
 
 use crate::error::{Result, asking, bail, refused};
 use std::os::fd::AsRawFd;
@@ -18,21 +19,21 @@ use x11rb::wrapper::ConnectionExt as _;
 use x11rb::{COPY_DEPTH_FROM_PARENT, COPY_FROM_PARENT, CURRENT_TIME, NONE};
 use xqos_sys as sys;
 
-/// One for a display, whatever screens it has.
+/// One selection for a display, however many screens it has.
 const SELECTION: &[u8] = b"_XQOS_RULES_S0";
 const PID: &[u8] = b"_NET_WM_PID";
-/// Taking settings back is a few requests; a daemon that takes longer hangs.
+/// Undoing settings takes a few requests, so a daemon that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who keeps the rules of a display.
+/// The rules daemon of a display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
     window: Window,
-    /// 0: it does not say.
+    /// 0 if the window has no such property.
     pub pid: u32,
 }
 
-/// The seat, as long as the connection lives and nobody takes it over.
+/// The selection. It is ours until the connection ends or another client takes it.
 #[derive(Debug)]
 pub struct Seat {
     window: Window,
@@ -40,13 +41,13 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Takes the seat; the error says who has it.
+    /// Takes the selection. The error says which process has it.
     pub fn take(connection: &RustConnection, display: &str) -> Result<Seat> {
         let selection = atom(connection, SELECTION)?;
         let window = window(connection)?;
         let pid = atom(connection, PID)?;
         connection.change_property32(PropMode::REPLACE, window, pid, AtomEnum::CARDINAL, &[std::process::id()])?;
-        // Nobody can take it between the question and the answer.
+        // Under a server grab, no other client can take it between the query and the reply.
         connection.grab_server()?;
         let held = holder(connection);
         let taken = match &held {
@@ -63,12 +64,12 @@ impl Seat {
         Ok(Seat { window, selection })
     }
 
-    /// Whether this event says that somebody has taken it over.
+    /// Says if another client has taken the selection with this event.
     pub fn is_lost_by(&self, event: &Event) -> bool {
         matches!(event, Event::SelectionClear(clear) if clear.owner == self.window && clear.selection == self.selection)
     }
 
-    /// The client, and the settings of it, that this event gives back to the rules ([`give_back`]).
+    /// The client and its settings that this event returns to the rules ([`give_back`]).
     pub fn given_back(&self, event: &Event) -> Option<(u32, u32)> {
         match event {
             Event::ClientMessage(said) if said.window == self.window && said.type_ == self.selection => {
@@ -80,21 +81,21 @@ impl Seat {
     }
 }
 
-/// Tells the daemon of a display that settings of a client are the rules' again; gives who that is.
+/// Tells the daemon of a display that settings of a client belong to the rules again. Returns the daemon.
 pub fn give_back(connection: &RustConnection, client: u32, settings: u32) -> Result<Option<Holder>> {
     let Some(holder) = holder(connection)? else { return Ok(None) };
     let event = ClientMessageEvent::new(32, holder.window, atom(connection, SELECTION)?, [client, settings, 0, 0, 0]);
-    // The answer is waited for: of a client that leaves at once a server may lose the last request. If the daemon ends now, the
-    // next one begins with what is set then.
+    // Wait for the reply, because a server may lose the last request of a client that disconnects immediately. If the
+    // daemon exits now, the next one starts with the current settings.
     let _ = connection.send_event(false, holder.window, EventMask::NO_EVENT, event)?.check();
     Ok(Some(holder))
 }
 
-/// Ends the daemon of a display, and waits until it has undone what it set; `None`: there is none.
+/// Ends the daemon of a display and waits until it has undone its settings; `None` if there is no daemon.
 pub fn end_holder(connection: &RustConnection) -> Result<Option<Holder>> {
     let Some(holder) = holder(connection)? else { return Ok(None) };
     let events = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
-    // If it goes now, that is what was wanted.
+    // If it exits now, that is the intended result.
     let is_there = connection.change_window_attributes(holder.window, &events)?.check().is_ok();
     connection.set_selection_owner(window(connection)?, atom(connection, SELECTION)?, CURRENT_TIME)?;
     connection.flush()?;
@@ -120,7 +121,7 @@ fn wait_for_end(connection: &RustConnection, holder: Holder) -> Result<()> {
     }
 }
 
-/// Who keeps the rules of this display.
+/// The rules daemon of this display.
 pub fn holder(connection: &RustConnection) -> Result<Option<Holder>> {
     let window = connection.get_selection_owner(atom(connection, SELECTION)?)?.reply()?.owner;
     if window == NONE {
@@ -135,7 +136,7 @@ fn atom(connection: &RustConnection, name: &[u8]) -> Result<Atom> {
     Ok(connection.intern_atom(false, name)?.reply()?.atom)
 }
 
-/// Never seen: it owns the selection, and nothing else.
+/// Creates an invisible window that owns the selection.
 fn window(connection: &RustConnection) -> Result<Window> {
     let root = connection.setup().roots.first().ok_or_else(|| refused!("the X server has no screen"))?.root;
     let window = connection.generate_id()?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! What the windows of a display tell of its clients: classes, and who is active, fullscreen or iconic.
+//! Facts about clients from their windows: classes, and which clients are active, fullscreen or iconic.
 //!
-//! [`Sight::look`] walks the tree once; [`Sight::watch`] also asks for the events that [`Sight::hear`] takes, so that what is
-//! seen stays true without looking again. Windows go while we look; what has gone is passed over. Only windows with a class
+//! [`Sight::look`] walks the window tree once. [`Sight::watch`] also selects events; [`Sight::hear`] takes them and
+//! keeps the facts current. Windows may disappear meanwhile, and errors for them are ignored. Only windows with a class
 //! or a state are kept.
 
 use crate::error::Result;
@@ -16,7 +16,7 @@ use x11rb::protocol::xproto::{
 use xqos_rules::facts::{ClientFacts, State, bounded};
 
 x11rb::atom_manager! {
-    /// What is looked at.
+    /// Properties and values.
     Atoms: AtomsCookie {
         WM_STATE,
         _NET_WM_STATE,
@@ -28,13 +28,13 @@ x11rb::atom_manager! {
 /// ICCCM 4.1.3.1.
 const ICONIC_STATE: u32 = 3;
 
-/// What one window is like.
+/// State of one window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Looks {
     /// Instance and class.
     class: Vec<String>,
     fullscreen: bool,
-    /// `None`: no window manager says.
+    /// `None` if no window manager sets it.
     iconic: Option<bool>,
 }
 
@@ -45,18 +45,18 @@ pub struct Sight {
     roots: Vec<Window>,
     id_mask: u32,
     windows: BTreeMap<Window, Looks>,
-    /// Of each root where a window manager says it.
+    /// The active window of each root, if a window manager reports it.
     active: BTreeMap<Window, Window>,
     is_watched: bool,
 }
 
 impl Sight {
-    /// As it is now.
+    /// Reads the current state.
     pub fn look(connection: &impl Connection) -> Result<Sight> {
         Sight::new(connection, false)
     }
 
-    /// As it is now, with events for what changes.
+    /// Reads the current state and selects events for changes.
     pub fn watch(connection: &impl Connection) -> Result<Sight> {
         Sight::new(connection, true)
     }
@@ -71,7 +71,7 @@ impl Sight {
             roots: roots.clone(),
             is_watched,
         };
-        // Before the first look, so that nothing is missed between.
+        // Before the first query, so that no change is missed.
         let mask = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE;
         if is_watched {
             for &root in &roots {
@@ -89,7 +89,7 @@ impl Sight {
         Ok(sight)
     }
 
-    /// Takes an event; gives the clients that may be another than before.
+    /// Takes an event. Returns the clients with facts that may have changed.
     pub fn hear(&mut self, connection: &impl Connection, event: &Event) -> Result<BTreeSet<u32>> {
         match event {
             Event::CreateNotify(event) => self.see(connection, &[event.window], true),
@@ -106,13 +106,13 @@ impl Sight {
         }
     }
 
-    /// A client has gone, and its windows with it.
+    /// The client has disconnected, and its windows are gone.
     pub fn forget(&mut self, client: u32) {
         let id_mask = self.id_mask;
         self.windows.retain(|window, _| window & !id_mask != client);
     }
 
-    /// What is known of a client by its windows.
+    /// Adds the facts about a client's windows.
     pub fn add_to(&self, client: u32, facts: &mut ClientFacts) {
         let windows: Vec<&Looks> = self.windows.range(client..=client | self.id_mask).map(|(_, looks)| looks).collect();
         let classes: BTreeSet<&String> = windows.iter().flat_map(|looks| &looks.class).collect();
@@ -140,7 +140,8 @@ impl Sight {
         atom == u32::from(AtomEnum::WM_CLASS) || atom == self.atoms.WM_STATE || atom == self.atoms._NET_WM_STATE
     }
 
-    /// Looks at windows. `are_tops`: they may get a class later, so they are watched in any case.
+    /// Reads the properties of windows. `are_tops`: select their events in any case, because they may get a class
+    /// later.
     fn see(&mut self, connection: &impl Connection, windows: &[Window], are_tops: bool) -> Result<BTreeSet<u32>> {
         if are_tops {
             self.listen(connection, windows)?;
@@ -168,7 +169,7 @@ impl Sight {
         Ok(changed)
     }
 
-    /// Asks for what becomes of these windows, where we watch; one that has gone is an error that nobody waits for.
+    /// Selects events of these windows, if we watch. Errors for windows that are gone are ignored.
     fn listen(&self, connection: &impl Connection, windows: &[Window]) -> Result<()> {
         let mask = EventMask::PROPERTY_CHANGE | EventMask::STRUCTURE_NOTIFY;
         for &window in windows.iter().filter(|_| self.is_watched) {
@@ -202,7 +203,7 @@ impl Sight {
             return Ok(BTreeSet::new());
         }
         if before.is_empty() || self.active.is_empty() {
-            // A window manager came or went: of everybody it is known now, or no longer.
+            // A window manager has started or exited, so the state of all clients changes to known or unknown.
             return Ok(self.windows.keys().map(|&window| self.base_of(window)).collect());
         }
         let both = before.values().chain(self.active.values());

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! Whether anybody looks at a display that its server shows to other machines: an Xvnc, or an Xorg of xrdp.
+//! Detects if anybody is viewing a display whose server exports it to other machines: an Xvnc, or an Xorg of xrdp.
 //!
-//! Viewers are established connections to the sockets that the server itself listens at, but X11's own and xqos's. A server
-//! that listens at no other is not looked at in this way, and counts as watched. /proc has all of it for who runs the server.
+//! Viewers are established connections to the server's listening sockets, except those of X11 and xqos. A server
+//! without other sockets counts as watched. The user that runs the server can read all of this from /proc.
 //!
-//! | seen | the display is | looked again |
+//! | result | the display is | next check |
 //! |---|---|---|
-//! | the server's sockets cannot be seen | not known | after [`WATCHED`] |
-//! | nothing is offered | watched | never: what a server listens at is decided at its start |
-//! | somebody | watched | after [`WATCHED`] |
-//! | nobody, for less than the limit | watched | after [`WATCHED`], or when the limit is over |
-//! | nobody, for longer | unwatched | after [`UNWATCHED`], so that a cap is lifted at once when a viewer comes |
+//! | the server's sockets are not accessible | unknown | after [`WATCHED`] |
+//! | the server has no socket for viewers | watched | never: a server decides at its start where it listens |
+//! | a viewer | watched | after [`WATCHED`] |
+//! | no viewer for less than the limit | watched | after [`WATCHED`], or when the limit is over |
+//! | no viewer for longer | unwatched | after [`UNWATCHED`], so that a cap is lifted soon after a viewer connects |
 //!
-//! Time is the monotonic clock's, which no setting of the clock moves.
+//! Time is that of the monotonic clock.
 
 use crate::displays::sockets_of;
 use crate::session::Session;
@@ -21,52 +21,52 @@ use std::fs;
 use std::time::Duration;
 use xqos_abi::control;
 
-/// An absence of a minute needs no closer look.
+/// Absences are measured in minutes, so this is often enough.
 const WATCHED: Duration = Duration::from_secs(5);
-/// A viewer connects, says who it is, and draws nothing before.
+/// A viewer authenticates before it draws, so this delay is not visible.
 const UNWATCHED: Duration = Duration::from_millis(500);
 /// TCP port of display 0 (X11, "Connection setup").
 const X11_PORT: u32 = 6000;
 const X11_SOCKETS: &str = "/tmp/.X11-unix/X";
-/// States in /proc/net: of TCP, and of Unix sockets.
+/// States in /proc/net, of TCP and of Unix sockets.
 const ESTABLISHED: &str = "01";
 const LISTENS: &str = "0A";
 const CONNECTED: &str = "03";
-/// Flag of a Unix socket: it listens (SO_ACCEPTCON).
+/// Flag of a listening Unix socket (SO_ACCEPTCON).
 const ACCEPTS: u32 = 1 << 16;
 
-/// Who looks at a display.
+/// Viewers of a display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Viewers {
     NotKnown,
-    /// The server shows the display to no other machine.
+    /// The server exports the display to no other machine.
     NotOffered,
     Some(usize),
 }
 
-/// For how long nobody has looked.
+/// Duration of the absence of viewers.
 #[derive(Debug)]
 pub struct Absence {
     limit: Duration,
-    /// The last look, and what came of it.
+    /// Time and result of the last check.
     seen: Option<(Duration, Viewers)>,
-    /// Since when nobody was seen.
+    /// Start of the absence.
     since: Option<Duration>,
 }
 
 impl Absence {
-    /// `limit`: so long nobody looks before the display is unwatched.
+    /// `limit`: duration of an absence after which the display counts as unwatched.
     pub fn new(limit: Duration) -> Absence {
         Absence { limit, seen: None, since: None }
     }
 
-    /// Takes what was seen `now`.
+    /// Takes the result of a check.
     pub fn see(&mut self, now: Duration, viewers: Viewers) {
         self.seen = Some((now, viewers));
         self.since = (viewers == Viewers::Some(0)).then(|| self.since.unwrap_or(now));
     }
 
-    /// `None`: not known.
+    /// `None` if it is unknown.
     pub fn is_unwatched(&self) -> Option<bool> {
         match self.seen? {
             (_, Viewers::NotKnown) => None,
@@ -74,7 +74,7 @@ impl Absence {
         }
     }
 
-    /// How long to wait for the next look; `None`: for ever.
+    /// Time until the next check; `None` if no further check is needed.
     pub fn until_look(&self, now: Duration) -> Option<Duration> {
         let Some((seen, viewers)) = self.seen else { return Some(Duration::ZERO) };
         let rest = match (viewers, self.since) {
@@ -87,7 +87,8 @@ impl Absence {
     }
 }
 
-/// What one look tells of a display: whoever looks now, it is watched; for how long nobody has is not known.
+/// Result of a single check: with a viewer the display is watched. Without one it is unknown, because the absence may
+/// be short.
 pub fn unwatched_now(session: &Session) -> Option<bool> {
     match of_server(session) {
         Viewers::NotKnown | Viewers::Some(0) => None,
@@ -95,14 +96,14 @@ pub fn unwatched_now(session: &Session) -> Option<bool> {
     }
 }
 
-/// Who looks at the display of a session.
+/// Viewers of the display of a session.
 pub fn of_server(session: &Session) -> Viewers {
     let number = session.display.rsplit_once(':').and_then(|(_, number)| number.split('.').next()?.parse().ok());
     let (Some(number), Ok(info)) = (number, session.control.server_info()) else { return Viewers::NotKnown };
     of_process(info.server_pid, number).unwrap_or(Viewers::NotKnown)
 }
 
-/// `None`: it is another user's, or has gone.
+/// `None` if the process belongs to another user or has ended.
 fn of_process(pid: u32, display: u32) -> Option<Viewers> {
     let own = Some(sockets_of(pid as i32)).filter(|own| !own.is_empty())?;
     let table = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
@@ -114,7 +115,7 @@ fn of_process(pid: u32, display: u32) -> Option<Viewers> {
     Some(if offered.is_empty() { Viewers::NotOffered } else { Viewers::Some(offered.into_iter().sum()) })
 }
 
-/// Connections to the ports that the server listens at; `None`: it listens at none but X11's.
+/// Number of connections to the server's listening ports; `None` if it listens only on X11's port.
 fn tcp(table: &str, own: &HashSet<u64>, display: u32) -> Option<usize> {
     // sl, local_address, rem_address, st, queues, timer, retransmissions, uid, timeout, inode.
     let sockets: Vec<(u32, &str)> = table
@@ -131,7 +132,7 @@ fn tcp(table: &str, own: &HashSet<u64>, display: u32) -> Option<usize> {
     (!ports.is_empty()).then(|| sockets.iter().filter(is_viewer).count())
 }
 
-/// The same of Unix sockets: those of xrdp, and of `-rfbunixpath`.
+/// The same for Unix sockets, which xrdp and `-rfbunixpath` use.
 fn unix(table: &str, own: &HashSet<u64>, control: &[String]) -> Option<usize> {
     // Num, RefCount, Protocol, Flags, Type, St, Inode, Path.
     let sockets: Vec<(bool, &str, &str)> = table
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!((absence.is_unwatched(), absence.until_look(at(999.0))), (Some(false), None));
         absence.see(at(2.0), Viewers::NotKnown);
         assert_eq!((absence.is_unwatched(), absence.until_look(at(2.0))), (None, Some(WATCHED)));
-        // Not seeing is no absence.
+        // An unknown state does not count as an absence.
         absence.see(at(90.0), Viewers::Some(0));
         assert_eq!(absence.is_unwatched(), Some(false));
     }

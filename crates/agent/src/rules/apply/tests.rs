@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Settings on a server that is not there: whatever happens, what others have set stays.
+//! Applies settings to a simulated server. Settings of other programs must survive every sequence of events.
 
 use super::*;
 use crate::client::reservation_of;
@@ -16,23 +16,23 @@ use xqos_sim::Dice;
 
 mod together;
 
-/// Clients as a server has them.
+/// The clients of a simulated server.
 #[derive(Debug, Default)]
 struct Model {
     entries: RefCell<BTreeMap<u32, ClientEntry>>,
     refuses: bool,
-    /// What was set without a lease.
+    /// Settings that were made without a lease.
     by_hand: RefCell<BTreeSet<(u32, u32)>>,
-    /// Of this client all is refused.
+    /// All requests for this client are refused.
     refused: Option<u32>,
     requests: RefCell<usize>,
-    /// Whether each request was refused, while nobody waits.
+    /// Results of the requests that nobody waits for.
     held: RefCell<Option<Vec<bool>>>,
-    /// How often somebody waited for it.
+    /// Number of waits for replies.
     waits: RefCell<usize>,
 }
 
-/// What a client has of a setting.
+/// Current value of a client's setting.
 fn now(entry: &ClientEntry, kind: xqos_abi::SettingKind) -> Setting {
     match kind {
         xqos_abi::SettingKind::Reservation => reservation_of(entry)
@@ -81,7 +81,7 @@ fn set_now(entry: &mut ClientEntry, setting: Setting) {
     }
 }
 
-/// A hand's settings are refused to leases, as by the server.
+/// Like the server, refuses a lease where a manual setting exists.
 impl Server for Model {
     fn set(&self, entry: &ClientEntry, _subject: Subject, setting: Setting) -> Result<()> {
         *self.requests.borrow_mut() += 1;
@@ -118,7 +118,7 @@ impl Server for Model {
     }
 }
 
-/// Clients of each process that may be raised.
+/// Number of clients of each raised process.
 #[derive(Debug, Default)]
 struct Boosted {
     pids: BTreeMap<i32, usize>,
@@ -156,7 +156,7 @@ impl Auto for Searches {
 const CLIENT: u32 = 0x40_0000;
 const USUAL_WEIGHT: u32 = 100;
 
-/// A client as usual.
+/// A client with default settings.
 fn client(base: u32) -> ClientEntry {
     ClientEntry {
         client: base,
@@ -181,12 +181,12 @@ impl Desk {
         self.0.server.entries.borrow()[&CLIENT].clone()
     }
 
-    /// As the server changes it.
+    /// Changes a client as the server does.
     fn served(&self, change: impl FnOnce(&mut ClientEntry)) {
         change(self.0.server.entries.borrow_mut().get_mut(&CLIENT).unwrap());
     }
 
-    /// As somebody else changes it. What is so from the beginning is nobody's.
+    /// Changes a client manually. A setting with its initial value has no owner.
     fn by_hand(&self, change: impl FnOnce(&mut ClientEntry)) {
         let before = self.entry();
         self.served(change);
@@ -205,7 +205,7 @@ impl Desk {
         }
     }
 
-    /// Rules with one that sets this; empty: no rule.
+    /// Applies a rule with these settings; no rule if it is empty.
     fn rule(&mut self, set: &str) -> Vec<String> {
         let rule = format!("[[rule]]\nid = \"r\"\nmatch = {{ exe = \"*\" }}\nset = {{ {set} }}\n");
         let text = if set.is_empty() { String::new() } else { format!("version = 1\n{rule}") };
@@ -285,7 +285,7 @@ fn what_is_changed_by_hand_afterwards_is_left_so() {
     desk.rule("weight = 3, reserve = \"1ms/10ms\"");
     let reserved = Some((reservation(1000, 10_000), false.into()));
     assert_eq!((desk.entry().weight, reservation_of(&desk.entry())), (400, reserved), "what is as usual is nobody's");
-    // Also when the hand has set what the usual value is, until the rules say something else.
+    // A manual setting counts even if it is the default value, until the rules change the setting.
     desk.by_hand(|entry| entry.weight = USUAL_WEIGHT);
     desk.rule("weight = 3, reserve = \"1ms/10ms\"");
     assert_eq!(desk.entry().weight, USUAL_WEIGHT);
@@ -309,7 +309,7 @@ fn a_setting_that_is_given_back_is_set_by_rules_again_and_the_others_stay_the_ha
     assert_eq!((desk.entry().weight, desk.entry().fixed_priority), (USUAL_WEIGHT, 9));
 }
 
-/// A hand sets other values than rules do here: who sets the same, or what is usual, cannot be told from nobody.
+/// Manual values differ from those of the rules here: equal values, or the default value, do not show who set them.
 #[test]
 fn no_order_of_rules_and_hands_takes_anything_from_a_hand() {
     for seed in 0..500_u64 {
@@ -443,7 +443,7 @@ fn a_client_shares_as_a_grouping_would_have_it() {
         let mut desk = Desk::new();
         desk.rule(&format!("group = \"{set}\""));
         assert_eq!(desk.entry().group_name.as_str(), name);
-        // The server tells what that gave.
+        // The server reports the group that resulted.
         desk.served(|entry| entry.group_name = Label::new("firefox-1"));
         let requests = desk.requests();
         desk.rule(&format!("group = \"{set}\""));
@@ -485,7 +485,7 @@ fn a_cap_stays_with_the_group_that_it_was_set_for() {
     assert_eq!(desk.entry().group_cap_ppm, 200_000, "of its usual group");
     desk.rule("group = \"back\", max = \"5%\"");
     assert_eq!((desk.entry().group_name.as_str(), desk.entry().group_cap_ppm), ("back", 50_000));
-    // In its usual group again it has the cap that somebody gave that by hand.
+    // Its usual group keeps the cap that another user has set.
     desk.0.server.requests.replace(0);
     desk.rule("");
     assert_eq!((desk.requests(), desk.entry().group_name.as_str()), (1, ""), "the cap is left to the group");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! What rules want of a client as settings of the server, and such settings in words.
+//! Converts the settings of rules into settings of the server, and describes the latter.
 //!
-//! A cap is that of a group: where a client needs one for it, that is wanted too.
+//! A cap belongs to a group, so a client that needs a group for its cap is put into one.
 
 use crate::client::{in_us, words};
 use std::collections::BTreeMap;
@@ -11,20 +11,20 @@ use xqos_core::ReservationKind;
 use xqos_rules::decide::Chosen;
 use xqos_rules::setting::{Cap, Group, Reserve, Setting as Said, SettingKind};
 
-/// A limit that is none.
+/// A cap of 100 % is none.
 const WHOLE_PPM: u32 = 1_000_000;
-/// Who is not capped.
+/// Roles of clients that are not capped.
 const WORKS_FOR_OTHERS: u32 = entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER;
 
-/// Names that put a client where a grouping would.
+/// Group names that stand for groupings of the server.
 pub const BY_APPLICATION: &str = ":app";
 pub const BY_USER: &str = ":user";
 pub const BY_ITSELF: &str = ":none";
 
-/// What is set of whom.
+/// A setting and its subject.
 pub type Wish = (Subject, Setting);
 
-/// What rules want of a client.
+/// Settings that rules want for a client.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     pub settings: BTreeMap<SettingKind, Wish>,
@@ -56,14 +56,14 @@ impl Wanted {
                 }
                 _ => continue,
             };
-            // What is so from the beginning needs no request.
+            // An initial value needs no request.
             if setting.kind().initial(subject) != Some(setting) {
                 wanted.settings.insert(chosen.setting.kind(), (subject, setting));
             }
         }
         if wanted.settings.contains_key(&SettingKind::Max) {
             if entry.flags & WORKS_FOR_OTHERS != 0 {
-                // Everybody waits for them, and what they use would be taken from the others of the group.
+                // All other clients wait for them, and their usage would be charged to the other clients of the group.
                 wanted.settings.retain(|kind, _| !matches!(kind, SettingKind::Max | SettingKind::Group));
             } else if let Some(group) = group_to_cap(entry) {
                 wanted.settings.entry(SettingKind::Group).or_insert((client, Setting::Group(group)));
@@ -73,7 +73,7 @@ impl Wanted {
     }
 }
 
-/// Where a client stands for itself, it needs a group to be capped; one that was given such a group keeps it.
+/// The group that a client without one needs for a cap. A client that already has such a group keeps it.
 fn group_to_cap(entry: &ClientEntry) -> Option<Label> {
     let of_host = Label::new(&format!("from {}", entry.host));
     let is_alone = entry.group == 0 || entry.group_name == of_host;
@@ -83,7 +83,7 @@ fn group_to_cap(entry: &ClientEntry) -> Option<Label> {
     }
 }
 
-/// Hard, where one rule says so and another says how soft.
+/// Kind of a reservation. If one rule says hard and another says soft, it is hard.
 fn kind_of(chosen: &[Chosen<'_>]) -> ReservationKind {
     let has = |wanted: &Said| chosen.iter().any(|chosen| chosen.setting == wanted);
     match (has(&Said::Hard(true)), has(&Said::Soft(SoftRule::Paper))) {
@@ -101,7 +101,7 @@ fn group_name(group: &Group) -> Label {
     })
 }
 
-/// A setting in words, of a client that has it.
+/// Describes a setting of a client.
 pub fn told_of(setting: &Setting) -> String {
     match *setting {
         Setting::Reservation(NO_RESERVATION) => "no reservation".to_owned(),
@@ -123,7 +123,7 @@ pub fn told_of(setting: &Setting) -> String {
             BY_ITSELF => "no group".to_owned(),
             name => format!("group {name}"),
         },
-        // Of the server.
+        // A setting of the server.
         _ => String::new(),
     }
 }

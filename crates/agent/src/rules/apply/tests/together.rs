@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! Many clients at once come to what they come to one by one, and are waited for once.
+//! Many clients in one call get the same settings as one by one, with a single wait.
 
 use super::*;
 
 type Many = Applied<Model, Searches, Boosted>;
 
-/// As many clients, whose resource bases are 1, 2 and so on.
+/// A desk with this many clients; their resource bases are 1, 2 and so on.
 fn desk(clients: u32) -> Many {
     let model = Model::default();
     model.entries.borrow_mut().extend((1..=clients).map(|base| (base, client(base))));
     Applied::new(model, Searches::default(), Boosted::default())
 }
 
-/// One rule for everybody.
+/// One rule for all clients.
 fn rules(set: &str) -> RuleSet {
     let rule = format!("version = 1\n[[rule]]\nid = \"r\"\nmatch = {{ exe = \"*\" }}\nset = {{ {set} }}\n");
     RuleSet::new(read::file("t.toml", &rule, Scope::System).unwrap().rules)
 }
 
-/// Has this set for all of them.
+/// Applies a rule with these settings to all clients.
 fn apply(desk: &mut Many, set: &str) -> Vec<String> {
     apply_rules(desk, &rules(set), true)
 }
