@@ -44,8 +44,8 @@ pub fn to_raise() -> String {
     missing_right("set priorities", "`xqos rules run` as root", "cap_sys_nice")
 }
 
-/// Says if this process may reserve processor time. Only its privileges are checked: a trial reservation would occupy
-/// bandwidth for some time after it is given up.
+/// Returns true if this process may reserve processor time. Only its privileges are checked: a trial reservation would
+/// occupy bandwidth for some time after it is given up.
 pub fn may_reserve() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -53,7 +53,7 @@ pub fn may_reserve() -> bool {
     (bits >> SYS_NICE) & 1 == 1
 }
 
-/// Says if this process may raise priorities. It is tried on a separate thread.
+/// Returns true if this process may raise priorities. It is tried on a separate thread.
 pub fn may_raise() -> bool {
     let try_it = || Attributes::real_time(1).give(0).or_else(|_| Attributes::usual(-10, 0).give(0)).is_ok();
     std::thread::spawn(try_it).join().unwrap_or(false)

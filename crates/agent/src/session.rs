@@ -173,7 +173,7 @@ pub fn full(clients: u32, limit: u32) -> Option<String> {
     })
 }
 
-/// Says if this is a Wayland session.
+/// Returns true if this is a Wayland session.
 pub fn is_wayland() -> bool {
     std::env::var_os("WAYLAND_DISPLAY").is_some_and(|name| !name.is_empty())
 }

@@ -82,7 +82,7 @@ pub fn faults(root: &Path, program: &Command, parse: impl Fn(Vec<OsString>) -> R
     all.iter().filter_map(fault).collect()
 }
 
-/// Says if the error is only a missing argument or a placeholder such as FILE.
+/// Returns true if the error is only a missing argument or a placeholder such as FILE.
 fn is_unfinished(error: &Error) -> bool {
     let is_open = || match error.get(ContextKind::InvalidValue) {
         Some(ContextValue::String(value)) => value.chars().all(|letter| letter.is_ascii_uppercase()),

@@ -80,7 +80,7 @@ pub fn write(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     new.finish()
 }
 
-/// Says if two paths lead to the same file.
+/// Returns true if two paths lead to the same file.
 pub fn is_same(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
     identity(one).is_some_and(|one| identity(other) == Some(one))

@@ -181,7 +181,7 @@ impl Choice {
     }
 }
 
-/// Says if the value of an argument is a path or a program.
+/// Returns true if the value of an argument is a path or a program.
 pub(crate) fn offers_files(arg: &Arg) -> bool {
     let is_any_word = arg.get_value_parser().type_id() == ValueParser::os_string().type_id();
     match arg.get_value_hint() {
@@ -225,7 +225,7 @@ pub fn is_listed_right(program: &str, command: &Command) -> Result<(), String> {
     Ok(())
 }
 
-/// Says if this is an entry of the table and not the real command.
+/// Returns true if this is an entry of the table and not the real command.
 pub fn is_listed(command: &Command) -> bool {
     let is_known = SIBLINGS.iter().any(|sibling| sibling.command == command.get_name());
     is_known && command.get_arguments().all(|arg| arg.is_global_set() || arg.get_id() == "help")

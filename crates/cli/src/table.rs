@@ -120,7 +120,7 @@ impl Table {
         }
     }
 
-    /// Says if all cells of a column are empty. A table without rows has no empty column.
+    /// Returns true if all cells of a column are empty. A table without rows has no empty column.
     fn is_empty(&self, at: usize) -> bool {
         !self.rows.is_empty() && self.rows.iter().all(|row| row[at].is_empty())
     }

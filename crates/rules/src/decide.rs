@@ -64,7 +64,7 @@ impl RuleSet {
     }
 }
 
-/// Says if the patterns of a key distinguish upper and lower case.
+/// Case sensitivity of a key's patterns.
 pub fn case(key: Key) -> Case {
     if matches!(key, Key::Class | Key::Host) { Case::Ignored } else { Case::Counts }
 }

@@ -42,7 +42,7 @@ impl Pattern {
         Ok(Pattern { text: text.to_owned(), case, glob })
     }
 
-    /// Says if it matches the whole of `fact`.
+    /// Returns true if it matches the whole of `fact`.
     pub fn matches(&self, fact: &str) -> bool {
         match (&self.glob, self.case) {
             (Some(glob), _) => glob.matches(fact),

@@ -42,7 +42,7 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Says if the rule depends on this state of a client.
+    /// Returns true if the rule depends on this state of a client.
     pub fn asks_for(&self, state: State) -> bool {
         let all = self.conditions.iter().chain(self.exclusions.iter().flatten());
         all.into_iter().any(|condition| matches!(condition, Condition::State(states) if states.contains(&state)))

@@ -43,7 +43,7 @@ macro_rules! settings {
                 match self { $(Setting::$item(value) => value.to_string()),* }
             }
 
-            /// Says if the value is quoted in a file.
+            /// Returns true if the value is quoted in a file.
             fn is_text(&self) -> bool {
                 match self { $(Setting::$item(_) => stringify!($read) == "text"),* }
             }

@@ -118,7 +118,7 @@ pub struct Applied<S, A, B> {
     unable: BTreeSet<String>,
 }
 
-/// Says if the last setting of this kind was made manually or by the program itself.
+/// Returns true if the last setting of this kind was made manually or by the program itself.
 fn is_by_hand(entry: &ClientEntry, kind: SettingKind) -> bool {
     let by = if kind == SettingKind::Reserve { &entry.reservation_origin } else { &entry.settings_origin };
     matches!(by.as_str(), "hand" | "itself")

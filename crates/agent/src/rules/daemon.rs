@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The rules daemon of a display: receives changes, evaluates the rules, and applies the result.
 //!
-//! It sleeps until the server, a window, a file or a signal wakes it, and reads changed files immediately. It ends only
-//! by a signal, when another client takes its selection, or with the server. In the first two cases it undoes its
-//! settings.
+//! It sleeps until the server, a window, a file or a signal wakes it, and reads changed files immediately. It ends by a
+//! signal, when another client takes its selection, or with its connection or the server. In the first two cases it
+//! undoes its settings.
 
 use super::apply::Applied;
 use super::auto::ByTrace;

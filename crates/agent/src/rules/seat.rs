@@ -64,7 +64,7 @@ impl Seat {
         Ok(Seat { window, selection })
     }
 
-    /// Says if another client has taken the selection with this event.
+    /// Returns true if another client has taken the selection with this event.
     pub fn is_lost_by(&self, event: &Event) -> bool {
         matches!(event, Event::SelectionClear(clear) if clear.owner == self.window && clear.selection == self.selection)
     }

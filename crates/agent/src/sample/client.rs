@@ -205,13 +205,13 @@ impl Client {
         self.entry.flags & flag != 0
     }
 
-    /// Says if the charged share differs from its own share.
+    /// Returns true if the charged share differs from its own share.
     pub fn is_charged_otherwise(&self) -> bool {
         let own_ns = self.entry.server_time_ns;
         self.entry.charged_ns.abs_diff(own_ns) > (own_ns / 100).max(1_000_000)
     }
 
-    /// Says if its reservation was measured.
+    /// Returns true if its reservation was measured.
     pub fn is_auto(&self) -> bool {
         self.entry.reservation_origin.as_str().starts_with("auto")
     }

@@ -60,12 +60,12 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Says if there is any mistake so far.
+    /// Returns true if there is any mistake so far.
     pub(crate) fn is_told(&self) -> bool {
         !self.mistakes.is_empty()
     }
 
-    /// Says if further mistakes would only be counted.
+    /// Returns true if further mistakes would only be counted.
     pub(crate) fn is_full(&self) -> bool {
         self.untold > 0
     }
