@@ -19,7 +19,7 @@ use sight::Sight;
 use std::path::{Path, PathBuf};
 use xqos_abi::ClientEntry;
 use xqos_rules::facts::{ClientFacts, State};
-use xqos_rules::files::{Folder, Loader, usual};
+use xqos_rules::files::{Folder, Loader, default_folders};
 use xqos_sys as sys;
 
 /// A loader of the default folders, for the current user.
@@ -37,7 +37,7 @@ fn places() -> Vec<Folder> {
     let program = std::env::current_exe().ok();
     let installed = program.as_deref().and_then(Path::parent).and_then(Path::parent);
     let packages = installed.map(|prefix| prefix.join("lib/xqos/rules.d")).filter(|rules| rules.is_dir());
-    usual(packages, folder("XDG_CONFIG_HOME"), folder("HOME"))
+    default_folders(packages, folder("XDG_CONFIG_HOME"), folder("HOME"))
 }
 
 /// The facts of a client. `unwatched`: nobody is viewing the display, if that is known.

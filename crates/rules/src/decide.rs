@@ -10,7 +10,7 @@
 //! facts change. A thousand rules with wildcards take a fraction of a millisecond.
 
 use crate::facts::{ClientFacts, Key};
-use crate::pattern::Case;
+use crate::pattern::LetterCase;
 use crate::rule::{Condition, Rule};
 use crate::setting::{Setting, SettingKind};
 
@@ -65,8 +65,8 @@ impl RuleSet {
 }
 
 /// Case sensitivity of a key's patterns.
-pub fn case(key: Key) -> Case {
-    if matches!(key, Key::Class | Key::Host) { Case::Ignored } else { Case::Counts }
+pub fn letter_case(key: Key) -> LetterCase {
+    if matches!(key, Key::Class | Key::Host) { LetterCase::Ignored } else { LetterCase::Sensitive }
 }
 
 impl<'a> Evaluation<'a> {
@@ -94,7 +94,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Explains a verdict in one sentence. For a rule that did not match, names the failed key and the client's fact.
-    pub fn told(&self, rule: &Rule, verdict: Verdict) -> String {
+    pub fn explain(&self, rule: &Rule, verdict: Verdict) -> String {
         let conditions = &rule.matcher.conditions;
         match verdict {
             Verdict::Matched => self.overruled(rule),
@@ -123,42 +123,42 @@ impl<'a> Evaluation<'a> {
     }
 
     fn differs(&self, key: Key, conditions: &[Condition]) -> String {
-        let fact = self.facts.shown(key).unwrap_or_else(|| "not known".to_owned());
+        let fact = self.facts.describe(key).unwrap_or_else(|| "not known".to_owned());
         let wanted = conditions.iter().find(|condition| condition.key() == key);
         format!("{key} is {fact}, not {}", wanted.map(ToString::to_string).unwrap_or_default())
     }
 
     fn holds(&self, condition: &Condition) -> String {
         let key = condition.key();
-        format!("{key} is {}", self.facts.shown(key).unwrap_or_else(|| "not known".to_owned()))
+        format!("{key} is {}", self.facts.describe(key).unwrap_or_else(|| "not known".to_owned()))
     }
 }
 
 fn judge(facts: &ClientFacts, rule: &Rule) -> Verdict {
     match all_of(facts, &rule.matcher.conditions) {
-        Truth::No(key) => return Verdict::Differs(key),
-        Truth::Unknown(key) => return Verdict::Unknown(key),
-        Truth::Yes => {}
+        ConditionResult::No(key) => return Verdict::Differs(key),
+        ConditionResult::Unknown(key) => return Verdict::Unknown(key),
+        ConditionResult::Yes => {}
     }
     let mut perhaps = None;
     for (at, conditions) in rule.matcher.exclusions.iter().enumerate() {
         match all_of(facts, conditions) {
-            Truth::Yes => return Verdict::Excluded(at),
-            Truth::Unknown(key) => perhaps = perhaps.or(Some(Verdict::PerhapsExcluded(at, key))),
-            Truth::No(_) => {}
+            ConditionResult::Yes => return Verdict::Excluded(at),
+            ConditionResult::Unknown(key) => perhaps = perhaps.or(Some(Verdict::PerhapsExcluded(at, key))),
+            ConditionResult::No(_) => {}
         }
     }
     perhaps.unwrap_or(Verdict::Matched)
 }
 
 /// The first condition that does not hold, or else the first that is unknown.
-fn all_of(facts: &ClientFacts, conditions: &[Condition]) -> Truth {
-    let mut all = Truth::Yes;
+fn all_of(facts: &ClientFacts, conditions: &[Condition]) -> ConditionResult {
+    let mut all = ConditionResult::Yes;
     for condition in conditions {
         match holds(facts, condition) {
             Some(true) => {}
-            Some(false) => return Truth::No(condition.key()),
-            None if all == Truth::Yes => all = Truth::Unknown(condition.key()),
+            Some(false) => return ConditionResult::No(condition.key()),
+            None if all == ConditionResult::Yes => all = ConditionResult::Unknown(condition.key()),
             None => {}
         }
     }
@@ -184,7 +184,7 @@ fn holds(facts: &ClientFacts, condition: &Condition) -> Option<bool> {
 
 /// Result of conditions that must all hold, with the key that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Truth {
+enum ConditionResult {
     Yes,
     No(Key),
     Unknown(Key),

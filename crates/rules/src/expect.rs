@@ -18,7 +18,7 @@
 
 use crate::decide::{Chosen, RuleSet};
 use crate::facts::{ClientFacts, Key, State, States, bounded};
-use crate::mistake::{Mistake, shown};
+use crate::mistake::{Mistake, clean};
 use crate::read::table::{Report, Table, value_of};
 use crate::rule::{Place, Rule};
 use crate::setting::{Setting, Value};
@@ -92,11 +92,11 @@ fn all_of(ids: &BTreeSet<String>) -> String {
 impl Report<'_> {
     fn cases(&mut self, top: &Table<'_, '_>) -> Vec<Case> {
         let Some(value) = top.get("case") else {
-            self.whole("it expects nothing: write [[case]] with facts and set".to_owned());
+            self.file_error("it expects nothing: write [[case]] with facts and set".to_owned());
             return Vec::new();
         };
         let Some(parts) = value.get_ref().as_array() else {
-            self.tell(value.span(), "cases are written as [[case]], with two brackets");
+            self.error(value.span(), "cases are written as [[case]], with two brackets");
             return Vec::new();
         };
         parts.iter().filter_map(|part| self.case(part)).collect()
@@ -138,7 +138,7 @@ impl Report<'_> {
             Key::State => facts.states = self.states(value),
             Key::Local => match value_of(value.get_ref()) {
                 Value::Switch(local) => facts.local = Some(local),
-                _ => self.tell(value.span(), "local is true or false, without quotes"),
+                _ => self.error(value.span(), "local is true or false, without quotes"),
             },
         }
     }
@@ -146,7 +146,7 @@ impl Report<'_> {
     fn one_text(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
         let text = value.get_ref().as_str().map(|text| bounded(text).into_owned());
         if text.is_none() {
-            self.tell(value.span(), format!("{key} is a text in quotes"));
+            self.error(value.span(), format!("{key} is a text in quotes"));
         }
         text
     }
@@ -168,7 +168,7 @@ impl Report<'_> {
                 None => {
                     let meant =
                         nearest(word, &State::ALL.map(State::name)).map(|near| format!(": did you mean '{near}'?"));
-                    self.tell(at, format!("there is no state '{}'{}", shown(word), meant.unwrap_or_default()));
+                    self.error(at, format!("there is no state '{}'{}", clean(word), meant.unwrap_or_default()));
                 }
             }
         }

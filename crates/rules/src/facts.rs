@@ -107,18 +107,18 @@ impl ClientFacts {
     }
 
     /// A fact as text, to explain why a rule did not match.
-    pub fn shown(&self, key: Key) -> Option<String> {
+    pub fn describe(&self, key: Key) -> Option<String> {
         match key {
             Key::Local => self.local.map(|local| local.to_string()),
-            Key::State => self.states_shown(),
+            Key::State => self.describe_states(),
             _ => self.texts(key).map(|texts| match texts {
                 [] => "none".to_owned(),
-                texts => texts.iter().map(|text| crate::mistake::shown(text)).collect::<Vec<_>>().join(" and "),
+                texts => texts.iter().map(|text| crate::mistake::clean(text)).collect::<Vec<_>>().join(" and "),
             }),
         }
     }
 
-    fn states_shown(&self) -> Option<String> {
+    fn describe_states(&self) -> Option<String> {
         if State::ALL.iter().all(|&state| self.states.get(state).is_none()) {
             return None;
         }
@@ -185,14 +185,14 @@ mod tests {
             states: States::only(&[State::Active, State::Fullscreen]),
             ..ClientFacts::default()
         };
-        assert_eq!(facts.shown(Key::Class).as_deref(), Some("gl and mpv"));
-        assert_eq!(facts.shown(Key::State).as_deref(), Some("active and fullscreen"));
-        assert_eq!((facts.shown(Key::Exe), facts.shown(Key::Local)), (None, None));
+        assert_eq!(facts.describe(Key::Class).as_deref(), Some("gl and mpv"));
+        assert_eq!(facts.describe(Key::State).as_deref(), Some("active and fullscreen"));
+        assert_eq!((facts.describe(Key::Exe), facts.describe(Key::Local)), (None, None));
         let mut states = States::default();
         states.set(State::Fullscreen, false);
         let facts = ClientFacts { states, ..facts };
         assert_eq!(
-            facts.shown(Key::State).as_deref(),
+            facts.describe(Key::State).as_deref(),
             Some("none of fullscreen (not known: active, iconic, unwatched)")
         );
     }

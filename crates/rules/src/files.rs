@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 /// Most files in one folder. Together with the size limit of 1 MB per file it bounds the cost of a load.
 pub const MAX_FILES: usize = 256;
 /// Rules that packages install.
-const OF_PACKAGES: &str = "/usr/lib/xqos/rules.d";
+const PACKAGE_RULES: &str = "/usr/lib/xqos/rules.d";
 /// Rules of the administrator of this machine.
-const OF_MACHINE: &str = "/etc/xqos/rules.d";
+const SYSTEM_RULES: &str = "/etc/xqos/rules.d";
 /// Mode bits: the group may write, and everybody may write.
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
@@ -38,18 +38,18 @@ pub struct Folder {
 
 /// The default folders, lowest first. `packages` replaces the rules folder in /usr for installations elsewhere;
 /// `config` is XDG_CONFIG_HOME and `home` is HOME, if set.
-pub fn usual(packages: Option<PathBuf>, config: Option<PathBuf>, home: Option<PathBuf>) -> Vec<Folder> {
+pub fn default_folders(packages: Option<PathBuf>, config: Option<PathBuf>, home: Option<PathBuf>) -> Vec<Folder> {
     let config = config.filter(|path| path.is_absolute()).or_else(|| Some(home?.join(".config")));
     let of_user = config.map(|config| Folder { path: config.join("xqos/rules.d"), scope: Scope::User });
     let of_system = |path: PathBuf| Folder { path, scope: Scope::System };
-    let packages = packages.unwrap_or_else(|| OF_PACKAGES.into());
-    [of_system(packages), of_system(OF_MACHINE.into())].into_iter().chain(of_user).collect()
+    let packages = packages.unwrap_or_else(|| PACKAGE_RULES.into());
+    [of_system(packages), of_system(SYSTEM_RULES.into())].into_iter().chain(of_user).collect()
 }
 
 /// Status of a rule file after a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    Counts,
+pub enum FileStatus {
+    Active,
     /// It has no rules and masks files of the same name in lower folders.
     Empty,
     /// The file at this path replaces it.
@@ -62,9 +62,9 @@ pub enum Standing {
 
 /// A rule file that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct RuleFile {
     pub path: PathBuf,
-    pub standing: Standing,
+    pub status: FileStatus,
 }
 
 /// Result of a load.
@@ -73,7 +73,7 @@ pub struct Loaded {
     pub rules: RuleSet,
     pub limits: Limits,
     /// In order of evaluation; a masked file precedes the file that masks it.
-    pub files: Vec<Listed>,
+    pub files: Vec<RuleFile>,
     pub mistakes: Vec<Mistake>,
 }
 
@@ -111,8 +111,8 @@ impl Loader {
         for (name, mut folders) in by_name {
             let Some(top) = folders.pop() else { continue };
             let path = top.path.join(&name);
-            let masked =
-                |folder: &Folder| Listed { path: folder.path.join(&name), standing: Standing::MaskedBy(path.clone()) };
+            let status = FileStatus::MaskedBy(path.clone());
+            let masked = |folder: &Folder| RuleFile { path: folder.path.join(&name), status: status.clone() };
             loaded.files.extend(folders.iter().map(masked));
             self.take(&top, path, &mut rules, &mut loaded);
         }
@@ -123,30 +123,30 @@ impl Loader {
 
     /// Reads the highest file of a name.
     fn take(&mut self, folder: &Folder, path: PathBuf, rules: &mut Vec<Rule>, loaded: &mut Loaded) {
-        let (kept, standing) = match self.read(folder, &path) {
+        let (kept, status) = match self.read(folder, &path) {
             Ok(file) => {
-                let standing = if is_empty(&file) { Standing::Empty } else { Standing::Counts };
+                let status = if is_empty(&file) { FileStatus::Empty } else { FileStatus::Active };
                 self.good.insert(path.clone(), file.clone());
-                (Some(file), standing)
+                (Some(file), status)
             }
             Err(mistakes) => {
                 loaded.mistakes.extend(mistakes);
                 let kept = self.good.get(&path).cloned();
-                let standing = Standing::Refused { kept: kept.is_some() };
-                (kept, standing)
+                let status = FileStatus::Refused { kept: kept.is_some() };
+                (kept, status)
             }
         };
         let file = kept.unwrap_or_default();
         let all = rules.len() + file.rules.len();
         if all > MAX_RULES {
             let what = format!("with its rules there are {all}, and at most {MAX_RULES} count: none of them does");
-            loaded.mistakes.push(Mistake::whole(&path.to_string_lossy(), what));
-            loaded.files.push(Listed { path, standing: Standing::Refused { kept: false } });
+            loaded.mistakes.push(Mistake::in_file(&path.to_string_lossy(), what));
+            loaded.files.push(RuleFile { path, status: FileStatus::Refused { kept: false } });
             return;
         }
         loaded.limits = loaded.limits.overridden_by(file.limits);
         rules.extend(file.rules);
-        loaded.files.push(Listed { path, standing });
+        loaded.files.push(RuleFile { path, status });
     }
 
     /// Names of a folder's rule files, or those of the previous load if the folder is not trusted.
@@ -157,7 +157,7 @@ impl Loader {
                 names
             }
             Err(what) => {
-                mistakes.push(Mistake::whole(&folder.path.to_string_lossy(), what));
+                mistakes.push(Mistake::in_file(&folder.path.to_string_lossy(), what));
                 self.listings.get(&folder.path).cloned().unwrap_or_default()
             }
         }
@@ -165,7 +165,7 @@ impl Loader {
 
     fn read(&self, folder: &Folder, path: &Path) -> Result<File, Vec<Mistake>> {
         let shown = path.to_string_lossy();
-        let whole = |what: String| vec![Mistake::whole(&shown, what)];
+        let whole = |what: String| vec![Mistake::in_file(&shown, what)];
         check_folder(&folder.path, self.user).map_err(whole)?;
         let path = inside(&folder.path, path).map_err(whole)?;
         let bytes = contents(&path, Some(self.user)).map_err(whole)?;
@@ -174,14 +174,14 @@ impl Loader {
 }
 
 /// Reads one file by its path. Any owner is accepted, because the caller named the file.
-pub fn named(path: &Path, scope: Scope) -> Result<File, Vec<Mistake>> {
-    read::file(&path.to_string_lossy(), &named_text(path)?, scope)
+pub fn read_named(path: &Path, scope: Scope) -> Result<File, Vec<Mistake>> {
+    read::file(&path.to_string_lossy(), &read_named_text(path)?, scope)
 }
 
 /// The text of a file that the caller named.
-pub fn named_text(path: &Path) -> Result<String, Vec<Mistake>> {
+pub fn read_named_text(path: &Path) -> Result<String, Vec<Mistake>> {
     let shown = path.to_string_lossy();
-    let bytes = contents(path, None).map_err(|what| vec![Mistake::whole(&shown, what)])?;
+    let bytes = contents(path, None).map_err(|what| vec![Mistake::in_file(&shown, what)])?;
     text(&shown, bytes)
 }
 
@@ -203,7 +203,7 @@ fn list(folder: &Path, user: u32, mistakes: &mut Vec<Mistake>) -> Result<Vec<Str
             Some(name) if is_rules => names.push(name.to_owned()),
             None if is_rules => {
                 let path = folder.join(&name);
-                mistakes.push(Mistake::whole(&path.to_string_lossy(), "its name is no UTF-8: rename it"));
+                mistakes.push(Mistake::in_file(&path.to_string_lossy(), "its name is no UTF-8: rename it"));
             }
             _ => {}
         }
@@ -244,7 +244,7 @@ fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
         true => Ok(target),
         false => Err(format!(
             "is a link that leads out of its folder, to {}: copy it here (an empty file masks a lower one)",
-            crate::mistake::shown(&target.to_string_lossy())
+            crate::mistake::clean(&target.to_string_lossy())
         )),
     }
 }

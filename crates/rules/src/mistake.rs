@@ -8,9 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Most mistakes reported for one file.
-pub const TOLD: usize = 20;
+pub const MAX_REPORTED: usize = 20;
 /// Most characters that a message quotes from a file.
-const SHOWN: usize = 60;
+const MAX_QUOTED: usize = 60;
 
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Mistake {
 
 impl Mistake {
     /// A mistake that concerns a whole file or folder.
-    pub fn whole(file: &str, what: impl Into<String>) -> Mistake {
+    pub fn in_file(file: &str, what: impl Into<String>) -> Mistake {
         Mistake { file: file.into(), line: 0, what: what.into() }
     }
 }
@@ -41,9 +41,9 @@ impl fmt::Display for Mistake {
 impl std::error::Error for Mistake {}
 
 /// Makes untrusted text safe to print: short and without control characters.
-pub fn shown(word: &str) -> String {
+pub fn clean(word: &str) -> String {
     let mut letters = printable(word);
-    if let Some((at, _)) = letters.char_indices().nth(SHOWN) {
+    if let Some((at, _)) = letters.char_indices().nth(MAX_QUOTED) {
         letters.truncate(at);
         letters.push_str("...");
     }
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn words_of_strangers_are_cut_and_have_no_control_characters() {
-        assert_eq!(shown("a\x1b[2Jb"), "a?[2Jb");
-        assert_eq!(shown(&"ä".repeat(100)), "ä".repeat(60) + "...");
+        assert_eq!(clean("a\x1b[2Jb"), "a?[2Jb");
+        assert_eq!(clean(&"ä".repeat(100)), "ä".repeat(60) + "...");
     }
 }

@@ -12,8 +12,8 @@ pub const MAX_PATTERN: usize = 256;
 
 /// Case sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Case {
-    Counts,
+pub enum LetterCase {
+    Sensitive,
     /// For window classes, like `xqos reserve --class`, and for host names.
     Ignored,
 }
@@ -22,13 +22,13 @@ pub enum Case {
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,
-    case: Case,
+    case: LetterCase,
     /// `None`: the text has no wildcards.
     glob: Option<WildMatch>,
 }
 
 impl Pattern {
-    pub fn new(text: &str, case: Case) -> Result<Pattern, String> {
+    pub fn new(text: &str, case: LetterCase) -> Result<Pattern, String> {
         if text.is_empty() {
             return Err("an empty pattern matches nothing: write a name, or \"*\" for any".to_owned());
         }
@@ -36,8 +36,8 @@ impl Pattern {
             return Err(format!("a pattern has at most {MAX_PATTERN} bytes, and this one has {}", text.len()));
         }
         let glob = text.contains(['*', '?']).then(|| match case {
-            Case::Counts => WildMatch::new(text),
-            Case::Ignored => WildMatch::new_case_insensitive(text),
+            LetterCase::Sensitive => WildMatch::new(text),
+            LetterCase::Ignored => WildMatch::new_case_insensitive(text),
         });
         Ok(Pattern { text: text.to_owned(), case, glob })
     }
@@ -46,8 +46,8 @@ impl Pattern {
     pub fn matches(&self, fact: &str) -> bool {
         match (&self.glob, self.case) {
             (Some(glob), _) => glob.matches(fact),
-            (None, Case::Counts) => self.text == fact,
-            (None, Case::Ignored) => self.text.eq_ignore_ascii_case(fact),
+            (None, LetterCase::Sensitive) => self.text == fact,
+            (None, LetterCase::Ignored) => self.text.eq_ignore_ascii_case(fact),
         }
     }
 
@@ -68,7 +68,7 @@ mod tests {
 
     #[track_caller]
     fn fits(pattern: &str, fact: &str) -> bool {
-        Pattern::new(pattern, Case::Counts).unwrap().matches(fact)
+        Pattern::new(pattern, LetterCase::Sensitive).unwrap().matches(fact)
     }
 
     #[test]
@@ -82,17 +82,17 @@ mod tests {
 
     #[test]
     fn case_is_ignored_where_it_does_not_count() {
-        let pattern = Pattern::new("MPV", Case::Ignored).unwrap();
+        let pattern = Pattern::new("MPV", LetterCase::Ignored).unwrap();
         assert!(pattern.matches("mpv") && pattern.matches("Mpv"));
-        assert!(Pattern::new("Fire*", Case::Ignored).unwrap().matches("firefox"));
+        assert!(Pattern::new("Fire*", LetterCase::Ignored).unwrap().matches("firefox"));
         assert!(!fits("MPV", "mpv"));
     }
 
     #[test]
     fn empty_and_long_patterns_are_refused_with_the_limit() {
-        assert!(Pattern::new("", Case::Counts).unwrap_err().contains("\"*\""));
-        assert!(Pattern::new(&"a".repeat(256), Case::Counts).is_ok());
-        assert!(Pattern::new(&"a".repeat(257), Case::Counts).unwrap_err().contains("at most 256 bytes"));
+        assert!(Pattern::new("", LetterCase::Sensitive).unwrap_err().contains("\"*\""));
+        assert!(Pattern::new(&"a".repeat(256), LetterCase::Sensitive).is_ok());
+        assert!(Pattern::new(&"a".repeat(257), LetterCase::Sensitive).unwrap_err().contains("at most 256 bytes"));
     }
 
     #[test]

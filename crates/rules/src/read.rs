@@ -6,9 +6,9 @@
 
 pub(crate) mod table;
 
-use crate::decide::case;
+use crate::decide::letter_case;
 use crate::facts::{Key, State};
-use crate::mistake::{Mistake, shown};
+use crate::mistake::{Mistake, clean};
 use crate::pattern::Pattern;
 use crate::rule::{Condition, Limits, Matcher, Place, Rule};
 use crate::setting::{Setting, SettingKind, Value, name};
@@ -63,14 +63,16 @@ impl<'t> Report<'t> {
     pub(crate) fn parse(&mut self) -> Option<Spanned<DeTable<'t>>> {
         let text = self.text();
         if text.len() as u64 > MAX_FILE {
-            self.whole(format!("a rule file has at most 1 MB, and this one has {} bytes: split it", text.len()));
+            self.file_error(format!("a rule file has at most 1 MB, and this one has {} bytes: split it", text.len()));
             return None;
         }
         let (table, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
             match error.message() {
-                "recursion limit" => self.whole("a key or value nests too deep: a rule needs three levels".to_owned()),
-                message => self.tell(error.span().unwrap_or_default(), format!("no TOML: {message}")),
+                "recursion limit" => {
+                    self.file_error("a key or value nests too deep: a rule needs three levels".to_owned())
+                }
+                message => self.error(error.span().unwrap_or_default(), format!("no TOML: {message}")),
             }
         }
         errors.is_empty().then_some(table)
@@ -78,10 +80,10 @@ impl<'t> Report<'t> {
 
     pub(crate) fn version(&mut self, top: &Table<'_, '_>) {
         match top.get("version") {
-            None => self.whole("its version is missing: write version = 1 as the first line".to_owned()),
+            None => self.file_error("its version is missing: write version = 1 as the first line".to_owned()),
             Some(value) => match value_of(value.get_ref()) {
                 Value::Number(VERSION) => {}
-                _ => self.tell(value.span(), "this xqos reads version 1: write version = 1"),
+                _ => self.error(value.span(), "this xqos reads version 1: write version = 1"),
             },
         }
     }
@@ -90,7 +92,7 @@ impl<'t> Report<'t> {
         let mut limits = Limits::default();
         let Some(value) = top.get("limits") else { return limits };
         if scope == Scope::User {
-            self.tell(value.span(), "limits bind the user, so they stand in files of /etc/xqos/rules.d only");
+            self.error(value.span(), "limits bind the user, so they stand in files of /etc/xqos/rules.d only");
             return limits;
         }
         let Some(table) = self.sub_table(value, "[limits]", &["auto", "per_user"]) else { return limits };
@@ -110,7 +112,7 @@ impl<'t> Report<'t> {
             _ => {
                 let what = "a limit is a part of the server, of which at most 0.95 can be promised: write a number from 0.01 \
                             to 0.95, such as 0.6";
-                self.tell(value.span(), what);
+                self.error(value.span(), what);
                 None
             }
         }
@@ -120,12 +122,12 @@ impl<'t> Report<'t> {
     pub(crate) fn rules(&mut self, top: &Table<'_, '_>) -> Vec<Rule> {
         let Some(value) = top.get("rule") else { return Vec::new() };
         let Some(parts) = value.get_ref().as_array() else {
-            self.tell(value.span(), "rules are written as [[rule]], with two brackets");
+            self.error(value.span(), "rules are written as [[rule]], with two brackets");
             return Vec::new();
         };
         if parts.len() > MAX_RULES {
             let what = format!("at most {MAX_RULES} rules count, and this file has {}: merge some", parts.len());
-            self.tell(parts[MAX_RULES].span(), what);
+            self.error(parts[MAX_RULES].span(), what);
             return Vec::new();
         }
         self.each_rule(parts)
@@ -139,7 +141,7 @@ impl<'t> Report<'t> {
             }
             let Some(rule) = self.rule(part) else { continue };
             if !ids.insert(rule.id.clone()) {
-                self.tell(part.span(), format!("'{}' is the id of an earlier rule too: choose another", rule.id));
+                self.error(part.span(), format!("'{}' is the id of an earlier rule too: choose another", rule.id));
             }
             rules.push(rule);
         }
@@ -154,7 +156,7 @@ impl<'t> Report<'t> {
             Value::Text(text) => name(text),
             _ => Err("an id is a text: write id = \"players\"".to_owned()),
         }
-        .map_err(|what| self.tell(id.span(), what));
+        .map_err(|what| self.error(id.span(), what));
         let who = "write match = { exe = \"*/mpv\" }, or match = { exe = \"*\" } for every program";
         let matcher = self.required(&table, part.span(), "match", who).and_then(|value| self.matcher(value));
         let set = self
@@ -170,8 +172,8 @@ impl<'t> Report<'t> {
         let table = self.sub_table(value, "a match", &known)?;
         let conditions = self.conditions(&table);
         let exclusions = table.get("not").map_or(Vec::new(), |value| self.exclusions(value));
-        if conditions.is_empty() && exclusions.is_empty() && !self.is_told() {
-            self.tell(value.span(), "an empty match is about nobody: write match = { exe = \"*\" } for every program");
+        if conditions.is_empty() && exclusions.is_empty() && !self.has_mistakes() {
+            self.error(value.span(), "an empty match is about nobody: write match = { exe = \"*\" } for every program");
         }
         Some(Matcher { conditions, exclusions })
     }
@@ -183,8 +185,8 @@ impl<'t> Report<'t> {
         for part in parts {
             let Some(table) = self.sub_table(part, "not", &Key::ALL.map(Key::name)) else { continue };
             let conditions = self.conditions(&table);
-            if conditions.is_empty() && !self.is_told() {
-                self.tell(
+            if conditions.is_empty() && !self.has_mistakes() {
+                self.error(
                     part.span(),
                     "an empty not excludes nobody: write not = { host = \"10.0.0.*\" } or leave it out",
                 );
@@ -203,7 +205,7 @@ impl<'t> Report<'t> {
         if key == Key::Local {
             let local = value.get_ref().as_bool();
             if local.is_none() {
-                self.tell(value.span(), "local is true or false, without quotes");
+                self.error(value.span(), "local is true or false, without quotes");
             }
             return local.map(Condition::Local);
         }
@@ -223,7 +225,7 @@ impl<'t> Report<'t> {
         for (at, word) in &words {
             match read(word) {
                 Ok(read) => all.push(read),
-                Err(what) => self.tell(at.clone(), what),
+                Err(what) => self.error(at.clone(), what),
             }
         }
         (all.len() == words.len()).then_some(all)
@@ -237,7 +239,7 @@ impl<'t> Report<'t> {
             let Some(value) = table.get(kind.name()) else { continue };
             match Setting::read(kind, &value_of(value.get_ref())) {
                 Ok(setting) => settings.push(setting),
-                Err(what) => self.tell(value.span(), format!("{}: {what}", kind.name())),
+                Err(what) => self.error(value.span(), format!("{}: {what}", kind.name())),
             }
         }
         Some(settings)
@@ -247,7 +249,7 @@ impl<'t> Report<'t> {
 fn state(word: &str) -> Result<State, String> {
     State::from_name(word).ok_or_else(|| {
         let known = State::ALL.map(State::name).join(", ");
-        format!("there is no state '{}': choose among {known}", shown(word))
+        format!("there is no state '{}': choose among {known}", clean(word))
     })
 }
 
@@ -269,15 +271,15 @@ fn never_fits(key: Key, text: &str) -> Option<&'static str> {
 }
 
 fn pattern(key: Key, text: &str) -> Result<Pattern, String> {
-    let case = case(key);
+    let case = letter_case(key);
     let pattern = Pattern::new(text, case).map_err(|what| format!("{key}: {what}"))?;
     // Such a pattern would never match, and the user would not learn why.
     if matches!(key, Key::Exe | Key::Cgroup) && !text.starts_with(['/', '*', '?']) {
-        let text = shown(text);
+        let text = clean(text);
         return Err(format!("{key} is a whole path, and '{text}' does not begin as one: write \"*/{text}\""));
     }
     match never_fits(key, text) {
-        Some(why) => Err(format!("{key}: '{}' never matches: {why}", shown(text))),
+        Some(why) => Err(format!("{key}: '{}' never matches: {why}", clean(text))),
         None => Ok(pattern),
     }
 }

@@ -43,7 +43,7 @@ pub struct Matcher {
 
 impl Matcher {
     /// Returns true if the rule depends on this state of a client.
-    pub fn asks_for(&self, state: State) -> bool {
+    pub fn depends_on(&self, state: State) -> bool {
         let all = self.conditions.iter().chain(self.exclusions.iter().flatten());
         all.into_iter().any(|condition| matches!(condition, Condition::State(states) if states.contains(&state)))
     }

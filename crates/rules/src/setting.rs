@@ -132,14 +132,14 @@ impl FromStr for Reserve {
         match text {
             "auto" => Ok(Reserve::Auto),
             "none" => Ok(Reserve::Nothing),
-            _ if text.contains('/') => promised(text.parse()?).map(Reserve::Fixed),
+            _ if text.contains('/') => admissible(text.parse()?).map(Reserve::Fixed),
             _ => Err(format!("'{text}' is no reservation: write \"auto\", \"none\", or budget/period as \"3ms/10ms\"")),
         }
     }
 }
 
 /// Refuses a reservation that no server would admit.
-fn promised(reservation: Reservation) -> Result<Reservation, String> {
+fn admissible(reservation: Reservation) -> Result<Reservation, String> {
     let (budget, period) = (u64::from(reservation.budget.0), u64::from(reservation.period.0));
     match budget * 100 > period * MAX_PROMISED_PERCENT {
         true => Err(format!(
@@ -251,7 +251,7 @@ pub fn name(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err(format!(
             "'{}' is no name: write 1 to {NAME_LENGTH} letters, digits and . _ -",
-            crate::mistake::shown(text)
+            crate::mistake::clean(text)
         )),
     }
 }

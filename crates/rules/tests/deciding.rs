@@ -125,7 +125,7 @@ proptest! {
         prop_assert_eq!(&found, &matched);
         // The explanation names the rules that the settings come from, and every other rule has a true reason.
         for (rule, verdict) in &verdicts {
-            let told = evaluation.told(rule, *verdict);
+            let told = evaluation.explain(rule, *verdict);
             prop_assert_eq!(told.starts_with("matched"), matched.contains(&rule.id), "{}", told);
         }
         for chosen in evaluation.chosen() {
@@ -219,7 +219,7 @@ fn a_pattern_is_held_against_the_whole_of_a_fact() {
     let set = set_of([rule("opt", "exe = \"/opt/*/program1\""), rule("usr", "exe = \"/usr/*/program1\"")].into_iter());
     let facts = programs(2).last().unwrap();
     let evaluation = set.evaluate(&facts);
-    let told: Vec<String> = evaluation.verdicts().map(|(rule, verdict)| evaluation.told(rule, verdict)).collect();
+    let told: Vec<String> = evaluation.verdicts().map(|(rule, verdict)| evaluation.explain(rule, verdict)).collect();
     assert_eq!(told, ["exe is /usr/bin/program1, not \"/opt/*/program1\"", "matched"]);
 }
 
@@ -230,7 +230,7 @@ fn a_rule_that_is_overruled_names_the_setting_and_the_later_rule() {
         set_of([rule("a", "weight = 2, max = \"5%\""), rule("b", "weight = 2"), rule("c", "priority = 1")].into_iter());
     let facts = ClientFacts { exe: Some("/usr/bin/mpv".into()), ..ClientFacts::default() };
     let evaluation = set.evaluate(&facts);
-    let told: Vec<_> = evaluation.verdicts().map(|(rule, verdict)| evaluation.told(rule, verdict)).collect();
+    let told: Vec<_> = evaluation.verdicts().map(|(rule, verdict)| evaluation.explain(rule, verdict)).collect();
     assert_eq!(told, ["matched; its weight is overruled by 'b' (many.toml:6)", "matched", "matched"]);
 }
 
@@ -251,7 +251,7 @@ fn each_reason_is_told_with_the_fact_that_it_met() {
     );
     let facts = ClientFacts { states: States::only(&[State::Fullscreen]), ..programs(1).next().unwrap() };
     let evaluation = set.evaluate(&facts);
-    let told: Vec<String> = evaluation.verdicts().map(|(rule, verdict)| evaluation.told(rule, verdict)).collect();
+    let told: Vec<String> = evaluation.verdicts().map(|(rule, verdict)| evaluation.explain(rule, verdict)).collect();
     assert_eq!(
         told,
         [

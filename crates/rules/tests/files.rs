@@ -4,7 +4,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use xqos_rules::files::{Folder, Loaded, Loader, MAX_FILES, Standing, usual};
+use xqos_rules::files::{FileStatus, Folder, Loaded, Loader, MAX_FILES, default_folders};
 use xqos_rules::read::Scope;
 
 /// Three folders that are removed after the test.
@@ -70,16 +70,16 @@ fn files_count_by_name_and_replace_those_below() {
     places.write("home/README", "no rules");
     places.write("home/.#50-b.toml", "an editor's");
     assert_eq!(places.loaded(), (vec!["a".into(), "mine".into(), "c".into()], vec![]));
-    let masked = Standing::MaskedBy(places.path("home/50-b.toml"));
+    let masked = FileStatus::MaskedBy(places.path("home/50-b.toml"));
     let expected = [
-        ("etc/10-a.toml", Standing::Counts),
+        ("etc/10-a.toml", FileStatus::Active),
         ("lib/50-b.toml", masked),
-        ("home/50-b.toml", Standing::Counts),
-        ("lib/90-c.toml", Standing::Counts),
+        ("home/50-b.toml", FileStatus::Active),
+        ("lib/90-c.toml", FileStatus::Active),
     ];
     let files = places.load().files;
-    let expected = expected.map(|(name, standing)| (places.path(name), standing));
-    assert_eq!(files.into_iter().map(|file| (file.path, file.standing)).collect::<Vec<_>>(), expected);
+    let expected = expected.map(|(name, status)| (places.path(name), status));
+    assert_eq!(files.into_iter().map(|file| (file.path, file.status)).collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn an_empty_file_masks_those_below() {
     places.write("lib/50-b.toml", rules(&["b"]));
     places.write("etc/50-b.toml", "");
     assert_eq!(places.loaded(), (vec![], vec![]));
-    assert_eq!(places.load().files[1].standing, Standing::Empty);
+    assert_eq!(places.load().files[1].status, FileStatus::Empty);
     fs::remove_file(places.path("etc/50-b.toml")).unwrap();
     assert_eq!(places.loaded().0, ["b"]);
 }
@@ -103,14 +103,14 @@ fn a_broken_file_keeps_its_last_good_version() {
     let (ids, mistakes) = places.loaded();
     assert_eq!(ids, ["good"]);
     assert!(mistakes[0].starts_with("home/50-b.toml:2: no TOML: "), "{mistakes:?}");
-    assert_eq!(places.load().files[1].standing, Standing::Refused { kept: true });
+    assert_eq!(places.load().files[1].status, FileStatus::Refused { kept: true });
     places.write("home/50-b.toml", rules(&["mended"]));
     assert_eq!(places.loaded(), (vec!["mended".into()], vec![]));
     fs::remove_file(places.path("home/50-b.toml")).unwrap();
     assert_eq!(places.loaded().0, ["b"], "who removes a file takes its rules away");
     places.write("home/50-b.toml", "version = 3");
     assert_eq!(places.loaded().0, [""; 0], "and its good version is forgotten with it");
-    assert_eq!(places.load().files[1].standing, Standing::Refused { kept: false });
+    assert_eq!(places.load().files[1].status, FileStatus::Refused { kept: false });
 }
 
 #[test]
@@ -257,13 +257,13 @@ fn later_limits_go_before_earlier_ones() {
 #[test]
 fn the_usual_places_end_with_the_users_own() {
     let paths = |config: Option<&str>, home: Option<&str>| -> Vec<String> {
-        let folders = usual(None, config.map(PathBuf::from), home.map(PathBuf::from));
+        let folders = default_folders(None, config.map(PathBuf::from), home.map(PathBuf::from));
         folders.iter().map(|folder| folder.path.display().to_string()).collect()
     };
     let system = ["/usr/lib/xqos/rules.d", "/etc/xqos/rules.d"];
     assert_eq!(paths(None, None), system);
     assert_eq!(
-        usual(Some("/usr/local/lib/xqos/rules.d".into()), None, None)[0].path,
+        default_folders(Some("/usr/local/lib/xqos/rules.d".into()), None, None)[0].path,
         Path::new("/usr/local/lib/xqos/rules.d")
     );
     assert_eq!(paths(None, Some("/home/a"))[2], "/home/a/.config/xqos/rules.d");

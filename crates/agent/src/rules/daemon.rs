@@ -232,7 +232,7 @@ impl Daemon {
         }
         self.told = told;
         self.say(&format!("{} rules are kept", rules.rules().len()));
-        self.asks_for_viewers = rules.rules().iter().any(|rule| rule.matcher.asks_for(State::Unwatched));
+        self.asks_for_viewers = rules.rules().iter().any(|rule| rule.matcher.depends_on(State::Unwatched));
         self.rules = rules;
         self.applied.limit_auto(limits.auto);
         self.user_limit.keep(self.applied.server(), limits.per_user).into_iter().for_each(|told| note(&told));

@@ -3,7 +3,7 @@
 //!
 //! The starts of lines are listed once, so a file with many mistakes takes no longer than any other.
 
-use crate::mistake::{Mistake, TOLD, shown};
+use crate::mistake::{MAX_REPORTED, Mistake, clean};
 use crate::setting::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,14 +22,14 @@ pub(crate) struct Report<'t> {
     /// Offset of the start of each line.
     lines: Vec<usize>,
     mistakes: Vec<Mistake>,
-    untold: usize,
+    omitted: usize,
 }
 
 impl<'t> Report<'t> {
     pub(crate) fn new(file: &str, text: &'t str) -> Report<'t> {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let lines = std::iter::once(0).chain(ends).collect();
-        Report { file: file.into(), text, lines, mistakes: Vec::new(), untold: 0 }
+        Report { file: file.into(), text, lines, mistakes: Vec::new(), omitted: 0 }
     }
 
     pub(crate) fn text(&self) -> &'t str {
@@ -44,37 +44,37 @@ impl<'t> Report<'t> {
         self.lines.partition_point(|&begin| begin <= at)
     }
 
-    pub(crate) fn tell(&mut self, at: Range<usize>, what: impl Into<String>) {
+    pub(crate) fn error(&mut self, at: Range<usize>, what: impl Into<String>) {
         let line = self.line(at.start);
         self.add(line, what.into());
     }
 
-    pub(crate) fn whole(&mut self, what: String) {
+    pub(crate) fn file_error(&mut self, what: String) {
         self.add(0, what);
     }
 
     fn add(&mut self, line: usize, what: String) {
-        match self.mistakes.len() < TOLD {
+        match self.mistakes.len() < MAX_REPORTED {
             true => self.mistakes.push(Mistake { file: self.file.clone(), line, what }),
-            false => self.untold += 1,
+            false => self.omitted += 1,
         }
     }
 
     /// Returns true if there is any mistake so far.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn has_mistakes(&self) -> bool {
         !self.mistakes.is_empty()
     }
 
     /// Returns true if further mistakes would only be counted.
     pub(crate) fn is_full(&self) -> bool {
-        self.untold > 0
+        self.omitted > 0
     }
 
     /// The parsed value, or the mistakes if there are any.
     pub(crate) fn finish<T>(mut self, read: Option<T>) -> Result<T, Vec<Mistake>> {
         self.mistakes.sort_by_key(|mistake| mistake.line);
-        if self.untold > 0 {
-            self.mistakes.push(Mistake::whole(&self.file, "there are more mistakes: mend these first"));
+        if self.omitted > 0 {
+            self.mistakes.push(Mistake::in_file(&self.file, "there are more mistakes: mend these first"));
         }
         match read {
             Some(read) if self.mistakes.is_empty() => Ok(read),
@@ -98,7 +98,7 @@ impl<'t> Report<'t> {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("choose among {}", known.join(", ")),
             };
-            self.tell(key.span(), format!("{what} has no key '{}': {hint}", shown(word)));
+            self.error(key.span(), format!("{what} has no key '{}': {hint}", clean(word)));
         }
         found
     }
@@ -113,7 +113,7 @@ impl<'t> Report<'t> {
         match value.get_ref().as_table() {
             Some(table) => Some(self.table(table, what, known)),
             None => {
-                self.tell(value.span(), format!("{what} is a table of keys and values, as {{ key = value }}"));
+                self.error(value.span(), format!("{what} is a table of keys and values, as {{ key = value }}"));
                 None
             }
         }
@@ -129,7 +129,7 @@ impl<'t> Report<'t> {
     ) -> Option<&'a Spanned<DeValue<'i>>> {
         let value = table.get(key).copied();
         if value.is_none() {
-            self.tell(owner, format!("{key} is missing: {advice}"));
+            self.error(owner, format!("{key} is missing: {advice}"));
         }
         value
     }
@@ -145,7 +145,7 @@ impl<'t> Report<'t> {
             _ => vec![value],
         };
         if parts.is_empty() {
-            self.tell(
+            self.error(
                 value.span(),
                 format!("{key}: an empty list matches nobody: leave the key out, or name something"),
             );
@@ -155,7 +155,7 @@ impl<'t> Report<'t> {
         for part in &parts {
             match part.get_ref().as_str() {
                 Some(word) => words.push((part.span(), word)),
-                None => self.tell(part.span(), format!("{key} is a text in quotes, or a list of such")),
+                None => self.error(part.span(), format!("{key} is a text in quotes, or a list of such")),
             }
         }
         (words.len() == parts.len()).then_some(words)

@@ -160,7 +160,7 @@ fn shipped() -> Vec<Rule> {
     let entries = fs::read_dir(DATA).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
     files.sort();
-    files.iter().flat_map(|file| files::named(file, Scope::System).unwrap().rules).collect()
+    files.iter().flat_map(|file| files::read_named(file, Scope::System).unwrap().rules).collect()
 }
 
 /// What the trace says of the player.

@@ -12,7 +12,7 @@ use xqos_cli::table::{Column, Table};
 use xqos_rules::Mistake;
 use xqos_rules::decide::RuleSet;
 use xqos_rules::expect;
-use xqos_rules::files::{self, Loaded, Standing};
+use xqos_rules::files::{self, FileStatus, Loaded};
 use xqos_rules::read::Scope;
 use xqos_rules::rule::{Limits, Rule};
 
@@ -57,7 +57,7 @@ impl Check {
     fn named(&self) -> (Vec<Rule>, Limits, Vec<Mistake>) {
         let (mut rules, mut limits, mut mistakes) = (Vec::new(), Limits::default(), Vec::new());
         for path in &self.files {
-            match files::named(path, scope_of(path)) {
+            match files::read_named(path, scope_of(path)) {
                 Ok(file) => {
                     rules.extend(file.rules);
                     limits = limits.overridden_by(file.limits);
@@ -110,7 +110,7 @@ impl List {
         }
         let mut table = Table::new(["FILE", "STANDING"].map(words).into());
         for file in &files {
-            table.row(vec![file.path.display().to_string(), standing(&file.standing)]);
+            table.row(vec![file.path.display().to_string(), standing(&file.status)]);
         }
         print(&table.render(None))?;
         let mut table = Table::new(["RULE", "PLACE", "SETS"].map(words).into());
@@ -130,7 +130,7 @@ impl List {
 
 fn listed(loaded: &Loaded) -> Value {
     let Loaded { rules, limits, files, mistakes } = loaded;
-    let file = |file: &files::Listed| json!({ "path": file.path, "standing": standing(&file.standing) });
+    let file = |file: &files::RuleFile| json!({ "path": file.path, "standing": standing(&file.status) });
     let rule = |rule: &Rule| json!({ "id": rule.id, "place": rule.place.to_string(), "sets": settings(rule) });
     json!({
         "version": 1,
@@ -149,12 +149,12 @@ fn part(ppm: u32) -> f64 {
     f64::from(ppm) / 1e6
 }
 
-fn standing(standing: &Standing) -> String {
+fn standing(standing: &FileStatus) -> String {
     match standing {
-        Standing::Counts => "counts".to_owned(),
-        Standing::Empty => "empty: masks those below".to_owned(),
-        Standing::MaskedBy(path) => format!("masked by {}", path.display()),
-        Standing::Refused { .. } => "refused".to_owned(),
+        FileStatus::Active => "counts".to_owned(),
+        FileStatus::Empty => "empty: masks those below".to_owned(),
+        FileStatus::MaskedBy(path) => format!("masked by {}", path.display()),
+        FileStatus::Refused { .. } => "refused".to_owned(),
     }
 }
 
@@ -190,7 +190,7 @@ impl Test {
     pub fn perform(&self) -> Result<()> {
         let (mut cases, mut differing) = (0, 0);
         for path in &self.files {
-            let text = files::named_text(path).map_err(told)?;
+            let text = files::read_named_text(path).map_err(told)?;
             let mut expectations = expect::file(&path.to_string_lossy(), &text).map_err(told)?;
             let rules = RuleSet::new(rules_of(path, &mut expectations)?);
             cases += expectations.cases.len();
@@ -213,7 +213,7 @@ fn rules_of(path: &Path, expectations: &mut expect::Expectations) -> Result<Vec<
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut rules = Vec::new();
     for (name, _) in &expectations.files {
-        rules.extend(files::named(&folder.join(name), Scope::System).map_err(told)?.rules);
+        rules.extend(files::read_named(&folder.join(name), Scope::System).map_err(told)?.rules);
     }
     rules.append(&mut expectations.rules);
     Ok(rules)

@@ -53,7 +53,7 @@ pub fn remarks(rules: &[Rule], limits: Limits, may: May) -> Vec<String> {
 fn of_rule(rule: &Rule, may: May) -> Vec<String> {
     let has = |wanted: &Setting| rule.settings.contains(wanted);
     let has_cap = rule.settings.iter().any(|setting| matches!(setting, Setting::Max(_)));
-    let is_for_unwatched = rule.matcher.asks_for(State::Unwatched);
+    let is_for_unwatched = rule.matcher.depends_on(State::Unwatched);
     let said = [
         (has(&Setting::Cpu(true)) && !may.raise, format!("cpu has no effect: {}", to_raise())),
         (
