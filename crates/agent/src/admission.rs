@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_shows_the_failing_term() {
+    fn a_refusal_names_the_failing_term() {
         assert_eq!(sum(&refused()), "0.60 reserved + blocking 3.5 ms / 10 ms = 0.95 > 0.90");
         let text = explain(&refused(), 0x40_0000, &[]);
         assert!(text.starts_with("0.60 reserved") && text.contains("xqos policy"), "{text}");
@@ -71,20 +71,20 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_just_above_the_limit_is_seen_to_be_above() {
+    fn a_sum_slightly_above_the_limit_gets_enough_decimals() {
         let report = AdmissionReport { sum_ppm: 900_040, blocking_ppm: 0, blocking_us: 0, ..refused() };
         assert_eq!(sum(&report), "0.90004 reserved + blocking 0 ms / 10 ms = 0.90004 > 0.90000");
     }
 
     #[test]
-    fn another_clients_broken_promise_is_named() {
+    fn a_refusal_names_the_client_whose_promise_would_break() {
         let mpv = ClientEntry { client: 0x40_0000, pid: 7, name: "mpv".into(), ..Default::default() };
         let text = explain(&refused(), 0x60_0000, &[mpv]);
         assert!(text.contains("breaks the promise to mpv (pid 7, client 0x400000)"), "{text}");
     }
 
     #[test]
-    fn what_has_passed_meanwhile_is_said() {
+    fn a_reservation_that_fits_by_now_may_be_requested_again() {
         let report = AdmissionReport { admitted: true, ..refused() };
         assert!(explain(&report, 1, &[]).contains("ask again"));
     }

@@ -91,14 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reservations_cross_the_border_as_they_are() {
+    fn reservations_convert_to_nanoseconds_and_back() {
         let reservation: Reservation = "2.24ms/41.667ms".parse().unwrap();
         let there = in_ns(reservation, false.into());
         assert_eq!(in_us(there.budget_ns, there.period_ns), reservation);
     }
 
     #[test]
-    fn clients_are_named_by_what_is_known() {
+    fn a_description_contains_all_that_is_known() {
         let entry = |name: &str, pid| ClientEntry { client: 0x40_0000, name: name.into(), pid, ..Default::default() };
         assert_eq!(described(&entry("mpv", 12)), "mpv (pid 12, client 0x400000)");
         assert_eq!(described(&entry("", 0)), "client 0x400000");

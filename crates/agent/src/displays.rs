@@ -129,7 +129,7 @@ mod tests {
         0: 00000003 00000000 00000000 0001 03 9\nnonsense\n";
 
     #[test]
-    fn sockets_of_displays_are_told_from_others() {
+    fn display_sockets_are_recognized() {
         let displays = Displays::of(UNIX);
         assert_eq!(displays.listening, [(623_435, 44), (623_436, 44), (623_438, 5)]);
         assert_eq!(displays.numbers(), [5, 44]);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_of_other_machines_count() {
+    fn remote_clients_count() {
         let mut displays = Displays::of(UNIX);
         displays.add_tcp(
             "  sl  local_address rem_address   st tx_queue\n\
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn who_passes_x_on_is_no_server() {
+    fn a_forwarder_is_no_server() {
         for (program, left) in [("xqos-wire", vec![5]), ("sshd-session", vec![5]), ("Xorg", vec![5, 44])] {
             let mut displays = Displays::of(UNIX);
             displays.keep_servers(|display, inodes| {

@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_of_other_machines_are_one() {
+    fn remote_clients_share_one_label() {
         let users = Users::default();
         let remote = ClientEntry { uid: u32::MAX, host: "192.0.2.7".into(), ..ClientEntry::default() };
         assert_eq!(labels(&remote, &users), Labels { user: String::new(), program: "(remote)".into() });

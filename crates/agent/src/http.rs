@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_are_told_from_noise() {
+    fn requests_are_parsed_and_noise_is_rejected() {
         let asked = b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nACCEPT: b/c\r\n\r\n";
         assert_eq!(understood(asked), Some(Question { method: "GET", path: "/metrics", accept: "b/c" }));
         for length in 0..asked.len() {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_others_reach_are_refused() {
+    fn only_loopback_addresses_are_accepted() {
         assert!(listen("0.0.0.0:0".parse().unwrap()).unwrap_err().to_string().contains("loopback"));
         assert!(listen("[::1]:0".parse().unwrap()).is_ok() || listen("127.0.0.1:0".parse().unwrap()).is_ok());
     }

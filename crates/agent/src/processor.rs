@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_as_usual_is_not_worth_a_word() {
+    fn default_scheduling_is_not_shown() {
         assert_eq!(Processor::of(i32::MAX), None);
         let reserved = Processor::Reserved { budget_ms: 2.0, period_ms: 10.0 };
         assert_eq!(reserved.to_string(), "2 / 10 ms");
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn impossible_reservations_are_told_before_anything_is_started() {
+    fn reservations_that_every_kernel_refuses_are_refused() {
         let wanted = |text: &str| text.parse::<Reservation>().unwrap();
         assert!(check(wanted("1us/10ms")).unwrap_err().to_string().contains("out of range"));
         assert!(check(wanted("1ms/10s")).unwrap_err().to_string().contains("out of range"));
     }
 
     #[test]
-    fn a_refusal_by_the_kernel_is_told_from_a_program_that_cannot_be_started() {
+    fn a_refusal_by_the_kernel_differs_from_a_missing_program() {
         let told = |code| {
             let wanted = "6ms/10ms".parse().unwrap();
             refusal(wanted, &io::Error::from_raw_os_error(code)).map(|why| why.to_string())

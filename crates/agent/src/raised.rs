@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_raised_and_put_back_as_it_was() {
+    fn a_raised_process_is_restored() {
         if !is_allowed() {
             return;
         }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_copied_is_put_back_too() {
+    fn a_thread_that_copied_the_priority_is_restored() {
         if !is_allowed() {
             return;
         }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_another_users_or_gone_or_real_time_is_left_alone() {
+    fn foreign_missing_and_real_time_processes_are_not_raised() {
         let sleeper = Sleeper::start();
         let (soon, nicer) = (Instant::now(), Attributes::usual(5, 0));
         let mut of_others = Raised::new(Some(calling_user() + 1)).unwrap();

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_found_where_documents_show_them() {
+    fn commands_are_found_in_documents() {
         let text = "Read `sudo xqos\ntop` and `xqos COMMAND --help`, xqos says.\n\
                     \n    $ xqos list          who uses it; `xqos top` too\n    xqos: 3 clients\n    A=1 xqos link \\\n        --server 'Xvfb :7' -- sh &\n\
                     \n    ~/.xinitrc (startx)   /usr/bin/xqos rules run &\n    sudo apt purge xqos\n";
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_does_not_understand_is_a_fault() {
+    fn a_command_that_the_program_rejects_is_a_fault() {
         let folder = std::env::temp_dir().join(format!("xqos-documents-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("README.md"), "`xqos top --rate`, `xqos top --fast`, `xqos near x`\n\n    xqos top\n")

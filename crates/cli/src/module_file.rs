@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_build_comes_before_an_installation() {
+    fn a_build_is_preferred_to_an_installation() {
         let places = places(Path::new("/home/me/xqos/target/release/xqos"));
         let expected = [
             "/home/me/xqos/target/release/libxqos_module.so",
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_preloaded_is_refused() {
+    fn paths_that_cannot_be_preloaded_are_refused() {
         assert!(usable(Path::new("/nowhere/xqos.so")).unwrap_err().to_string().contains("cannot find"));
         assert!(usable(Path::new("/usr")).unwrap_err().to_string().contains("not a file"));
         let folder = env::temp_dir().join(format!("xqos test {}", std::process::id()));

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_word_is_named_where_there_is_one() {
+    fn a_near_word_is_suggested() {
         let known = ["exe", "name", "class", "weight", "priority"];
         for (word, meant) in [("weigth", "weight"), ("clas", "class"), ("prio", "priority"), ("Exe", "exe")] {
             assert_eq!(nearest(word, &known), (word != "prio").then_some(meant), "{word}");

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_says_why() {
+    fn errors_say_why_a_text_is_no_number() {
         for (text, why) in [
             ("", Unread::Nothing),
             ("ms", Unread::Nothing),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_have_no_zeros_at_the_end() {
+    fn decimals_have_no_trailing_zeros() {
         assert_eq!((decimal(1500, 3), decimal(2000, 3), decimal(5, 2)), ("1.5".into(), "2".into(), "0.05".into()));
     }
 }

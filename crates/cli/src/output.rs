@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recording_replaces_no_file_and_is_discarded_only_where_it_is_one() {
+    fn a_recording_replaces_no_file_and_discard_keeps_devices() {
         let folder = std::env::temp_dir().join(format!("xqos-recording-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("a");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_there_when_it_is_whole_and_not_before() {
+    fn a_file_appears_when_it_is_complete() {
         let folder = std::env::temp_dir().join(format!("xqos-output-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let (path, link) = (folder.join("a"), folder.join("link"));

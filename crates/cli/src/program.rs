@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn shells_offer_files_for_paths_alone() {
+    fn shells_complete_files_for_paths_only() {
         let pid = Arg::new("pid").long("pid").value_name("N").value_parser(clap::value_parser!(i32));
         let file = Arg::new("file").long("file").value_parser(clap::value_parser!(PathBuf));
         let choice = Arg::new("choice").long("choice").value_parser(["one", "two"]);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_proposed_only_where_it_is_near() {
+    fn only_near_words_are_suggested() {
         let command =
             || Command::new("x").subcommands(["list", "plot", "bench", "exporter", "priority"].map(Command::new));
         let told = |word: &str| {

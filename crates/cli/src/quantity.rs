@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_what_to_write_instead() {
+    fn invalid_values_are_refused_with_a_correction() {
         for (text, words) in [
             ("3", "write 3ms"),
             ("3days", "use us, ms, s, min or h"),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_desktop_rule_is_on_off_or_a_share() {
+    fn the_desktop_share_is_on_off_or_a_number() {
         assert_eq!((desktop("on"), desktop("off")), (Ok(Share(DEFAULT_SHARE_PPM)), Ok(Share(0))));
         assert_eq!(desktop("0.5"), Ok(Share(500_000)));
         for text in ["", "0", "0.04", "0.91", "yes", "50%"] {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_are_within_what_servers_take() {
+    fn timer_slices_outside_of_the_servers_range_are_refused() {
         assert_eq!(slice("2ms"), Ok(Micros(2000)));
         assert_eq!((slice("0.1ms").is_ok(), slice("1s").is_ok()), (true, true));
         for text in ["99us", "1001ms", "2s"] {
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_are_as_long_as_the_server_takes_them() {
+    fn client_slices_outside_of_the_servers_range_are_refused() {
         for (text, us) in [("2ms", 2000), ("100us", 100), ("1s", 1_000_000), ("none", 0)] {
             assert_eq!(text.parse(), Ok(Slice(us)));
             assert_eq!(Slice(us).to_string().parse(), Ok(Slice(us)));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_and_shares_keep_their_steps() {
+    fn weights_and_shares_are_not_rounded() {
         assert_eq!("2".parse(), Ok(Weight(200)));
         assert_eq!("0.5".parse(), Ok(Weight(50)));
         assert_eq!("100".parse(), Ok(Weight(10_000)));

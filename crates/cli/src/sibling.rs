@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_siblings_command_is_passed_on_as_it_was_typed() {
+    fn a_command_of_another_program_is_passed_on_unchanged() {
         let wire = |display: Option<&str>, rest: &str| {
             Some(("xqos-wire".to_owned(), display.map(OsString::from), rest.to_owned()))
         };
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_tells_of_itself_completes_its_options() {
+    fn a_description_survives_json() {
         let format = Arg::new("format").long("format").short('f').help("How").value_parser(["svg", "xpl"]);
         let quick = Arg::new("quick").long("quick").action(ArgAction::SetTrue);
         let file = Arg::new("file").help("Which");

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_terminal_shows_everything_in_line() {
+    fn a_wide_terminal_shows_aligned_columns() {
         let text = table().render(None);
         assert_eq!(
             text,
@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_shortened_before_a_column_goes() {
+    fn names_are_shortened_before_columns_are_left_out() {
         let text = table().render(Some(30));
         assert!(text.contains("a-program-of-l…     0.5"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 30), "{text}");
     }
 
     #[test]
-    fn what_is_left_out_is_named() {
+    fn omitted_columns_are_named() {
         let text = table().render(Some(20));
         assert!(text.ends_with("Not shown: WEIGHT.\nWiden the terminal,\nor use --json.\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 20), "{text}");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_columns_go_before_any_that_says_something() {
+    fn empty_columns_are_omitted_first() {
         let columns = vec![Column::words("NAME", 0), Column::words("RESERVED", 0), Column::number("WAIT", 9)];
         let mut table = Table::new(columns);
         table.row(vec!["mpv".into(), String::new(), "2 ms".into()]);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_never_shorter_than_their_title_and_the_longest_give_most() {
+    fn cells_keep_the_width_of_their_title_and_the_longest_shrink_most() {
         let columns = vec![Column::words("PROGRAM", 0).elastic(), Column::words("LONGEST REQUEST", 0).elastic()];
         let mut table = Table::new(columns);
         table.row(vec!["gnome-settings".into(), "11.2 ms RENDER CompositeGlyphs".into()]);
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn the_columns_that_matter_most_stay_at_any_width() {
+    fn the_most_important_columns_stay_at_any_width() {
         let text = table().render(Some(1));
         assert!(text.contains("PID") && text.contains("a-progr…"), "{text}");
     }
 
     #[test]
-    fn names_in_any_script_stand_in_line() {
+    fn names_in_any_script_are_aligned() {
         let mut table = table();
         table.row(vec!["7".into(), "東京都庁の時計プログラム".into(), "2".into()]);
         table.row(vec!["8".into(), "cafe\u{301}".into(), "2".into()]);

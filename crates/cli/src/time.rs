@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_digits_and_the_unit_that_suits() {
+    fn times_have_three_digits_and_a_suitable_unit() {
         let shown = [0.0, 64e-5, 0.000_999_6, 0.012_34, 0.254, 1.0, -0.25, 12.34, 345.6, 12_340.0, 123_456.0, 4e6];
         let expected = [
             "0", "640 ns", "1.00 us", "12.3 us", "254 us", "1.00 ms", "-250 us", "12.3 ms", "346 ms", "12.3 s",
@@ -87,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_long_ago_is_told_in_larger_units() {
+    fn longer_ages_use_larger_units() {
         let told = [0.0, 119_999.0, 120_000.0, 7.2e6, 1.8e8, 1e12].map(ago_of_ms);
         assert_eq!(told, ["0 s", "119 s", "2 min", "2 h", "2 d", "11574 d"]);
     }
 
     #[test]
-    fn nonsense_is_refused_with_what_to_write_instead() {
+    fn invalid_values_are_refused_with_a_correction() {
         for (text, words) in [
             ("3", "write 3ms"),
             ("3days", "use us, ms, s, min or h"),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_follow_the_calendar() {
         assert_eq!(date(0), "1970-01-01");
         assert_eq!(date(951_782_400), "2000-02-29");
         assert_eq!(date(1_767_225_599), "2025-12-31");

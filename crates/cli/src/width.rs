@@ -69,7 +69,7 @@ mod tests {
     const ACCENTED: &str = "e\u{301}";
 
     #[test]
-    fn wide_letters_take_two_columns_and_marks_none() {
+    fn wide_characters_take_two_columns_and_marks_none() {
         assert_eq!((columns("xclock"), columns("東京"), columns(ACCENTED), columns("")), (6, 4, 1, 0));
         assert_eq!(fitted("東京", 6, Align::Left), "東京  ");
         assert_eq!(fitted("東京", 6, Align::Right), "  東京");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_cut_off_as_a_whole() {
+    fn characters_are_not_split() {
         // Two columns are left after 東. The next character would fill both and leave none for '…'.
         assert_eq!(cut("東京都", 4), "東…");
         assert_eq!(fitted("東京都", 4, Align::Left), "東… ");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_as_wide_as_it_was_to_be() {
+    fn fitted_text_has_the_requested_width() {
         for text in ["xclock", "東京都庁", "e\u{301}e\u{301}e\u{301}e\u{301}", "한국어 x", "👩‍🚀 mpv", ""]
         {
             for width in 0..12 {

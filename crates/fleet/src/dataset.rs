@@ -113,7 +113,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn paths_are_parts_that_hive_understands() {
+    fn paths_are_hive_partitions() {
         let session = Session { folder: "out".into(), host: "ts01".to_owned(), name: "a:1".to_owned() };
         let noon = 1_767_225_600_000_000_000 + 12 * 3_600_000_000_000;
         let path = session.path("bursts", "host/b:10.0", &Day::of_unix_ns(noon));

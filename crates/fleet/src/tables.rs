@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_apart_and_everything_is_described() {
+    fn column_names_are_unique_and_described() {
         for table in ALL {
             let mut names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
             names.sort_unstable();

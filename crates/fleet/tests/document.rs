@@ -15,7 +15,7 @@ fn described(table: &Described) -> String {
 }
 
 #[test]
-fn the_document_has_every_column_as_it_is() {
+fn the_document_describes_every_column() {
     for text in ALL.iter().map(described) {
         assert!(DOCUMENT.contains(&text), "docs/fleet.md needs this:\n\n{text}");
     }
@@ -23,7 +23,7 @@ fn the_document_has_every_column_as_it_is() {
 }
 
 #[test]
-fn the_document_shows_every_question() {
+fn the_document_links_every_query() {
     for name in ["worst-waits", "programs", "round-trips", "users", "p99-by-day"] {
         assert!(DOCUMENT.contains(&format!("fleet/{name}.sql")), "{name}");
     }

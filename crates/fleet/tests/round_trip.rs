@@ -57,7 +57,7 @@ fn wait(burst: i64, behind: Option<&str>) -> Wait<'_> {
 }
 
 #[test]
-fn every_row_comes_back_with_its_nulls() {
+fn every_row_is_read_back_with_its_nulls() {
     let folder = Folder::new("rows");
     let path = folder.0.join("waits.parquet");
     // More rows than fit one row group.
@@ -83,7 +83,7 @@ fn every_row_comes_back_with_its_nulls() {
 }
 
 #[test]
-fn a_file_tells_its_table_and_the_version_of_it() {
+fn a_file_contains_its_table_and_schema_version() {
     let folder = Folder::new("schema");
     let path = folder.0.join("waits.parquet");
     Writer::<Waits>::create(&path).unwrap().finish().unwrap();
@@ -108,7 +108,7 @@ fn a_file_tells_its_table_and_the_version_of_it() {
 }
 
 #[test]
-fn a_session_that_is_written_again_replaces_itself() {
+fn exporting_a_session_again_replaces_its_files() {
     let folder = Folder::new("again");
     let session = Session { folder: folder.0.clone(), host: "ts01".to_owned(), name: "one".to_owned() };
     let (first, second) = (Day::of_unix_ns(0), Day::of_unix_ns(86_400_000_000_000));
@@ -126,7 +126,7 @@ fn a_session_that_is_written_again_replaces_itself() {
 }
 
 #[test]
-fn what_was_not_finished_leaves_nothing() {
+fn an_unfinished_file_leaves_nothing() {
     let folder = Folder::new("unfinished");
     let mut writer = Writer::<Waits>::create(&folder.0.join("waits.parquet")).unwrap();
     writer.add(&wait(1, None)).unwrap();

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unit_is_the_application_that_the_desktop_named() {
+    fn the_unit_is_the_desktops_application_scope() {
         let slice = "/user.slice/user-1000.slice/user@1000.service/app.slice";
         for (cgroup, unit) in [
             (format!("{slice}/app-gnome-mpv-123.scope"), "app-gnome-mpv-123.scope"),
@@ -172,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_cut_between_letters() {
+    fn facts_are_cut_between_characters() {
         assert_eq!(bounded("mpv"), "mpv");
         let long = "a".to_owned() + &"ä".repeat(4000);
         assert_eq!(bounded(&long).len(), 4095);
     }
 
     #[test]
-    fn facts_are_told_in_words() {
+    fn facts_are_described() {
         let facts = ClientFacts {
             class: Some(vec!["gl".into(), "mpv".into()]),
             states: States::only(&[State::Active, State::Fullscreen]),

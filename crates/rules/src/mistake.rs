@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_strangers_are_cut_and_have_no_control_characters() {
+    fn untrusted_text_is_shortened_and_loses_control_characters() {
         assert_eq!(clean("a\x1b[2Jb"), "a?[2Jb");
         assert_eq!(clean(&"ä".repeat(100)), "ä".repeat(60) + "...");
     }

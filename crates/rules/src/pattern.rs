@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_fits_the_whole_of_a_fact() {
+    fn a_pattern_matches_a_whole_fact() {
         assert!(fits("mpv", "mpv") && !fits("mpv", "mpv2") && !fits("mpv", "xmpv"));
         assert!(fits("*/mpv", "/usr/bin/mpv") && !fits("*/mpv", "/usr/bin/xmpv") && !fits("*/mpv", "mpv"));
         assert!(fits("10.0.0.*", "10.0.0.17") && fits("m?v", "mpv") && !fits("m?v", "mv"));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn case_is_ignored_where_it_does_not_count() {
+    fn case_insensitive_patterns_ignore_case() {
         let pattern = Pattern::new("MPV", LetterCase::Ignored).unwrap();
         assert!(pattern.matches("mpv") && pattern.matches("Mpv"));
         assert!(Pattern::new("Fire*", LetterCase::Ignored).unwrap().matches("firefox"));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_on_a_long_fact_come_to_an_end() {
+    fn many_stars_on_a_long_fact_terminate() {
         let pattern = "*a".repeat(127) + "*b";
         assert!(!fits(&pattern, &"a".repeat(4096)));
         assert!(fits(&pattern, &("a".repeat(4095) + "b")));

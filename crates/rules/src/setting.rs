@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_written_as_they_are_read() {
+    fn values_are_printed_as_they_are_parsed() {
         for text in ["auto", "none", "10ms/40ms", "0.5ms/16ms"] {
             assert_eq!(text.parse::<Reserve>().unwrap().to_string(), text);
         }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_what_to_write() {
+    fn invalid_values_are_refused_with_a_correction() {
         for (text, words) in [("", "\"auto\""), ("10", "\"auto\""), ("40ms/10ms", "longer than"), ("1/2", "no unit")] {
             assert!(text.parse::<Reserve>().unwrap_err().contains(words), "{text}");
         }

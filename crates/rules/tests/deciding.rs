@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn random_rules_come_to_what_the_reference_says(rules in rules(), facts in facts()) {
+    fn random_rules_agree_with_the_reference(rules in rules(), facts in facts()) {
         let set = RuleSet::new(rules.clone());
         let evaluation = set.evaluate(&facts);
         let matched: Vec<_> = rules.iter().filter(|rule| matches(rule, &facts)).map(|rule| rule.id.clone()).collect();
@@ -194,7 +194,7 @@ fn a_thousand_rules_match_five_hundred_clients_by_name_and_by_program() {
 /// Prints times only; tests never fail because of times.
 #[test]
 #[ignore = "a measurement: scripts/cargo test -p xqos-rules --release -- --ignored --nocapture"]
-fn what_a_thousand_rules_for_five_hundred_clients_take() {
+fn time_for_a_thousand_rules_and_five_hundred_clients() {
     let rules = wildcards().rules().to_vec();
     let all: Vec<ClientFacts> = programs(500).collect();
     let median = |work: &dyn Fn()| {
@@ -214,7 +214,7 @@ fn what_a_thousand_rules_for_five_hundred_clients_take() {
 }
 
 #[test]
-fn a_pattern_is_held_against_the_whole_of_a_fact() {
+fn an_explanation_quotes_the_whole_fact() {
     let rule = |id: &str, key: &str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ {key} }}\nset = {{ weight = 2 }}\n");
     let set = set_of([rule("opt", "exe = \"/opt/*/program1\""), rule("usr", "exe = \"/usr/*/program1\"")].into_iter());
     let facts = programs(2).last().unwrap();
@@ -224,7 +224,7 @@ fn a_pattern_is_held_against_the_whole_of_a_fact() {
 }
 
 #[test]
-fn a_rule_that_is_overruled_names_the_setting_and_the_later_rule() {
+fn the_explanation_of_an_overruled_setting_names_the_later_rule() {
     let rule = |id: &str, set: &str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ exe = \"*\" }}\nset = {{ {set} }}\n");
     let set =
         set_of([rule("a", "weight = 2, max = \"5%\""), rule("b", "weight = 2"), rule("c", "priority = 1")].into_iter());
@@ -235,7 +235,7 @@ fn a_rule_that_is_overruled_names_the_setting_and_the_later_rule() {
 }
 
 #[test]
-fn each_reason_is_told_with_the_fact_that_it_met() {
+fn each_explanation_contains_the_clients_fact() {
     let rule = |id: &str, key: &str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ {key} }}\nset = {{ weight = 2 }}\n");
     let set = set_of(
         [
@@ -267,7 +267,7 @@ fn each_reason_is_told_with_the_fact_that_it_met() {
 }
 
 #[test]
-fn a_client_to_be_ignored_gets_nothing_and_a_later_rule_takes_that_back() {
+fn an_ignored_client_gets_nothing_unless_a_later_rule_undoes_it() {
     let rule = |id: &str, set: &str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ exe = \"*\" }}\nset = {{ {set} }}\n");
     let facts = programs(1).next().unwrap();
     let all = [rule("a", "weight = 2"), rule("b", "ignore = true"), rule("c", "weight = 3, ignore = false")];

@@ -61,7 +61,7 @@ fn rules(ids: &[&str]) -> String {
 }
 
 #[test]
-fn files_count_by_name_and_replace_those_below() {
+fn files_are_sorted_by_name_and_replace_lower_ones() {
     let mut places = Places::new("order");
     places.write("lib/50-b.toml", rules(&["b1", "b2"]));
     places.write("lib/90-c.toml", rules(&["c"]));
@@ -83,7 +83,7 @@ fn files_count_by_name_and_replace_those_below() {
 }
 
 #[test]
-fn an_empty_file_masks_those_below() {
+fn an_empty_file_masks_lower_ones() {
     let mut places = Places::new("empty");
     places.write("lib/50-b.toml", rules(&["b"]));
     places.write("etc/50-b.toml", "");
@@ -114,7 +114,7 @@ fn a_broken_file_keeps_its_last_good_version() {
 }
 
 #[test]
-fn what_others_could_have_written_is_refused() {
+fn files_that_others_could_have_written_are_refused() {
     let mut places = Places::new("others");
     places.write("home/50-b.toml", rules(&["b"]));
     assert_eq!(places.loaded().0, ["b"]);
@@ -150,7 +150,7 @@ fn files_of_another_user_are_refused() {
 
 /// Such as /tmp: everybody may create files, and only their owners may delete them.
 #[test]
-fn a_folder_where_everybody_puts_files_is_refused_with_all_that_is_in_it() {
+fn a_world_writable_folder_is_refused_with_its_files() {
     let mut places = Places::new("sticky");
     places.write("lib/50-b.toml", rules(&["b"]));
     fs::set_permissions(places.path("home"), Permissions::from_mode(0o1777)).unwrap();
@@ -167,7 +167,7 @@ fn a_folder_where_everybody_puts_files_is_refused_with_all_that_is_in_it() {
 }
 
 #[test]
-fn links_within_a_folder_are_followed_and_others_refused() {
+fn links_are_followed_only_within_their_folder() {
     let mut places = Places::new("links");
     places.write("elsewhere.toml", rules(&["stolen"]));
     places.write("home/50-b.toml", rules(&["b"]));
@@ -193,7 +193,7 @@ fn links_within_a_folder_are_followed_and_others_refused() {
 }
 
 #[test]
-fn what_is_no_file_of_text_is_refused() {
+fn only_text_files_are_read() {
     let mut places = Places::new("kinds");
     places.write("home/10-latin.toml", b"version = 1\n# caf\xe9\n");
     fs::create_dir(places.path("home/20-folder.toml")).unwrap();
@@ -218,7 +218,7 @@ fn what_is_no_file_of_text_is_refused() {
 }
 
 #[test]
-fn at_most_ten_thousand_rules_count_in_all() {
+fn more_than_ten_thousand_rules_are_refused() {
     let mut places = Places::new("many");
     let ids: Vec<String> = (0..6000).map(|at| format!("r{at}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
@@ -234,7 +234,7 @@ fn at_most_ten_thousand_rules_count_in_all() {
 }
 
 #[test]
-fn a_folder_of_too_many_files_is_refused() {
+fn a_folder_with_too_many_files_is_refused() {
     let mut places = Places::new("files");
     places.write("lib/50-a.toml", rules(&["a"]));
     for at in 0..=MAX_FILES {
@@ -246,7 +246,7 @@ fn a_folder_of_too_many_files_is_refused() {
 }
 
 #[test]
-fn later_limits_go_before_earlier_ones() {
+fn later_limits_override_earlier_ones() {
     let mut places = Places::new("limits");
     places.write("lib/50-a.toml", "version = 1\n[limits]\nauto = 0.6\nper_user = 0.3\n");
     places.write("etc/60-b.toml", "version = 1\n[limits]\nauto = 0.2\n");
@@ -255,7 +255,7 @@ fn later_limits_go_before_earlier_ones() {
 }
 
 #[test]
-fn the_usual_places_end_with_the_users_own() {
+fn the_last_default_folder_is_the_users() {
     let paths = |config: Option<&str>, home: Option<&str>| -> Vec<String> {
         let folders = default_folders(None, config.map(PathBuf::from), home.map(PathBuf::from));
         folders.iter().map(|folder| folder.path.display().to_string()).collect()

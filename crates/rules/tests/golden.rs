@@ -23,7 +23,7 @@ fn the_golden_table_holds() {
 
 /// The examples of the manual must work unchanged.
 #[test]
-fn the_examples_of_the_manual_are_in_order() {
+fn the_examples_of_the_manual_work() {
     let manual = include_str!("../../../docs/rules.md");
     let mut examples = manual.split("```toml\n").skip(1).map(|part| part.split("```").next().unwrap());
     let rules = read::file("rules.md", examples.next().unwrap(), Scope::User).unwrap().rules;
@@ -46,7 +46,7 @@ fn with(case: &str) -> Result<Expectations, Vec<String>> {
 }
 
 #[test]
-fn what_differs_is_told_with_rule_and_place() {
+fn differences_name_the_rule_and_its_line() {
     let case =
         "[[case]]\nwhat = \"x\"\nfacts = { exe = \"/a\" }\nset = { weight = 3, reserve = \"auto\" }\nby = \"b\"\n";
     let expected = [
@@ -58,7 +58,7 @@ fn what_differs_is_told_with_rule_and_place() {
 }
 
 #[test]
-fn mistakes_in_expectations_are_told_like_those_in_rules() {
+fn mistakes_in_expectations_are_reported_with_lines() {
     let case = |inside: &str| with(&format!("[[case]]\nwhat = \"x\"\n{inside}\n")).unwrap_err();
     for (told, words) in [
         (with("").unwrap_err(), "t.toml: it expects nothing: write [[case]]"),

@@ -22,7 +22,7 @@ fn rule(match_: &str, set: &str) -> String {
 }
 
 #[test]
-fn a_file_with_everything_is_read() {
+fn a_file_with_all_keys_is_parsed() {
     let text = "\
 # whom and what
 version = 1
@@ -63,7 +63,7 @@ fn empty_files_and_files_of_comments_have_no_rules() {
 }
 
 #[test]
-fn each_mistake_is_told_with_its_line_and_what_to_write() {
+fn each_mistake_has_a_line_and_a_correction() {
     let ok = "exe = \"*/mpv\"";
     for (text, line, words) in [
         (rule("exee = \"*/mpv\"", "weight = 2"), 4, "a match has no key 'exee': did you mean 'exe'?"),
@@ -127,14 +127,14 @@ fn each_mistake_is_told_with_its_line_and_what_to_write() {
 }
 
 #[test]
-fn all_mistakes_of_a_file_are_told_at_once_and_in_order() {
+fn all_mistakes_of_a_file_are_reported_in_order() {
     let text = rule("exee = \"x\", local = 3", "weigth = 2") + "[[rule]]\nid = \"r2\"\n";
     let lines: Vec<String> = mistakes(&text).iter().map(|told| told.split(' ').next().unwrap().to_owned()).collect();
     assert_eq!(lines, ["a.toml:4:", "a.toml:4:", "a.toml:5:", "a.toml:6:", "a.toml:6:"]);
 }
 
 #[test]
-fn limits_do_not_stand_in_files_of_users() {
+fn limits_in_a_users_file_are_refused() {
     let text = "version = 1\n[limits]\nauto = 0.5\n";
     assert!(read::file("a.toml", text, Scope::System).is_ok());
     let mistakes = read::file("a.toml", text, Scope::User).unwrap_err();
@@ -142,14 +142,14 @@ fn limits_do_not_stand_in_files_of_users() {
 }
 
 #[test]
-fn an_id_names_one_rule_of_a_file() {
+fn a_duplicate_id_is_refused() {
     let text = rule("exe = \"*/a\"", "weight = 2");
     let twice = text.clone() + text.strip_prefix("version = 1\n").unwrap();
     assert!(mistakes(&twice)[0].contains("a.toml:6: 'r' is the id of an earlier rule too"));
 }
 
 #[test]
-fn hostile_files_are_refused_in_a_few_lines() {
+fn hostile_files_are_refused_with_a_few_messages() {
     let many = |one: &str| "version = 1\n".to_owned() + &one.repeat(100_000);
     for (text, words) in [
         (many("[[rule]]\n"), "a.toml:10002: at most 10000 rules count, and this file has 100000"),

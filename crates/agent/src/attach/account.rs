@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn from_a_read_to_the_next_call_the_server_works_for_its_client() {
+    fn time_from_a_read_to_the_next_call_belongs_to_that_client() {
         let uses = account(&[(0, None), (100, Some(8)), (400, Some(9)), (500, None), (900, Some(8)), (950, None)]);
         assert_eq!(uses[&8], Use { ns: 350, calls: 2, longest_ns: 300 });
         assert_eq!(uses[&9], Use { ns: 100, calls: 1, longest_ns: 100 });
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_been_read_before_is_work_for_whom_it_then_reads_from() {
+    fn work_after_a_wait_belongs_to_the_client_that_is_read_next() {
         let mut account = Account::default();
         let calls = [(0, Call::Woken), (30, Call::Read(8)), (40, Call::Wait), (90, Call::Woken), (95, Call::Wait)];
         calls.into_iter().for_each(|(at_ns, call)| account.take(Event { pid: 1, at_ns, call }));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_is_known_for_counts_for_whom_a_read_lasts_longest() {
+    fn unknown_work_belongs_to_the_client_with_most_work_per_read() {
         let mut account = Account::default();
         let calls = [
             (0, Call::Read(8)),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_progress_counts_when_it_ends() {
+    fn work_in_progress_counts_when_it_ends() {
         let mut account = Account::default();
         account.take(Event { pid: 1, at_ns: 10, call: Call::Read(8) });
         assert_eq!(account.finish(), [(8, Use { ns: 0, calls: 1, longest_ns: 0 })]);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_takes_nothing_away() {
+    fn a_clock_that_goes_back_reduces_no_time() {
         assert_eq!(account(&[(100, Some(8)), (40, None)])[&8], Use { ns: 0, calls: 1, longest_ns: 0 });
     }
 }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_become_events() {
+    fn trace_lines_are_parsed_into_events() {
         let read = "  Xvfb-16511   [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)";
         assert_eq!(Event::parse(read), Some(Event { pid: 16_511, at_ns: 21_126_746_307_000, call: Call::Read(8) }));
         let wide = "Xvfb-1 [0] ..... 1.000000: sys_read(fd: 0x1f, buf: 0x0, count: 0x10)";
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_passed_over() {
+    fn other_lines_are_ignored() {
         let whole = "Xvfb-16511 [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)";
         for length in 0..whole.len() {
             // A part of the arguments is enough for an event; shorter lines give none and do not panic.

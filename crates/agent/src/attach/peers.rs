@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_the_server_reads_is_no_client() {
+    fn reading_a_file_counts_for_the_current_client() {
         let mut peers = Peers::of(std::process::id() as i32).unwrap();
         let mut account = Account::default();
         // Like a server that looks up the program of a new client.

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_server_is_refused_in_a_sentence() {
+    fn an_invalid_target_is_refused_with_an_explanation() {
         if sys::effective_ids().0 != 0 {
             assert!(Target::find(":7", None).unwrap_err().to_string().contains("sudo"));
             return;

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_light_client_is_told_what_it_needs() {
+    fn a_light_client_gets_a_message_with_its_demand() {
         let report = film(200);
         let why = WhyNot::of(&report).unwrap();
         assert_eq!(
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_has_gone_early_is_told_apart() {
+    fn the_message_for_an_early_exit_depends_on_the_jobs_seen() {
         assert!(too_little(0).contains("did nothing") && too_little(1).contains("once"));
         assert!(too_little(7).contains("7 times"));
     }

@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn an_even_demand_is_reserved_after_a_second_and_stays() {
+    fn a_steady_demand_is_reserved_within_a_second_and_stays() {
         let mut thread = Thread::new();
         thread.run(60, 4000);
         assert_eq!(thread.changes, [(900, 6000)]);
     }
 
     #[test]
-    fn a_demand_that_doubles_is_followed_within_a_second_and_one_that_halves_within_five() {
+    fn the_budget_rises_within_a_second_and_falls_within_five() {
         let mut thread = Thread::new();
         thread.run(5, 4000);
         thread.run(5, 8000);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reserved_for_next_to_nothing_and_never_more_than_half() {
+    fn tiny_demands_get_nothing_and_large_ones_at_most_half() {
         let mut thread = Thread::new();
         thread.run(60, 100);
         assert_eq!(thread.changes, []);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn another_period_has_the_same_share() {
+    fn the_share_stays_when_the_period_changes() {
         let mut thread = Thread::new();
         thread.run(5, 4000);
         let mut last = None;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_or_figures_that_fall_are_no_demand() {
+    fn a_stopped_clock_or_decreasing_figures_give_no_demand() {
         let mut demand = Demand::default();
         for used in [5 * MS, 3 * MS, 0, u64::MAX, 0] {
             assert_eq!(demand.see(7, used, PERIOD), None);

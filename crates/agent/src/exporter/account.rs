@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_stays_when_clients_leave() {
+    fn usage_stays_when_clients_disconnect() {
         let mut account = Account::new(1, 10);
         account.add(vec![client(1, "a", 10), client(2, "a", 5), client(3, "b", 7)], vec![], by_name);
         assert_eq!(requests(&account), told(&[("a", 15.0), ("b", 7.0)]));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn no_figure_ever_falls() {
+    fn counters_never_decrease() {
         let mut account = Account::new(1, 3);
         let mut last: BTreeMap<Labels, Totals> = BTreeMap::new();
         // Clients connect, work and disconnect in random order.
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_programs_are_one() {
+    fn programs_beyond_the_limit_are_summed_up() {
         let mut account = Account::new(1, 2);
         let clients = || ["a", "b", "c", "d"].map(|name| client(name.as_bytes()[0].into(), name, 1)).to_vec();
         account.add(clients(), vec![], by_name);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_are_gone_make_room_for_new_ones() {
+    fn departed_programs_make_room_for_new_ones() {
         let mut account = Account::new(1, 2);
         account.add(vec![client(1, "a", 1), client(2, "b", 5)], vec![], by_name);
         account.add(vec![client(2, "b", 6), client(3, "c", 1)], vec![], by_name);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_past_before_the_first_look_is_not_counted() {
+    fn usage_before_the_first_query_is_not_counted() {
         let mut account = Account::new(1, 9);
         account.begin_at(&[client(1, "a", 1000)], &[]);
         account.add(vec![client(1, "a", 1000), client(2, "b", 4)], vec![], by_name);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_came_and_went_between_two_looks_are_counted_and_none_twice() {
+    fn short_lived_clients_are_counted_once() {
         let mut account = Account::new(1, 9);
         let gone = |count, requests| ClientEntry { client: count, ..client(0, "a", requests) };
         account.add(vec![client(1, "a", 10)], vec![gone(1, 5)], by_name);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn we_are_not_among_those_that_are_counted() {
+    fn the_exporter_itself_is_not_counted() {
         let mut account = Account::new(1, 9);
         account.add(vec![ClientEntry { flags: entry_flag::YOU, ..client(1, "xqos", 1) }], vec![], by_name);
         assert!(account.totals().is_empty());

@@ -64,7 +64,7 @@ mod tests {
     use crate::attach::several::Use;
 
     #[test]
-    fn looks_add_up_and_programs_are_bounded() {
+    fn traces_add_up_and_labels_are_limited() {
         let seen = |program: &str, ns| Seen {
             pid: Some(1),
             program: program.to_owned(),

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_of_the_display_is_taken() {
+    fn the_entry_of_the_display_is_used() {
         let file = [cookie("1", b"one"), cookie("2", b"two"), cookie("", b"any")].concat();
         let data = |display| entry(&file, display).unwrap().1;
         assert_eq!((data(1), data(2), data(3)), (b"one".to_vec(), b"two".to_vec(), b"any".to_vec()));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_are_not_read_for_a_server() {
+    fn a_file_of_another_user_is_not_read() {
         let own = File::open("/proc/self/cmdline").unwrap().metadata().unwrap().uid();
         let peer = |uid| Peer { pid: std::process::id() as i32, uid };
         assert!(open(peer(own), "Cargo.toml").is_some(), "the tests run in the folder of the package");

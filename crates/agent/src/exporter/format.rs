@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_counted_up_to_each_bound() {
+    fn histogram_buckets_are_cumulative() {
         let head = Metric { kind: MetricKind::Histogram, ..COUNTER };
         let mut page = Page::new(Format::Text);
         page.waits(&head, "b=\"c\"", &[3, 0, 0, 0, 1, 0, 0, 2], 7.25);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_openmetrics_gets_it() {
+    fn the_accept_header_selects_the_format() {
         let prometheus = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         assert_eq!(Format::accepted(prometheus), Format::OpenMetrics);
         assert_eq!(Format::accepted("*/*"), Format::Text);

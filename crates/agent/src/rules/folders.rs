@@ -117,7 +117,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn what_happens_to_rule_files_is_told_and_nothing_else() {
+    fn only_changes_of_rule_files_are_reported() {
         let top = std::env::temp_dir().join(format!("xqos-folders-{}", std::process::id()));
         let rules = top.join("xqos/rules.d");
         fs::create_dir_all(&top).unwrap();

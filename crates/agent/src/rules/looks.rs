@@ -66,7 +66,7 @@ mod tests {
     const RELOAD: Duration = Duration::from_millis(100);
 
     #[test]
-    fn who_changes_on_a_quiet_display_is_looked_at_at_once() {
+    fn a_change_on_a_quiet_display_is_evaluated_immediately() {
         let mut looks = Looks::everywhere();
         assert_eq!((looks.until(MS), looks.begin(MS)), (Some(Duration::ZERO), Changed::Everybody));
         assert_eq!(looks.until(2 * MS), None, "nobody has changed");
@@ -83,7 +83,7 @@ mod tests {
 
     /// Clients and rules change at random times during an hour.
     #[test]
-    fn rules_that_change_wait_for_half_of_what_they_may_take_at_most() {
+    fn changed_rules_wait_at_most_half_of_the_reload_time() {
         let (mut looks, mut dice) = (Looks::everywhere(), Dice::new(1));
         let (mut now, mut waiting, mut last, mut longest, mut count) = (MS, None, None, Duration::ZERO, 0);
         while now < Duration::from_secs(3600) {

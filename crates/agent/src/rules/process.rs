@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_known_and_a_remote_client_is_not() {
+    fn facts_of_a_local_process_are_known_and_of_a_remote_client_unknown() {
         let pid = std::process::id() as i32;
         let entry = ClientEntry { pid, uid: 0, name: "me".into(), flags: entry_flag::LOCAL, ..ClientEntry::default() };
         let known = facts(&entry, &Users::default());
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_longer_than_the_server_gives_is_known_whole() {
+    fn a_long_name_is_completed_from_proc() {
         let whole = "FactoryGameSteam-Win64-Shipping.exe";
         let mut game = std::process::Command::new("sleep");
         let mut game = std::os::unix::process::CommandExt::arg0(&mut game, whole).arg("60").spawn().unwrap();

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_display_is_unwatched_after_a_minute_without_a_viewer_and_watched_at_the_look_that_sees_one() {
+    fn a_display_becomes_unwatched_after_the_limit_and_watched_with_a_viewer() {
         let mut absence = Absence::new(LIMIT);
         assert_eq!((absence.is_unwatched(), absence.until_look(at(3.0))), (None, Some(Duration::ZERO)));
         let (mut now, mut looks) = (at(10.0), 0);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_to_nobody_is_watched_and_what_cannot_be_seen_is_not_known() {
+    fn a_display_without_sockets_is_watched_and_a_hidden_one_unknown() {
         let mut absence = Absence::new(LIMIT);
         absence.see(at(1.0), Viewers::NotOffered);
         assert_eq!((absence.is_unwatched(), absence.until_look(at(999.0))), (Some(false), None));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn viewers_are_connections_to_what_the_server_offers() {
+    fn tcp_viewers_are_connections_to_the_servers_ports() {
         let line = |local: &str, state: &str, inode: u32| {
             format!(
                 "   0: 0100007F:{local} 0100007F:9999 {state} 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1\n"
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn viewers_by_a_unix_socket_are_told_from_clients() {
+    fn unix_viewers_are_distinguished_from_clients() {
         let line = |flags: &str, state: &str, inode: u32, path: &str| {
             format!("0000000000000000: 00000002 00000000 {flags} 0001 {state} {inode} {path}\n")
         };

@@ -326,13 +326,13 @@ mod tests {
     }
 
     #[test]
-    fn who_works_for_others_has_a_role() {
+    fn compositors_have_a_role() {
         assert_eq!(json(&ClientEntry { flags: entry_flag::COMPOSITOR, ..entry() })["role"], "compositor");
         assert!(json(&entry())["role"].is_null());
     }
 
     #[test]
-    fn an_interval_counts_what_was_used_since_the_sample_before() {
+    fn an_interval_covers_the_time_since_the_previous_sample() {
         let earlier = ClientEntry { server_time_ns: 2_000_000_000, requests: 123_000, ..entry() };
         let before = ClientList { now_ns: 9_000_000_000, clients: vec![earlier], ..ClientList::default() };
         let client = Client::new(&entry(), Some(&before), 10_000_000_000, 0.5);

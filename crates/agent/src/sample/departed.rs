@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_used_while_it_was_seen_is_not_counted_again_when_it_leaves() {
+    fn reported_usage_is_not_counted_again_on_departure() {
         let (there, stays) = (entry(0x20_0000, "xwd", 30), entry(0x40_0000, "xwd", 9));
         let before = Told { clients: &[there, stays.clone()], departed: &[entry(5, "xwd", 50)] };
         let now = Told { clients: &[stays], departed: &[entry(8, "xwd", 100)] };
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_the_server_put_to_the_others_is_not_counted_again() {
+    fn a_program_merged_into_the_others_is_not_counted_again() {
         let others = |client, ns| ClientEntry { uid: u32::MAX, ..entry(client, "", ns) };
         let before = Told { clients: &[], departed: &[entry(5, "old", 50), others(1, 7)] };
         let now = Told { clients: &[], departed: &[entry(2, "new", 4), others(7, 60)] };

@@ -237,7 +237,7 @@ fn reservation(budget: u32, period: u32) -> Reservation {
 const ALL: &str = "weight = 2, priority = 5, reserve = \"3ms/10ms\", hard = true";
 
 #[test]
-fn what_rules_say_is_set_once_and_taken_back_with_the_rule() {
+fn settings_are_requested_once_and_cleared_with_the_rule() {
     let mut desk = Desk::new();
     let told = desk.rule(ALL);
     assert_eq!(
@@ -260,7 +260,7 @@ fn what_rules_say_is_set_once_and_taken_back_with_the_rule() {
 }
 
 #[test]
-fn what_was_set_by_hand_before_stands_above_all_rules() {
+fn earlier_manual_settings_override_rules() {
     let mut desk = Desk::new();
     desk.by_hand(|entry| entry.weight = 50);
     desk.by_hand(|entry| set_reserved(entry, Some((reservation(1000, 20_000), false.into()))));
@@ -275,7 +275,7 @@ fn what_was_set_by_hand_before_stands_above_all_rules() {
 }
 
 #[test]
-fn what_is_changed_by_hand_afterwards_is_left_so() {
+fn later_manual_settings_are_kept() {
     let mut desk = Desk::new();
     desk.rule(ALL);
     desk.by_hand(|entry| entry.weight = 400);
@@ -296,7 +296,7 @@ fn what_is_changed_by_hand_afterwards_is_left_so() {
 }
 
 #[test]
-fn a_setting_that_is_given_back_is_set_by_rules_again_and_the_others_stay_the_hands() {
+fn a_returned_setting_follows_the_rules_again_and_others_stay_manual() {
     let mut desk = Desk::new();
     desk.rule("weight = 2, priority = 3");
     desk.by_hand(|entry| (entry.weight, entry.fixed_priority) = (400, 9));
@@ -311,7 +311,7 @@ fn a_setting_that_is_given_back_is_set_by_rules_again_and_the_others_stay_the_ha
 
 /// Manual values differ from those of the rules here: equal values, or the default value, do not show who set them.
 #[test]
-fn no_order_of_rules_and_hands_takes_anything_from_a_hand() {
+fn no_sequence_of_events_overrides_a_manual_setting() {
     for seed in 0..500_u64 {
         let (mut desk, mut by_hand, mut dice) = (Desk::new(), None, Dice::new(seed));
         for _ in 0..40 {
@@ -333,7 +333,7 @@ fn no_order_of_rules_and_hands_takes_anything_from_a_hand() {
 }
 
 #[test]
-fn undoing_takes_back_what_is_ours_and_nothing_else() {
+fn undo_clears_only_our_settings() {
     let mut desk = Desk::new();
     desk.rule(ALL);
     desk.by_hand(|entry| entry.weight = 400);
@@ -346,7 +346,7 @@ fn undoing_takes_back_what_is_ours_and_nothing_else() {
 }
 
 #[test]
-fn a_refusal_is_told_once_and_tried_again() {
+fn a_refusal_is_reported_once_and_retried() {
     let mut desk = Desk::new();
     desk.0.server.refuses = true;
     assert_eq!(desk.rule("weight = 2"), ["refused at request 2, by rule 'r' (t.toml:2)"]);
@@ -384,7 +384,7 @@ fn a_rule_may_change_from_a_search_to_a_reservation() {
 }
 
 #[test]
-fn a_program_may_have_the_processor_as_long_as_a_rule_says_so() {
+fn a_boost_lasts_as_long_as_its_rule() {
     let mut desk = Desk::new();
     desk.rule("cpu = true");
     desk.rule("cpu = true, weight = 2");
@@ -400,7 +400,7 @@ fn a_program_may_have_the_processor_as_long_as_a_rule_says_so() {
 }
 
 #[test]
-fn what_is_not_allowed_is_told_once_and_tried_again() {
+fn a_forbidden_boost_is_reported_once_and_retried() {
     let mut desk = Desk::new();
     desk.0.boost.is_forbidden = true;
     assert_eq!(desk.rule("cpu = true"), ["cpu of rule 'r' (t.toml:2) has no effect: not allowed"]);
@@ -411,7 +411,7 @@ fn what_is_not_allowed_is_told_once_and_tried_again() {
 }
 
 #[test]
-fn pacing_is_set_and_taken_back_and_never_over_a_hand() {
+fn pacing_is_set_and_cleared_but_never_overrides_a_manual_setting() {
     let mut desk = Desk::new();
     let paced = |desk: &Desk| paced_now(&desk.entry());
     desk.rule("pace = true");
@@ -426,7 +426,7 @@ fn pacing_is_set_and_taken_back_and_never_over_a_hand() {
 }
 
 #[test]
-fn slices_are_limited_as_long_as_a_rule_says_so() {
+fn a_slice_limit_lasts_as_long_as_its_rule() {
     let mut desk = Desk::new();
     assert_eq!(
         desk.rule("slice = \"2ms\""),
@@ -438,7 +438,7 @@ fn slices_are_limited_as_long_as_a_rule_says_so() {
 }
 
 #[test]
-fn a_client_shares_as_a_grouping_would_have_it() {
+fn group_values_select_groupings() {
     for (set, name) in [("app", ":app"), ("user", ":user"), ("none", ":none")] {
         let mut desk = Desk::new();
         desk.rule(&format!("group = \"{set}\""));
@@ -454,7 +454,7 @@ fn a_client_shares_as_a_grouping_would_have_it() {
 }
 
 #[test]
-fn who_stands_for_itself_comes_into_a_group_to_be_capped() {
+fn a_client_without_a_group_gets_one_for_its_cap() {
     let mut desk = Desk::new();
     desk.by_hand(|entry| (entry.flags, entry.pid, entry.group, entry.host) = (0, 0, 0, "10.0.0.9".into()));
     desk.rule("max = \"20%\"");
@@ -492,7 +492,7 @@ fn a_cap_stays_with_the_group_that_it_was_set_for() {
 }
 
 #[test]
-fn a_group_and_its_limit_are_set_and_taken_back() {
+fn a_group_and_its_cap_are_set_and_cleared() {
     let mut desk = Desk::new();
     desk.rule("group = \"back\", max = \"20%\"");
     assert_eq!((desk.entry().group_name.as_str(), desk.entry().group_cap_ppm), ("back", 200_000));

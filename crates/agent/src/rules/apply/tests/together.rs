@@ -42,7 +42,7 @@ fn counted(desk: &Many) -> (usize, usize) {
 }
 
 #[test]
-fn five_hundred_clients_are_waited_for_once() {
+fn five_hundred_clients_need_one_wait() {
     let mut desk = desk(500);
     assert_eq!(apply(&mut desk, "weight = 2, priority = 5").len(), 1000);
     assert_eq!((counted(&desk), weights(&desk)), ((1000, 1), vec![200; 500]));
@@ -53,7 +53,7 @@ fn five_hundred_clients_are_waited_for_once() {
 }
 
 #[test]
-fn who_is_refused_among_many_is_told_once_and_tried_again() {
+fn one_refusal_among_many_is_reported_once_and_retried() {
     let mut desk = desk(3);
     desk.server.refused = Some(2);
     let told = apply(&mut desk, "weight = 2");
@@ -66,7 +66,7 @@ fn who_is_refused_among_many_is_told_once_and_tried_again() {
 }
 
 #[test]
-fn many_at_once_come_to_the_same_as_one_by_one() {
+fn many_clients_get_the_same_settings_together_as_one_by_one() {
     const SETS: [&str; 5] = [
         "weight = 2, reserve = \"auto\"",
         "weight = 3, group = \"back\", max = \"20%\"",
