@@ -9,14 +9,15 @@ pub mod boosted;
 pub mod daemon;
 pub mod folders;
 pub mod limits;
-pub mod looks;
 pub mod process;
-pub mod seat;
-pub mod sight;
+pub mod schedule;
+pub mod selection_lock;
 pub mod viewers;
+pub mod window_facts;
 
-use sight::Sight;
+use process::Users;
 use std::path::{Path, PathBuf};
+use window_facts::WindowFacts;
 use xqos_abi::ClientEntry;
 use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::{Folder, Loader, default_folders};
@@ -41,9 +42,9 @@ fn places() -> Vec<Folder> {
 }
 
 /// The facts of a client. `unwatched`: nobody is viewing the display, if that is known.
-pub fn facts(entry: &ClientEntry, users: &process::Users, sight: &Sight, unwatched: Option<bool>) -> ClientFacts {
+pub fn facts(entry: &ClientEntry, users: &Users, windows: &WindowFacts, unwatched: Option<bool>) -> ClientFacts {
     let mut facts = process::facts(entry, users);
-    sight.add_to(entry.client, &mut facts);
+    windows.add_to(entry.client, &mut facts);
     unwatched.into_iter().for_each(|unwatched| facts.states.set(State::Unwatched, unwatched));
     facts
 }

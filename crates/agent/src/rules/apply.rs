@@ -12,7 +12,7 @@
 //! | a value | none | clear it |
 //!
 //! If the server keeps a manual setting, that is reported once. It is requested again when the rules change the
-//! setting, or when `xqos rules adopt` returns the client to the rules ([`Applied::give_back`]).
+//! setting, or when `xqos rules adopt` returns the client to the rules ([`Applied::return_settings`]).
 //!
 //! A cap belongs to a group. A client without a group is therefore put into the group of its application or, if it is
 //! remote, of its host. When a client leaves a group that a rule names, the group's cap stays until the group ends.
@@ -178,7 +178,7 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
 
     /// Forgets who made these settings ([`bit`]s) of a client. The rules then set them again, as for a new client. A
     /// cap includes its group.
-    pub fn give_back(&mut self, client: u32, settings: u32) {
+    pub fn return_settings(&mut self, client: u32, settings: u32) {
         let Some(known) = self.clients.get_mut(&client) else { return };
         let is_given = |kind| settings & bit(kind) != 0;
         known.asked.retain(|&kind, _| !is_given(if kind == SettingKind::Max { SettingKind::Group } else { kind }));

@@ -10,11 +10,11 @@ use super::auto::ByTrace;
 use super::boosted::ByBoost;
 use super::folders::Folders;
 use super::limits::UserLimit;
-use super::looks::{Changed, Looks, REST};
 use super::process::Users;
-use super::seat::Seat;
-use super::sight::Sight;
+use super::schedule::{Changed, MIN_INTERVAL, Schedule};
+use super::selection_lock::SelectionLock;
 use super::viewers::{self, Absence, Viewers};
+use super::window_facts::WindowFacts;
 use super::{facts, loader};
 use crate::error::{Error, Result, asking, bail};
 use crate::session::Session;
@@ -35,9 +35,9 @@ use xqos_sys::{self as sys, Signals};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Signal,
-    Ousted,
+    Replaced,
     /// Our connection was closed by another client, as xkill does.
-    Cut,
+    Disconnected,
     ServerGone,
 }
 
@@ -46,20 +46,20 @@ enum End {
 pub struct Daemon {
     applied: Applied<Session, ByTrace, ByBoost>,
     /// A separate connection, because the control connection receives no window events.
-    eyes: RustConnection,
-    seat: Seat,
-    sight: Sight,
+    x11: RustConnection,
+    lock: SelectionLock,
+    windows: WindowFacts,
     loader: Loader,
     rules: RuleSet,
     folders: Folders,
     user_limit: UserLimit,
     absence: Absence,
     /// A rule depends on the display being unwatched.
-    asks_for_viewers: bool,
+    needs_viewers: bool,
     began: Instant,
     /// Messages that are printed once, such as mistakes in rule files.
     told: BTreeSet<String>,
-    looks: Looks,
+    schedule: Schedule,
     /// Locations of the rules that have matched a client.
     matched: BTreeSet<String>,
     is_verbose: bool,
@@ -70,27 +70,27 @@ impl Daemon {
     /// display before it counts as unwatched.
     pub fn start(display: Option<&str>, is_verbose: bool, unwatched_after: Duration) -> Result<Daemon> {
         let (session, _) = Session::open_armed(display)?;
-        let (eyes, _) = xqos_client::connect(Some(&session.display))?;
-        let seat = Seat::take(&eyes, &session.display)?;
+        let (x11, _) = xqos_client::connect(Some(&session.display))?;
+        let lock = SelectionLock::acquire(&x11, &session.display)?;
         session.control.select_events(event_mask::CLIENTS)?;
-        let sight = Sight::watch(&eyes)?;
+        let windows = WindowFacts::watch(&x11)?;
         let loader = loader();
         let folders = Folders::watch(loader.folders().iter().map(|folder| folder.path.clone()).collect())?;
         let (auto, boost) = (ByTrace::new(&session.display), ByBoost::new(&session.display));
         let mut daemon = Daemon {
             applied: Applied::new(session, auto, boost),
-            eyes,
-            seat,
-            sight,
+            x11,
+            lock,
+            windows,
             loader,
             rules: RuleSet::default(),
             folders,
             user_limit: UserLimit::default(),
             absence: Absence::new(unwatched_after),
-            asks_for_viewers: false,
+            needs_viewers: false,
             began: Instant::now(),
             told: BTreeSet::new(),
-            looks: Looks::everywhere(),
+            schedule: Schedule::with_all_changed(),
             matched: BTreeSet::new(),
             is_verbose,
         };
@@ -104,35 +104,35 @@ impl Daemon {
             match self.turn(signals) {
                 Ok(None) => {}
                 Ok(Some(end)) => break end,
-                Err(error) => match self.end_by() {
+                Err(error) => match self.end_after_error() {
                     Some(end) => break end,
-                    None => self.go_on_after(&error, signals)?,
+                    None => self.continue_after(&error, signals)?,
                 },
             }
         };
-        self.farewell(end);
+        self.finish(end);
         match end {
-            End::Cut => bail!("our connection to the X server was closed: start `xqos rules run` again"),
+            End::Disconnected => bail!("our connection to the X server was closed: start `xqos rules run` again"),
             _ => Ok(()),
         }
     }
 
     /// Reason to end after an error; `None` to continue.
-    fn end_by(&self) -> Option<End> {
+    fn end_after_error(&self) -> Option<End> {
         if self.applied.server().control.server_info().is_err() {
             return Some(End::ServerGone);
         }
-        let asked = self.eyes.get_input_focus().map(|asked| asked.reply());
-        (!matches!(asked, Ok(Ok(_)))).then_some(End::Cut)
+        let asked = self.x11.get_input_focus().map(|asked| asked.reply());
+        (!matches!(asked, Ok(Ok(_)))).then_some(End::Disconnected)
     }
 
     /// Prints an error once, because it may repeat, and rests.
-    fn go_on_after(&mut self, error: &Error, signals: &Signals) -> Result<()> {
+    fn continue_after(&mut self, error: &Error, signals: &Signals) -> Result<()> {
         let told = error.in_one_line();
         if self.told.insert(told.clone()) {
             note(&told);
         }
-        sys::poll(&[signals.as_raw_fd()], Some(REST)).map_err(asking("cannot wait"))
+        sys::poll(&[signals.as_raw_fd()], Some(MIN_INTERVAL)).map_err(asking("cannot wait"))
     }
 
     /// Receives all events, evaluates changed clients, and sleeps.
@@ -140,45 +140,45 @@ impl Daemon {
         if signals.end_us() {
             return Ok(Some(End::Signal));
         }
-        self.hear_server()?;
-        if self.hear_windows()? {
-            return Ok(Some(End::Ousted));
+        self.take_notifications()?;
+        if self.take_window_events()? {
+            return Ok(Some(End::Replaced));
         }
         if self.folders.have_changed()? {
             self.load();
         }
         if is_now(self.until_viewers()) {
-            self.look_for_viewers();
+            self.check_viewers();
         }
-        let (is_due, is_to_look) = (is_now(self.applied.due()), is_now(self.until_look()));
+        let (is_due, is_to_evaluate) = (is_now(self.applied.due()), is_now(self.until_evaluation()));
         if is_due {
             self.applied.work().iter().for_each(|told| note(told));
         }
-        if is_to_look {
-            self.look()?;
+        if is_to_evaluate {
+            self.evaluate()?;
         }
-        if is_due || is_to_look {
+        if is_due || is_to_evaluate {
             // Events that arrived with the replies are already in memory, where poll() does not see them.
             return Ok(None);
         }
-        let left = [self.until_look(), self.applied.due(), self.until_viewers()].into_iter().flatten().min();
+        let left = [self.until_evaluation(), self.applied.due(), self.until_viewers()].into_iter().flatten().min();
         let session = self.applied.server();
-        let (control, eyes) = (session.control.descriptor(), self.eyes.stream().as_raw_fd());
-        sys::poll(&[signals.as_raw_fd(), control, eyes, self.folders.as_raw_fd()], left)
+        let (control, x11) = (session.control.descriptor(), self.x11.stream().as_raw_fd());
+        sys::poll(&[signals.as_raw_fd(), control, x11, self.folders.as_raw_fd()], left)
             .map_err(asking("cannot wait"))?;
         Ok(None)
     }
 
-    fn until_look(&self) -> Option<Duration> {
-        self.looks.until(self.began.elapsed())
+    fn until_evaluation(&self) -> Option<Duration> {
+        self.schedule.delay(self.began.elapsed())
     }
 
     /// `None` if no rule depends on viewers, or if nothing can change.
     fn until_viewers(&self) -> Option<Duration> {
-        self.absence.until_look(self.began.elapsed()).filter(|_| self.asks_for_viewers)
+        self.absence.until_look(self.began.elapsed()).filter(|_| self.needs_viewers)
     }
 
-    fn look_for_viewers(&mut self) {
+    fn check_viewers(&mut self) {
         let (before, viewers) = (self.absence.is_unwatched(), viewers::of_server(self.applied.server()));
         self.absence.see(self.began.elapsed(), viewers);
         if viewers == Viewers::NotKnown && self.told.insert("viewers".to_owned()) {
@@ -186,19 +186,19 @@ impl Daemon {
         }
         let now = self.absence.is_unwatched();
         if now != before {
-            self.looks.note_everybody();
+            self.schedule.add_all();
             let told = if now == Some(true) { "nobody looks at the display" } else { "the display is looked at" };
             self.say(told);
         }
     }
 
-    fn hear_server(&mut self) -> Result<()> {
+    fn take_notifications(&mut self) -> Result<()> {
         while let Some(notify) = self.applied.server().control.next_notify()? {
             match notify.kind {
-                NotifyKind::ClientConnected => self.looks.note([notify.client]),
+                NotifyKind::ClientConnected => self.schedule.add([notify.client]),
                 NotifyKind::ClientGone => {
                     self.applied.forget(notify.client);
-                    self.sight.forget(notify.client);
+                    self.windows.forget(notify.client);
                 }
                 _ => {}
             }
@@ -207,18 +207,18 @@ impl Daemon {
     }
 
     /// Returns true if another client has taken the selection.
-    fn hear_windows(&mut self) -> Result<bool> {
-        while let Some(event) = self.eyes.poll_for_event()? {
-            if self.seat.is_lost_by(&event) {
+    fn take_window_events(&mut self) -> Result<bool> {
+        while let Some(event) = self.x11.poll_for_event()? {
+            if self.lock.is_lost_by(&event) {
                 return Ok(true);
             }
-            if let Some((client, settings)) = self.seat.given_back(&event) {
-                self.applied.give_back(client, settings);
-                self.looks.note([client]);
+            if let Some((client, settings)) = self.lock.returned_by(&event) {
+                self.applied.return_settings(client, settings);
+                self.schedule.add([client]);
                 continue;
             }
-            let changed = self.sight.hear(&self.eyes, &event)?;
-            self.looks.note(changed);
+            let changed = self.windows.take_event(&self.x11, &event)?;
+            self.schedule.add(changed);
         }
         Ok(false)
     }
@@ -232,24 +232,24 @@ impl Daemon {
         }
         self.told = told;
         self.say(&format!("{} rules are kept", rules.rules().len()));
-        self.asks_for_viewers = rules.rules().iter().any(|rule| rule.matcher.depends_on(State::Unwatched));
+        self.needs_viewers = rules.rules().iter().any(|rule| rule.matcher.depends_on(State::Unwatched));
         self.rules = rules;
         self.applied.limit_auto(limits.auto);
         self.user_limit.keep(self.applied.server(), limits.per_user).into_iter().for_each(|told| note(&told));
-        self.looks.note_everybody();
+        self.schedule.add_all();
     }
 
     /// Evaluates the rules for the changed clients.
-    fn look(&mut self) -> Result<()> {
-        let changed = self.looks.begin(self.began.elapsed());
+    fn evaluate(&mut self) -> Result<()> {
+        let changed = self.schedule.start(self.began.elapsed());
         let entries = self.others()?;
         let users = Users::read();
         let is_changed = |entry: &&ClientEntry| match &changed {
-            Changed::These(clients) => clients.contains(&entry.client),
-            Changed::Everybody => true,
+            Changed::Clients(clients) => clients.contains(&entry.client),
+            Changed::All => true,
         };
         let entries: Vec<&ClientEntry> = entries.values().filter(is_changed).collect();
-        let known = entries.iter().map(|entry| facts(entry, &users, &self.sight, self.absence.is_unwatched()));
+        let known = entries.iter().map(|entry| facts(entry, &users, &self.windows, self.absence.is_unwatched()));
         let known: Vec<ClientFacts> = known.collect();
         let mut all = Vec::new();
         for (entry, facts) in entries.into_iter().zip(&known) {
@@ -270,7 +270,7 @@ impl Daemon {
         Ok(others.map(|entry| (entry.client, entry)).collect())
     }
 
-    fn farewell(&mut self, end: End) {
+    fn finish(&mut self, end: End) {
         if end == End::ServerGone {
             return note("the X server has gone, and all settings with it");
         }

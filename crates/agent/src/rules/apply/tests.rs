@@ -302,7 +302,7 @@ fn a_returned_setting_follows_the_rules_again_and_others_stay_manual() {
     desk.by_hand(|entry| (entry.weight, entry.fixed_priority) = (400, 9));
     desk.rule("weight = 2, priority = 3");
     desk.by_hand(|entry| entry.weight = USUAL_WEIGHT);
-    desk.0.give_back(CLIENT, bit(SettingKind::Weight));
+    desk.0.return_settings(CLIENT, bit(SettingKind::Weight));
     desk.rule("weight = 2, priority = 3");
     assert_eq!((desk.entry().weight, desk.entry().fixed_priority), (200, 9));
     desk.undo();

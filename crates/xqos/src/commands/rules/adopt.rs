@@ -10,7 +10,7 @@ use clap::builder::PossibleValuesParser;
 use xqos_abi::{ClientEntry, Subject, entry_flag};
 use xqos_agent::client::{described, reservation_of, words};
 use xqos_agent::rules::apply::bit;
-use xqos_agent::rules::seat;
+use xqos_agent::rules::selection_lock;
 use xqos_agent::session::Session;
 use xqos_cli::output::{line, note};
 use xqos_rules::setting::SettingKind;
@@ -57,7 +57,7 @@ impl Adopt {
                 reset(&session, &entry, kind)?;
             }
             let settings = given.iter().fold(0, |all, &kind| all | bit(kind));
-            let holder = seat::give_back(session.control.connection()?, entry.client, settings)?;
+            let holder = selection_lock::return_settings(session.control.connection()?, entry.client, settings)?;
             line(&confirmation(&entry, &given))?;
             if holder.is_none() {
                 note("no rules are kept on this display now: `xqos rules run` keeps them");

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use std::time::Duration;
 use xqos_agent::rules::daemon::Daemon;
-use xqos_agent::rules::{loader, seat};
+use xqos_agent::rules::{loader, selection_lock};
 use xqos_agent::session::{Session, display_name};
 use xqos_cli::output::{self, line, note, print};
 use xqos_cli::quantity::Micros;
@@ -70,7 +70,7 @@ impl Off {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let name = display_name(display)?;
         let (connection, _) = xqos_client::connect(Some(&name))?;
-        match seat::end_holder(&connection)? {
+        match selection_lock::end_daemon(&connection)? {
             Some(holder) if holder.pid != 0 => line(&format!(
                 "rules are no longer kept on the X server {name}: pid {} has undone what it set; again: xqos rules run",
                 holder.pid

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use xqos_abi::ClientEntry;
 use xqos_agent::client::{described, printable, reservation_of, soft_rule};
-use xqos_agent::rules::sight::Sight;
+use xqos_agent::rules::window_facts::WindowFacts;
 use xqos_agent::rules::{facts, process::Users, viewers};
 use xqos_agent::session::Session;
 use xqos_cli::quantity::{Slice, Weight};
@@ -66,9 +66,9 @@ pub struct Judged {
 impl Told {
     /// These clients, with what is known of them now.
     pub fn of(session: &Session, entries: &[ClientEntry], rules: &RuleSet) -> Result<Vec<Told>> {
-        let sight = Sight::look(session.control.connection()?)?;
+        let windows = WindowFacts::read(session.control.connection()?)?;
         let (users, unwatched) = (Users::read(), viewers::unwatched_now(session));
-        Ok(entries.iter().map(|entry| Told::new(entry, &facts(entry, &users, &sight, unwatched), rules)).collect())
+        Ok(entries.iter().map(|entry| Told::new(entry, &facts(entry, &users, &windows, unwatched), rules)).collect())
     }
 
     pub fn new(entry: &ClientEntry, facts: &ClientFacts, rules: &RuleSet) -> Told {

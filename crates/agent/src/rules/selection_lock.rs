@@ -35,14 +35,14 @@ pub struct Holder {
 
 /// The selection. It is ours until the connection ends or another client takes it.
 #[derive(Debug)]
-pub struct Seat {
+pub struct SelectionLock {
     window: Window,
     selection: Atom,
 }
 
-impl Seat {
+impl SelectionLock {
     /// Takes the selection. The error says which process has it.
-    pub fn take(connection: &RustConnection, display: &str) -> Result<Seat> {
+    pub fn acquire(connection: &RustConnection, display: &str) -> Result<SelectionLock> {
         let selection = atom(connection, SELECTION)?;
         let window = window(connection)?;
         let pid = atom(connection, PID)?;
@@ -61,7 +61,7 @@ impl Seat {
             bail!("rules are kept on the X server {display} by {who} already: `xqos rules off` ends that");
         }
         connection.flush()?;
-        Ok(Seat { window, selection })
+        Ok(SelectionLock { window, selection })
     }
 
     /// Returns true if another client has taken the selection with this event.
@@ -69,8 +69,8 @@ impl Seat {
         matches!(event, Event::SelectionClear(clear) if clear.owner == self.window && clear.selection == self.selection)
     }
 
-    /// The client and its settings that this event returns to the rules ([`give_back`]).
-    pub fn given_back(&self, event: &Event) -> Option<(u32, u32)> {
+    /// The client and its settings that this event returns to the rules ([`return_settings`]).
+    pub fn returned_by(&self, event: &Event) -> Option<(u32, u32)> {
         match event {
             Event::ClientMessage(said) if said.window == self.window && said.type_ == self.selection => {
                 let [client, settings, ..] = said.data.as_data32();
@@ -82,7 +82,7 @@ impl Seat {
 }
 
 /// Tells the daemon of a display that settings of a client belong to the rules again. Returns the daemon.
-pub fn give_back(connection: &RustConnection, client: u32, settings: u32) -> Result<Option<Holder>> {
+pub fn return_settings(connection: &RustConnection, client: u32, settings: u32) -> Result<Option<Holder>> {
     let Some(holder) = holder(connection)? else { return Ok(None) };
     let event = ClientMessageEvent::new(32, holder.window, atom(connection, SELECTION)?, [client, settings, 0, 0, 0]);
     // Wait for the reply, because a server may lose the last request of a client that disconnects immediately. If the
@@ -91,8 +91,8 @@ pub fn give_back(connection: &RustConnection, client: u32, settings: u32) -> Res
     Ok(Some(holder))
 }
 
-/// Ends the daemon of a display and waits until it has undone its settings; `None` if there is no daemon.
-pub fn end_holder(connection: &RustConnection) -> Result<Option<Holder>> {
+/// Ends the daemon of a display and waits until it has undone its settings; `None` if there is none.
+pub fn end_daemon(connection: &RustConnection) -> Result<Option<Holder>> {
     let Some(holder) = holder(connection)? else { return Ok(None) };
     let events = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
     // If it exits now, that is the intended result.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Facts about clients from their windows: classes, and which clients are active, fullscreen or iconic.
 //!
-//! [`Sight::look`] walks the window tree once. [`Sight::watch`] also selects events; [`Sight::hear`] takes them and
-//! keeps the facts current. Windows may disappear meanwhile, and errors for them are ignored. Only windows with a class
-//! or a state are kept.
+//! [`WindowFacts::read`] walks the window tree once. [`WindowFacts::watch`] also selects events, and
+//! [`WindowFacts::take_event`] keeps the facts current. Windows may disappear meanwhile, and errors for them are
+//! ignored. Only windows with a class or a state are kept.
 
 use crate::error::Result;
 use crate::windows::{children, classes, properties};
@@ -30,7 +30,7 @@ const ICONIC_STATE: u32 = 3;
 
 /// State of one window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Looks {
+struct WindowState {
     /// Instance and class.
     class: Vec<String>,
     fullscreen: bool,
@@ -40,30 +40,30 @@ struct Looks {
 
 /// The windows of a display.
 #[derive(Debug)]
-pub struct Sight {
+pub struct WindowFacts {
     atoms: Atoms,
     roots: Vec<Window>,
     id_mask: u32,
-    windows: BTreeMap<Window, Looks>,
+    windows: BTreeMap<Window, WindowState>,
     /// The active window of each root, if a window manager reports it.
     active: BTreeMap<Window, Window>,
     is_watched: bool,
 }
 
-impl Sight {
+impl WindowFacts {
     /// Reads the current state.
-    pub fn look(connection: &impl Connection) -> Result<Sight> {
-        Sight::new(connection, false)
+    pub fn read(connection: &impl Connection) -> Result<WindowFacts> {
+        WindowFacts::new(connection, false)
     }
 
     /// Reads the current state and selects events for changes.
-    pub fn watch(connection: &impl Connection) -> Result<Sight> {
-        Sight::new(connection, true)
+    pub fn watch(connection: &impl Connection) -> Result<WindowFacts> {
+        WindowFacts::new(connection, true)
     }
 
-    fn new(connection: &impl Connection, is_watched: bool) -> Result<Sight> {
+    fn new(connection: &impl Connection, is_watched: bool) -> Result<WindowFacts> {
         let roots: Vec<Window> = connection.setup().roots.iter().map(|screen| screen.root).collect();
-        let mut sight = Sight {
+        let mut facts = WindowFacts {
             atoms: Atoms::new(connection)?.reply()?,
             id_mask: connection.setup().resource_id_mask,
             windows: BTreeMap::new(),
@@ -81,26 +81,28 @@ impl Sight {
         let mut level = children(connection, &roots)?;
         let mut is_top = true;
         while !level.is_empty() {
-            sight.see(connection, &level, is_top)?;
+            facts.update(connection, &level, is_top)?;
             level = children(connection, &level)?;
             is_top = false;
         }
-        sight.see_active(connection)?;
-        Ok(sight)
+        facts.update_active(connection)?;
+        Ok(facts)
     }
 
     /// Takes an event. Returns the clients with facts that may have changed.
-    pub fn hear(&mut self, connection: &impl Connection, event: &Event) -> Result<BTreeSet<u32>> {
+    pub fn take_event(&mut self, connection: &impl Connection, event: &Event) -> Result<BTreeSet<u32>> {
         match event {
-            Event::CreateNotify(event) => self.see(connection, &[event.window], true),
-            Event::MapNotify(event) => self.see(connection, &[event.window], true),
+            Event::CreateNotify(event) => self.update(connection, &[event.window], true),
+            Event::MapNotify(event) => self.update(connection, &[event.window], true),
             Event::DestroyNotify(event) => {
                 let gone = self.windows.remove(&event.window);
                 Ok(gone.map(|_| self.base_of(event.window)).into_iter().collect())
             }
-            Event::PropertyNotify(event) if event.atom == self.atoms._NET_ACTIVE_WINDOW => self.see_active(connection),
+            Event::PropertyNotify(event) if event.atom == self.atoms._NET_ACTIVE_WINDOW => {
+                self.update_active(connection)
+            }
             Event::PropertyNotify(event) if self.is_of_interest(event.atom) && !self.roots.contains(&event.window) => {
-                self.see(connection, &[event.window], false)
+                self.update(connection, &[event.window], false)
             }
             _ => Ok(BTreeSet::new()),
         }
@@ -114,16 +116,16 @@ impl Sight {
 
     /// Adds the facts about a client's windows.
     pub fn add_to(&self, client: u32, facts: &mut ClientFacts) {
-        let windows: Vec<&Looks> = self.windows.range(client..=client | self.id_mask).map(|(_, looks)| looks).collect();
-        let classes: BTreeSet<&String> = windows.iter().flat_map(|looks| &looks.class).collect();
+        let windows: Vec<_> = self.windows.range(client..=client | self.id_mask).map(|(_, window)| window).collect();
+        let classes: BTreeSet<&String> = windows.iter().flat_map(|window| &window.class).collect();
         if !classes.is_empty() {
             facts.class = Some(classes.into_iter().cloned().collect());
         }
         if windows.is_empty() {
             return;
         }
-        facts.states.set(State::Fullscreen, windows.iter().any(|looks| looks.fullscreen));
-        let iconic: Vec<bool> = windows.iter().filter_map(|looks| looks.iconic).collect();
+        facts.states.set(State::Fullscreen, windows.iter().any(|window| window.fullscreen));
+        let iconic: Vec<bool> = windows.iter().filter_map(|window| window.iconic).collect();
         if !iconic.is_empty() {
             facts.states.set(State::Iconic, iconic.iter().all(|&iconic| iconic));
         }
@@ -142,20 +144,20 @@ impl Sight {
 
     /// Reads the properties of windows. `are_tops`: select their events in any case, because they may get a class
     /// later.
-    fn see(&mut self, connection: &impl Connection, windows: &[Window], are_tops: bool) -> Result<BTreeSet<u32>> {
+    fn update(&mut self, connection: &impl Connection, windows: &[Window], are_tops: bool) -> Result<BTreeSet<u32>> {
         if are_tops {
-            self.listen(connection, windows)?;
+            self.select_events(connection, windows)?;
         }
         let classes = properties(connection, windows, AtomEnum::WM_CLASS.into())?;
         let managed = properties(connection, windows, self.atoms.WM_STATE)?;
         let states = properties(connection, windows, self.atoms._NET_WM_STATE)?;
         let (mut changed, mut found) = (BTreeSet::new(), Vec::new());
         for (((&window, class), managed), state) in windows.iter().zip(classes).zip(managed).zip(states) {
-            let looks = self.looks(class, managed, state);
-            if looks == Looks::default() && !self.windows.contains_key(&window) {
+            let found_state = self.window_state(class, managed, state);
+            if found_state == WindowState::default() && !self.windows.contains_key(&window) {
                 continue;
             }
-            let before = self.windows.insert(window, looks);
+            let before = self.windows.insert(window, found_state);
             if before.is_none() {
                 found.push(window);
             }
@@ -164,13 +166,13 @@ impl Sight {
             }
         }
         if !are_tops {
-            self.listen(connection, &found)?;
+            self.select_events(connection, &found)?;
         }
         Ok(changed)
     }
 
     /// Selects events of these windows, if we watch. Errors for windows that are gone are ignored.
-    fn listen(&self, connection: &impl Connection, windows: &[Window]) -> Result<()> {
+    fn select_events(&self, connection: &impl Connection, windows: &[Window]) -> Result<()> {
         let mask = EventMask::PROPERTY_CHANGE | EventMask::STRUCTURE_NOTIFY;
         for &window in windows.iter().filter(|_| self.is_watched) {
             let asked =
@@ -180,20 +182,20 @@ impl Sight {
         Ok(connection.flush()?)
     }
 
-    fn looks(&self, class: Property, managed: Property, state: Property) -> Looks {
+    fn window_state(&self, class: Property, managed: Property, state: Property) -> WindowState {
         let fullscreen = self.atoms._NET_WM_STATE_FULLSCREEN;
         let has = |property: Property, wanted: u32| {
             property.is_some_and(|property| property.value32().into_iter().flatten().any(|value| value == wanted))
         };
         let state_of = |property: GetPropertyReply| property.value32()?.next();
-        Looks {
+        WindowState {
             class: class.iter().flat_map(|property| classes(&property.value)).map(class_of).collect(),
             fullscreen: has(state, fullscreen),
             iconic: managed.and_then(state_of).map(|state| state == ICONIC_STATE),
         }
     }
 
-    fn see_active(&mut self, connection: &impl Connection) -> Result<BTreeSet<u32>> {
+    fn update_active(&mut self, connection: &impl Connection) -> Result<BTreeSet<u32>> {
         let found = properties(connection, &self.roots, self.atoms._NET_ACTIVE_WINDOW)?;
         let window = |property: Property| property?.value32()?.next();
         let active: BTreeMap<Window, Window> =

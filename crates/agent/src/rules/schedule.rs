@@ -9,50 +9,50 @@ use std::time::Duration;
 
 /// Shortest time between two evaluations, and so the longest delay of a change. It is half of the time in which a
 /// change of rules must reach the server.
-pub const REST: Duration = Duration::from_millis(50);
+pub const MIN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Clients to evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
-    These(BTreeSet<u32>),
-    Everybody,
+    Clients(BTreeSet<u32>),
+    All,
 }
 
 /// Clients that have changed since the last evaluation, and its time.
 #[derive(Debug)]
-pub struct Looks {
+pub struct Schedule {
     changed: Changed,
     last: Option<Duration>,
 }
 
-impl Looks {
+impl Schedule {
     /// Initially all clients count as changed.
-    pub fn everywhere() -> Looks {
-        Looks { changed: Changed::Everybody, last: None }
+    pub fn with_all_changed() -> Schedule {
+        Schedule { changed: Changed::All, last: None }
     }
 
-    pub fn note(&mut self, clients: impl IntoIterator<Item = u32>) {
-        if let Changed::These(changed) = &mut self.changed {
+    pub fn add(&mut self, clients: impl IntoIterator<Item = u32>) {
+        if let Changed::Clients(changed) = &mut self.changed {
             changed.extend(clients);
         }
     }
 
-    pub fn note_everybody(&mut self) {
-        self.changed = Changed::Everybody;
+    pub fn add_all(&mut self) {
+        self.changed = Changed::All;
     }
 
     /// Time until the next evaluation; `None` if no client has changed.
-    pub fn until(&self, now: Duration) -> Option<Duration> {
+    pub fn delay(&self, now: Duration) -> Option<Duration> {
         match &self.changed {
-            Changed::These(clients) if clients.is_empty() => None,
-            _ => Some(self.last.map_or(Duration::ZERO, |last| (last + REST).saturating_sub(now))),
+            Changed::Clients(clients) if clients.is_empty() => None,
+            _ => Some(self.last.map_or(Duration::ZERO, |last| (last + MIN_INTERVAL).saturating_sub(now))),
         }
     }
 
     /// Starts an evaluation; returns the clients to evaluate.
-    pub fn begin(&mut self, now: Duration) -> Changed {
+    pub fn start(&mut self, now: Duration) -> Changed {
         self.last = Some(now);
-        std::mem::replace(&mut self.changed, Changed::These(BTreeSet::new()))
+        std::mem::replace(&mut self.changed, Changed::Clients(BTreeSet::new()))
     }
 }
 
@@ -67,45 +67,45 @@ mod tests {
 
     #[test]
     fn a_change_on_a_quiet_display_is_evaluated_immediately() {
-        let mut looks = Looks::everywhere();
-        assert_eq!((looks.until(MS), looks.begin(MS)), (Some(Duration::ZERO), Changed::Everybody));
-        assert_eq!(looks.until(2 * MS), None, "nobody has changed");
-        looks.note([7]);
-        assert_eq!(looks.until(2 * MS), Some(49 * MS), "it has just been looked");
-        assert_eq!(looks.until(80 * MS), Some(Duration::ZERO));
-        looks.note([8]);
-        assert_eq!(looks.begin(80 * MS), Changed::These([7, 8].into()));
-        looks.note([7]);
-        looks.note_everybody();
-        looks.note([9]);
-        assert_eq!(looks.begin(200 * MS), Changed::Everybody);
+        let mut schedule = Schedule::with_all_changed();
+        assert_eq!((schedule.delay(MS), schedule.start(MS)), (Some(Duration::ZERO), Changed::All));
+        assert_eq!(schedule.delay(2 * MS), None, "no client has changed");
+        schedule.add([7]);
+        assert_eq!(schedule.delay(2 * MS), Some(49 * MS), "the last evaluation was just now");
+        assert_eq!(schedule.delay(80 * MS), Some(Duration::ZERO));
+        schedule.add([8]);
+        assert_eq!(schedule.start(80 * MS), Changed::Clients([7, 8].into()));
+        schedule.add([7]);
+        schedule.add_all();
+        schedule.add([9]);
+        assert_eq!(schedule.start(200 * MS), Changed::All);
     }
 
     /// Clients and rules change at random times during an hour.
     #[test]
     fn changed_rules_wait_at_most_half_of_the_reload_time() {
-        let (mut looks, mut dice) = (Looks::everywhere(), Dice::new(1));
+        let (mut schedule, mut dice) = (Schedule::with_all_changed(), Dice::new(1));
         let (mut now, mut waiting, mut last, mut longest, mut count) = (MS, None, None, Duration::ZERO, 0);
         while now < Duration::from_secs(3600) {
             match dice.below(10) {
                 0 => {
-                    looks.note_everybody();
+                    schedule.add_all();
                     waiting = waiting.or(Some(now));
                 }
-                _ => looks.note([dice.below(5) as u32]),
+                _ => schedule.add([dice.below(5) as u32]),
             }
             let next = now + Duration::from_micros(dice.below(30_000));
             // Like the daemon, sleep until the next evaluation or the next event.
-            if let Some(at) = looks.until(now).map(|left| now + left).filter(|&at| at < next) {
-                assert!(last.is_none_or(|last| at >= last + REST), "two looks within {REST:?}");
-                if looks.begin(at) == Changed::Everybody {
+            if let Some(at) = schedule.delay(now).map(|left| now + left).filter(|&at| at < next) {
+                assert!(last.is_none_or(|last| at >= last + MIN_INTERVAL), "two evaluations within {MIN_INTERVAL:?}");
+                if schedule.start(at) == Changed::All {
                     longest = longest.max(at - waiting.take().unwrap_or(at));
                 }
                 (last, count) = (Some(at), count + 1);
             }
             now = next;
         }
-        assert!(longest <= REST && REST <= RELOAD / 2, "{longest:?}");
-        assert!(count > 60_000, "{count} looks");
+        assert!(longest <= MIN_INTERVAL && MIN_INTERVAL <= RELOAD / 2, "{longest:?}");
+        assert!(count > 60_000, "{count} evaluations");
     }
 }
