@@ -41,7 +41,7 @@ fn ask(rules: &RuleSet, text: &str) {
         let evaluation = rules.evaluate(&facts);
         let chosen = evaluation.chosen();
         for (rule, verdict) in evaluation.verdicts() {
-            assert_eq!(evaluation.told(rule, verdict) == "matched", verdict == Verdict::Matched);
+            assert_eq!(evaluation.explain(rule, verdict).starts_with("matched"), verdict == Verdict::Matched);
             let is_source = chosen.iter().any(|chosen| std::ptr::eq(chosen.rule, rule));
             assert!(!is_source || verdict == Verdict::Matched);
         }
