@@ -23,7 +23,7 @@ use crate::client::{described, in_ns, in_us, reservation_of, reservation_of_grou
 use crate::error::{Result, refused};
 use crate::feed::Feed;
 use crate::session::{Account, Session};
-use decision::{WhyNot, rhythm, too_little};
+use decision::{NotReserved, rhythm, too_few_jobs};
 use processors::Processors;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ use xqos_tune::{Advice, Report, Room, Tuner};
 const ACTIVE: Duration = Duration::from_millis(100);
 const SILENT: Duration = Duration::from_secs(1);
 /// Interval of asking the server for other reservations and the longest request.
-const ROOM_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Measures some clients of a server and keeps their reservations.
 #[derive(Debug)]
@@ -46,21 +46,21 @@ pub struct Auto {
     feed: Feed,
     tuner: Tuner<u32>,
     /// Clients under measurement.
-    ours: BTreeMap<u32, Ours>,
+    clients: BTreeMap<u32, MeasuredClient>,
     /// Also reserves processor time, if enabled.
     processors: Option<Processors>,
     room: Room,
-    asked: Option<Instant>,
-    said: Vec<String>,
+    checked: Option<Instant>,
+    notes: Vec<String>,
     /// Also report clients that get no reservation.
-    tells_all: bool,
+    reports_all: bool,
     /// Origin of the settings as shown to other programs, without the confidence.
     origin: String,
 }
 
 /// A client under measurement.
 #[derive(Debug)]
-struct Ours {
+struct MeasuredClient {
     pid: i32,
     /// The client as text.
     name: String,
@@ -69,7 +69,7 @@ struct Ours {
     /// The last refusal was reported.
     is_refused: bool,
     /// Reported reasons for having no reservation; `None`: a reservation was reported.
-    told: BTreeSet<Option<WhyNot>>,
+    reported: BTreeSet<Option<NotReserved>>,
 }
 
 impl Auto {
@@ -84,26 +84,26 @@ impl Auto {
         Ok(Auto {
             feed,
             tuner: Tuner::new(),
-            ours: BTreeMap::new(),
+            clients: BTreeMap::new(),
             processors: None,
             room: Room { auto_limit_ppm: limit_ppm, ..Room::default() },
-            asked: None,
-            said: Vec::new(),
-            tells_all: false,
+            checked: None,
+            notes: Vec::new(),
+            reports_all: false,
             origin: origin.to_owned(),
         })
     }
 
-    /// Also reserves processor time from now on. `is_ours`: this program started the client and it ends with this
+    /// Also reserves processor time from now on. `is_own_child`: this program started the client and it ends with this
     /// program. The error says why that is impossible. Call it before any thread exists.
-    pub fn reserve_processors(&mut self, is_ours: bool) -> Result<()> {
-        self.processors = Some(Processors::start(is_ours)?);
+    pub fn reserve_processors(&mut self, is_own_child: bool) -> Result<()> {
+        self.processors = Some(Processors::start(is_own_child)?);
         Ok(())
     }
 
     /// Also reports clients that get no reservation, with the reason.
-    pub fn tell_all(&mut self) {
-        self.tells_all = true;
+    pub fn report_all(&mut self) {
+        self.reports_all = true;
     }
 
     /// Changes the maximum sum of all measured reservations.
@@ -117,8 +117,8 @@ impl Auto {
             return false;
         }
         let (pid, name) = (entry.pid, described(entry));
-        let ours = Ours { pid, name, set: None, is_refused: false, told: BTreeSet::new() };
-        self.ours.insert(entry.client, ours);
+        let known = MeasuredClient { pid, name, set: None, is_refused: false, reported: BTreeSet::new() };
+        self.clients.insert(entry.client, known);
         self.tuner.add(entry.client, self.feed.now());
         self.tuner.weigh(entry.client, entry.weight);
         true
@@ -127,24 +127,24 @@ impl Auto {
     /// Forgets a client that has disconnected. Returns a message if nothing had been decided for it.
     pub fn gone(&mut self, client: u32) -> Option<String> {
         let jobs = self.report(client).map_or(0, |report| report.jobs);
-        let ours = self.forget(client).filter(|ours| self.tells_all && ours.told.is_empty())?;
-        Some(format!("nothing was reserved for {}: {}", ours.name, too_little(jobs)))
+        let known = self.forget(client).filter(|known| self.reports_all && known.reported.is_empty())?;
+        Some(format!("nothing was reserved for {}: {}", known.name, too_few_jobs(jobs)))
     }
 
     /// The server no longer lists the client, but its event has not arrived yet.
-    fn say_gone(&mut self, client: u32) {
-        let said = self.gone(client);
-        self.said.extend(said);
+    fn report_gone(&mut self, client: u32) {
+        let notes = self.gone(client);
+        self.notes.extend(notes);
     }
 
-    fn forget(&mut self, client: u32) -> Option<Ours> {
+    fn forget(&mut self, client: u32) -> Option<MeasuredClient> {
         self.tuner.remove(client);
-        self.ours.remove(&client)
+        self.clients.remove(&client)
     }
 
     /// Stops measuring a client and clears the reservation that was set here.
     pub fn leave(&mut self, session: &Session, client: u32) {
-        if self.forget(client).is_some_and(|ours| ours.set.is_some()) {
+        if self.forget(client).is_some_and(|known| known.set.is_some()) {
             // If the client has just disconnected, there is nothing to clear.
             let _ = session.control.release(client);
         }
@@ -152,12 +152,12 @@ impl Auto {
 
     /// No client is under measurement.
     pub fn is_empty(&self) -> bool {
-        self.ours.is_empty()
+        self.clients.is_empty()
     }
 
     /// Time until the next turn; `None` if there is nothing to do.
     pub fn wait(&self) -> Option<Duration> {
-        if self.ours.is_empty() || !self.feed.is_open() {
+        if self.clients.is_empty() || !self.feed.is_open() {
             return None;
         }
         Some(if self.tuner.is_active() { ACTIVE } else { SILENT })
@@ -170,51 +170,51 @@ impl Auto {
         }
         let now = self.feed.now();
         self.feed.working().for_each(|client| self.tuner.works(client, now));
-        let is_due = self.asked.is_none_or(|asked| asked.elapsed() >= ROOM_EVERY);
+        let is_due = self.checked.is_none_or(|checked| checked.elapsed() >= CHECK_INTERVAL);
         if is_due && self.tuner.is_active() {
-            self.look_around(session)?;
+            self.check_reservations(session)?;
         }
         let advice = self.tuner.advise(self.feed.now(), &self.room);
         if !advice.is_empty() {
             // Another program may have changed reservations since the last look.
-            self.look_around(session)?;
+            self.check_reservations(session)?;
         }
         for (client, advice) in advice {
-            if self.ours.contains_key(&client) {
+            if self.clients.contains_key(&client) {
                 self.follow(session, client, advice)?;
             }
         }
-        self.tell_why_not();
+        self.report_unreserved();
         if let Some(processors) = &mut self.processors {
-            let reserved = self.ours.values().filter_map(|ours| Some((ours.pid, ours.set?.period)));
+            let reserved = self.clients.values().filter_map(|known| Some((known.pid, known.set?.period)));
             match processors.look(reserved, Instant::now()) {
-                Ok(said) => self.said.extend(said),
+                Ok(notes) => self.notes.extend(notes),
                 Err(error) => {
-                    self.said.push(error.in_one_line());
+                    self.notes.push(error.in_one_line());
                     self.processors = None;
                 }
             }
         }
-        Ok(std::mem::take(&mut self.said))
+        Ok(std::mem::take(&mut self.notes))
     }
 
     /// Clears all reservations set here. Returns messages for the user.
     pub fn end(mut self, session: &Session) -> Vec<String> {
-        if self.look_around(session).is_ok() {
-            for (&client, _) in self.ours.iter().filter(|(_, ours)| ours.set.is_some()) {
+        if self.check_reservations(session).is_ok() {
+            for (&client, _) in self.clients.iter().filter(|(_, known)| known.set.is_some()) {
                 // If the client has just disconnected, there is nothing to clear.
                 let _ = session.control.release(client);
             }
         }
-        self.said
+        self.notes
     }
 
     /// Updates the other reservations, and checks that those set here are unchanged.
-    fn look_around(&mut self, session: &Session) -> Result<()> {
+    fn check_reservations(&mut self, session: &Session) -> Result<()> {
         let entries = session.others()?;
         let by_client: BTreeMap<u32, &ClientEntry> = entries.iter().map(|entry| (entry.client, entry)).collect();
-        let ours: Vec<_> = self.ours.iter().map(|(&client, ours)| (client, ours.set)).collect();
-        for (client, set) in ours {
+        let known: Vec<_> = self.clients.iter().map(|(&client, known)| (client, known.set)).collect();
+        for (client, set) in known {
             let found = by_client.get(&client);
             let now = found.and_then(|entry| reservation_of(entry));
             if found.is_some() && now == set.map(|set| (set, core::ReservationKind::Soft)) {
@@ -223,13 +223,13 @@ impl Auto {
             match found {
                 Some(entry) => {
                     let what = now.map_or("released".to_owned(), |(now, _)| format!("set to {now}"));
-                    self.said.push(format!("{} was {what} by somebody else: auto leaves it alone", described(entry)));
+                    self.notes.push(format!("{} was {what} by somebody else: auto leaves it alone", described(entry)));
                     self.forget(client);
                 }
-                None => self.say_gone(client),
+                None => self.report_gone(client),
             }
         }
-        let others = entries.iter().filter(|entry| !self.ours.contains_key(&entry.client));
+        let others = entries.iter().filter(|entry| !self.clients.contains_key(&entry.client));
         let of_groups: BTreeMap<u32, &ClientEntry> = entries.iter().map(|entry| (entry.group, entry)).collect();
         let of_groups = of_groups.into_values().filter_map(reservation_of_group);
         let fixed = others.filter_map(reservation_of).chain(of_groups);
@@ -237,22 +237,22 @@ impl Auto {
         let info = session.control.server_info()?;
         let limit_ppm = session.control.processor()?.limit_ppm;
         self.room = Room { limit_ppm, blocking_ns: blocking_ns(&info), fixed, ..self.room };
-        self.asked = Some(Instant::now());
+        self.checked = Some(Instant::now());
         Ok(())
     }
 
     fn follow(&mut self, session: &Session, client: u32, advice: Advice) -> Result<()> {
         let Some(entry) = session.others()?.into_iter().find(|entry| entry.client == client) else {
-            self.say_gone(client);
+            self.report_gone(client);
             return Ok(());
         };
         match advice {
             Advice::Reserve(wanted) | Advice::Change(wanted) => self.reserve(session, &entry, wanted),
             Advice::Release => {
                 self.clear(session, &entry);
-                if let Some((why, sentence)) = self.why_not(client) {
-                    self.ours.entry(client).and_modify(|ours| _ = ours.told.insert(Some(why)));
-                    self.said.push(format!("released what was reserved for {}: {sentence}", described(&entry)));
+                if let Some((why, sentence)) = self.not_reserved(client) {
+                    self.clients.entry(client).and_modify(|known| _ = known.reported.insert(Some(why)));
+                    self.notes.push(format!("released what was reserved for {}: {sentence}", described(&entry)));
                 }
                 Ok(())
             }
@@ -264,13 +264,13 @@ impl Auto {
         let mut why = None;
         while let Some(wanted) = next {
             let typed = in_us(wanted.budget_ns, wanted.period_ns);
-            self.tell_confidence(session, entry.client)?;
+            self.set_confidence(session, entry.client)?;
             match session.control.reserve(entry.client, typed.budget.0, typed.period.0, false) {
                 Ok(()) => {
-                    self.ours.entry(entry.client).and_modify(|ours| {
-                        (ours.set, ours.is_refused, ours.told) = (Some(typed), false, BTreeSet::from([None]));
+                    self.clients.entry(entry.client).and_modify(|known| {
+                        (known.set, known.is_refused, known.reported) = (Some(typed), false, BTreeSet::from([None]));
                     });
-                    self.said.push(format!("reserved {typed} for {}{}", described(entry), self.because(entry.client)));
+                    self.notes.push(format!("reserved {typed} for {}{}", described(entry), self.reason(entry.client)));
                     return Ok(());
                 }
                 Err(Answer::Admission { .. }) => {
@@ -278,38 +278,38 @@ impl Auto {
                     next = self.tuner.refused(entry.client, self.feed.now());
                 }
                 Err(Answer::Value(client)) if client == entry.client => {
-                    self.say_gone(client);
+                    self.report_gone(client);
                     return Ok(());
                 }
                 Err(error) => return Err(session.explained(error, entry)),
             }
         }
         self.clear(session, entry);
-        if let Some(ours) = self.ours.get_mut(&entry.client) {
-            ours.told.insert(Some(WhyNot::NoRoom));
-            if !std::mem::replace(&mut ours.is_refused, true) {
-                self.said.extend(why.map(|why| format!("{why}; it runs without a reservation until there is room")));
+        if let Some(known) = self.clients.get_mut(&entry.client) {
+            known.reported.insert(Some(NotReserved::NoRoom));
+            if !std::mem::replace(&mut known.is_refused, true) {
+                self.notes.extend(why.map(|why| format!("{why}; it runs without a reservation until there is room")));
             }
         }
         Ok(())
     }
 
     fn clear(&mut self, session: &Session, entry: &ClientEntry) {
-        if self.ours.get_mut(&entry.client).and_then(|ours| ours.set.take()).is_some() {
+        if self.clients.get_mut(&entry.client).and_then(|known| known.set.take()).is_some() {
             // If the client has just disconnected, there is nothing to clear.
             let _ = session.control.release(entry.client);
         }
     }
 
     /// Puts the confidence into the origin of the next setting, where other programs see it.
-    fn tell_confidence(&self, session: &Session, client: u32) -> Result<()> {
+    fn set_confidence(&self, session: &Session, client: u32) -> Result<()> {
         let confidence = self.report(client).map_or(0.0, |report| report.confidence);
         session.control.set_origin(&format!("{} {confidence:.2}", self.origin), true)?;
         Ok(())
     }
 
     /// The measured rhythm, as a part of a sentence.
-    fn because(&self, client: u32) -> String {
+    fn reason(&self, client: u32) -> String {
         let found = self.report(client).and_then(|report| Some((rhythm(&report)?, report)));
         found.map_or_else(String::new, |(rhythm, report)| {
             format!(", which {rhythm} (confidence {:.2}, {} jobs)", report.confidence, report.jobs)
@@ -320,22 +320,22 @@ impl Auto {
         self.tuner.reports().find(|(key, _)| *key == client).map(|(_, report)| report)
     }
 
-    fn why_not(&self, client: u32) -> Option<(WhyNot, String)> {
+    fn not_reserved(&self, client: u32) -> Option<(NotReserved, String)> {
         let report = self.report(client)?;
-        let why = WhyNot::of(&report)?;
+        let why = NotReserved::of(&report)?;
         Some((why, why.sentence(&report)))
     }
 
     /// Reports why clients have no reservation. Silence is no reason, because such a client may start at any moment.
-    fn tell_why_not(&mut self) {
-        let without = self.ours.iter().filter(|(_, ours)| self.tells_all && ours.set.is_none());
+    fn report_unreserved(&mut self) {
+        let without = self.clients.iter().filter(|(_, known)| self.reports_all && known.set.is_none());
         for client in without.map(|(&client, _)| client).collect::<Vec<_>>() {
-            let Some((why, sentence)) = self.why_not(client).filter(|(why, _)| *why != WhyNot::Silent) else {
+            let Some((why, sentence)) = self.not_reserved(client).filter(|(why, _)| *why != NotReserved::Silent) else {
                 continue;
             };
-            if let Some(ours) = self.ours.get_mut(&client).filter(|ours| !ours.told.contains(&Some(why))) {
-                ours.told.insert(Some(why));
-                self.said.push(format!("nothing is reserved for {}: {sentence}", ours.name));
+            if let Some(known) = self.clients.get_mut(&client).filter(|known| !known.reported.contains(&Some(why))) {
+                known.reported.insert(Some(why));
+                self.notes.push(format!("nothing is reserved for {}: {sentence}", known.name));
             }
         }
     }

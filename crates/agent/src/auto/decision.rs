@@ -5,7 +5,7 @@ use xqos_tune::{Beat, Report, State};
 
 /// Reason why a client has no reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WhyNot {
+pub enum NotReserved {
     /// It needs so little that it gets that without a reservation.
     Light,
     Aperiodic,
@@ -13,24 +13,24 @@ pub enum WhyNot {
     Silent,
 }
 
-impl WhyNot {
+impl NotReserved {
     /// The reason for a client without a measured reservation; `None` if it is not known yet.
-    pub fn of(report: &Report) -> Option<WhyNot> {
+    pub fn of(report: &Report) -> Option<NotReserved> {
         match (report.state, report.wish) {
             (State::Gathering, _) => None,
-            (State::Periodic, None) => Some(WhyNot::Light),
-            (State::Periodic, Some(_)) => Some(WhyNot::NoRoom),
-            (State::Aperiodic | State::GivenUp, _) => Some(WhyNot::Aperiodic),
-            (State::Silent, _) => Some(WhyNot::Silent),
+            (State::Periodic, None) => Some(NotReserved::Light),
+            (State::Periodic, Some(_)) => Some(NotReserved::NoRoom),
+            (State::Aperiodic | State::GivenUp, _) => Some(NotReserved::Aperiodic),
+            (State::Silent, _) => Some(NotReserved::Silent),
         }
     }
 
     pub fn sentence(self, report: &Report) -> String {
         match self {
-            WhyNot::Light => format!("it {}, which it gets without", needs(report)),
-            WhyNot::Aperiodic => "it works in no steady rhythm".to_owned(),
-            WhyNot::NoRoom => "what is promised already leaves no room for it".to_owned(),
-            WhyNot::Silent => "it does nothing at present".to_owned(),
+            NotReserved::Light => format!("it {}, which it gets without", needs(report)),
+            NotReserved::Aperiodic => "it works in no steady rhythm".to_owned(),
+            NotReserved::NoRoom => "what is promised already leaves no room for it".to_owned(),
+            NotReserved::Silent => "it does nothing at present".to_owned(),
         }
     }
 }
@@ -55,7 +55,7 @@ fn needs(report: &Report) -> String {
 }
 
 /// The reason for a client that disconnected before a decision.
-pub fn too_little(jobs: usize) -> String {
+pub fn too_few_jobs(jobs: usize) -> String {
     match jobs {
         0 => "it did nothing while it was watched".to_owned(),
         1 => "it asked for something once, and a rhythm takes a dozen times".to_owned(),
@@ -82,17 +82,17 @@ mod tests {
     #[test]
     fn a_light_client_gets_a_message_with_its_demand() {
         let report = film(200);
-        let why = WhyNot::of(&report).unwrap();
+        let why = NotReserved::of(&report).unwrap();
         assert_eq!(
             why.sentence(&report),
             "it draws 25.0 times a second and needs 0.5 % of the server, which it gets without"
         );
-        assert_eq!(WhyNot::of(&film(2000)), Some(WhyNot::NoRoom), "it has a wish, and nothing");
+        assert_eq!(NotReserved::of(&film(2000)), Some(NotReserved::NoRoom), "it has a wish, and nothing");
     }
 
     #[test]
     fn the_message_for_an_early_exit_depends_on_the_jobs_seen() {
-        assert!(too_little(0).contains("did nothing") && too_little(1).contains("once"));
-        assert!(too_little(7).contains("7 times"));
+        assert!(too_few_jobs(0).contains("did nothing") && too_few_jobs(1).contains("once"));
+        assert!(too_few_jobs(7).contains("7 times"));
     }
 }

@@ -40,19 +40,19 @@ pub struct Processors {
     raised: Raised,
     guard: Guard,
     /// The programs were started by this one, so their other threads get a higher priority.
-    are_ours: bool,
+    are_own_children: bool,
     programs: BTreeMap<i32, Program>,
 }
 
 impl Processors {
     /// The error names the missing privilege.
-    pub fn start(are_ours: bool) -> Result<Processors> {
+    pub fn start(are_own_children: bool) -> Result<Processors> {
         if !processor::may_reserve() {
             bail!("no processor time is reserved: {}", processor::no_right());
         }
         let raised = Raised::new(None).map_err(asking("cannot keep a list of who has processor time"))?;
         let guard = Guard::start(&raised).map_err(asking("cannot start the guard process"))?;
-        Ok(Processors { began: Instant::now(), raised, guard, are_ours, programs: BTreeMap::new() })
+        Ok(Processors { began: Instant::now(), raised, guard, are_own_children, programs: BTreeMap::new() })
     }
 
     /// Updates the programs that have a reservation of server time, each with its period; all others lose theirs.
@@ -82,7 +82,7 @@ impl Processors {
         };
         let (budget_ns, period_ns) = program.demand.see(now_ns, used_ns, period.ns())?;
         let wanted = in_us(budget_ns, period_ns);
-        if self.are_ours {
+        if self.are_own_children {
             processor::put_threads_ahead(pid);
         }
         match give(&mut self.raised, thread, wanted, program.reserved.is_some()) {

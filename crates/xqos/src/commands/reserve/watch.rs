@@ -23,7 +23,7 @@ pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>,
     let signals = Signals::watch().context("cannot watch for ^C")?;
     session.control.select_events(event_mask::CLIENTS)?;
     let mut auto = Auto::start(session, "auto", limit_ppm)?;
-    auto.tell_all();
+    auto.report_all();
     if with_processors {
         auto.reserve_processors(false).unwrap_or_else(|error| output::note(&error.in_one_line()));
     }
