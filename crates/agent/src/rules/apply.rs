@@ -12,22 +12,22 @@
 //! | a value | none | clear it |
 //!
 //! If the server keeps a manual setting, that is reported once. It is requested again when the rules change the
-//! setting, or when `xqos rules adopt` returns the client to the rules ([`Applied::return_settings`]).
+//! setting, or when `xqos rules adopt` returns the client to the rules ([`Applier::return_settings`]).
 //!
 //! A cap belongs to a group. A client without a group is therefore put into the group of its application or, if it is
 //! remote, of its host. When a client leaves a group that a rule names, the group's cap stays until the group ends.
 
-mod wanted;
+mod desired;
 
 use super::auto::Auto;
 use super::boosted::Boost;
 use crate::client::{described, in_us};
 use crate::error::Result;
 use crate::session::{Account, Session};
+pub use desired::describe;
+use desired::{Assignment, BY_APPLICATION, DesiredSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-pub use wanted::told_of;
-use wanted::{BY_APPLICATION, Wanted, Wish};
 use xqos_abi::{ClientEntry, Label, Setting, Subject};
 use xqos_rules::decide::Chosen;
 use xqos_rules::setting::SettingKind;
@@ -99,17 +99,17 @@ impl Server for Session {
 /// State of one client.
 #[derive(Clone, Debug, Default)]
 struct Client {
-    asked: BTreeMap<SettingKind, Wish>,
+    requested: BTreeMap<SettingKind, Assignment>,
     is_auto: bool,
     /// Process that may have the processor while it redraws.
     boosted: Option<i32>,
     /// Refusals that were reported.
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 /// Applies rules to a server's clients.
 #[derive(Debug)]
-pub struct Applied<S, A, B> {
+pub struct Applier<S, A, B> {
     server: S,
     auto: A,
     boost: B,
@@ -119,14 +119,14 @@ pub struct Applied<S, A, B> {
 }
 
 /// Returns true if the last setting of this kind was made manually or by the program itself.
-fn is_by_hand(entry: &ClientEntry, kind: SettingKind) -> bool {
+fn is_manual(entry: &ClientEntry, kind: SettingKind) -> bool {
     let by = if kind == SettingKind::Reserve { &entry.reservation_origin } else { &entry.settings_origin };
     matches!(by.as_str(), "hand" | "itself")
 }
 
-impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
-    pub fn new(server: S, auto: A, boost: B) -> Applied<S, A, B> {
-        Applied { server, auto, boost, clients: BTreeMap::new(), unable: BTreeSet::new() }
+impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
+    pub fn new(server: S, auto: A, boost: B) -> Applier<S, A, B> {
+        Applier { server, auto, boost, clients: BTreeMap::new(), unable: BTreeSet::new() }
     }
 
     pub fn server(&self) -> &S {
@@ -146,25 +146,25 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
     /// effect.
     pub fn apply(&mut self, all: &[(&ClientEntry, Vec<Chosen<'_>>)]) -> Vec<String> {
         self.server.hold();
-        let (mut made, mut all_told) = (Vec::new(), Vec::new());
+        let (mut made, mut all_messages) = (Vec::new(), Vec::new());
         for (entry, chosen) in all {
             let (before, first) = (self.clients.get(&entry.client).cloned(), self.server.held());
-            all_told.extend(self.begin(entry, chosen));
-            let told = self.set(entry, chosen);
-            made.push((before.unwrap_or_default(), first..self.server.held(), told));
+            all_messages.extend(self.begin(entry, chosen));
+            let messages = self.set(entry, chosen);
+            made.push((before.unwrap_or_default(), first..self.server.held(), messages));
         }
         let refused = self.server.settle();
-        for ((entry, chosen), (before, requests, told)) in all.iter().zip(made) {
+        for ((entry, chosen), (before, requests, messages)) in all.iter().zip(made) {
             if refused.iter().any(|at| requests.contains(at)) {
                 // Settings are requested again; searches and boosts have already started.
-                let Client { is_auto, boosted, told, .. } = self.clients.remove(&entry.client).unwrap_or_default();
-                self.clients.insert(entry.client, Client { is_auto, boosted, told, ..before });
-                all_told.extend(self.set(entry, chosen));
+                let Client { is_auto, boosted, reported, .. } = self.clients.remove(&entry.client).unwrap_or_default();
+                self.clients.insert(entry.client, Client { is_auto, boosted, reported, ..before });
+                all_messages.extend(self.set(entry, chosen));
             } else {
-                all_told.extend(told);
+                all_messages.extend(messages);
             }
         }
-        all_told
+        all_messages
     }
 
     /// The client has disconnected.
@@ -181,14 +181,14 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
     pub fn return_settings(&mut self, client: u32, settings: u32) {
         let Some(known) = self.clients.get_mut(&client) else { return };
         let is_given = |kind| settings & bit(kind) != 0;
-        known.asked.retain(|&kind, _| !is_given(if kind == SettingKind::Max { SettingKind::Group } else { kind }));
+        known.requested.retain(|&kind, _| !is_given(if kind == SettingKind::Max { SettingKind::Group } else { kind }));
         if is_given(SettingKind::Reserve) && std::mem::take(&mut known.is_auto) {
             self.auto.end(client);
         }
-        known.told.clear();
+        known.reported.clear();
     }
 
-    /// Time until [`Applied::work`] has something to do that no event announces, such as measured reservations; `None`
+    /// Time until [`Applier::work`] has something to do that no event announces, such as measured reservations; `None`
     /// if there is nothing.
     pub fn due(&self) -> Option<Duration> {
         self.auto.due()
@@ -204,8 +204,8 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         for entry in entries {
             if self.clients.contains_key(&entry.client) {
                 // A client that has gone, or belongs to another user now, keeps no settings of ours.
-                let _ = self.ask(entry, &Wanted::default(), |_| String::new());
-                self.clients.entry(entry.client).or_default().asked.clear();
+                let _ = self.ask(entry, &DesiredSettings::default(), |_| String::new());
+                self.clients.entry(entry.client).or_default().requested.clear();
                 self.search(entry, false);
                 self.raise(entry, false);
             }
@@ -216,79 +216,79 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
     fn ask(
         &mut self,
         entry: &ClientEntry,
-        wanted: &Wanted,
+        wanted: &DesiredSettings,
         rule: impl Fn(SettingKind) -> String,
     ) -> Vec<(SettingKind, Result<String>)> {
         let client = self.clients.entry(entry.client).or_default();
         let server = &self.server;
-        let set = |kind, (subject, setting): Wish| {
+        let set = |kind, (subject, setting): Assignment| {
             server.speak_for(&rule(kind)).and_then(|()| server.set(entry, subject, setting))
         };
         let mut made = Vec::new();
-        let mut wishes = wanted.settings.clone();
-        let was_in = client.asked.get(&SettingKind::Group).copied();
-        let for_cap = |wish: &Wish| wish.1 == Setting::Group(Label::new(BY_APPLICATION));
-        if let Some(group) = was_in.filter(for_cap).filter(|_| wishes.contains_key(&SettingKind::Max)) {
+        let mut desired = wanted.settings.clone();
+        let was_in = client.requested.get(&SettingKind::Group).copied();
+        let for_cap = |next: &Assignment| next.1 == Setting::Group(Label::new(BY_APPLICATION));
+        if let Some(group) = was_in.filter(for_cap).filter(|_| desired.contains_key(&SettingKind::Max)) {
             // It is no longer without a group because it was put there.
-            wishes.entry(SettingKind::Group).or_insert(group);
+            desired.entry(SettingKind::Group).or_insert(group);
         }
-        let is_in = wishes.get(&SettingKind::Group).copied();
-        if let Some(cap) = client.asked.get(&SettingKind::Max).copied().filter(|_| was_in != is_in) {
+        let is_in = desired.get(&SettingKind::Group).copied();
+        if let Some(cap) = client.requested.get(&SettingKind::Max).copied().filter(|_| was_in != is_in) {
             if was_in.is_none() {
                 // Its usual group must not keep our cap. If that fails, the client has gone or the cap was set
                 // manually.
-                let _ = initial(cap).map(|wish| set(SettingKind::Max, wish));
+                let _ = initial(cap).map(|next| set(SettingKind::Max, next));
             }
-            client.asked.remove(&SettingKind::Max);
+            client.requested.remove(&SettingKind::Max);
         }
         for kind in ASKED {
-            let (asked, wish) = (client.asked.get(&kind).copied(), wishes.get(&kind).copied());
-            let Some(next) = wish.or(asked.and_then(initial)).filter(|_| asked != wish) else { continue };
+            let (requested, target) = (client.requested.get(&kind).copied(), desired.get(&kind).copied());
+            let Some(next) = target.or(requested.and_then(initial)).filter(|_| requested != target) else { continue };
             let done = set(kind, next);
-            let is_kept_by_hand = done.is_err() && is_by_hand(entry, kind);
-            if done.is_ok() || is_kept_by_hand {
-                client.asked.remove(&kind);
-                client.asked.extend(wish.map(|wish| (kind, wish)));
+            let is_kept_manual = done.is_err() && is_manual(entry, kind);
+            if done.is_ok() || is_kept_manual {
+                client.requested.remove(&kind);
+                client.requested.extend(target.map(|target| (kind, target)));
             }
-            made.push((kind, done.map(|()| told_of(&next.1))));
+            made.push((kind, done.map(|()| describe(&next.1))));
         }
         made
     }
 
     /// Starts and ends searches and boosts, which need no request. Returns messages.
     fn begin(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String> {
-        let wanted = Wanted::of(chosen, entry);
-        let mut told = Vec::new();
+        let wanted = DesiredSettings::of(chosen, entry);
+        let mut messages = Vec::new();
         if let (Some(why), Some(Chosen { rule, .. })) =
             (self.raise(entry, wanted.boost), chosen_of(chosen, SettingKind::Cpu))
         {
-            told.push(format!("cpu of rule '{}' ({}) has no effect: {why}", rule.id, rule.place));
+            messages.push(format!("cpu of rule '{}' ({}) has no effect: {why}", rule.id, rule.place));
         }
-        told.extend(self.search(entry, wanted.auto));
-        told
+        messages.extend(self.search(entry, wanted.auto));
+        messages
     }
 
     /// Requests the settings that differ. Returns messages.
     fn set(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String> {
         let rule = |kind| chosen_of(chosen, kind).map_or(String::new(), |chosen| chosen.rule.id.to_string());
-        let mut told = Vec::new();
-        for (kind, done) in self.ask(entry, &Wanted::of(chosen, entry), rule) {
+        let mut messages = Vec::new();
+        for (kind, done) in self.ask(entry, &DesiredSettings::of(chosen, entry), rule) {
             let by = chosen_of(chosen, kind);
             let from = by.map(|by| format!(", by rule '{}' ({})", by.rule.id, by.rule.place));
             let from = from.unwrap_or_else(|| ", as no rule says otherwise now".to_owned());
             match done {
-                Ok(what) => told.push(format!("{what} for {}{from}", described(entry))),
+                Ok(what) => messages.push(format!("{what} for {}{from}", described(entry))),
                 Err(error) => {
                     // The text of a refusal contains current figures, so it does not identify the refusal.
-                    let asked = format!("{kind:?} {:?}{from}", by.map(|by| by.setting));
+                    let requested = format!("{kind:?} {:?}{from}", by.map(|by| by.setting));
                     let client = self.clients.entry(entry.client).or_default();
-                    if client.told.insert(asked) {
-                        told.push(format!("{}{from}", error.in_one_line()));
+                    if client.reported.insert(requested) {
+                        messages.push(format!("{}{from}", error.in_one_line()));
                     }
                 }
             }
         }
-        told
+        messages
     }
 
     /// Starts or ends a search for a reservation.
@@ -298,15 +298,12 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
             return None;
         }
         client.is_auto = is_wanted;
-        match is_wanted {
-            true => {
-                self.auto.begin(entry).err().map(|why| why.in_one_line()).filter(|why| client.told.insert(why.clone()))
-            }
-            false => {
-                self.auto.end(entry.client);
-                None
-            }
+        if !is_wanted {
+            self.auto.end(entry.client);
+            return None;
         }
+        let why = self.auto.begin(entry).err()?.in_one_line();
+        client.reported.insert(why.clone()).then_some(why)
     }
 
     /// Lets a program have the processor while it redraws, or stops that. Returns the reason of a failure, once.
@@ -328,7 +325,7 @@ fn chosen_of<'a, 'b>(chosen: &'b [Chosen<'a>], kind: SettingKind) -> Option<&'b 
 }
 
 /// The request that restores the initial value.
-fn initial((subject, setting): Wish) -> Option<Wish> {
+fn initial((subject, setting): Assignment) -> Option<Assignment> {
     Some((subject, setting.kind().initial(subject)?))
 }
 

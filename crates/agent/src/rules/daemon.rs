@@ -5,7 +5,7 @@
 //! signal, when another client takes its selection, or with its connection or the server. In the first two cases it
 //! undoes its settings.
 
-use super::apply::Applied;
+use super::apply::Applier;
 use super::auto::ByTrace;
 use super::boosted::ByBoost;
 use super::folders::Folders;
@@ -44,7 +44,7 @@ enum End {
 /// The rules daemon of one display.
 #[derive(Debug)]
 pub struct Daemon {
-    applied: Applied<Session, ByTrace, ByBoost>,
+    applier: Applier<Session, ByTrace, ByBoost>,
     /// A separate connection, because the control connection receives no window events.
     x11: RustConnection,
     lock: SelectionLock,
@@ -78,7 +78,7 @@ impl Daemon {
         let folders = Folders::watch(loader.folders().iter().map(|folder| folder.path.clone()).collect())?;
         let (auto, boost) = (ByTrace::new(&session.display), ByBoost::new(&session.display));
         let mut daemon = Daemon {
-            applied: Applied::new(session, auto, boost),
+            applier: Applier::new(session, auto, boost),
             x11,
             lock,
             windows,
@@ -119,7 +119,7 @@ impl Daemon {
 
     /// Reason to end after an error; `None` to continue.
     fn end_after_error(&self) -> Option<End> {
-        if self.applied.server().control.server_info().is_err() {
+        if self.applier.server().control.server_info().is_err() {
             return Some(End::ServerGone);
         }
         let asked = self.x11.get_input_focus().map(|asked| asked.reply());
@@ -150,9 +150,9 @@ impl Daemon {
         if is_now(self.until_viewers()) {
             self.check_viewers();
         }
-        let (is_due, is_to_evaluate) = (is_now(self.applied.due()), is_now(self.until_evaluation()));
+        let (is_due, is_to_evaluate) = (is_now(self.applier.due()), is_now(self.until_evaluation()));
         if is_due {
-            self.applied.work().iter().for_each(|told| note(told));
+            self.applier.work().iter().for_each(|told| note(told));
         }
         if is_to_evaluate {
             self.evaluate()?;
@@ -161,8 +161,8 @@ impl Daemon {
             // Events that arrived with the replies are already in memory, where poll() does not see them.
             return Ok(None);
         }
-        let left = [self.until_evaluation(), self.applied.due(), self.until_viewers()].into_iter().flatten().min();
-        let session = self.applied.server();
+        let left = [self.until_evaluation(), self.applier.due(), self.until_viewers()].into_iter().flatten().min();
+        let session = self.applier.server();
         let (control, x11) = (session.control.descriptor(), self.x11.stream().as_raw_fd());
         sys::poll(&[signals.as_raw_fd(), control, x11, self.folders.as_raw_fd()], left)
             .map_err(asking("cannot wait"))?;
@@ -179,7 +179,7 @@ impl Daemon {
     }
 
     fn check_viewers(&mut self) {
-        let (before, viewers) = (self.absence.is_unwatched(), viewers::of_server(self.applied.server()));
+        let (before, viewers) = (self.absence.is_unwatched(), viewers::of_server(self.applier.server()));
         self.absence.see(self.began.elapsed(), viewers);
         if viewers == Viewers::NotKnown && self.told.insert("viewers".to_owned()) {
             note("state unwatched is not known: the sockets of another user's X server cannot be seen, but by root");
@@ -193,11 +193,11 @@ impl Daemon {
     }
 
     fn take_notifications(&mut self) -> Result<()> {
-        while let Some(notify) = self.applied.server().control.next_notify()? {
+        while let Some(notify) = self.applier.server().control.next_notify()? {
             match notify.kind {
                 NotifyKind::ClientConnected => self.schedule.add([notify.client]),
                 NotifyKind::ClientGone => {
-                    self.applied.forget(notify.client);
+                    self.applier.forget(notify.client);
                     self.windows.forget(notify.client);
                 }
                 _ => {}
@@ -213,7 +213,7 @@ impl Daemon {
                 return Ok(true);
             }
             if let Some((client, settings)) = self.lock.returned_by(&event) {
-                self.applied.return_settings(client, settings);
+                self.applier.return_settings(client, settings);
                 self.schedule.add([client]);
                 continue;
             }
@@ -234,8 +234,8 @@ impl Daemon {
         self.say(&format!("{} rules are kept", rules.rules().len()));
         self.needs_viewers = rules.rules().iter().any(|rule| rule.matcher.depends_on(State::Unwatched));
         self.rules = rules;
-        self.applied.limit_auto(limits.auto);
-        self.user_limit.keep(self.applied.server(), limits.per_user).into_iter().for_each(|told| note(&told));
+        self.applier.limit_auto(limits.auto);
+        self.user_limit.keep(self.applier.server(), limits.per_user).into_iter().for_each(|told| note(&told));
         self.schedule.add_all();
     }
 
@@ -258,7 +258,7 @@ impl Daemon {
             self.matched.extend(matched.map(|(rule, _)| rule.place.to_string()));
             all.push((entry, evaluation.applied()));
         }
-        for told in self.applied.apply(&all) {
+        for told in self.applier.apply(&all) {
             note(&told);
         }
         Ok(())
@@ -266,7 +266,7 @@ impl Daemon {
 
     fn others(&self) -> Result<BTreeMap<u32, ClientEntry>> {
         let own = std::process::id() as i32;
-        let others = self.applied.server().others()?.into_iter().filter(|entry| entry.pid != own);
+        let others = self.applier.server().others()?.into_iter().filter(|entry| entry.pid != own);
         Ok(others.map(|entry| (entry.client, entry)).collect())
     }
 
@@ -276,9 +276,9 @@ impl Daemon {
         }
         if let Ok(entries) = self.others() {
             let entries: Vec<ClientEntry> = entries.into_values().collect();
-            self.applied.undo(&entries);
+            self.applier.undo(&entries);
         }
-        self.user_limit.keep(self.applied.server(), None);
+        self.user_limit.keep(self.applier.server(), None);
         for rule in self.rules.rules() {
             if !self.matched.contains(&rule.place.to_string()) {
                 self.say(&format!("rule '{}' ({}) never matched", rule.id, rule.place));

@@ -169,12 +169,12 @@ fn client(base: u32) -> ClientEntry {
     }
 }
 
-struct Desk(Applied<Model, Searches, Boosted>);
+struct Desk(Applier<Model, Searches, Boosted>);
 
 impl Desk {
     fn new() -> Desk {
         let model = Model { entries: RefCell::new([(CLIENT, client(CLIENT))].into()), ..Model::default() };
-        Desk(Applied::new(model, Searches::default(), Boosted::default()))
+        Desk(Applier::new(model, Searches::default(), Boosted::default()))
     }
 
     fn entry(&self) -> ClientEntry {

@@ -3,13 +3,13 @@
 
 use super::*;
 
-type Many = Applied<Model, Searches, Boosted>;
+type Many = Applier<Model, Searches, Boosted>;
 
 /// A desk with this many clients; their resource bases are 1, 2 and so on.
 fn desk(clients: u32) -> Many {
     let model = Model::default();
     model.entries.borrow_mut().extend((1..=clients).map(|base| (base, client(base))));
-    Applied::new(model, Searches::default(), Boosted::default())
+    Applier::new(model, Searches::default(), Boosted::default())
 }
 
 /// One rule for all clients.

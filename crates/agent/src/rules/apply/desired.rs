@@ -9,48 +9,48 @@ use xqos_abi::{ClientEntry, Label, NO_RESERVATION, Paced, Setting, Subject, entr
 use xqos_cli::quantity::{Slice, SoftRule, Weight};
 use xqos_core::ReservationKind;
 use xqos_rules::decide::Chosen;
-use xqos_rules::setting::{Cap, Group, Reserve, Setting as Said, SettingKind};
+use xqos_rules::setting::{Cap, Group, Reserve, Setting as Set, SettingKind};
 
 /// A cap of 100 % is none.
 const WHOLE_PPM: u32 = 1_000_000;
 /// Roles of clients that are not capped.
-const WORKS_FOR_OTHERS: u32 = entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER;
+const UNCAPPED_ROLES: u32 = entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER;
 
 /// Group names that stand for groupings of the server.
 pub const BY_APPLICATION: &str = ":app";
 pub const BY_USER: &str = ":user";
-pub const BY_ITSELF: &str = ":none";
+pub const UNGROUPED: &str = ":none";
 
 /// A setting and its subject.
-pub type Wish = (Subject, Setting);
+pub type Assignment = (Subject, Setting);
 
 /// Settings that rules want for a client.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
-    pub settings: BTreeMap<SettingKind, Wish>,
+pub(super) struct DesiredSettings {
+    pub settings: BTreeMap<SettingKind, Assignment>,
     pub auto: bool,
     pub boost: bool,
 }
 
-impl Wanted {
-    pub fn of(chosen: &[Chosen<'_>], entry: &ClientEntry) -> Wanted {
-        let mut wanted = Wanted::default();
+impl DesiredSettings {
+    pub fn of(chosen: &[Chosen<'_>], entry: &ClientEntry) -> DesiredSettings {
+        let mut wanted = DesiredSettings::default();
         let kind = kind_of(chosen);
         let client = Subject::Client(entry.client);
         for chosen in chosen {
             let (subject, setting) = match chosen.setting {
-                Said::Reserve(Reserve::Fixed(it)) => (client, Setting::reservation(it.budget.0, it.period.0, kind)),
-                Said::Weight(Weight(weight)) => (client, Setting::Weight(*weight)),
-                Said::Priority(priority) => (client, Setting::Priority(priority.0)),
-                Said::Slice(Slice(us)) => (client, Setting::Slice(*us)),
-                Said::Group(group) => (client, Setting::Group(group_name(group))),
-                Said::Pace(on) => (client, Setting::Paced(if *on { Paced::Always } else { Paced::Never })),
-                Said::Max(Cap(ppm)) if *ppm < WHOLE_PPM => (Subject::Group(entry.client), Setting::Cap(*ppm)),
-                Said::Reserve(Reserve::Auto) => {
+                Set::Reserve(Reserve::Fixed(it)) => (client, Setting::reservation(it.budget.0, it.period.0, kind)),
+                Set::Weight(Weight(weight)) => (client, Setting::Weight(*weight)),
+                Set::Priority(priority) => (client, Setting::Priority(priority.0)),
+                Set::Slice(Slice(us)) => (client, Setting::Slice(*us)),
+                Set::Group(group) => (client, Setting::Group(group_name(group))),
+                Set::Pace(on) => (client, Setting::Paced(if *on { Paced::Always } else { Paced::Never })),
+                Set::Max(Cap(ppm)) if *ppm < WHOLE_PPM => (Subject::Group(entry.client), Setting::Cap(*ppm)),
+                Set::Reserve(Reserve::Auto) => {
                     wanted.auto = true;
                     continue;
                 }
-                Said::Cpu(on) => {
+                Set::Cpu(on) => {
                     wanted.boost = *on;
                     continue;
                 }
@@ -62,7 +62,7 @@ impl Wanted {
             }
         }
         if wanted.settings.contains_key(&SettingKind::Max) {
-            if entry.flags & WORKS_FOR_OTHERS != 0 {
+            if entry.flags & UNCAPPED_ROLES != 0 {
                 // All other clients wait for them, and their usage would be charged to the other clients of the group.
                 wanted.settings.retain(|kind, _| !matches!(kind, SettingKind::Max | SettingKind::Group));
             } else if let Some(group) = group_to_cap(entry) {
@@ -85,8 +85,8 @@ fn group_to_cap(entry: &ClientEntry) -> Option<Label> {
 
 /// Kind of a reservation. If one rule says hard and another says soft, it is hard.
 fn kind_of(chosen: &[Chosen<'_>]) -> ReservationKind {
-    let has = |wanted: &Said| chosen.iter().any(|chosen| chosen.setting == wanted);
-    match (has(&Said::Hard(true)), has(&Said::Soft(SoftRule::Paper))) {
+    let has = |wanted: &Set| chosen.iter().any(|chosen| chosen.setting == wanted);
+    match (has(&Set::Hard(true)), has(&Set::Soft(SoftRule::Paper))) {
         (false, true) => ReservationKind::SoftPaper,
         (hard, _) => hard.into(),
     }
@@ -96,13 +96,13 @@ fn group_name(group: &Group) -> Label {
     Label::new(match group {
         Group::App => BY_APPLICATION,
         Group::User => BY_USER,
-        Group::Nobody => BY_ITSELF,
+        Group::Nobody => UNGROUPED,
         Group::Named(name) => name,
     })
 }
 
 /// Describes a setting of a client.
-pub fn told_of(setting: &Setting) -> String {
+pub fn describe(setting: &Setting) -> String {
     match *setting {
         Setting::Reservation(NO_RESERVATION) => "no reservation".to_owned(),
         Setting::Reservation(wanted) => {
@@ -120,7 +120,7 @@ pub fn told_of(setting: &Setting) -> String {
             "" => "its usual group".to_owned(),
             BY_APPLICATION => "the group of its application".to_owned(),
             BY_USER => "the group of its user".to_owned(),
-            BY_ITSELF => "no group".to_owned(),
+            UNGROUPED => "no group".to_owned(),
             name => format!("group {name}"),
         },
         // A setting of the server.
