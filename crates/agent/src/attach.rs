@@ -10,7 +10,7 @@
 //! | `events` | parses a line of the kernel's trace |
 //! | `account` | events in, time and calls of each descriptor out; no clock, no files |
 //! | `target` | finds the process that serves a display |
-//! | `several` | watches many servers with one kernel trace |
+//! | `watch` | watches many servers with one kernel trace |
 //! | `peers` | finds the program at the other end of a descriptor |
 //! | `served` | takes the times from a server that runs xqos |
 
@@ -18,8 +18,8 @@ mod account;
 mod events;
 mod peers;
 mod served;
-pub mod several;
 mod target;
+pub mod watch;
 
 pub use target::Target;
 
@@ -28,8 +28,8 @@ use crate::field::{Value, count, fields, table, time};
 use crate::sample::Readings;
 use serde::Serialize;
 use serde_json::json;
-use several::{EMPTY, Seen, Use, Watch};
 use std::time::{Duration, Instant};
+use watch::{PeerUse, READ_INTERVAL, Usage, Watch};
 use xqos_cli::time::of_ms;
 use xqos_sys::{self as sys, Signals};
 
@@ -63,7 +63,7 @@ pub struct Client {
     program: String,
     departed: bool,
     connections: usize,
-    used: Use,
+    used: Usage,
     /// Length of the interval.
     elapsed: Duration,
 }
@@ -94,7 +94,7 @@ pub struct Attached {
     signals: Signals,
     since: Instant,
     /// Figures of a server that runs xqos, at the start of the interval.
-    told: Option<Readings>,
+    before: Option<Readings>,
 }
 
 impl Attached {
@@ -102,8 +102,8 @@ impl Attached {
         // Before the trace starts, so that a signal always leads to an orderly end.
         let signals = Signals::watch().map_err(asking("cannot watch for signals"))?;
         let watch = Watch::start(&[target.pid])?;
-        let told = served::ask(target.display);
-        Ok(Attached { target, watch, signals, since: Instant::now(), told })
+        let before = served::ask(target.display);
+        Ok(Attached { target, watch, signals, since: Instant::now(), before })
     }
 
     /// Watches for this time. Returns `None` when a signal ends the program.
@@ -111,7 +111,7 @@ impl Attached {
         let end = Instant::now() + time;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            sys::poll(&[std::os::fd::AsRawFd::as_raw_fd(&self.signals)], Some(left.min(EMPTY)))
+            sys::poll(&[std::os::fd::AsRawFd::as_raw_fd(&self.signals)], Some(left.min(READ_INTERVAL)))
                 .map_err(asking("cannot wait"))?;
             self.watch.read()?;
             if self.signals.end_us() {
@@ -129,25 +129,25 @@ impl Attached {
     fn sample(&mut self) -> Result<Sample> {
         let elapsed = self.since.elapsed();
         self.since = Instant::now();
-        let seen = self.watch.seen(self.target.pid);
+        let seen = self.watch.take_usage(self.target.pid);
         let mut busy_ns: u64 = seen.iter().map(|one| one.used.ns).sum();
         let mut clients: Vec<Client> = Vec::new();
-        for Seen { pid, program, departed, used } in seen {
+        for PeerUse { pid, program, departed, used } in seen {
             let is_it = |one: &Client| (one.pid, &one.program, one.departed) == (pid, &program, departed);
             let at = clients.iter().position(is_it).unwrap_or_else(|| {
-                clients.push(Client { pid, program, departed, connections: 0, used: Use::default(), elapsed });
+                clients.push(Client { pid, program, departed, connections: 0, used: Usage::default(), elapsed });
                 clients.len() - 1
             });
             clients[at].connections += 1;
             clients[at].used.add(&used);
         }
-        let told = served::ask(self.target.display);
-        let served = self.told.as_ref().zip(told.as_ref());
+        let now = served::ask(self.target.display);
+        let served = self.before.as_ref().zip(now.as_ref());
         if let Some((before, now)) = served {
             busy_ns = served::correct(&mut clients, before, now, elapsed);
         }
         let served = served.is_some();
-        self.told = told;
+        self.before = now;
         clients.sort_by_key(|client| std::cmp::Reverse(client.used.ns));
         Ok(Sample {
             version: VERSION,

@@ -20,7 +20,7 @@ mod authority;
 mod format;
 mod page;
 
-use crate::attach::several;
+use crate::attach::watch;
 use crate::client::printable;
 use crate::displays::Displays;
 use crate::rules::process::Users;
@@ -60,8 +60,8 @@ pub struct Exporter {
     answers: (Sender<Answer>, Receiver<Answer>),
     users: Users,
     /// Number of query rounds so far.
-    looks: u64,
-    looked_at: Option<Instant>,
+    rounds: u64,
+    queried_at: Option<Instant>,
     took: Duration,
     /// Events of the kernel's trace that were lost.
     lost_events: u64,
@@ -101,8 +101,8 @@ impl Exporter {
             displays: BTreeMap::new(),
             answers: channel(),
             users: Users::read(),
-            looks: 0,
-            looked_at: None,
+            rounds: 0,
+            queried_at: None,
             took: Duration::ZERO,
             lost_events: 0,
         }
@@ -110,22 +110,22 @@ impl Exporter {
 
     /// The current metrics, or those of less than a second ago.
     pub fn page(&mut self, format: Format) -> String {
-        if self.looked_at.is_none_or(|at| at.elapsed() >= LEAST_INTERVAL) {
+        if self.queried_at.is_none_or(|at| at.elapsed() >= LEAST_INTERVAL) {
             let begin = Instant::now();
-            self.look();
+            self.query_all();
             self.took = begin.elapsed();
-            self.looked_at = Some(Instant::now());
+            self.queried_at = Some(Instant::now());
         }
-        page::of(self, format)
+        page::render(self, format)
     }
 
     /// Queries all displays.
-    fn look(&mut self) {
+    fn query_all(&mut self) {
         self.users = Users::read();
         while let Ok(late) = self.answers.1.try_recv() {
             self.take(late, false);
         }
-        self.looks += 1;
+        self.rounds += 1;
         let sockets = Displays::look();
         self.find(&sockets);
         let asked = self.ask(&sockets);
@@ -142,7 +142,7 @@ impl Exporter {
         numbers.retain(|display| only.is_empty() || only.contains(display));
         self.displays.retain(|display, known| numbers.binary_search(display).is_ok() || known.pending.is_some());
         for display in numbers {
-            let is_known_from_start = self.options.with_past || self.looks > 1 || !sockets.has_clients(display);
+            let is_known_from_start = self.options.with_past || self.rounds > 1 || !sockets.has_clients(display);
             self.displays.entry(display).or_insert_with(|| Display { is_known_from_start, ..Display::default() });
         }
     }
@@ -155,16 +155,16 @@ impl Exporter {
                 continue;
             }
             if !sockets.has_clients(display) {
-                known.becomes(display, State::Idle);
-                known.leave_clients();
+                known.set_state(display, State::Idle);
+                known.clear_clients();
                 continue;
             }
-            known.pending = Some(self.looks);
+            known.pending = Some(self.rounds);
             asked += 1;
-            if !ask::ask(display, self.looks, self.options.patience, self.answers.0.clone()) {
+            if !ask::ask(display, self.rounds, self.options.patience, self.answers.0.clone()) {
                 known.pending = None;
                 asked -= 1;
-                known.becomes(display, State::Failed("this process can have no more threads".to_owned()));
+                known.set_state(display, State::Failed("this process can have no more threads".to_owned()));
             }
         }
         asked
@@ -177,27 +177,27 @@ impl Exporter {
             let Ok(answer) = self.answers.1.recv_timeout(until.saturating_duration_since(Instant::now())) else {
                 break;
             };
-            let is_of_now = answer.number == self.looks;
-            self.take(answer, is_of_now);
-            asked -= usize::from(is_of_now);
+            let is_current = answer.number == self.rounds;
+            self.take(answer, is_current);
+            asked -= usize::from(is_current);
         }
         for (&display, known) in self.displays.iter_mut().filter(|(_, known)| known.pending.is_some()) {
-            known.becomes(display, State::Failed("the question is not over yet".to_owned()));
+            known.set_state(display, State::Failed("the question is not over yet".to_owned()));
         }
     }
 
     /// Takes an answer. The figures of a late one are ignored, because the next answer contains them.
-    fn take(&mut self, answer: Answer, is_of_now: bool) {
+    fn take(&mut self, answer: Answer, is_current: bool) {
         let Some(known) = self.displays.get_mut(&answer.display) else { return };
         known.pending = None;
-        if !is_of_now {
+        if !is_current {
             return;
         }
         known.took = answer.took;
         if answer.server.is_some() {
             known.process = answer.server;
         }
-        let state = match answer.told {
+        let state = match answer.readings {
             Ok(Some(readings)) => {
                 known.account_for(readings, &self.users, self.options.max_labels);
                 State::Served
@@ -205,7 +205,7 @@ impl Exporter {
             Ok(None) => State::Stock,
             Err(why) => State::Failed(in_one_line(&why.to_string())),
         };
-        known.becomes(answer.display, state);
+        known.set_state(answer.display, state);
     }
 
     /// Watches all servers without xqos, in parallel.
@@ -217,13 +217,13 @@ impl Exporter {
             return;
         }
         let pids: Vec<i32> = servers.iter().map(|&(pid, _)| pid).collect();
-        match several::look(&pids, attached::LOOK) {
+        match watch::watch_for(&pids, attached::TRACE_TIME) {
             Ok((mut watch, elapsed_ns)) => {
                 self.lost_events += watch.lost();
                 for (pid, known) in servers {
                     let watched = known.watched.take().filter(|watched| watched.server_pid == pid);
                     let mut watched = watched.unwrap_or_else(|| Watched::new(pid, self.options.max_labels));
-                    watched.add(watch.seen(pid), elapsed_ns, &self.users);
+                    watched.add(watch.take_usage(pid), elapsed_ns, &self.users);
                     known.watched = Some(watched);
                 }
             }
@@ -234,7 +234,7 @@ impl Exporter {
 
 impl Display {
     /// Changes the state and logs errors.
-    fn becomes(&mut self, display: u32, state: State) {
+    fn set_state(&mut self, display: u32, state: State) {
         if let (true, State::Failed(why)) = (self.state != state, &state) {
             output::note(&format!("display :{display} is not told: {why}"));
         } else if matches!(self.state, State::Failed(_)) && self.state != state {
@@ -243,9 +243,9 @@ impl Display {
         self.state = state;
     }
 
-    fn leave_clients(&mut self) {
+    fn clear_clients(&mut self) {
         if let Some(account) = &mut self.account {
-            account.nobody_is_there();
+            account.all_disconnected();
         }
         if let Some(server) = &mut self.server {
             server.clients = 0;

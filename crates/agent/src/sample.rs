@@ -11,7 +11,7 @@ mod server;
 
 use crate::field;
 pub use client::{CLIENT, Client};
-use departed::{DEPARTED, Told};
+use departed::{ClientLists, DEPARTED};
 pub use sampler::Sampler;
 use serde::Serialize;
 pub use server::{LONGEST, Longest, SERVER, Server};
@@ -74,8 +74,8 @@ impl Readings {
         before.map_or(self.info.uptime_ns, |before| self.list.now_ns.saturating_sub(before.list.now_ns))
     }
 
-    pub fn told(&self) -> Told<'_> {
-        Told { clients: &self.list.clients, departed: &self.departed }
+    pub fn client_lists(&self) -> ClientLists<'_> {
+        ClientLists { clients: &self.list.clients, departed: &self.departed }
     }
 }
 

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 
 /// Work of the server for one descriptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Use {
+pub struct Usage {
     pub ns: u64,
     pub calls: u64,
     /// Longest work without a read from another descriptor or a wait.
     pub longest_ns: u64,
 }
 
-impl Use {
-    pub fn add(&mut self, other: &Use) {
+impl Usage {
+    pub fn add(&mut self, other: &Usage) {
         self.ns += other.ns;
         self.calls += other.calls;
         self.longest_ns = self.longest_ns.max(other.longest_ns);
@@ -31,7 +31,7 @@ pub fn is_closed(number: i32) -> bool {
 
 #[derive(Debug, Default)]
 pub struct Account {
-    uses: BTreeMap<i32, Use>,
+    uses: BTreeMap<i32, Usage>,
     running: Option<Running>,
     closed: i32,
 }
@@ -96,9 +96,9 @@ impl Account {
     ///
     /// Work of unknown clients is added to the client with the most work per read, because one read of such a client
     /// lasts for several turns.
-    pub fn finish(&mut self) -> Vec<(i32, Use)> {
+    pub fn finish(&mut self) -> Vec<(i32, Usage)> {
         let mut uses = std::mem::take(&mut self.uses);
-        let work_by_read = |one: &Use| one.ns.checked_div(one.calls).unwrap_or(0);
+        let work_by_read = |one: &Usage| one.ns.checked_div(one.calls).unwrap_or(0);
         let unknown = uses.remove(&UNKNOWN);
         let longest = uses.values_mut().max_by_key(|one| work_by_read(one));
         match (unknown, longest) {
@@ -114,7 +114,7 @@ impl Account {
 mod tests {
     use super::*;
 
-    fn account(events: &[(u64, Option<i32>)]) -> BTreeMap<i32, Use> {
+    fn account(events: &[(u64, Option<i32>)]) -> BTreeMap<i32, Usage> {
         let mut account = Account::default();
         for &(at_ns, descriptor) in events {
             account.take(Event { pid: 1, at_ns, call: descriptor.map_or(Call::Wait, Call::Read) });
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn time_from_a_read_to_the_next_call_belongs_to_that_client() {
         let uses = account(&[(0, None), (100, Some(8)), (400, Some(9)), (500, None), (900, Some(8)), (950, None)]);
-        assert_eq!(uses[&8], Use { ns: 350, calls: 2, longest_ns: 300 });
-        assert_eq!(uses[&9], Use { ns: 100, calls: 1, longest_ns: 100 });
+        assert_eq!(uses[&8], Usage { ns: 350, calls: 2, longest_ns: 300 });
+        assert_eq!(uses[&9], Usage { ns: 100, calls: 1, longest_ns: 100 });
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             (50, Some(8)),
             (60, None),
         ]);
-        assert_eq!(uses[&8], Use { ns: 54, calls: 4, longest_ns: 30 });
+        assert_eq!(uses[&8], Usage { ns: 54, calls: 4, longest_ns: 30 });
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         let mut account = Account::default();
         let calls = [(0, Call::Woken), (30, Call::Read(8)), (40, Call::Wait), (90, Call::Woken), (95, Call::Wait)];
         calls.into_iter().for_each(|(at_ns, call)| account.take(Event { pid: 1, at_ns, call }));
-        let uses: BTreeMap<i32, Use> = account.finish().into_iter().collect();
+        let uses: BTreeMap<i32, Usage> = account.finish().into_iter().collect();
         assert_eq!((uses[&8].ns, uses[&8].longest_ns), (45, 40));
     }
 
@@ -164,7 +164,7 @@ mod tests {
             (160, Call::Wait),
         ];
         calls.into_iter().for_each(|(at_ns, call)| account.take(Event { pid: 1, at_ns, call }));
-        let uses: BTreeMap<i32, Use> = account.finish().into_iter().collect();
+        let uses: BTreeMap<i32, Usage> = account.finish().into_iter().collect();
         assert_eq!((uses[&8].ns, uses[&9].ns, uses.len()), (139, 20, 2));
         account.take(Event { pid: 1, at_ns: 170, call: Call::Woken });
         account.take(Event { pid: 1, at_ns: 180, call: Call::Wait });
@@ -183,7 +183,7 @@ mod tests {
         take(20, Call::Read(8));
         take(50, Call::Wait);
         assert_eq!(account.close(9), None, "nothing was done for it");
-        let uses: BTreeMap<i32, Use> = account.finish().into_iter().collect();
+        let uses: BTreeMap<i32, Usage> = account.finish().into_iter().collect();
         let first = first.filter(|&number| is_closed(number)).unwrap();
         assert_eq!((uses[&first].ns, uses[&first].calls, uses[&8].ns, uses.len()), (15, 2, 30, 2));
     }
@@ -192,13 +192,13 @@ mod tests {
     fn work_in_progress_counts_when_it_ends() {
         let mut account = Account::default();
         account.take(Event { pid: 1, at_ns: 10, call: Call::Read(8) });
-        assert_eq!(account.finish(), [(8, Use { ns: 0, calls: 1, longest_ns: 0 })]);
+        assert_eq!(account.finish(), [(8, Usage { ns: 0, calls: 1, longest_ns: 0 })]);
         account.take(Event { pid: 1, at_ns: 70, call: Call::Wait });
-        assert_eq!(account.finish(), [(8, Use { ns: 60, calls: 0, longest_ns: 60 })]);
+        assert_eq!(account.finish(), [(8, Usage { ns: 60, calls: 0, longest_ns: 60 })]);
     }
 
     #[test]
     fn a_clock_that_goes_back_reduces_no_time() {
-        assert_eq!(account(&[(100, Some(8)), (40, None)])[&8], Use { ns: 0, calls: 1, longest_ns: 0 });
+        assert_eq!(account(&[(100, Some(8)), (40, None)])[&8], Usage { ns: 0, calls: 1, longest_ns: 0 });
     }
 }

@@ -6,7 +6,7 @@
 //! client.
 
 use super::Client;
-use super::several::Use;
+use super::watch::Usage;
 use crate::client::{connection, printable};
 use crate::sample::{Readings, Server};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Asks the server; `None` if it does not run xqos.
 pub fn ask(display: Option<u32>) -> Option<Readings> {
     let control = Control::at_socket(display?, Some(Instant::now() + PATIENCE)).ok()??;
-    Readings::of(&control).ok().filter(|told| told.info.armed)
+    Readings::of(&control).ok().filter(|readings| readings.info.armed)
 }
 
 /// Replaces the times of the trace by the server's own. Returns how long the server was busy, in nanoseconds.
@@ -34,7 +34,7 @@ pub fn correct(clients: &mut Vec<Client>, before: &Readings, now: &Readings, ela
             Some(at) => clients[at].used.ns += ns,
             None if ns == 0 => {}
             None => {
-                let (program, used) = (program.to_owned(), Use { ns, ..Use::default() });
+                let (program, used) = (program.to_owned(), Usage { ns, ..Usage::default() });
                 clients.push(Client { pid, program, departed: false, connections: 0, used, elapsed });
             }
         }

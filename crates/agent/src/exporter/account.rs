@@ -6,7 +6,7 @@
 
 use crate::client::{Connection, connection};
 use crate::field::{MetricKind, metrics};
-use crate::sample::departed::{Told, since};
+use crate::sample::departed::{ClientLists, since};
 use crate::sample::{CLIENT, Client};
 use std::collections::{BTreeMap, HashMap};
 use xqos_abi::{ClientEntry, entry_flag};
@@ -66,7 +66,7 @@ impl Account {
     }
 
     /// All clients have disconnected. The rest of their usage is added when the server is queried again.
-    pub fn nobody_is_there(&mut self) {
+    pub fn all_disconnected(&mut self) {
         self.totals.all.values_mut().for_each(Totals::forget_present);
     }
 
@@ -77,10 +77,10 @@ impl Account {
         departed: Vec<ClientEntry>,
         mut labels: impl FnMut(&ClientEntry) -> Labels,
     ) {
-        self.nobody_is_there();
+        self.all_disconnected();
         let then: Vec<ClientEntry> = self.before.values().cloned().collect();
-        let told = Told { clients: &then, departed: &self.departed };
-        let left = since(&told, &Told { clients: &clients, departed: &departed });
+        let before = ClientLists { clients: &then, departed: &self.departed };
+        let left = since(&before, &ClientLists { clients: &clients, departed: &departed });
         let left = left.into_iter().filter(|(before, now)| now.client > before.client);
         let left: Vec<(Labels, ClientEntry, ClientEntry)> = left
             .map(|(before, now)| (if now.name.is_empty() { Labels::other() } else { labels(&now) }, before, now))
@@ -88,7 +88,7 @@ impl Account {
         self.departed = departed;
         let others = clients.into_iter().filter(|entry| entry.flags & entry_flag::YOU == 0);
         let labelled: Vec<(Labels, ClientEntry)> = others.map(|entry| (labels(&entry), entry)).collect();
-        self.totals.look(labelled.iter().map(|(labels, _)| labels).chain(left.iter().map(|(labels, ..)| labels)));
+        self.totals.start(labelled.iter().map(|(labels, _)| labels).chain(left.iter().map(|(labels, ..)| labels)));
         let previous = std::mem::take(&mut self.before);
         for (labels, entry) in labelled {
             let earlier = previous.get(&connection(&entry)).cloned().unwrap_or_default();
@@ -120,26 +120,26 @@ pub struct Labelled<T> {
     /// Last round in which labels were seen.
     seen: BTreeMap<Labels, u64>,
     most: usize,
-    looks: u64,
+    rounds: u64,
 }
 
 impl<T: Default> Labelled<T> {
     pub fn new(most: usize) -> Labelled<T> {
-        Labelled { all: BTreeMap::new(), seen: BTreeMap::new(), most, looks: 0 }
+        Labelled { all: BTreeMap::new(), seen: BTreeMap::new(), most, rounds: 0 }
     }
 
     /// Starts a round that sees these labels.
-    pub fn look<'a>(&mut self, seen: impl Iterator<Item = &'a Labels>) {
-        self.looks += 1;
+    pub fn start<'a>(&mut self, seen: impl Iterator<Item = &'a Labels>) {
+        self.rounds += 1;
         self.seen
-            .extend(seen.filter(|labels| self.all.contains_key(labels)).map(|labels| (labels.clone(), self.looks)));
+            .extend(seen.filter(|labels| self.all.contains_key(labels)).map(|labels| (labels.clone(), self.rounds)));
     }
 
     pub fn of(&mut self, mut labels: Labels) -> &mut T {
         let other = Labels::other();
         let taken = self.all.len() - usize::from(self.all.contains_key(&other));
         if !self.all.contains_key(&labels) && taken >= self.most {
-            let unseen = self.seen.iter().filter(|&(labels, &seen)| *labels != other && seen < self.looks);
+            let unseen = self.seen.iter().filter(|&(labels, &seen)| *labels != other && seen < self.rounds);
             match unseen.min_by_key(|&(_, &seen)| seen).map(|(oldest, _)| oldest.clone()) {
                 Some(oldest) => {
                     self.all.remove(&oldest);
@@ -148,7 +148,7 @@ impl<T: Default> Labelled<T> {
                 None => labels = other,
             }
         }
-        self.seen.insert(labels.clone(), self.looks);
+        self.seen.insert(labels.clone(), self.rounds);
         self.all.entry(labels).or_default()
     }
 }
@@ -209,7 +209,7 @@ mod tests {
         account.totals().iter().map(|(labels, totals)| (labels.program.clone(), of(totals))).collect()
     }
 
-    fn told(pairs: &[(&str, f64)]) -> Vec<(String, f64)> {
+    fn expected(pairs: &[(&str, f64)]) -> Vec<(String, f64)> {
         pairs.iter().map(|&(name, value)| (name.to_owned(), value)).collect()
     }
 
@@ -217,14 +217,14 @@ mod tests {
     fn usage_stays_when_clients_disconnect() {
         let mut account = Account::new(1, 10);
         account.add(vec![client(1, "a", 10), client(2, "a", 5), client(3, "b", 7)], vec![], by_name);
-        assert_eq!(requests(&account), told(&[("a", 15.0), ("b", 7.0)]));
+        assert_eq!(requests(&account), expected(&[("a", 15.0), ("b", 7.0)]));
         account.add(vec![client(1, "a", 12)], vec![], by_name);
-        assert_eq!(requests(&account), told(&[("a", 17.0), ("b", 7.0)]));
+        assert_eq!(requests(&account), expected(&[("a", 17.0), ("b", 7.0)]));
         account.add(vec![], vec![], by_name);
-        assert_eq!(requests(&account), told(&[("a", 17.0), ("b", 7.0)]));
+        assert_eq!(requests(&account), expected(&[("a", 17.0), ("b", 7.0)]));
         let again = ClientEntry { connected_ns: 9, ..client(1, "a", 3) };
         account.add(vec![again], vec![], by_name);
-        assert_eq!(requests(&account), told(&[("a", 20.0), ("b", 7.0)]), "the same resource base, another client");
+        assert_eq!(requests(&account), expected(&[("a", 20.0), ("b", 7.0)]), "the same resource base, another client");
         let connections: Vec<usize> = account.totals().values().map(|totals| totals.connections).collect();
         assert_eq!(connections, [1, 0]);
     }
@@ -260,7 +260,7 @@ mod tests {
         let mut account = Account::new(1, 2);
         let clients = || ["a", "b", "c", "d"].map(|name| client(name.as_bytes()[0].into(), name, 1)).to_vec();
         account.add(clients(), vec![], by_name);
-        assert_eq!(requests(&account), told(&[("a", 1.0), ("b", 1.0), ("other", 2.0)]));
+        assert_eq!(requests(&account), expected(&[("a", 1.0), ("b", 1.0), ("other", 2.0)]));
         account.add(clients(), vec![], by_name);
         assert_eq!(account.totals()[&Labels { user: OTHER.into(), program: OTHER.into() }].connections, 2);
     }
@@ -270,14 +270,14 @@ mod tests {
         let mut account = Account::new(1, 2);
         account.add(vec![client(1, "a", 1), client(2, "b", 5)], vec![], by_name);
         account.add(vec![client(2, "b", 6), client(3, "c", 1)], vec![], by_name);
-        assert_eq!(requests(&account), told(&[("b", 6.0), ("c", 1.0)]), "a has left");
+        assert_eq!(requests(&account), expected(&[("b", 6.0), ("c", 1.0)]), "a has left");
         account.add(vec![client(3, "c", 1), client(4, "d", 2), client(5, "e", 7)], vec![], by_name);
-        assert_eq!(requests(&account), told(&[("c", 1.0), ("d", 2.0), ("other", 7.0)]), "one place was free");
+        assert_eq!(requests(&account), expected(&[("c", 1.0), ("d", 2.0), ("other", 7.0)]), "one place was free");
         account.add(vec![client(5, "e", 9)], vec![], by_name);
-        assert_eq!(requests(&account), told(&[("d", 2.0), ("e", 2.0), ("other", 7.0)]), "what it uses from now on");
+        assert_eq!(requests(&account), expected(&[("d", 2.0), ("e", 2.0), ("other", 7.0)]), "what it uses from now on");
         account.add(vec![], vec![], by_name);
         account.add(vec![client(6, "a", 3)], vec![], by_name);
-        assert_eq!(requests(&account), told(&[("a", 3.0), ("e", 2.0), ("other", 7.0)]), "it begins anew");
+        assert_eq!(requests(&account), expected(&[("a", 3.0), ("e", 2.0), ("other", 7.0)]), "it begins anew");
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         let mut account = Account::new(1, 9);
         account.begin_at(&[client(1, "a", 1000)], &[]);
         account.add(vec![client(1, "a", 1000), client(2, "b", 4)], vec![], by_name);
-        assert_eq!(requests(&account), told(&[("a", 0.0), ("b", 4.0)]));
+        assert_eq!(requests(&account), expected(&[("a", 0.0), ("b", 4.0)]));
         assert!(account.is_of(1) && !account.is_of(2));
     }
 
@@ -303,13 +303,13 @@ mod tests {
         let mut account = Account::new(1, 9);
         let gone = |count, requests| ClientEntry { client: count, ..client(0, "a", requests) };
         account.add(vec![client(1, "a", 10)], vec![gone(1, 5)], by_name);
-        assert_eq!(requests(&account), told(&[("a", 15.0)]));
-        account.nobody_is_there();
+        assert_eq!(requests(&account), expected(&[("a", 15.0)]));
+        account.all_disconnected();
         account.add(vec![], vec![gone(4, 37)], by_name);
-        assert_eq!(requests(&account), told(&[("a", 37.0)]), "10 of the 37 were told while it was connected");
+        assert_eq!(requests(&account), expected(&[("a", 37.0)]), "10 of the 37 were told while it was connected");
         assert_eq!(account.totals().values().next().unwrap().waits, [37; WAITS]);
         account.add(vec![], vec![gone(4, 37)], by_name);
-        assert_eq!(requests(&account), told(&[("a", 37.0)]));
+        assert_eq!(requests(&account), expected(&[("a", 37.0)]));
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct Answer {
     /// The process that listens on the display, if any.
     pub server: Option<ServerProcess>,
     /// `Ok(None)`: an X server without xqos.
-    pub told: Result<Option<Readings>, Error>,
+    pub readings: Result<Option<Readings>, Error>,
 }
 
 #[derive(Clone, Debug)]
@@ -38,27 +38,27 @@ pub fn ask(display: u32, number: u64, patience: Duration, answers: Sender<Answer
     let work = move || {
         let begin = Instant::now();
         let mut server = None;
-        let told = visit(display, begin + patience, &mut server);
-        let _ = answers.send(Answer { display, number, took: begin.elapsed(), server, told });
+        let readings = visit(display, begin + patience, &mut server);
+        let _ = answers.send(Answer { display, number, took: begin.elapsed(), server, readings });
     };
     asking.spawn(work).is_ok()
 }
 
 /// Closes its connection at the end; an open one would keep a server from exiting with its last client.
 fn visit(display: u32, until: Instant, server: &mut Option<ServerProcess>) -> Result<Option<Readings>, Error> {
-    let mut met = |peer: Peer| {
+    let mut note_peer = |peer: Peer| {
         *server = Some(ServerProcess { peer, program: displays::program(peer.pid).unwrap_or_default() });
         peer
     };
     let control = match Control::at_socket(display, Some(until))? {
         Some(control) => {
-            control.peer().map(met);
+            control.peer().map(note_peer);
             Some(control)
         }
         None => {
-            let door = Socket::of_x(display, until)?;
-            let authority = door.peer().map(|peer| authority::of(met(peer), display));
-            Control::enter(door, display, authority.unwrap_or_default())?
+            let socket = Socket::of_x(display, until)?;
+            let authority = socket.peer().map(|peer| authority::find(note_peer(peer), display));
+            Control::enter(socket, display, authority.unwrap_or_default())?
         }
     };
     control.as_ref().map(Readings::of).transpose()

@@ -3,26 +3,26 @@
 //! Their ratio is a share, over any number of traces.
 
 use super::account::{Labelled, Labels};
-use crate::attach::several::Seen;
+use crate::attach::watch::PeerUse;
 use crate::rules::process::Users;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 /// Covers a frame of a slow animation, and is short compared to the time between two scrapes.
-pub const LOOK: Duration = Duration::from_millis(200);
+pub const TRACE_TIME: Duration = Duration::from_millis(200);
 
 /// Figures of one server process.
 #[derive(Debug)]
 pub struct Watched {
     pub server_pid: i32,
     pub observed_ns: u64,
-    pub totals: Labelled<Used>,
+    pub totals: Labelled<TracedUsage>,
 }
 
 /// Usage while the server was traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct TracedUsage {
     pub busy_ns: u64,
     pub calls: u64,
     /// From the last trace only.
@@ -34,16 +34,16 @@ impl Watched {
         Watched { server_pid, observed_ns: 0, totals: Labelled::new(max_labels) }
     }
 
-    pub fn add(&mut self, seen: Vec<Seen>, elapsed_ns: u64, users: &Users) {
+    pub fn add(&mut self, seen: Vec<PeerUse>, elapsed_ns: u64, users: &Users) {
         self.add_by(seen, elapsed_ns, |pid| user(pid, users));
     }
 
-    fn add_by(&mut self, seen: Vec<Seen>, elapsed_ns: u64, user: impl Fn(i32) -> String) {
+    fn add_by(&mut self, seen: Vec<PeerUse>, elapsed_ns: u64, user: impl Fn(i32) -> String) {
         self.observed_ns += elapsed_ns;
         self.totals.all.values_mut().for_each(|used| used.longest_ns = None);
-        let labels = |one: &Seen| Labels { user: one.pid.map(&user).unwrap_or_default(), program: one.program.clone() };
-        let seen: Vec<(Labels, Seen)> = seen.into_iter().map(|one| (labels(&one), one)).collect();
-        self.totals.look(seen.iter().map(|(labels, _)| labels));
+        let labels = |it: &PeerUse| Labels { user: it.pid.map(&user).unwrap_or_default(), program: it.program.clone() };
+        let seen: Vec<(Labels, PeerUse)> = seen.into_iter().map(|one| (labels(&one), one)).collect();
+        self.totals.start(seen.iter().map(|(labels, _)| labels));
         for (labels, one) in seen {
             let used = self.totals.of(labels);
             used.busy_ns += one.used.ns;
@@ -61,25 +61,25 @@ fn user(pid: i32, users: &Users) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attach::several::Use;
+    use crate::attach::watch::Usage;
 
     #[test]
     fn traces_add_up_and_labels_are_limited() {
-        let seen = |program: &str, ns| Seen {
+        let seen = |program: &str, ns| PeerUse {
             pid: Some(1),
             program: program.to_owned(),
             departed: false,
-            used: Use { ns, calls: 1, longest_ns: ns },
+            used: Usage { ns, calls: 1, longest_ns: ns },
         };
         let mut watched = Watched::new(7, 2);
         let look = || vec![seen("a", 5), seen("b", 7), seen("c", 1), seen("d", 2)];
         watched.add_by(look(), 100, |_| "me".to_owned());
         watched.add_by(look().split_off(1), 100, |_| "me".to_owned());
         assert_eq!(watched.observed_ns, 200);
-        let told: Vec<_> = watched.totals.all.iter().map(|(labels, used)| (labels.program.as_str(), *used)).collect();
-        let used = |busy_ns, calls, longest_ns| Used { busy_ns, calls, longest_ns };
+        let found: Vec<_> = watched.totals.all.iter().map(|(labels, used)| (labels.program.as_str(), *used)).collect();
+        let used = |busy_ns, calls, longest_ns| TracedUsage { busy_ns, calls, longest_ns };
         assert_eq!(
-            told,
+            found,
             [("b", used(14, 2, Some(7))), ("c", used(1, 1, Some(1))), ("other", used(5, 3, Some(2)))],
             "c has the place of a"
         );

@@ -14,7 +14,7 @@ use xqos_client::{Authority, Peer};
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Empty if the server names no file. Such a server admits every user of this machine, or nobody.
-pub fn of(peer: Peer, display: u32) -> Authority {
+pub fn find(peer: Peer, display: u32) -> Authority {
     let command = fs::read(format!("/proc/{}/cmdline", peer.pid)).unwrap_or_default();
     let file = named(&command).and_then(|name| open(peer, &name));
     let mut bytes = Vec::new();

@@ -3,7 +3,7 @@
 //! others are defined here.
 
 use super::account::{Labels, Totals};
-use super::attached::Used;
+use super::attached::TracedUsage;
 use super::format::{Format, Page, escaped};
 use super::{Display, Exporter, State};
 use crate::client::printable;
@@ -26,7 +26,7 @@ const CALLS: Metric = counter("xqos_attached_reads", "Reads by the server seen w
 const LONGEST: Metric = gauge("xqos_attached_longest_seconds", "Longest work without a pause, in the last look.");
 const LOST: Metric =
     counter("xqos_attached_lost_events", "Events of the kernel that found no room; busy seconds are too few.");
-const LOOK: Metric = gauge("xqos_exporter_look_seconds", "How long it took to ask all X servers.");
+const QUERY_TIME: Metric = gauge("xqos_exporter_look_seconds", "How long it took to ask all X servers.");
 const CPU: Metric = counter("xqos_exporter_cpu_seconds", "Processor time of the exporter.");
 
 const fn gauge(name: &'static str, help: &'static str) -> Metric {
@@ -37,26 +37,26 @@ const fn counter(name: &'static str, help: &'static str) -> Metric {
     Metric { name, kind: MetricKind::Counter, help }
 }
 
-pub fn of(exporter: &Exporter, format: Format) -> String {
+pub fn render(exporter: &Exporter, format: Format) -> String {
     let mut page = Page::new(format);
     // A display whose socket is gone has no metrics.
     let displays: Vec<(String, &Display)> =
         exporter.displays.iter().map(|(number, known)| (format!("display=\":{number}\""), known)).collect();
-    of_displays(&mut page, &displays);
-    of_servers(&mut page, &displays);
-    of_clients(&mut page, &displays);
+    write_displays(&mut page, &displays);
+    write_servers(&mut page, &displays);
+    write_clients(&mut page, &displays);
     if exporter.options.attach {
-        of_attached(&mut page, &displays);
+        write_attached(&mut page, &displays);
         single(&mut page, &LOST, exporter.lost_events as f64);
     }
-    single(&mut page, &LOOK, exporter.took.as_secs_f64());
+    single(&mut page, &QUERY_TIME, exporter.took.as_secs_f64());
     single(&mut page, &CPU, processor_seconds());
     page.finish()
 }
 
 type Displays<'a> = [(String, &'a Display)];
 
-fn of_displays(page: &mut Page, displays: &Displays) {
+fn write_displays(page: &mut Page, displays: &Displays) {
     let flag = |is: bool| f64::from(u8::from(is));
     family(page, &UP, displays, |known| Some(flag(known.is_up())));
     family(page, &SERVED, displays, |known| match known.state {
@@ -77,16 +77,16 @@ fn of_displays(page: &mut Page, displays: &Displays) {
     }
 }
 
-fn of_servers(page: &mut Page, displays: &Displays) {
+fn write_servers(page: &mut Page, displays: &Displays) {
     for (metric, field) in metrics(SERVER) {
-        let is_told = |known: &Display| metric.kind == MetricKind::Counter || known.is_up();
+        let is_current = |known: &Display| metric.kind == MetricKind::Counter || known.is_up();
         family(page, &metric, displays, |known| {
-            known.server.as_ref().filter(|_| is_told(known)).and_then(|server| field.number_of(server))
+            known.server.as_ref().filter(|_| is_current(known)).and_then(|server| field.number_of(server))
         });
     }
 }
 
-fn of_clients(page: &mut Page, displays: &Displays) {
+fn write_clients(page: &mut Page, displays: &Displays) {
     let programs: Vec<(String, &Display, &Totals)> = displays
         .iter()
         .filter_map(|(display, known)| Some((display, *known, known.account.as_ref()?)))
@@ -115,10 +115,10 @@ fn of_clients(page: &mut Page, displays: &Displays) {
     }
 }
 
-fn of_attached(page: &mut Page, displays: &Displays) {
+fn write_attached(page: &mut Page, displays: &Displays) {
     let seconds = |ns: u64| ns as f64 / 1e9;
     family(page, &OBSERVED, displays, |known| known.watched.as_ref().map(|watched| seconds(watched.observed_ns)));
-    let each = |page: &mut Page, head: &Metric, value: &dyn Fn(&Used) -> Option<f64>| {
+    let each = |page: &mut Page, head: &Metric, value: &dyn Fn(&TracedUsage) -> Option<f64>| {
         page.begin(head);
         for (display, watched) in
             displays.iter().filter_map(|(display, known)| Some((display, known.watched.as_ref()?)))

@@ -18,17 +18,17 @@ const LEAST_SHARE: f64 = 0.0005;
 
 /// A server's report on its clients at one moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told<'a> {
+pub struct ClientLists<'a> {
     pub clients: &'a [ClientEntry],
     pub departed: &'a [ClientEntry],
 }
 
 /// The sums of `now`, each preceded by the part that earlier reports already contain.
-pub fn since(before: &Told, now: &Told) -> Vec<(ClientEntry, ClientEntry)> {
+pub fn since(before: &ClientLists, now: &ClientLists) -> Vec<(ClientEntry, ClientEntry)> {
     let connected: HashSet<Connection> = now.clients.iter().map(connection).collect();
     let began: HashMap<(u32, &str), u64> = now.departed.iter().map(|sum| (sum.program(), sum.connected_ns)).collect();
-    let mut told: HashMap<(u32, &str), ClientEntry> = HashMap::new();
-    let mut count = |program, sum: &ClientEntry| told.entry(program).or_default().absorb(sum);
+    let mut reported: HashMap<(u32, &str), ClientEntry> = HashMap::new();
+    let mut count = |program, sum: &ClientEntry| reported.entry(program).or_default().absorb(sum);
     let nobody = (u32::MAX, "");
     for gone in before.clients.iter().filter(|entry| !connected.contains(&connection(entry))) {
         let program = if began.contains_key(&gone.program()) { gone.program() } else { nobody };
@@ -40,13 +40,13 @@ pub fn since(before: &Told, now: &Told) -> Vec<(ClientEntry, ClientEntry)> {
         let is_same = began.get(&sum.program()) == Some(&sum.connected_ns);
         count(if is_same { sum.program() } else { nobody }, sum);
     }
-    now.departed.iter().map(|sum| (told.remove(&sum.program()).unwrap_or_default(), sum.clone())).collect()
+    now.departed.iter().map(|sum| (reported.remove(&sum.program()).unwrap_or_default(), sum.clone())).collect()
 }
 
 /// Clients that departed in the interval, or since the server's start.
 ///
 /// `running`: the part of the time of slices in which the server had a processor.
-pub fn list(before: &Told, now: &Told, elapsed_ns: u64, running: f64) -> Vec<Departed> {
+pub fn list(before: &ClientLists, now: &ClientLists, elapsed_ns: u64, running: f64) -> Vec<Departed> {
     let mut list: Vec<Departed> = since(before, now)
         .iter()
         .map(|(before, now)| {
@@ -104,7 +104,7 @@ mod tests {
         ClientEntry { client, name: name.into(), server_time_ns: ns, ..ClientEntry::default() }
     }
 
-    fn used(before: &Told, now: &Told) -> Vec<(String, u32, u64)> {
+    fn used(before: &ClientLists, now: &ClientLists) -> Vec<(String, u32, u64)> {
         let list = list(before, now, 100, 1.0);
         list.iter().map(|one| (name(one), one.clients, (one.share * 100.0).round() as u64)).collect()
     }
@@ -112,18 +112,18 @@ mod tests {
     #[test]
     fn reported_usage_is_not_counted_again_on_departure() {
         let (there, stays) = (entry(0x20_0000, "xwd", 30), entry(0x40_0000, "xwd", 9));
-        let before = Told { clients: &[there, stays.clone()], departed: &[entry(5, "xwd", 50)] };
-        let now = Told { clients: &[stays], departed: &[entry(8, "xwd", 100)] };
+        let before = ClientLists { clients: &[there, stays.clone()], departed: &[entry(5, "xwd", 50)] };
+        let now = ClientLists { clients: &[stays], departed: &[entry(8, "xwd", 100)] };
         assert_eq!(used(&before, &now), [("xwd".into(), 3, 20)], "100 less 50 and 30");
-        assert_eq!(used(&Told::default(), &now), [("xwd".into(), 8, 100)], "since the server began");
+        assert_eq!(used(&ClientLists::default(), &now), [("xwd".into(), 8, 100)], "since the server began");
         assert!(used(&now, &now).is_empty());
     }
 
     #[test]
     fn a_program_merged_into_the_others_is_not_counted_again() {
         let others = |client, ns| ClientEntry { uid: u32::MAX, ..entry(client, "", ns) };
-        let before = Told { clients: &[], departed: &[entry(5, "old", 50), others(1, 7)] };
-        let now = Told { clients: &[], departed: &[entry(2, "new", 4), others(7, 60)] };
+        let before = ClientLists { clients: &[], departed: &[entry(5, "old", 50), others(1, 7)] };
+        let now = ClientLists { clients: &[], departed: &[entry(2, "new", 4), others(7, 60)] };
         assert_eq!(used(&before, &now), [("new".into(), 2, 4), ("other".into(), 1, 3)]);
         assert!(text(&list(&before, &now, 100, 1.0), Some(80)).contains("new"));
     }

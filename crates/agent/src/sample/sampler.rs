@@ -114,8 +114,8 @@ impl Sampler {
         self.measured.values_mut().for_each(|client| client.look(self.feed.model.now));
         let before = self.before.take();
         let server = self.server(&now, before.as_ref())?;
-        let then = before.as_ref().map(Readings::told).unwrap_or_default();
-        let departed = departed::list(&then, &now.told(), now.elapsed_ns(before.as_ref()), server.running);
+        let then = before.as_ref().map(Readings::client_lists).unwrap_or_default();
+        let departed = departed::list(&then, &now.client_lists(), now.elapsed_ns(before.as_ref()), server.running);
         let before = before.as_ref().map(|before| &before.list);
         let listed = list.clients.iter().filter(|entry| self.with_own || entry.flags & entry_flag::YOU == 0);
         let mut clients: Vec<Client> = listed

@@ -85,9 +85,9 @@ pub const LONGEST of longest: Longest as JSON;
 impl Server {
     /// Figures since earlier readings, or since the server's start. The longest requests are queried separately.
     pub fn new(now: &Readings, before: Option<&Readings>) -> Server {
-        let used = |told: &Readings| {
-            let reserved_ns = told.list.clients.iter().map(|entry| entry.reserved_time_ns).sum::<u64>();
-            [told.info.busy_ns, told.list.server_cpu_ns, reserved_ns]
+        let used = |readings: &Readings| {
+            let reserved_ns = readings.list.clients.iter().map(|entry| entry.reserved_time_ns).sum::<u64>();
+            [readings.info.busy_ns, readings.list.server_cpu_ns, reserved_ns]
         };
         let (since, then) = (used(now), before.map_or([0; 3], used));
         let [busy_ns, cpu_ns, reserved_ns] = [0, 1, 2].map(|at: usize| since[at].saturating_sub(then[at]));

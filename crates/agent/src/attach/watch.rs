@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use xqos_cli::program::one_line;
 use xqos_trace::tracefs;
 
-pub use super::account::Use;
+pub use super::account::Usage;
 
 /// System calls to trace, besides the waits.
 const CALLS: [&str; 6] = ["enter_recvmsg", "enter_recvfrom", "enter_read", "enter_readv", "enter_close", "exit_openat"];
 /// Buffer for each processor. A busy server makes some hundred thousand calls per second, each of less than 64 bytes.
 const BUFFER_KB: &str = "8192";
 /// Interval of reading the kernel's buffer. A client that connects and disconnects in between has no name.
-pub const EMPTY: Duration = Duration::from_millis(10);
+pub const READ_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Servers under observation, until this value is dropped.
 #[derive(Debug)]
@@ -29,12 +29,12 @@ pub struct Watch {
 
 /// Work of a server for the program at the other end of a descriptor.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct PeerUse {
     pub pid: Option<i32>,
     pub program: String,
     /// The connection was closed in the meantime.
     pub departed: bool,
-    pub used: Use,
+    pub used: Usage,
 }
 
 impl Watch {
@@ -59,11 +59,11 @@ impl Watch {
     }
 
     /// Work of a server since the last call.
-    pub fn seen(&mut self, pid: i32) -> Vec<Seen> {
+    pub fn take_usage(&mut self, pid: i32) -> Vec<PeerUse> {
         let Some((account, peers)) = self.servers.get_mut(&pid) else { return Vec::new() };
         let seen = account.finish().into_iter().map(|(descriptor, used)| {
             let (pid, program) = peers.name(descriptor);
-            Seen { pid, program, departed: is_closed(descriptor), used }
+            PeerUse { pid, program, departed: is_closed(descriptor), used }
         });
         seen.collect()
     }
@@ -105,11 +105,11 @@ fn untraced(why: String) -> Error {
 }
 
 /// Watches for this time. Also returns how long it was, in nanoseconds.
-pub fn look(pids: &[i32], time: Duration) -> Result<(Watch, u64)> {
+pub fn watch_for(pids: &[i32], time: Duration) -> Result<(Watch, u64)> {
     let mut watch = Watch::start(pids)?;
     let (begin, mut left) = (Instant::now(), time);
     while !left.is_zero() {
-        std::thread::sleep(left.min(EMPTY));
+        std::thread::sleep(left.min(READ_INTERVAL));
         watch.read()?;
         left = time.saturating_sub(begin.elapsed());
     }
