@@ -60,7 +60,7 @@ pub fn soft_rule(kind: ReservationKind) -> Option<&'static str> {
 }
 
 /// The command that returns a setting to the rules; `None` unless a rule made the setting.
-pub fn back_to_rules(entry: &ClientEntry, origin: &Label, setting: &str) -> Option<String> {
+pub fn adopt_command(entry: &ClientEntry, origin: &Label, setting: &str) -> Option<String> {
     let is_by_rule = origin.as_str().starts_with("rule ");
     is_by_rule.then(|| format!("xqos rules adopt --client {:#x} --only {setting}", entry.client))
 }

@@ -21,7 +21,7 @@ pub fn attributes(wanted: Reservation) -> Attributes {
 
 /// Nice value and slice (ns) for the other threads of a program with a reservation: they get nearly all processor time
 /// that normal threads compete for, without delay.
-const BESIDE: (i32, u64) = (-15, 100_000);
+const OTHER_THREADS: (i32, u64) = (-15, 100_000);
 
 /// CAP_SYS_NICE (linux/capability.h).
 const SYS_NICE: u32 = 23;
@@ -35,12 +35,12 @@ pub fn missing_right(what: &str, run: &str, capabilities: &str) -> String {
     )
 }
 
-pub fn no_right() -> String {
+pub fn missing_reserve_right() -> String {
     missing_right("reserve processor time", "it as root", "cap_sys_nice")
 }
 
 /// Explains how to get the privilege to raise programs.
-pub fn to_raise() -> String {
+pub fn missing_raise_right() -> String {
     missing_right("set priorities", "`xqos rules run` as root", "cap_sys_nice")
 }
 
@@ -61,12 +61,12 @@ pub fn may_raise() -> bool {
 
 /// Raises the other threads of a process that have default scheduling. Only the main thread has the reservation, but
 /// players draw in another thread. A thread that has copied the reservation (GLib's thread pools do) loses it.
-pub fn put_threads_ahead(pid: i32) {
+pub fn raise_other_threads(pid: i32) {
     let reserved = Attributes::of(pid).ok().filter(|main| main.reservation().is_some());
     for (thread, now) in other_threads(pid) {
         if now.is_usual() && now.nice() == 0 || Some(now) == reserved {
             // The thread may have ended.
-            let _ = Attributes::ahead(BESIDE.0, BESIDE.1).give(thread);
+            let _ = Attributes::ahead(OTHER_THREADS.0, OTHER_THREADS.1).give(thread);
         }
     }
 }
@@ -97,7 +97,7 @@ pub fn not_started(wanted: Option<Reservation>, error: io::Error, otherwise: Str
 /// Explains the kernel's refusal of a reservation; `None` if the error has another cause.
 pub fn refusal(wanted: Reservation, error: &io::Error) -> Option<Error> {
     match error.raw_os_error()? {
-        libc::EPERM => Some(Error::Refused(no_right())),
+        libc::EPERM => Some(Error::Refused(missing_reserve_right())),
         libc::EBUSY => Some(refused!(
             "the kernel refuses {wanted} of a processor, because too much is promised already: ask for less \
              (/proc/sys/kernel/sched_rt_runtime_us is the limit)"

@@ -19,13 +19,13 @@ use std::time::Instant;
 use xqos_sys::{Attributes, Processes, Procfs};
 
 /// Maximum number of raised processes; more never redraw at the same time.
-const PLACES: usize = 64;
+const MAX_RAISED: usize = 64;
 
 /// Real-time priority of the guard and its parent; they raise programs to lower priorities.
 pub const PRIORITY: u32 = 5;
 
 /// Entry for one process, shared by both sides: its pid (0 if unused), its start time, and its previous scheduling.
-type Place = [AtomicU64; 6];
+type Entry = [AtomicU64; 6];
 
 /// Result of an attempt to raise a process.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ pub enum Verdict {
 /// The processes that this process has raised.
 #[derive(Debug)]
 pub struct Raised {
-    places: &'static [Place; PLACES],
-    until: [Option<Instant>; PLACES],
+    entries: &'static [Entry; MAX_RAISED],
+    until: [Option<Instant>; MAX_RAISED],
     /// Only processes of this user are raised; `None`: of any user.
     user: Option<u32>,
 }
@@ -50,7 +50,7 @@ pub struct Raised {
 impl Raised {
     /// Prepares to raise processes of `user`; `None` for any user.
     pub fn new(user: Option<u32>) -> io::Result<Raised> {
-        Ok(Raised { places: xqos_sys::shared()?, until: [None; PLACES], user })
+        Ok(Raised { entries: xqos_sys::shared()?, until: [None; MAX_RAISED], user })
     }
 
     /// Raises a process until `until`, or until it is taken back.
@@ -73,19 +73,19 @@ impl Raised {
             Err(error) => return Verdict::Impossible(error),
         };
         let Some(at) = self.position(0) else { return Verdict::Otherwise };
-        let [place_pid, started, words @ ..] = &self.places[at];
+        let [entry_pid, started, words @ ..] = &self.entries[at];
         started.store(process.started, Ordering::SeqCst);
         for (cell, word) in words.iter().zip(before.words()) {
             cell.store(word, Ordering::SeqCst);
         }
-        place_pid.store(pid as u64, Ordering::SeqCst);
+        entry_pid.store(pid as u64, Ordering::SeqCst);
         match attributes.give(pid) {
             Ok(()) => {
                 self.until[at] = until;
                 Verdict::Raised
             }
             Err(error) => {
-                place_pid.store(0, Ordering::SeqCst);
+                entry_pid.store(0, Ordering::SeqCst);
                 Verdict::Impossible(error)
             }
         }
@@ -99,16 +99,16 @@ impl Raised {
 
     /// Restores a process. Returns true if it was raised.
     pub fn take_back(&mut self, pid: i32) -> bool {
-        let place = self.position(pid);
-        if let Some(at) = place {
+        let entry = self.position(pid);
+        if let Some(at) = entry {
             self.put_back(at);
         }
-        place.is_some()
+        entry.is_some()
     }
 
     /// Restores the processes whose time has expired.
     pub fn take_back_late(&mut self, now: Instant) {
-        for at in 0..PLACES {
+        for at in 0..MAX_RAISED {
             if self.until[at].is_some_and(|until| until <= now) {
                 self.put_back(at);
             }
@@ -116,8 +116,8 @@ impl Raised {
     }
 
     pub fn take_back_all(&mut self) {
-        self.until = [None; PLACES];
-        put_all_back(self.places);
+        self.until = [None; MAX_RAISED];
+        put_all_back(self.entries);
     }
 
     /// The next expiry.
@@ -126,12 +126,12 @@ impl Raised {
     }
 
     fn position(&self, pid: i32) -> Option<usize> {
-        self.places.iter().position(|[place_pid, ..]| place_pid.load(Ordering::SeqCst) == pid as u64)
+        self.entries.iter().position(|[entry_pid, ..]| entry_pid.load(Ordering::SeqCst) == pid as u64)
     }
 
     fn put_back(&mut self, at: usize) {
         self.until[at] = None;
-        put_back(&self.places[at]);
+        put_back(&self.entries[at]);
     }
 }
 
@@ -150,7 +150,7 @@ impl Guard {
     pub fn start(raised: &Raised) -> io::Result<Guard> {
         let (ours, mut theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let (places, mut ours) = (raised.places, Some(ours));
+        let (entries, mut ours) = (raised.entries, Some(ours));
         xqos_sys::fork(|| {
             // Only the parent must hold the other end.
             ours = None;
@@ -159,7 +159,7 @@ impl Guard {
             let _ = Attributes::real_time(PRIORITY).give(0);
             // Nothing is ever written, so read() returns when the other end is closed.
             let _ = theirs.read(&mut [0]);
-            put_all_back(places);
+            put_all_back(entries);
         })?;
         ours.map(Guard).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
     }
@@ -176,12 +176,12 @@ impl AsRawFd for Guard {
 }
 
 /// Restores all raised processes.
-fn put_all_back(places: &[Place; PLACES]) {
-    places.iter().for_each(put_back);
+fn put_all_back(entries: &[Entry; MAX_RAISED]) {
+    entries.iter().for_each(put_back);
 }
 
-fn put_back([place_pid, started, words @ ..]: &Place) {
-    let pid = place_pid.load(Ordering::SeqCst) as i32;
+fn put_back([entry_pid, started, words @ ..]: &Entry) {
+    let pid = entry_pid.load(Ordering::SeqCst) as i32;
     if pid == 0 {
         return;
     }
@@ -195,7 +195,7 @@ fn put_back([place_pid, started, words @ ..]: &Place) {
         let copies = other_threads(pid).into_iter().filter(|(_, now)| Some(*now) == raised);
         copies.for_each(|(thread, _)| _ = before.give(thread));
     }
-    place_pid.store(0, Ordering::SeqCst);
+    entry_pid.store(0, Ordering::SeqCst);
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl Processors {
     /// The error names the missing privilege.
     pub fn start(are_own_children: bool) -> Result<Processors> {
         if !processor::may_reserve() {
-            bail!("no processor time is reserved: {}", processor::no_right());
+            bail!("no processor time is reserved: {}", processor::missing_reserve_right());
         }
         let raised = Raised::new(None).map_err(asking("cannot keep a list of who has processor time"))?;
         let guard = Guard::start(&raised).map_err(asking("cannot start the guard process"))?;
@@ -83,7 +83,7 @@ impl Processors {
         let (budget_ns, period_ns) = program.demand.see(now_ns, used_ns, period.ns())?;
         let wanted = in_us(budget_ns, period_ns);
         if self.are_own_children {
-            processor::put_threads_ahead(pid);
+            processor::raise_other_threads(pid);
         }
         match give(&mut self.raised, thread, wanted, program.reserved.is_some()) {
             Ok(()) => {

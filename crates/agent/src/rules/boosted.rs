@@ -6,7 +6,7 @@
 //! the daemon ends.
 
 use crate::error::{Error, Result};
-use crate::processor::{self, to_raise};
+use crate::processor::{self, missing_raise_right};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
@@ -58,7 +58,7 @@ impl ByBoost {
 impl Boost for ByBoost {
     fn begin(&mut self, pid: i32) -> Result<()> {
         if !processor::may_raise() {
-            return Err(Error::Refused(to_raise()));
+            return Err(Error::Refused(missing_raise_right()));
         }
         let cannot = |error| Error::System("`xqos boost` does not run".into(), error);
         if self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None))) {

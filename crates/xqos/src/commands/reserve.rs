@@ -9,7 +9,7 @@ use crate::selector::Selector;
 use anyhow::{Result, bail};
 use clap::Args;
 use xqos_abi::ClientEntry;
-use xqos_agent::client::{back_to_rules, described, reservation_of, words};
+use xqos_agent::client::{adopt_command, described, reservation_of, words};
 use xqos_agent::rules;
 use xqos_agent::session::{Account, Session};
 use xqos_cli::output;
@@ -175,7 +175,7 @@ fn released(entry: &ClientEntry, (before, kind): (Reservation, ReservationKind))
 }
 
 pub(super) fn set_again(entry: &ClientEntry, reservation: Reservation, kind: ReservationKind) -> String {
-    if let Some(undo) = back_to_rules(entry, &entry.reservation_origin, "reserve") {
+    if let Some(undo) = adopt_command(entry, &entry.reservation_origin, "reserve") {
         return undo;
     }
     format!("xqos reserve --client {:#x} {}{}", entry.client, reservation.typed(), options(kind))

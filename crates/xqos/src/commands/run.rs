@@ -220,7 +220,7 @@ impl Run<'_> {
             let threads = self.wish.fixed_cpu().map(|_| NEW_THREADS);
             if threads.is_some() {
                 let main = self.status.is_none().then_some(&self.main);
-                self.ours.values().chain(main).for_each(|&pid| processor::put_threads_ahead(pid));
+                self.ours.values().chain(main).for_each(|&pid| processor::raise_other_threads(pid));
             }
             let left = left.into_iter().chain(threads).chain(self.auto.as_ref().and_then(Auto::wait)).min();
             let files = [signals.as_raw_fd(), self.session.control.descriptor()];

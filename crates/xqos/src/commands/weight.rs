@@ -5,7 +5,7 @@ use crate::selector::Selector;
 use anyhow::Result;
 use clap::Args;
 use xqos_abi::{ClientEntry, Setting, SettingKind, Subject};
-use xqos_agent::client::{back_to_rules, described, weight_of};
+use xqos_agent::client::{adopt_command, described, weight_of};
 use xqos_agent::rules::apply::describe;
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note};
@@ -100,7 +100,7 @@ fn set(display: Option<&str>, selector: &Selector, wanted: Setting) -> Result<Po
         let set = session.control.set(Subject::Client(entry.client), wanted);
         set.map_err(|error| session.explained(error, &entry))?;
         let Some((name, before, undo)) = typed(&entry, wanted.kind()) else { continue };
-        let undo = back_to_rules(&entry, &entry.settings_origin, name).unwrap_or(undo);
+        let undo = adopt_command(&entry, &entry.settings_origin, name).unwrap_or(undo);
         output::line(&format!("{} for {}, was {before}; undo: {undo}", describe(&wanted), described(&entry)))?;
     }
     Ok(info.policy)

@@ -3,7 +3,7 @@
 //!
 //! A remark is no mistake: the same file may be kept whole elsewhere, or by root.
 
-use xqos_agent::processor::{self, to_raise};
+use xqos_agent::processor::{self, missing_raise_right};
 use xqos_agent::session::Session;
 use xqos_cli::quantity::SoftRule;
 use xqos_rules::facts::State;
@@ -55,7 +55,7 @@ fn of_rule(rule: &Rule, may: May) -> Vec<String> {
     let has_cap = rule.settings.iter().any(|setting| matches!(setting, Setting::Max(_)));
     let is_for_unwatched = rule.matcher.depends_on(State::Unwatched);
     let said = [
-        (has(&Setting::Cpu(true)) && !may.raise, format!("cpu has no effect: {}", to_raise())),
+        (has(&Setting::Cpu(true)) && !may.raise, format!("cpu has no effect: {}", missing_raise_right())),
         (
             has(&Setting::Hard(true)) && has(&Setting::Reserve(Reserve::Auto)),
             "hard has no effect beside reserve = \"auto\", which reserves soft only".to_owned(),
