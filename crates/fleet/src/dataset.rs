@@ -62,7 +62,7 @@ fn escaped(value: &str) -> String {
 
 /// Files of one session and one table, one for each display and day.
 #[derive(Debug)]
-pub struct Parts<T> {
+pub struct SessionFiles<T> {
     session: Session,
     files: BTreeMap<PathBuf, Writer<T>>,
     written: Written,
@@ -82,9 +82,9 @@ impl Written {
     }
 }
 
-impl<T: Table> Parts<T> {
-    pub fn new(session: &Session) -> Parts<T> {
-        Parts { session: session.clone(), files: BTreeMap::new(), written: Written::default() }
+impl<T: Table> SessionFiles<T> {
+    pub fn new(session: &Session) -> SessionFiles<T> {
+        SessionFiles { session: session.clone(), files: BTreeMap::new(), written: Written::default() }
     }
 
     pub fn add(&mut self, display: &str, day: &Day, row: &T::Row<'_>) -> Result<(), Error> {

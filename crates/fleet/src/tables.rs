@@ -20,26 +20,26 @@ pub trait Table {
 
 /// Description of a table.
 #[derive(Clone, Copy, Debug)]
-pub struct Described {
+pub struct TableDescription {
     pub name: &'static str,
     pub about: &'static str,
     pub columns: &'static [Column],
 }
 
-impl Described {
-    const fn of<T: Table>() -> Described {
-        Described { name: T::NAME, about: T::ABOUT, columns: T::COLUMNS }
+impl TableDescription {
+    const fn of<T: Table>() -> TableDescription {
+        TableDescription { name: T::NAME, about: T::ABOUT, columns: T::COLUMNS }
     }
 }
 
 /// All tables. The first four come from traces, the others from captures.
-pub const ALL: [Described; 6] = [
-    Described::of::<Sessions>(),
-    Described::of::<Clients>(),
-    Described::of::<Bursts>(),
-    Described::of::<Waits>(),
-    Described::of::<Connections>(),
-    Described::of::<RoundTrips>(),
+pub const ALL: [TableDescription; 6] = [
+    TableDescription::of::<Sessions>(),
+    TableDescription::of::<Clients>(),
+    TableDescription::of::<Bursts>(),
+    TableDescription::of::<Waits>(),
+    TableDescription::of::<Connections>(),
+    TableDescription::of::<RoundTrips>(),
 ];
 
 macro_rules! kind {

@@ -2,11 +2,11 @@
 //! Checks that docs/fleet.md describes the tables as they are defined.
 
 use xqos_fleet::SCHEMA;
-use xqos_fleet::tables::{ALL, Described};
+use xqos_fleet::tables::{ALL, TableDescription};
 
 const DOCUMENT: &str = include_str!("../../../docs/fleet.md");
 
-fn described(table: &Described) -> String {
+fn described(table: &TableDescription) -> String {
     let head = format!("### {}\n{}\n\n| column | type | |\n|---|---|---|\n", table.name, table.about);
     table.columns.iter().fold(head, |text, column| {
         let null = if column.is_optional { ", or null" } else { "" };

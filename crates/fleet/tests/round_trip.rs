@@ -6,7 +6,7 @@ use parquet::record::RowAccessor;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use xqos_fleet::column::{Instant, Kind};
-use xqos_fleet::dataset::{Day, Parts, Session};
+use xqos_fleet::dataset::{Day, Session, SessionFiles};
 use xqos_fleet::file::Writer;
 use xqos_fleet::tables::{self, Wait, Waits};
 
@@ -113,7 +113,7 @@ fn exporting_a_session_again_replaces_its_files() {
     let session = Session { folder: folder.0.clone(), host: "ts01".to_owned(), name: "one".to_owned() };
     let (first, second) = (Day::of_unix_ns(0), Day::of_unix_ns(86_400_000_000_000));
     for rows in [5, 7] {
-        let mut parts = Parts::<Waits>::new(&session);
+        let mut parts = SessionFiles::<Waits>::new(&session);
         (0..rows).for_each(|burst| parts.add(":1", &first, &wait(burst, None)).unwrap());
         parts.add(":2", &second, &wait(9, None)).unwrap();
         let written = parts.finish().unwrap();

@@ -12,7 +12,7 @@ use xqos_abi::trace::{Event, What};
 use xqos_core::{Fact, Time};
 use xqos_fleet::Error;
 use xqos_fleet::column::Instant;
-use xqos_fleet::dataset::{Day, Parts, Session, Written};
+use xqos_fleet::dataset::{Day, Session, SessionFiles, Written};
 use xqos_fleet::tables::{self, Bursts, Clients, Sessions, Waits};
 
 /// Where a trace goes, and as what.
@@ -51,10 +51,10 @@ struct Export<'a> {
     today: Day,
     /// Monotonic time at which the next day begins.
     tomorrow: Time,
-    sessions: Parts<Sessions>,
-    clients: Parts<Clients>,
-    bursts: Parts<Bursts>,
-    waits: Parts<Waits>,
+    sessions: SessionFiles<Sessions>,
+    clients: SessionFiles<Clients>,
+    bursts: SessionFiles<Bursts>,
+    waits: SessionFiles<Waits>,
 }
 
 impl<'a> Export<'a> {
@@ -75,10 +75,10 @@ impl<'a> Export<'a> {
             burst: 0,
             today,
             tomorrow,
-            sessions: Parts::new(&session),
-            clients: Parts::new(&session),
-            bursts: Parts::new(&session),
-            waits: Parts::new(&session),
+            sessions: SessionFiles::new(&session),
+            clients: SessionFiles::new(&session),
+            bursts: SessionFiles::new(&session),
+            waits: SessionFiles::new(&session),
             session,
         }
     }

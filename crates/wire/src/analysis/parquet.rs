@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use xqos_fleet::Error;
 use xqos_fleet::column::Instant;
-use xqos_fleet::dataset::{Day, Parts, Session, Written};
+use xqos_fleet::dataset::{Day, Session, SessionFiles, Written};
 use xqos_fleet::tables::{Connection, Connections, RoundTrip, RoundTrips};
 
 /// TCP port of display 0. Display N uses port 6000 + N.
@@ -25,8 +25,8 @@ pub struct Target<'a> {
 pub fn write(report: &Report, target: &Target<'_>) -> Result<Written, Error> {
     let Target { folder, host, session } = *target;
     let place = Session { folder: folder.to_owned(), host: host.to_owned(), name: session.to_owned() };
-    let mut connections = Parts::<Connections>::new(&place);
-    let mut round_trips = Parts::<RoundTrips>::new(&place);
+    let mut connections = SessionFiles::<Connections>::new(&place);
+    let mut round_trips = SessionFiles::<RoundTrips>::new(&place);
     for (number, connection) in (1..).zip(&report.connections) {
         let day = Day::of_unix_ns(ns(connection.began_s));
         let display = display(&connection.server);
