@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 /// Markdown indents code by four spaces.
 const CODE: &str = "    ";
 /// Shell operators that end a command.
-const SIGNS: [&str; 7] = ["&", "|", ";", ">", "<", "2>", "#"];
+const OPERATORS: [&str; 7] = ["&", "|", ";", ">", "<", "2>", "#"];
 
 /// A command found in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct FoundCommand {
     /// Name of the text.
     pub text: String,
     /// The words after `xqos`.
@@ -31,7 +31,7 @@ pub struct Shown {
 }
 
 /// All commands in README and the other documents in this folder.
-pub fn commands(root: &Path) -> Vec<Shown> {
+pub fn commands(root: &Path) -> Vec<FoundCommand> {
     let mut files: Vec<PathBuf> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root.join(name)).into();
     let mut folders = vec![root.join("docs")];
@@ -63,7 +63,7 @@ pub fn faults(root: &Path, program: &Command, parse: impl Fn(Vec<OsString>) -> R
         let help = command.get_after_long_help().or(command.get_after_help());
         all.extend(shown(command.get_name(), &help.map(ToString::to_string).unwrap_or_default(), "  "));
     }
-    let fault = |Shown { text, arguments, is_whole }: &Shown| {
+    let fault = |FoundCommand { text, arguments, is_whole }: &FoundCommand| {
         let words: Vec<OsString> = arguments.iter().map(OsString::from).collect();
         let (performer, words) = match Call::of(&words) {
             Some(call) => (call.sibling.program, call.arguments),
@@ -98,7 +98,7 @@ fn is_unfinished(error: &Error) -> bool {
 }
 
 /// The commands in a text; `code` is the indentation of code.
-fn shown(name: &str, text: &str, code: &str) -> Vec<Shown> {
+fn shown(name: &str, text: &str, code: &str) -> Vec<FoundCommand> {
     let (mut all, mut prose) = (Vec::new(), String::new());
     for line in joined(text).lines() {
         if let Some(line) = line.strip_prefix(code) {
@@ -109,7 +109,7 @@ fn shown(name: &str, text: &str, code: &str) -> Vec<Shown> {
     }
     let inline = prose.split('`').skip(1).step_by(2);
     all.extend(inline.filter_map(arguments_of).map(|arguments| (arguments, false)));
-    let shown = |(arguments, is_whole)| Shown { text: name.to_owned(), arguments, is_whole };
+    let shown = |(arguments, is_whole)| FoundCommand { text: name.to_owned(), arguments, is_whole };
     all.into_iter().map(shown).collect()
 }
 
@@ -129,7 +129,7 @@ fn arguments_of(command: &str) -> Option<Vec<String>> {
     if Path::new(&program).file_name()? != "xqos" {
         return None;
     }
-    let arguments: Vec<String> = words.take_while(|word| !SIGNS.iter().any(|sign| word.starts_with(sign))).collect();
+    let arguments: Vec<_> = words.take_while(|word| !OPERATORS.iter().any(|sign| word.starts_with(sign))).collect();
     let is_named = |first: &String| first.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '-');
     arguments.first().is_some_and(is_named).then_some(arguments)
 }

@@ -27,7 +27,7 @@ pub const SIZES: &Units = &[("", 1), ("b", 1), ("k", 1 << 10), ("m", 1 << 20)];
 /// Reason why a text is no such number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Unread {
+pub enum NumberError {
     Nothing,
     NoNumber(String),
     NoUnit,
@@ -37,22 +37,22 @@ pub enum Unread {
 }
 
 /// Parses a decimal number with one of the units. The result is in the smallest unit.
-pub fn read(text: &str, units: &Units) -> Result<u64, Unread> {
+pub fn read(text: &str, units: &Units) -> Result<u64, NumberError> {
     let text = text.trim();
     let number = text.trim_end_matches(|letter: char| letter.is_alphabetic() || letter == '%').trim_end();
     let unit = text[number.len()..].trim_start();
     if number.is_empty() {
-        return Err(Unread::Nothing);
+        return Err(NumberError::Nothing);
     }
     let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
-        return Err(if unit.is_empty() { Unread::NoUnit } else { Unread::UnknownUnit(unit.to_owned()) });
+        return Err(if unit.is_empty() { NumberError::NoUnit } else { NumberError::UnknownUnit(unit.to_owned()) });
     };
-    let (mantissa, divisor) = scaled(number).ok_or_else(|| Unread::NoNumber(number.to_owned()))?;
-    let value = mantissa.checked_mul(u128::from(*factor)).ok_or(Unread::TooLarge)?;
+    let (mantissa, divisor) = scaled(number).ok_or_else(|| NumberError::NoNumber(number.to_owned()))?;
+    let value = mantissa.checked_mul(u128::from(*factor)).ok_or(NumberError::TooLarge)?;
     if value % divisor != 0 {
-        return Err(Unread::TooFine);
+        return Err(NumberError::TooFine);
     }
-    u64::try_from(value / divisor).map_err(|_| Unread::TooLarge)
+    u64::try_from(value / divisor).map_err(|_| NumberError::TooLarge)
 }
 
 /// A decimal number as its digits and the power of ten that divides them: "0.5" is (5, 10).
@@ -100,14 +100,14 @@ mod tests {
     #[test]
     fn errors_say_why_a_text_is_no_number() {
         for (text, why) in [
-            ("", Unread::Nothing),
-            ("ms", Unread::Nothing),
-            ("3", Unread::NoUnit),
-            ("3days", Unread::UnknownUnit("days".to_owned())),
-            ("-3ms", Unread::NoNumber("-3".to_owned())),
-            ("1e3ms", Unread::NoNumber("1e3".to_owned())),
-            ("0.5ns", Unread::TooFine),
-            ("999999999999999h", Unread::TooLarge),
+            ("", NumberError::Nothing),
+            ("ms", NumberError::Nothing),
+            ("3", NumberError::NoUnit),
+            ("3days", NumberError::UnknownUnit("days".to_owned())),
+            ("-3ms", NumberError::NoNumber("-3".to_owned())),
+            ("1e3ms", NumberError::NoNumber("1e3".to_owned())),
+            ("0.5ns", NumberError::TooFine),
+            ("999999999999999h", NumberError::TooLarge),
         ] {
             assert_eq!(read(text, TIMES), Err(why), "{text}");
         }

@@ -20,11 +20,11 @@ use xqos_sys as sys;
 
 /// Prints `text` unchanged.
 pub fn print(text: &str) -> Result<()> {
-    is_read(text).map(|_| ())
+    try_print(text).map(|_| ())
 }
 
 /// Prints `text` unchanged. Returns false if the reader has closed the pipe.
-pub fn is_read(text: &str) -> Result<bool> {
+pub fn try_print(text: &str) -> Result<bool> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),

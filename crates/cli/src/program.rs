@@ -2,7 +2,7 @@
 //! Shared parts of the main functions: one-line errors, man pages and completions.
 
 use crate::nearest::nearest;
-use crate::sibling::{Described, offers_files};
+use crate::sibling::{CommandDescription, offers_files};
 use crate::{manual, output};
 use anyhow::Result;
 use clap::builder::ValueHint;
@@ -35,7 +35,7 @@ impl Packaging {
         match self {
             Packaging::Man { folder } => manual::write(command, family, folder),
             Packaging::Completions { shell } => output::print(&completions(command, *shell)),
-            Packaging::Describe => output::json(&Described::of(&command)),
+            Packaging::Describe => output::json(&CommandDescription::of(&command)),
         }
     }
 }
@@ -150,7 +150,8 @@ mod tests {
         let file = Arg::new("file").long("file").value_parser(clap::value_parser!(PathBuf));
         let choice = Arg::new("choice").long("choice").value_parser(["one", "two"]);
         let command = Command::new("x").subcommand(Command::new("list").args([pid, file, choice]));
-        let command = Command::new("x").subcommands([command.clone().name("typed"), Described::of(&command).command()]);
+        let described = CommandDescription::of(&command).command();
+        let command = Command::new("x").subcommands([command.name("typed"), described]);
         for shell in [Shell::Zsh, Shell::Bash, Shell::Fish] {
             assert!(completions(command.clone(), shell).contains("pid"), "{shell}");
         }

@@ -108,15 +108,15 @@ pub fn find(program: &str) -> Option<PathBuf> {
 
 /// A command with its options, as its program describes it in JSON.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Described {
+pub struct CommandDescription {
     name: String,
     about: String,
-    options: Vec<Choice>,
-    commands: Vec<Described>,
+    options: Vec<OptionDescription>,
+    commands: Vec<CommandDescription>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Choice {
+struct OptionDescription {
     long: Option<String>,
     short: Option<char>,
     help: String,
@@ -126,29 +126,29 @@ struct Choice {
     values: Vec<String>,
 }
 
-impl Described {
-    pub fn of(command: &Command) -> Described {
+impl CommandDescription {
+    pub fn of(command: &Command) -> CommandDescription {
         let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
         let options = command.get_arguments().filter(|arg| !arg.is_hide_set() && !arg.is_global_set());
-        Described {
+        CommandDescription {
             name: command.get_name().to_owned(),
             about: command.get_about().map(ToString::to_string).unwrap_or_default(),
-            options: options.map(Choice::of).collect(),
-            commands: visible.map(Described::of).collect(),
+            options: options.map(OptionDescription::of).collect(),
+            commands: visible.map(CommandDescription::of).collect(),
         }
     }
 
     /// Rebuilds the command, as far as completion needs it.
     pub(crate) fn command(self) -> Command {
         let arguments = self.options.into_iter().enumerate().map(|(at, option)| option.argument(at));
-        let commands = self.commands.into_iter().map(Described::command);
+        let commands = self.commands.into_iter().map(CommandDescription::command);
         Command::new(self.name).about(self.about).args(arguments).subcommands(commands)
     }
 }
 
-impl Choice {
-    fn of(arg: &Arg) -> Choice {
-        Choice {
+impl OptionDescription {
+    fn of(arg: &Arg) -> OptionDescription {
+        OptionDescription {
             long: arg.get_long().map(str::to_owned),
             short: arg.get_short(),
             help: arg.get_help().map(ToString::to_string).unwrap_or_default(),
@@ -202,9 +202,9 @@ pub fn described() -> Vec<Command> {
 
 fn ask(sibling: &Sibling) -> Option<Command> {
     let output = process::Command::new(find(sibling.program)?).arg("describe").output().ok()?;
-    let all: Described = serde_json::from_slice(&output.stdout).ok()?;
+    let all: CommandDescription = serde_json::from_slice(&output.stdout).ok()?;
     let described = if sibling.alone {
-        Described { name: sibling.command.to_owned(), ..all }
+        CommandDescription { name: sibling.command.to_owned(), ..all }
     } else {
         all.commands.into_iter().find(|command| command.name == sibling.command)?
     };
@@ -212,7 +212,7 @@ fn ask(sibling: &Sibling) -> Option<Command> {
 }
 
 /// Checks the table against a program's own description of its commands.
-pub fn is_listed_right(program: &str, command: &Command) -> Result<(), String> {
+pub fn check_listing(program: &str, command: &Command) -> Result<(), String> {
     let own = SIBLINGS.iter().filter(|sibling| sibling.program == program);
     for sibling in own {
         let named = || command.get_subcommands().find(|known| known.get_name() == sibling.command);
@@ -267,13 +267,13 @@ mod tests {
         let more = Arg::new("more").help("Others").action(ArgAction::Append).last(true);
         let hidden = Command::new("man").hide(true);
         let command = Command::new("plot").about("Draws").args([format, quick, file, more]).subcommand(hidden);
-        let described = Described::of(&command);
+        let described = CommandDescription::of(&command);
         let json = serde_json::to_string(&described).unwrap();
-        let again: Described = serde_json::from_str(&json).unwrap();
+        let again: CommandDescription = serde_json::from_str(&json).unwrap();
         assert_eq!(again, described);
         let again = again.command();
         again.clone().debug_assert();
-        assert_eq!(Described::of(&again), described);
+        assert_eq!(CommandDescription::of(&again), described);
         assert_eq!(again.get_subcommands().count(), 0);
     }
 }

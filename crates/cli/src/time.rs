@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 //! Parsing and printing of times.
 
-use crate::number::{self, TIMES, Unread};
+use crate::number::{self, NumberError, TIMES};
 
 /// Parses a time into nanoseconds. The error is a sentence that says what to write instead.
 pub fn read_ns(text: &str) -> Result<u64, String> {
     let advice = "write a time such as 3ms, 0.5ms, 500us, 1s, 10min or 2h";
     let text = text.trim();
     number::read(text, TIMES).map_err(|error| match error {
-        Unread::NoUnit => format!("'{text}' has no unit: write {text}ms, {text}us or {text}s"),
-        Unread::UnknownUnit(unit) => format!("'{unit}' is no unit of time: use us, ms, s, min or h"),
-        Unread::NoNumber(number) => format!("'{number}' is no number: {advice}"),
-        Unread::TooFine => format!("{text} is finer than a nanosecond"),
-        Unread::TooLarge => format!("{text} is too long"),
-        Unread::Nothing => format!("'{text}' is no time: {advice}"),
+        NumberError::NoUnit => format!("'{text}' has no unit: write {text}ms, {text}us or {text}s"),
+        NumberError::UnknownUnit(unit) => format!("'{unit}' is no unit of time: use us, ms, s, min or h"),
+        NumberError::NoNumber(number) => format!("'{number}' is no number: {advice}"),
+        NumberError::TooFine => format!("{text} is finer than a nanosecond"),
+        NumberError::TooLarge => format!("{text} is too long"),
+        NumberError::Nothing => format!("'{text}' is no time: {advice}"),
     })
 }
 

@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         CommandLine::command().debug_assert();
-        assert_eq!(sibling::is_listed_right("xqos-bench", &CommandLine::command()), Ok(()));
+        assert_eq!(sibling::check_listing("xqos-bench", &CommandLine::command()), Ok(()));
     }
 
     #[test]

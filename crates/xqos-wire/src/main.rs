@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         CommandLine::command().debug_assert();
-        assert_eq!(sibling::is_listed_right("xqos-wire", &CommandLine::command()), Ok(()));
+        assert_eq!(sibling::check_listing("xqos-wire", &CommandLine::command()), Ok(()));
     }
 
     #[test]

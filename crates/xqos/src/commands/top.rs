@@ -95,7 +95,7 @@ impl Arguments {
                 false if std::io::stdout().is_terminal() => format!("{CLEAR}{}", sample.text(output::width())),
                 false => sample.text(output::width()) + "\n",
             };
-            if !output::is_read(&text)? || self.once {
+            if !output::try_print(&text)? || self.once {
                 break;
             }
         }
@@ -108,7 +108,7 @@ fn stream(display: Option<&str>, every: Duration) -> Result<()> {
     let mut sampler = Sampler::open(display)?;
     loop {
         sampler.wait(every);
-        if !output::is_read(&format!("{}\n", serde_json::to_string(&sampler.sample()?)?))? {
+        if !output::try_print(&format!("{}\n", serde_json::to_string(&sampler.sample()?)?))? {
             return Ok(());
         }
     }
