@@ -102,9 +102,9 @@ impl<'a> Evaluation<'a> {
             Verdict::Unknown(key) => format!("{key} is not known"),
             Verdict::Excluded(at) => {
                 let held: Vec<_> = rule.matcher.exclusions[at].iter().map(|one| self.holds(one)).collect();
-                format!("not: {}", held.join(" and "))
+                format!("excluded: {}", held.join(" and "))
             }
-            Verdict::PerhapsExcluded(_, key) => format!("not: {key} is not known, so it may be excluded"),
+            Verdict::PerhapsExcluded(_, key) => format!("may be excluded: {key} is not known"),
         }
     }
 

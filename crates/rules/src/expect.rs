@@ -70,7 +70,7 @@ impl Case {
         let applied = evaluation.applied();
         let is_among = |expected: &&Setting| applied.iter().any(|chosen| chosen.setting == *expected);
         let missing = self.expected.iter().filter(|expected| !is_among(expected));
-        let mut differences: Vec<String> = missing.map(|expected| format!("{expected} is expected")).collect();
+        let mut differences: Vec<_> = missing.map(|expected| format!("{expected} is missing")).collect();
         for Chosen { setting, rule } in &applied {
             if !self.expected.contains(setting) {
                 differences.push(format!("{setting} is set by '{}' ({})", rule.id, rule.place));
@@ -78,7 +78,7 @@ impl Case {
         }
         let by: BTreeSet<String> = applied.iter().map(|chosen| chosen.rule.id.clone()).collect();
         if let Some(expected) = self.by.as_ref().filter(|expected| **expected != by) {
-            differences.push(format!("it is set by {}, and expected by {}", all_of(&by), all_of(expected)));
+            differences.push(format!("the settings come from {}, but {} is expected", all_of(&by), all_of(expected)));
         }
         differences
     }
@@ -92,7 +92,7 @@ fn all_of(ids: &BTreeSet<String>) -> String {
 impl Report<'_> {
     fn cases(&mut self, top: &Table<'_, '_>) -> Vec<Case> {
         let Some(value) = top.get("case") else {
-            self.file_error("it expects nothing: write [[case]] with facts and set".to_owned());
+            self.file_error("it contains no case: write [[case]] with facts and set".to_owned());
             return Vec::new();
         };
         let Some(parts) = value.get_ref().as_array() else {

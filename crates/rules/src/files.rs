@@ -139,7 +139,7 @@ impl Loader {
         let file = kept.unwrap_or_default();
         let all = rules.len() + file.rules.len();
         if all > MAX_RULES {
-            let what = format!("with its rules there are {all}, and at most {MAX_RULES} count: none of them does");
+            let what = format!("with its rules there are {all}, more than {MAX_RULES}: this file is ignored");
             loaded.mistakes.push(Mistake::in_file(&path.to_string_lossy(), what));
             loaded.files.push(RuleFile { path, status: FileStatus::Refused { kept: false } });
             return;
@@ -203,21 +203,21 @@ fn list(folder: &Path, user: u32, mistakes: &mut Vec<Mistake>) -> Result<Vec<Str
             Some(name) if is_rules => names.push(name.to_owned()),
             None if is_rules => {
                 let path = folder.join(&name);
-                mistakes.push(Mistake::in_file(&path.to_string_lossy(), "its name is no UTF-8: rename it"));
+                mistakes.push(Mistake::in_file(&path.to_string_lossy(), "its name is not UTF-8: rename it"));
             }
             _ => {}
         }
         if names.len() > MAX_FILES {
-            return Err(format!("at most {MAX_FILES} files of a folder count, and it has more: merge some"));
+            return Err(format!("has more than {MAX_FILES} files: merge some"));
         }
     }
     Ok(names)
 }
 
 fn check_folder(folder: &Path, user: u32) -> Result<(), String> {
-    let metadata = fs::metadata(folder).map_err(|error| format!("cannot be looked at: {error}"))?;
+    let metadata = fs::metadata(folder).map_err(|error| format!("cannot be accessed: {error}"))?;
     if !metadata.is_dir() {
-        return Err("is no folder: rules are files in a folder of this name".to_owned());
+        return Err("is not a folder: put the rule files into a folder of this name".to_owned());
     }
     trusted(&metadata, user)
 }
@@ -226,12 +226,12 @@ fn check_folder(folder: &Path, user: u32) -> Result<(), String> {
 fn trusted(metadata: &Metadata, user: u32) -> Result<(), String> {
     let (owner, mode) = (metadata.uid(), metadata.mode());
     if owner != 0 && owner != user {
-        return Err(format!("belongs to user {owner}, and only files of root and of user {user} count: chown it"));
+        return Err(format!("belongs to user {owner}, but only files of root and of user {user} are read: chown it"));
     }
     // Many systems give each user a group of the same number and create files writable by that group.
     let is_groups = mode & GROUP_WRITES != 0 && metadata.gid() != owner;
     match is_groups || mode & OTHERS_WRITE != 0 {
-        true => Err("can be written to by others: chmod go-w it".to_owned()),
+        true => Err("is writable by others: chmod go-w it".to_owned()),
         false => Ok(()),
     }
 }
@@ -243,7 +243,7 @@ fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
     match target.starts_with(&folder) {
         true => Ok(target),
         false => Err(format!(
-            "is a link that leads out of its folder, to {}: copy it here (an empty file masks a lower one)",
+            "is a link out of its folder, to {}: copy the file here (an empty file masks a lower one)",
             crate::mistake::clean(&target.to_string_lossy())
         )),
     }
@@ -258,7 +258,7 @@ fn contents(path: &Path, user: Option<u32>) -> Result<Vec<u8>, String> {
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(cannot)?;
     let metadata = file.metadata().map_err(cannot)?;
     if !metadata.is_file() {
-        return Err("is no plain file: write the rules into one".to_owned());
+        return Err("is not a regular file: write the rules into one".to_owned());
     }
     if let Some(user) = user {
         trusted(&metadata, user)?;
@@ -266,7 +266,7 @@ fn contents(path: &Path, user: Option<u32>) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(cannot)?;
     match bytes.len() as u64 > MAX_FILE {
-        true => Err("a rule file has at most 1 MB, and this one has more: split it".to_owned()),
+        true => Err("is larger than 1 MB: split it".to_owned()),
         false => Ok(bytes),
     }
 }
@@ -275,6 +275,6 @@ fn text(file: &str, bytes: Vec<u8>) -> Result<String, Vec<Mistake>> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        vec![Mistake { file: file.into(), line, what: "is no UTF-8 from here on: save it as such".to_owned() }]
+        vec![Mistake { file: file.into(), line, what: "is not UTF-8 from this line on: save it as UTF-8".to_owned() }]
     })
 }

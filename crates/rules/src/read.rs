@@ -63,16 +63,14 @@ impl<'t> Report<'t> {
     pub(crate) fn parse(&mut self) -> Option<Spanned<DeTable<'t>>> {
         let text = self.text();
         if text.len() as u64 > MAX_FILE {
-            self.file_error(format!("a rule file has at most 1 MB, and this one has {} bytes: split it", text.len()));
+            self.file_error(format!("is larger than 1 MB ({} bytes): split it", text.len()));
             return None;
         }
         let (table, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
             match error.message() {
-                "recursion limit" => {
-                    self.file_error("a key or value nests too deep: a rule needs three levels".to_owned())
-                }
-                message => self.error(error.span().unwrap_or_default(), format!("no TOML: {message}")),
+                "recursion limit" => self.file_error("it is nested too deeply: a rule needs three levels".to_owned()),
+                message => self.error(error.span().unwrap_or_default(), format!("invalid TOML: {message}")),
             }
         }
         errors.is_empty().then_some(table)
@@ -83,7 +81,7 @@ impl<'t> Report<'t> {
             None => self.file_error("its version is missing: write version = 1 as the first line".to_owned()),
             Some(value) => match value_of(value.get_ref()) {
                 Value::Number(VERSION) => {}
-                _ => self.error(value.span(), "this xqos reads version 1: write version = 1"),
+                _ => self.error(value.span(), "this xqos supports version 1 only: write version = 1"),
             },
         }
     }
@@ -92,7 +90,7 @@ impl<'t> Report<'t> {
         let mut limits = Limits::default();
         let Some(value) = top.get("limits") else { return limits };
         if scope == Scope::User {
-            self.error(value.span(), "limits bind the user, so they stand in files of /etc/xqos/rules.d only");
+            self.error(value.span(), "limits restrict users, so they belong in files of /etc/xqos/rules.d only");
             return limits;
         }
         let Some(table) = self.sub_table(value, "[limits]", &["auto", "per_user"]) else { return limits };
@@ -110,7 +108,7 @@ impl<'t> Report<'t> {
         match number {
             Some(part) if LIMITS.contains(&part) => Some((part * 1e6) as u32),
             _ => {
-                let what = "a limit is a part of the server, of which at most 0.95 can be promised: write a number from 0.01 \
+                let what = "a limit is a share of the server, at most 0.95: write a number from 0.01 \
                             to 0.95, such as 0.6";
                 self.error(value.span(), what);
                 None
@@ -126,7 +124,7 @@ impl<'t> Report<'t> {
             return Vec::new();
         };
         if parts.len() > MAX_RULES {
-            let what = format!("at most {MAX_RULES} rules count, and this file has {}: merge some", parts.len());
+            let what = format!("this file has more than {MAX_RULES} rules ({}): merge some", parts.len());
             self.error(parts[MAX_RULES].span(), what);
             return Vec::new();
         }
@@ -141,7 +139,7 @@ impl<'t> Report<'t> {
             }
             let Some(rule) = self.rule(part) else { continue };
             if !ids.insert(rule.id.clone()) {
-                self.error(part.span(), format!("'{}' is the id of an earlier rule too: choose another", rule.id));
+                self.error(part.span(), format!("'{}' is already the id of an earlier rule: choose another", rule.id));
             }
             rules.push(rule);
         }
@@ -150,14 +148,13 @@ impl<'t> Report<'t> {
 
     fn rule(&mut self, part: &Spanned<DeValue<'_>>) -> Option<Rule> {
         let table = self.sub_table(part, "a rule", &["id", "match", "set"])?;
-        let id =
-            self.required(&table, part.span(), "id", "write id = \"players\", by which `xqos explain` names it")?;
+        let id = self.required(&table, part.span(), "id", "write id = \"players\"; `xqos explain` prints it")?;
         let id = match value_of(id.get_ref()) {
             Value::Text(text) => name(text),
             _ => Err("an id is a text: write id = \"players\"".to_owned()),
         }
         .map_err(|what| self.error(id.span(), what));
-        let who = "write match = { exe = \"*/mpv\" }, or match = { exe = \"*\" } for every program";
+        let who = "write match = { exe = \"*/mpv\" }, or match = { exe = \"*\" } for all programs";
         let matcher = self.required(&table, part.span(), "match", who).and_then(|value| self.matcher(value));
         let set = self
             .required(&table, part.span(), "set", "write set = { weight = 2 }")
@@ -173,7 +170,7 @@ impl<'t> Report<'t> {
         let conditions = self.conditions(&table);
         let exclusions = table.get("not").map_or(Vec::new(), |value| self.exclusions(value));
         if conditions.is_empty() && exclusions.is_empty() && !self.has_mistakes() {
-            self.error(value.span(), "an empty match is about nobody: write match = { exe = \"*\" } for every program");
+            self.error(value.span(), "an empty match matches no client: write match = { exe = \"*\" } for all");
         }
         Some(Matcher { conditions, exclusions })
     }
@@ -188,7 +185,7 @@ impl<'t> Report<'t> {
             if conditions.is_empty() && !self.has_mistakes() {
                 self.error(
                     part.span(),
-                    "an empty not excludes nobody: write not = { host = \"10.0.0.*\" } or leave it out",
+                    "an empty not excludes no client: write not = { host = \"10.0.0.*\" } or leave it out",
                 );
             }
             exclusions.push(conditions);
@@ -260,12 +257,12 @@ const MAX_NAME: usize = 255;
 fn never_fits(key: Key, text: &str) -> Option<&'static str> {
     match key {
         Key::Name if text.contains(['/', '\\']) => {
-            Some("a name is what follows the last / or \\ of a path: write that part alone, or match exe")
+            Some("a name has no folder: write only the part after the last / or \\, or match exe")
         }
         Key::Name if text.bytes().filter(|&byte| byte != b'*').count() > MAX_NAME => {
             Some("a file's name has at most 255 bytes")
         }
-        Key::Unit if text.contains('/') => Some("a unit is one part of a control group's path: match cgroup"),
+        Key::Unit if text.contains('/') => Some("a unit is one component of a control group's path: match cgroup"),
         _ => None,
     }
 }
@@ -276,7 +273,7 @@ fn pattern(key: Key, text: &str) -> Result<Pattern, String> {
     // Such a pattern would never match, and the user would not learn why.
     if matches!(key, Key::Exe | Key::Cgroup) && !text.starts_with(['/', '*', '?']) {
         let text = clean(text);
-        return Err(format!("{key} is a whole path, and '{text}' does not begin as one: write \"*/{text}\""));
+        return Err(format!("{key} is an absolute path, but '{text}' does not start with / or *: write \"*/{text}\""));
     }
     match never_fits(key, text) {
         Some(why) => Err(format!("{key}: '{}' never matches: {why}", clean(text))),

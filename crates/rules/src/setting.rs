@@ -133,7 +133,7 @@ impl FromStr for Reserve {
             "auto" => Ok(Reserve::Auto),
             "none" => Ok(Reserve::Nothing),
             _ if text.contains('/') => admissible(text.parse()?).map(Reserve::Fixed),
-            _ => Err(format!("'{text}' is no reservation: write \"auto\", \"none\", or budget/period as \"3ms/10ms\"")),
+            _ => Err(format!("'{text}' is not a reservation: write \"auto\", \"none\" or \"3ms/10ms\"")),
         }
     }
 }
@@ -143,7 +143,7 @@ fn admissible(reservation: Reservation) -> Result<Reservation, String> {
     let (budget, period) = (u64::from(reservation.budget.0), u64::from(reservation.period.0));
     match budget * 100 > period * MAX_PROMISED_PERCENT {
         true => Err(format!(
-            "{reservation} is more than {MAX_PROMISED_PERCENT} %, the most that a server promises: ask for less"
+            "{reservation} is more than {MAX_PROMISED_PERCENT} %, the maximum that a server promises: ask for less"
         )),
         false => Ok(reservation),
     }
@@ -167,7 +167,7 @@ impl FromStr for Cap {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is no share: write a percentage from 1 to 100, as \"20%\"");
+        let wanted = || format!("'{text}' is not a share: write a percentage from 1 to 100, such as \"20%\"");
         let (mantissa, tenth) = text.strip_suffix('%').and_then(|number| scaled(number.trim())).ok_or_else(wanted)?;
         // One percent is 10,000 millionths.
         let scaled = mantissa * 10_000;
@@ -198,7 +198,7 @@ impl FromStr for Priority {
         let priority = text.parse().ok().filter(|priority| PRIORITIES.contains(priority));
         priority
             .map(Priority)
-            .ok_or_else(|| format!("'{text}' is no priority: write a whole number from -1000 to 1000"))
+            .ok_or_else(|| format!("'{text}' is not a priority: write a whole number from -1000 to 1000"))
     }
 }
 
@@ -250,7 +250,7 @@ pub fn name(text: &str) -> Result<String, String> {
     match (1..=NAME_LENGTH).contains(&text.len()) && text.bytes().all(is_fit) {
         true => Ok(text.to_owned()),
         false => Err(format!(
-            "'{}' is no name: write 1 to {NAME_LENGTH} letters, digits and . _ -",
+            "'{}' is not a valid name: write 1 to {NAME_LENGTH} letters, digits and . _ -",
             crate::mistake::clean(text)
         )),
     }
@@ -288,7 +288,7 @@ mod tests {
             assert!(text.parse::<Priority>().unwrap_err().contains("-1000 to 1000"), "{text}");
         }
         for text in ["", "a b", "ä", &"x".repeat(65)] {
-            assert!(text.parse::<Group>().unwrap_err().contains("is no name"), "{text}");
+            assert!(text.parse::<Group>().unwrap_err().contains("is not a valid name"), "{text}");
         }
     }
 }

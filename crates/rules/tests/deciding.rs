@@ -259,8 +259,8 @@ fn each_explanation_contains_the_clients_fact() {
             "local is true, not false",
             "state is fullscreen, not active or iconic",
             "host is not known",
-            "not: name is program0 and class is program0 and Program0",
-            "not: user is not known, so it may be excluded",
+            "excluded: name is program0 and class is program0 and Program0",
+            "may be excluded: user is not known",
             "name is program0, not \"other\"",
         ]
     );

@@ -50,9 +50,9 @@ fn differences_name_the_rule_and_its_line() {
     let case =
         "[[case]]\nwhat = \"x\"\nfacts = { exe = \"/a\" }\nset = { weight = 3, reserve = \"auto\" }\nby = \"b\"\n";
     let expected = [
-        "t.toml:6 x: weight = 3 is expected",
+        "t.toml:6 x: weight = 3 is missing",
         "t.toml:6 x: weight = 2 is set by 'a' (t.toml:2)",
-        "t.toml:6 x: it is set by 'a', and expected by 'b'",
+        "t.toml:6 x: the settings come from 'a', but 'b' is expected",
     ];
     assert_eq!(differences(with(case).unwrap()), expected);
 }
@@ -61,7 +61,7 @@ fn differences_name_the_rule_and_its_line() {
 fn mistakes_in_expectations_are_reported_with_lines() {
     let case = |inside: &str| with(&format!("[[case]]\nwhat = \"x\"\n{inside}\n")).unwrap_err();
     for (told, words) in [
-        (with("").unwrap_err(), "t.toml: it expects nothing: write [[case]]"),
+        (with("").unwrap_err(), "t.toml: it contains no case: write [[case]]"),
         (case("fact = {}\nset = {}"), "t.toml:8: a case has no key 'fact': did you mean 'facts'?"),
         (case("facts = { exee = \"/a\" }\nset = {}"), "t.toml:8: facts has no key 'exee': did you mean 'exe'?"),
         (case("facts = { exe = [\"/a\"] }\nset = {}"), "t.toml:8: exe is a text in quotes"),

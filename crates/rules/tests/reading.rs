@@ -69,51 +69,55 @@ fn each_mistake_has_a_line_and_a_correction() {
         (rule("exee = \"*/mpv\"", "weight = 2"), 4, "a match has no key 'exee': did you mean 'exe'?"),
         (rule(ok, "weigth = 2"), 5, "set has no key 'weigth': did you mean 'weight'?"),
         (rule(ok, "nice = 2"), 5, "set has no key 'nice': choose among reserve, hard, soft"),
-        (rule(ok, "weight = 200"), 5, "weight: '200' is no weight: write a number from 0.01 to 100"),
-        (rule(ok, "weight = true"), 5, "weight: 'true' is no weight"),
+        (rule(ok, "weight = 200"), 5, "weight: '200' is not a weight: write a number from 0.01 to 100"),
+        (rule(ok, "weight = true"), 5, "weight: 'true' is not a weight"),
         (rule(ok, "reserve = \"40ms/10ms\""), 5, "reserve: the budget of 40 ms is longer"),
-        (rule(ok, "reserve = [1]"), 5, "reserve: 'array' is no reservation: write \"auto\""),
+        (rule(ok, "reserve = [1]"), 5, "reserve: 'array' is not a reservation: write \"auto\""),
         (rule(ok, "hard = \"yes\""), 5, "hard: write true or false"),
-        (rule(ok, "max = 0.2"), 5, "max: '0.2' is no share: write a percentage"),
-        (rule(ok, "max = \"0.5%\""), 5, "max: '0.5%' is no share: write a percentage from 1 to 100"),
+        (rule(ok, "max = 0.2"), 5, "max: '0.2' is not a share: write a percentage"),
+        (rule(ok, "max = \"0.5%\""), 5, "max: '0.5%' is not a share: write a percentage from 1 to 100"),
         (
             rule(ok, "reserve = \"10ms/10ms\""),
             5,
-            "reserve: 10 ms / 10 ms is more than 95 %, the most that a server promises",
+            "reserve: 10 ms / 10 ms is more than 95 %, the maximum that a server promises",
         ),
-        (rule(ok, "priority = 0x10"), 5, "priority: 'integer' is no priority: write a whole number"),
-        (rule(ok, "group = \"a b\""), 5, "group: 'a b' is no name"),
+        (rule(ok, "priority = 0x10"), 5, "priority: 'integer' is not a priority: write a whole number"),
+        (rule(ok, "group = \"a b\""), 5, "group: 'a b' is not a valid name"),
         (
             rule("exe = \"mpv\"", "weight = 2"),
             4,
-            "exe is a whole path, and 'mpv' does not begin as one: write \"*/mpv\"",
+            "exe is an absolute path, but 'mpv' does not start with / or *: write \"*/mpv\"",
         ),
-        (rule("exe = 3", "weight = 2"), 4, "exe is a text in quotes, or a list of such"),
-        (rule("class = []", "weight = 2"), 4, "class: an empty list matches nobody"),
+        (rule("exe = 3", "weight = 2"), 4, "exe is a text in quotes, or a list of texts"),
+        (rule("class = []", "weight = 2"), 4, "class: an empty list matches no client"),
         (rule("name = \"\"", "weight = 2"), 4, "name: an empty pattern matches nothing"),
-        (rule(r#"name = 'Z:\x\other.exe'"#, "weight = 2"), 4, "what follows the last / or \\ of a path"),
+        (
+            rule(r#"name = 'Z:\x\other.exe'"#, "weight = 2"),
+            4,
+            "a name has no folder: write only the part after the last / or \\, or match exe",
+        ),
         (rule("name = \"*/mpv\"", "weight = 2"), 4, "name: '*/mpv' never matches"),
         (rule(&format!("name = \"{}\"", "x".repeat(256)), "weight = 2"), 4, "a file's name has at most 255 bytes"),
-        (rule("unit = \"*/app-x\"", "weight = 2"), 4, "a unit is one part of a control group's path"),
+        (rule("unit = \"*/app-x\"", "weight = 2"), 4, "a unit is one component of a control group's path"),
         (rule("local = \"yes\"", "weight = 2"), 4, "local is true or false"),
         (rule("state = \"activ\"", "weight = 2"), 4, "there is no state 'activ': choose among active, fullscreen"),
         (rule("not = { not = { exe = \"*\" } }", "weight = 2"), 4, "not has no key 'not'"),
-        (rule("not = {}", "weight = 2"), 4, "an empty not excludes nobody"),
-        (rule("", "weight = 2"), 4, "an empty match is about nobody: write match = { exe = \"*\" }"),
+        (rule("not = {}", "weight = 2"), 4, "an empty not excludes no client"),
+        (rule("", "weight = 2"), 4, "an empty match matches no client: write match = { exe = \"*\" }"),
         (rule(ok, "weight = 2").replace("id = \"r\"", ""), 2, "id is missing: write id = \"players\""),
-        (rule(ok, "weight = 2").replace("\"r\"", "\"a b\""), 3, "'a b' is no name"),
+        (rule(ok, "weight = 2").replace("\"r\"", "\"a b\""), 3, "'a b' is not a valid name"),
         (rule(ok, "weight = 2").replace("match", "# match"), 2, "match is missing"),
         (rule(ok, "weight = 2").replace("set", "# set"), 2, "set is missing"),
         (rule(ok, "weight = 2").replace("[[rule]]", "[rule]"), 2, "rules are written as [[rule]]"),
         (rule(ok, "weight = 2").replace("version = 1", ""), 0, "version is missing: write version = 1"),
-        (rule(ok, "weight = 2").replace("version = 1", "version = 2"), 1, "this xqos reads version 1"),
+        (rule(ok, "weight = 2").replace("version = 1", "version = 2"), 1, "this xqos supports version 1 only"),
         (rule(ok, "weight = 2").replace("version = 1", "version = 1\nrules = 3"), 2, "did you mean 'rule'?"),
-        (rule(ok, "weight = 2, weight = 3"), 5, "no TOML: duplicate key"),
-        (rule(ok, "weight = "), 5, "no TOML: "),
+        (rule(ok, "weight = 2, weight = 3"), 5, "invalid TOML: duplicate key"),
+        (rule(ok, "weight = "), 5, "invalid TOML: "),
         ("version = 1\n[limits]\nauto = 1.5\n".into(), 3, "write a number from 0.01 to 0.95, such as 0.6"),
         ("version = 1\n[limits]\nauto = nan\n".into(), 3, "write a number from 0.01 to 0.95"),
         ("version = 1\n[limits]\nper_user = 0\n".into(), 3, "write a number from 0.01 to 0.95"),
-        ("version = 1\n[limits]\nper_user = 0.96\n".into(), 3, "at most 0.95 can be promised"),
+        ("version = 1\n[limits]\nper_user = 0.96\n".into(), 3, "a limit is a share of the server, at most 0.95"),
         ("version = 1\n[limits]\nper_users = 0.5\n".into(), 3, "did you mean 'per_user'?"),
         ("version = 1\nlimits = 3\n".into(), 2, "[limits] is a table"),
     ] {
@@ -138,31 +142,31 @@ fn limits_in_a_users_file_are_refused() {
     let text = "version = 1\n[limits]\nauto = 0.5\n";
     assert!(read::file("a.toml", text, Scope::System).is_ok());
     let mistakes = read::file("a.toml", text, Scope::User).unwrap_err();
-    assert!(mistakes[0].to_string().starts_with("a.toml:2: limits bind the user"), "{mistakes:?}");
+    assert!(mistakes[0].to_string().starts_with("a.toml:2: limits restrict users"), "{mistakes:?}");
 }
 
 #[test]
 fn a_duplicate_id_is_refused() {
     let text = rule("exe = \"*/a\"", "weight = 2");
     let twice = text.clone() + text.strip_prefix("version = 1\n").unwrap();
-    assert!(mistakes(&twice)[0].contains("a.toml:6: 'r' is the id of an earlier rule too"));
+    assert!(mistakes(&twice)[0].contains("a.toml:6: 'r' is already the id of an earlier rule"));
 }
 
 #[test]
 fn hostile_files_are_refused_with_a_few_messages() {
     let many = |one: &str| "version = 1\n".to_owned() + &one.repeat(100_000);
     for (text, words) in [
-        (many("[[rule]]\n"), "a.toml:10002: at most 10000 rules count, and this file has 100000"),
-        (many("# ten bytes\n"), "at most 1 MB, and this one has 1200012 bytes: split it"),
-        ("x".repeat(10_000_000), "at most 1 MB"),
-        ("version = 1\n".to_owned() + &"a.".repeat(400_000) + "a = 1\n", "nests too deep"),
-        ("version = 1\nrule = ".to_owned() + &"[".repeat(900_000), "no TOML: "),
-        ("version = 1\nrule = ".to_owned() + &"{a=".repeat(300_000), "no TOML: "),
-        (many("a.b=1\n"), "no TOML: duplicate key"),
+        (many("[[rule]]\n"), "a.toml:10002: this file has more than 10000 rules (100000)"),
+        (many("# ten bytes\n"), "is larger than 1 MB (1200012 bytes): split it"),
+        ("x".repeat(10_000_000), "is larger than 1 MB"),
+        ("version = 1\n".to_owned() + &"a.".repeat(400_000) + "a = 1\n", "nested too deeply"),
+        ("version = 1\nrule = ".to_owned() + &"[".repeat(900_000), "invalid TOML: "),
+        ("version = 1\nrule = ".to_owned() + &"{a=".repeat(300_000), "invalid TOML: "),
+        (many("a.b=1\n"), "invalid TOML: duplicate key"),
         ((0..60_000).map(|at| format!("k{at}=1\n")).collect::<Vec<_>>().concat(), "a rule file has no key 'k0'"),
         (rule(&format!("exe = \"/{}\"", "a".repeat(500_000)), "weight = 2"), "a pattern has at most 256 bytes"),
         (rule("exe = \"*\"", &format!("{} = 2", "w".repeat(900_000))), "set has no key 'wwww"),
-        ("\0\u{1b}[2J".into(), "no TOML: "),
+        ("\0\u{1b}[2J".into(), "invalid TOML: "),
     ] {
         let told = mistakes(&text);
         assert!(told.len() <= 21, "{words}: {}", told.len());

@@ -74,7 +74,7 @@ impl<'t> Report<'t> {
     pub(crate) fn finish<T>(mut self, read: Option<T>) -> Result<T, Vec<Mistake>> {
         self.mistakes.sort_by_key(|mistake| mistake.line);
         if self.omitted > 0 {
-            self.mistakes.push(Mistake::in_file(&self.file, "there are more mistakes: mend these first"));
+            self.mistakes.push(Mistake::in_file(&self.file, "there are more mistakes: fix these first"));
         }
         match read {
             Some(read) if self.mistakes.is_empty() => Ok(read),
@@ -113,7 +113,7 @@ impl<'t> Report<'t> {
         match value.get_ref().as_table() {
             Some(table) => Some(self.table(table, what, known)),
             None => {
-                self.error(value.span(), format!("{what} is a table of keys and values, as {{ key = value }}"));
+                self.error(value.span(), format!("{what} is a table of keys and values, such as {{ key = value }}"));
                 None
             }
         }
@@ -147,7 +147,7 @@ impl<'t> Report<'t> {
         if parts.is_empty() {
             self.error(
                 value.span(),
-                format!("{key}: an empty list matches nobody: leave the key out, or name something"),
+                format!("{key}: an empty list matches no client: leave the key out, or add a value"),
             );
             return None;
         }
@@ -155,7 +155,7 @@ impl<'t> Report<'t> {
         for part in &parts {
             match part.get_ref().as_str() {
                 Some(word) => words.push((part.span(), word)),
-                None => self.error(part.span(), format!("{key} is a text in quotes, or a list of such")),
+                None => self.error(part.span(), format!("{key} is a text in quotes, or a list of texts")),
             }
         }
         (words.len() == parts.len()).then_some(words)

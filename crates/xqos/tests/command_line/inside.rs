@@ -144,7 +144,7 @@ fn what_cannot_be_done_is_said_in_one_line() {
     fs::write(&file, "precious").unwrap();
     for options in [&["--time", "1s"][..], &["--until-wait", "1us"]] {
         let record = [&["trace", "record"], options, &[&file]].concat();
-        server.ask(&record).failed_saying(&[&file, "is there already: remove it"]);
+        server.ask(&record).failed_saying(&[&file, "already exists: remove it"]);
     }
     server.ask(&["trace", "record", "--until-wait", "1us", "/nowhere/file"]).failed_saying(&["/nowhere/file"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "precious", "a file that is there stays");

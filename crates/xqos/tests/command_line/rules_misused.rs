@@ -56,21 +56,21 @@ fn whatever_stands_in_a_file_its_last_good_version_counts_and_a_line_says_why() 
     let many = "version = 1\n".to_owned() + &"[[rule]]\n".repeat(100_000);
     let exploding = format!("name = \"{}\"", "*a".repeat(200));
     for (what, text, words) in [
-        ("10 MB", vec![b'#'; 10_000_000], "50-a.toml: a rule file has at most 1 MB"),
+        ("10 MB", vec![b'#'; 10_000_000], "50-a.toml: is larger than 1 MB"),
         ("100,000 entries", many.into_bytes(), "50-a.toml:10002: at most 10000 rules count"),
         (
             "an exploding pattern",
             file(&[rule("bad", &exploding, "weight = 9")]).into_bytes(),
             "a pattern has at most 256 bytes",
         ),
-        ("no UTF-8", b"version = 1\n# caf\xe9\n".to_vec(), "50-a.toml:2: is no UTF-8 from here on"),
+        ("not UTF-8", b"version = 1\n# caf\xe9\n".to_vec(), "50-a.toml:2: is not UTF-8 from this line on"),
         ("an unknown key", bad("weigth = 9"), "50-a.toml:5: set has no key 'weigth': did you mean 'weight'?"),
         (
             "more than any server promises",
             bad("weight = 9, reserve = \"99ms/100ms\""),
             "50-a.toml:5: reserve: 99 ms / 100 ms",
         ),
-        ("a limit of a user's", b"version = 1\n[limits]\nauto = 0.9\n".to_vec(), "50-a.toml:2: limits bind the user"),
+        ("a limit of a user's", b"version = 1\n[limits]\nauto = 0.9\n".to_vec(), "50-a.toml:2: limits restrict users"),
     ] {
         rules.write("50-a.toml", &good);
         daemon.read_everything(&clock);
@@ -91,7 +91,7 @@ fn whatever_stands_in_a_file_its_last_good_version_counts_and_a_line_says_why() 
     // It was good for a moment, if the daemon was fast: whoever takes it away takes its rules.
     fs::rename(rules.path("70-c.toml"), rules.path("71-c.toml")).unwrap();
     daemon.read_everything(&clock);
-    for words in ["60-b.toml: is a link that leads out of its folder", "71-c.toml: can be written to by others"] {
+    for words in ["60-b.toml: is a link out of its folder", "71-c.toml: is writable by others"] {
         assert!(daemon.said().contains(words), "'{words}' is missing in\n{}", daemon.said());
     }
     assert_eq!(weight(&server, clock.pid()), 1.0, "what is removed is undone, and nothing strange comes");
