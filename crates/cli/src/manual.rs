@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Writes xqos.1, xqos-run.1 and so on into `folder`, which is created if necessary. Commands of other programs are
 /// left out; those programs write their own pages. `family` is the prefix of each command's page.
 pub fn write(command: Command, family: &str, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     let (name, mut command) = (command.get_name().to_owned(), command.display_name(family.to_owned()));
     command.build();
     pages(&command.display_name(name), folder, &today())
@@ -27,7 +27,7 @@ fn pages(command: &Command, folder: &Path, date: &str) -> Result<()> {
     }
     let man = Man::new(command.clone());
     let path = folder.join(man.get_filename());
-    let text = page(&man, command, date).context("cannot make a man page")?;
+    let text = page(&man, command, date).context("cannot generate a man page")?;
     output::write(&path, 0o666, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     output::line(&path.display().to_string())
 }

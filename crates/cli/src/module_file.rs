@@ -15,14 +15,14 @@ pub fn find(given: Option<&Path>) -> Result<PathBuf> {
         .map(|path| (path.to_owned(), "--module"))
         .or_else(|| env::var_os("XQOS_MODULE").map(|path| (path.into(), "XQOS_MODULE")));
     if let Some((path, named_by)) = named {
-        return usable(&path).with_context(|| format!("{named_by} names no module"));
+        return usable(&path).with_context(|| format!("{named_by} does not name a module"));
     }
-    let program = env::current_exe().context("cannot tell where this program is; name the module with --module")?;
+    let program = env::current_exe().context("cannot find the path of this program: name the module with --module")?;
     let places = places(&program);
     match places.iter().find(|place| place.is_file()) {
         Some(place) => usable(place),
         None => bail!(
-            "the module for X servers is in none of {}: install xqos, or name the file with --module or XQOS_MODULE",
+            "the module for X servers was not found ({}): install xqos, or name the file with --module or XQOS_MODULE",
             places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ")
         ),
     }
@@ -48,7 +48,7 @@ fn usable(path: &Path) -> Result<PathBuf> {
     }
     // The dynamic loader splits LD_PRELOAD at spaces and colons.
     if path.as_os_str().as_bytes().iter().any(|&byte| byte == b' ' || byte == b':') {
-        bail!("{} cannot be loaded: move it to a folder without blanks and colons in its name", path.display());
+        bail!("{} cannot be loaded: move it to a folder without spaces and colons in its name", path.display());
     }
     Ok(path)
 }
@@ -82,6 +82,6 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let error = usable(&file).unwrap_err().to_string();
         std::fs::remove_dir_all(&folder).unwrap();
-        assert!(error.contains("without blanks"), "{error}");
+        assert!(error.contains("without spaces"), "{error}");
     }
 }

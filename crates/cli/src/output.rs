@@ -60,7 +60,7 @@ pub fn recording(path: &Path, mode: u32) -> Result<File> {
     let file = OpenOptions::new().write(true).create_new(!is_special).mode(mode).open(path);
     file.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
-            anyhow!("{} is there already: remove it, or name another file for the recording", path.display())
+            anyhow!("{} already exists: remove it, or choose another file for the recording", path.display())
         }
         _ => anyhow!(error).context(format!("cannot write {}", path.display())),
     })
@@ -153,7 +153,7 @@ mod tests {
         let path = folder.join("a");
         recording(&path, 0o600).unwrap().write_all(b"one").unwrap();
         let again = recording(&path, 0o600).unwrap_err().to_string();
-        assert!(again.contains("is there already: remove it"), "{again}");
+        assert!(again.contains("already exists: remove it"), "{again}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
         discard(&path);
         assert!(!path.exists());

@@ -43,7 +43,7 @@ impl FromStr for SoftRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is no rule for soft reservations: write best-effort or paper");
+        let wanted = || format!("'{text}' is not a rule for soft reservations: write best-effort or paper");
         SoftRule::from_name(text).ok_or_else(wanted)
     }
 }
@@ -85,12 +85,12 @@ impl FromStr for Micros {
         let text = text.trim();
         let ns = time::read_ns(text)?;
         if ns % 1000 != 0 {
-            return Err(format!("{text} is finer than a microsecond, the unit that xqos counts in"));
+            return Err(format!("{text} is finer than a microsecond, the smallest unit of xqos"));
         }
         match u32::try_from(ns / 1000) {
-            Ok(0) => Err(format!("{text} is no time at all: it has to be above 0")),
+            Ok(0) => Err(format!("{text} is too short: a time must be above 0")),
             Ok(us) => Ok(Micros(us)),
-            Err(_) => Err(format!("{text} is too long: at most 4294s can be expressed")),
+            Err(_) => Err(format!("{text} is too long: the maximum is 4294s")),
         }
     }
 }
@@ -133,12 +133,12 @@ impl FromStr for Reservation {
     fn from_str(text: &str) -> Result<Self, String> {
         let (budget, period) = text
             .split_once('/')
-            .ok_or_else(|| format!("'{text}' is no reservation: write budget/period, such as 3ms/10ms"))?;
+            .ok_or_else(|| format!("'{text}' is not a reservation: write budget/period such as 3ms/10ms"))?;
         let budget: Micros = budget.parse().map_err(|error| format!("the budget: {error}"))?;
         let period: Micros = period.parse().map_err(|error| format!("the period: {error}"))?;
         if budget > period {
             return Err(format!(
-                "the budget of {budget} is longer than the period of {period}: write budget/period, such as 3ms/10ms"
+                "the budget of {budget} is longer than the period of {period}: write budget/period such as 3ms/10ms"
             ));
         }
         Ok(Reservation { budget, period })
@@ -174,7 +174,7 @@ impl FromStr for Slice {
         }
         match text.parse()? {
             Micros(us @ 100..=1_000_000) => Ok(Slice(us)),
-            _ => Err(format!("a slice of {text} cannot be: write 100us to 1s, or none")),
+            _ => Err(format!("a slice of {text} is out of range: write 100us to 1s, or none")),
         }
     }
 }
@@ -193,7 +193,7 @@ impl FromStr for Weight {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is no weight: write a number from 0.01 to 100, such as 2 or 0.5");
+        let wanted = || format!("'{text}' is not a weight: write a number from 0.01 to 100, such as 2 or 0.5");
         let (mantissa, tenth) = scaled(text.trim()).ok_or_else(wanted)?;
         let hundredths = mantissa.checked_mul(100).ok_or_else(wanted)?;
         if hundredths % tenth != 0 {
@@ -221,7 +221,7 @@ impl FromStr for Share {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is no share: write a number above 0 and at most 0.95, such as 0.9");
+        let wanted = || format!("'{text}' is not a share: write a number above 0 and at most 0.95, such as 0.9");
         let (mantissa, tenth) = scaled(text.trim()).ok_or_else(wanted)?;
         let millionths = mantissa.checked_mul(1_000_000).ok_or_else(wanted)?;
         if millionths % tenth != 0 {
@@ -236,7 +236,7 @@ impl FromStr for Share {
 
 /// Parses the maximum share of compositors and window managers under contention: `on`, `off` (0), or 0.05 to 0.9.
 pub fn desktop(text: &str) -> Result<Share, String> {
-    let wanted = || format!("'{text}' is no setting: write on, off, or a number from 0.05 to 0.9, such as 0.5");
+    let wanted = || format!("'{text}' is not a setting: write on, off, or a number from 0.05 to 0.9, such as 0.5");
     match text {
         "on" => Ok(Share(DEFAULT_SHARE_PPM)),
         "off" => Ok(Share(0)),
@@ -259,7 +259,7 @@ impl FromStr for XId {
         };
         match id {
             Ok(id) if id != 0 => Ok(XId(id)),
-            _ => Err(format!("'{text}' is no X identifier: write it as xwininfo shows it, such as 0x1c00007")),
+            _ => Err(format!("'{text}' is not an X identifier: copy it from xwininfo, such as 0x1c00007")),
         }
     }
 }
@@ -300,17 +300,17 @@ mod tests {
             ("3days", "use us, ms, s, min or h"),
             ("", "such as 3ms"),
             ("ms", "such as 3ms"),
-            ("-3ms", "is no number"),
-            ("1e3ms", "is no number"),
-            ("1.2.3ms", "is no number"),
-            (".ms", "is no number"),
+            ("-3ms", "is not a number"),
+            ("1e3ms", "is not a number"),
+            ("1.2.3ms", "is not a number"),
+            (".ms", "is not a number"),
             ("0ms", "above 0"),
             ("0.0001ms", "finer than a microsecond"),
             ("0.5us", "finer than a microsecond"),
             ("5000s", "too long"),
-            ("99999999999999999999999999999999999999999s", "is no number"),
+            ("99999999999999999999999999999999999999999s", "is not a number"),
             ("infs", "such as 3ms"),
-            ("∞ms", "is no number"),
+            ("∞ms", "is not a number"),
         ] {
             let error = micros(text).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
@@ -346,7 +346,7 @@ mod tests {
         for (text, words) in [
             ("10ms/3ms", "longer than the period"),
             ("3ms", "budget/period"),
-            ("0ms/10ms", "the budget: 0ms is no time at all"),
+            ("0ms/10ms", "the budget: 0ms is too short"),
             ("3ms/0ms", "the period: 0ms"),
             ("3/10ms", "the budget: '3' has no unit"),
             ("3ms/10ms/5ms", "the period"),

@@ -85,7 +85,7 @@ impl Call {
         let Sibling { command, program, .. } = self.sibling;
         let Some(path) = find(program) else {
             return anyhow!(
-                "`xqos {command}` is the program {program}, which is neither beside xqos nor in PATH: install the \
+                "`xqos {command}` needs the program {program}, which is neither next to xqos nor in PATH: install the \
                  package {program}"
             );
         };
@@ -219,7 +219,7 @@ pub fn check_listing(program: &str, command: &Command) -> Result<(), String> {
         let command = if sibling.alone { Some(command) } else { named() };
         let about = command.and_then(|command| command.get_about()).map(ToString::to_string);
         if about.as_deref() != Some(sibling.about) {
-            return Err(format!("`xqos --help` says of {} '{}', {program} {about:?}", sibling.command, sibling.about));
+            return Err(format!("{}: `xqos --help` has '{}', {program} {about:?}", sibling.command, sibling.about));
         }
     }
     Ok(())

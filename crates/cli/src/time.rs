@@ -9,11 +9,11 @@ pub fn read_ns(text: &str) -> Result<u64, String> {
     let text = text.trim();
     number::read(text, TIMES).map_err(|error| match error {
         NumberError::NoUnit => format!("'{text}' has no unit: write {text}ms, {text}us or {text}s"),
-        NumberError::UnknownUnit(unit) => format!("'{unit}' is no unit of time: use us, ms, s, min or h"),
-        NumberError::NoNumber(number) => format!("'{number}' is no number: {advice}"),
+        NumberError::UnknownUnit(unit) => format!("'{unit}' is not a unit of time: use us, ms, s, min or h"),
+        NumberError::NoNumber(number) => format!("'{number}' is not a number: {advice}"),
         NumberError::TooFine => format!("{text} is finer than a nanosecond"),
         NumberError::TooLarge => format!("{text} is too long"),
-        NumberError::Nothing => format!("'{text}' is no time: {advice}"),
+        NumberError::Nothing => format!("'{text}' is not a time: {advice}"),
     })
 }
 

@@ -9,7 +9,7 @@ use xqos_wire::capture::trigger::{Start, Stop, TriggerEvent};
 /// How long to capture.
 pub fn time(text: &str) -> Result<Duration, String> {
     match xqos_cli::time::read_ns(text)? {
-        0 => Err(format!("{text} is no time at all: it has to be above 0")),
+        0 => Err(format!("{text} is too short: a time must be above 0")),
         ns => Ok(Duration::from_nanos(ns)),
     }
 }

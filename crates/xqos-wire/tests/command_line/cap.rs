@@ -91,7 +91,7 @@ fn what_cannot_be_captured_is_told_in_a_line() {
     assert!(!Path::new(&file).exists(), "nothing was recorded");
     fs::write(&file, "before").unwrap();
     let server = Server::stock();
-    server.ask(&["cap", "-o", &file, "--", "true"]).failed_saying(&[&file, "is there already: remove it"]);
+    server.ask(&["cap", "-o", &file, "--", "true"]).failed_saying(&[&file, "already exists: remove it"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "before", "what cannot be made again stays");
     fs::remove_file(&file).unwrap();
     server.ask(&["cap", "-o", &file, "--", "/nowhere/program"]).failed_saying(&["/nowhere/program"]);

@@ -38,7 +38,7 @@ fn a_log_that_is_there_is_refused_and_stays() {
     let folder = Folder::new("link-log");
     let file = folder.file("queue.log");
     fs::write(&file, "precious").unwrap();
-    ended(xqos().args(["link", "--log", &file, "--", "true"])).failed_saying(&["is there already: remove it"]);
+    ended(xqos().args(["link", "--log", &file, "--", "true"])).failed_saying(&["already exists: remove it"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
 }
 
