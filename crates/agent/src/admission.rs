@@ -12,14 +12,14 @@ use xqos_cli::quantity::Micros;
 /// Explains why a reservation for `wanted_by` is not admitted. `clients` are all clients, to name another one.
 pub fn explain(report: &AdmissionReport, wanted_by: u32, clients: &[ClientEntry]) -> String {
     if report.admitted {
-        return "a moment ago there was not enough left, now there is: ask again".to_owned();
+        return "now there is room for it: ask again".to_owned();
     }
     let whose = match clients.iter().find(|entry| entry.client == report.failing_client) {
-        Some(entry) if entry.client != wanted_by => format!(", which breaks the promise to {}", described(entry)),
+        Some(entry) if entry.client != wanted_by => format!(", which would break the promise to {}", described(entry)),
         _ => String::new(),
     };
     format!(
-        "{}{whose}; ask for less, release another one (`xqos list`) or raise the limit (`xqos policy \
+        "{}{whose}; ask for less, release another one (`xqos list`), or raise the limit (`xqos policy \
          --max-utilization`)",
         sum(report)
     )
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(sum(&refused()), "0.60 reserved + blocking 3.5 ms / 10 ms = 0.95 > 0.90");
         let text = explain(&refused(), 0x40_0000, &[]);
         assert!(text.starts_with("0.60 reserved") && text.contains("xqos policy"), "{text}");
-        assert!(!text.contains("breaks the promise"), "{text}");
+        assert!(!text.contains("break the promise"), "{text}");
     }
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
     fn a_refusal_names_the_client_whose_promise_would_break() {
         let mpv = ClientEntry { client: 0x40_0000, pid: 7, name: "mpv".into(), ..Default::default() };
         let text = explain(&refused(), 0x60_0000, &[mpv]);
-        assert!(text.contains("breaks the promise to mpv (pid 7, client 0x400000)"), "{text}");
+        assert!(text.contains("would break the promise to mpv (pid 7, client 0x400000)"), "{text}");
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl Attached {
                 return Ok(None);
             }
             if !xqos_sys::exists(self.target.pid) {
-                bail!("the server, process {}, has ended", self.target.pid);
+                bail!("the server (process {}) has ended", self.target.pid);
             }
             if Instant::now() >= end {
                 return Ok(Some(self.sample()?));
@@ -166,18 +166,18 @@ impl Attached {
 impl Sample {
     /// The table with its headline and warnings.
     pub fn text(&self, width: Option<usize>) -> String {
-        let display = self.display.as_deref().unwrap_or("no display of this machine");
+        let display = self.display.as_deref().unwrap_or("no local display");
         let mut text = format!(
             "{} (process {}, {display}), {}: busy {:.0} % of {}\n",
             self.server,
             self.server_pid,
-            if self.served { "served by xqos, whose times these are" } else { "without xqos" },
+            if self.served { "with xqos, which measured these times" } else { "without xqos" },
             100.0 * self.busy,
             of_ms(self.elapsed_ms)
         );
         text += &table(ATTACHED, &self.clients.iter().collect::<Vec<_>>()).render(width);
         if self.lost > 0 {
-            text += &format!("{} events found no room: shares are too small\n", self.lost);
+            text += &format!("{} trace events were lost: shares are too low\n", self.lost);
         }
         text
     }

@@ -79,7 +79,7 @@ impl Auto {
         session.control.set_origin(origin, true)?;
         let mut feed = Feed::closed();
         feed.trace(session, Level::Slices).map_err(|error| {
-            refused!("auto needs the server's trace, which is for clients of its own machine: {}", error.in_one_line())
+            refused!("auto needs the server's trace, which only local clients can read: {}", error.in_one_line())
         })?;
         Ok(Auto {
             feed,
@@ -223,7 +223,7 @@ impl Auto {
             match found {
                 Some(entry) => {
                     let what = now.map_or("released".to_owned(), |(now, _)| format!("set to {now}"));
-                    self.notes.push(format!("{} was {what} by somebody else: auto leaves it alone", described(entry)));
+                    self.notes.push(format!("{} was {what} by another program: auto ignores it now", described(entry)));
                     self.forget(client);
                 }
                 None => self.report_gone(client),
@@ -252,7 +252,7 @@ impl Auto {
                 self.clear(session, &entry);
                 if let Some((why, sentence)) = self.not_reserved(client) {
                     self.clients.entry(client).and_modify(|known| _ = known.reported.insert(Some(why)));
-                    self.notes.push(format!("released what was reserved for {}: {sentence}", described(&entry)));
+                    self.notes.push(format!("released the reservation of {}: {sentence}", described(&entry)));
                 }
                 Ok(())
             }

@@ -164,7 +164,7 @@ impl Exporter {
             if !ask::ask(display, self.rounds, self.options.patience, self.answers.0.clone()) {
                 known.pending = None;
                 asked -= 1;
-                known.set_state(display, State::Failed("this process can have no more threads".to_owned()));
+                known.set_state(display, State::Failed("no further thread can be started".to_owned()));
             }
         }
         asked
@@ -182,7 +182,7 @@ impl Exporter {
             asked -= usize::from(is_current);
         }
         for (&display, known) in self.displays.iter_mut().filter(|(_, known)| known.pending.is_some()) {
-            known.set_state(display, State::Failed("the question is not over yet".to_owned()));
+            known.set_state(display, State::Failed("the previous query has not ended yet".to_owned()));
         }
     }
 
@@ -227,7 +227,7 @@ impl Exporter {
                     known.watched = Some(watched);
                 }
             }
-            Err(error) => output::note(&format!("servers without xqos cannot be looked at: {}", error.in_one_line())),
+            Err(error) => output::note(&format!("servers without xqos cannot be watched: {}", error.in_one_line())),
         }
     }
 }
@@ -236,7 +236,7 @@ impl Display {
     /// Changes the state and logs errors.
     fn set_state(&mut self, display: u32, state: State) {
         if let (true, State::Failed(why)) = (self.state != state, &state) {
-            output::note(&format!("display :{display} is not told: {why}"));
+            output::note(&format!("no figures of display :{display}: {why}"));
         } else if matches!(self.state, State::Failed(_)) && self.state != state {
             output::note(&format!("display :{display} answers again"));
         }

@@ -40,7 +40,7 @@ impl Answer {
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     if !address.ip().is_loopback() {
         bail!(
-            "{address} can be reached from elsewhere, and the figures name programs: listen on a loopback address, such \
+            "{address} is reachable from elsewhere, and the metrics name programs: listen on a loopback address, such \
              as 127.0.0.1:{}",
             address.port()
         );
@@ -79,10 +79,10 @@ fn answer(mut connection: TcpStream, give: &dyn Fn(&str) -> Answer) -> io::Resul
             (give(accept), method == "GET")
         }
         Some(Question { method: "GET" | "HEAD", .. }) => {
-            (Answer::words("404 Not Found", "the figures are at /metrics\n"), true)
+            (Answer::words("404 Not Found", "the metrics are at /metrics\n"), true)
         }
-        Some(_) => (Answer::words("405 Method Not Allowed", "only GET is answered\n"), true),
-        None => (Answer::words("400 Bad Request", "this is no question in HTTP\n"), true),
+        Some(_) => (Answer::words("405 Method Not Allowed", "only GET is supported\n"), true),
+        None => (Answer::words("400 Bad Request", "this is not an HTTP request\n"), true),
     };
     let Answer { status, content_type, body } = answer;
     let head = format!(

@@ -31,7 +31,7 @@ const SYS_NICE: u32 = 23;
 pub fn missing_right(what: &str, run: &str, capabilities: &str) -> String {
     let program = sys::own_path();
     format!(
-        "this user may not {what}: run {run}, or give the program the right, as in `sudo setcap {capabilities}+ep {program}`"
+        "this user may not {what}: run {run}, or grant the program the right with `sudo setcap {capabilities}+ep {program}`"
     )
 }
 
@@ -81,7 +81,7 @@ pub fn other_threads(pid: i32) -> Vec<(i32, Attributes)> {
 pub fn check(wanted: Reservation) -> Result<()> {
     if wanted.budget < MIN_BUDGET || wanted.period > MAX_PERIOD {
         bail!(
-            "{wanted} of a processor is out of range: a budget of {MIN_BUDGET} and more, a period of {MAX_PERIOD} at most"
+            "{wanted} of a processor is out of range: the budget is at least {MIN_BUDGET}, the period at most {MAX_PERIOD}"
         );
     }
     Ok(())
@@ -99,7 +99,7 @@ pub fn refusal(wanted: Reservation, error: &io::Error) -> Option<Error> {
     match error.raw_os_error()? {
         libc::EPERM => Some(Error::Refused(missing_reserve_right())),
         libc::EBUSY => Some(refused!(
-            "the kernel refuses {wanted} of a processor, because too much is promised already: ask for less \
+            "the kernel refuses {wanted} of a processor, because too much is reserved already: ask for less \
              (/proc/sys/kernel/sched_rt_runtime_us is the limit)"
         )),
         libc::EINVAL => Some(refused!("the kernel refuses {wanted} of a processor: {error}")),

@@ -28,8 +28,8 @@ impl Session {
         match Control::open(Some(&name))? {
             Some(control) => Ok(Session { control, display: name }),
             None => bail!(
-                "the X server {name} runs without xqos: start one with it, as in `xqos server -- Xvfb :77`, or ask \
-                 `xqos doctor` what this one needs"
+                "the X server {name} runs without xqos: start one with it, as in `xqos server -- Xvfb :77`, or run \
+                 `xqos doctor` to see what this one needs"
             ),
         }
     }
@@ -40,7 +40,7 @@ impl Session {
         let info = session.control.server_info()?;
         if !info.armed {
             bail!(
-                "xqos has stepped aside on the X server {} ({}): it has no effect until that server is started again",
+                "xqos has stepped aside on the X server {} ({}): it has no effect until that server is restarted",
                 session.display,
                 if info.reason.is_empty() { "it gives no reason" } else { &info.reason }
             );
@@ -89,7 +89,7 @@ impl Session {
         let report = self.control.check_admission(account.subject, wanted.budget.0, wanted.period.0)?;
         let why = match account.subject {
             Subject::Group(_) if report.admitted => {
-                "it is more than a user may have; ask for less, or release another one (`xqos list`)".to_owned()
+                "it exceeds the limit for each user; ask for less, or release another one (`xqos list`)".to_owned()
             }
             _ => admission::explain(&report, account.clients[0].client, &self.others()?),
         };
@@ -111,18 +111,18 @@ impl Session {
         let is_own = |entry: &ClientEntry| entry.flags & entry_flag::YOU != 0;
         let us = self.control.clients().ok().and_then(|all| all.clients.into_iter().find(is_own));
         if us.is_some_and(|us| us.flags & entry_flag::LOCAL == 0) {
-            return refused!("{who} cannot be changed from another machine: do it on the X server's");
+            return refused!("{who} cannot be changed from another machine: do it on the X server's machine");
         }
         if user == 0 || entry.flags & entry_flag::LOCAL != 0 && entry.uid == user {
             return refused!(
-                "{who} keeps what was set by hand or by itself, or its group has clients of another user: `xqos rules adopt \
-                 --client {:#x}` gives it back to the rules",
+                "{who} keeps settings made manually or by itself, or its group has another user's clients: `xqos rules adopt \
+                 --client {:#x}` returns it to the rules",
                 entry.client
             );
         }
         let whose = if entry.uid == u32::MAX { "runs on another machine" } else { "belongs to another user" };
         refused!(
-            "{who} {whose}: do it as its user here, as the user who runs the X server, or as root, on the server's machine"
+            "{who} {whose}: do it as its user, as the user that runs the X server, or as root, on the server's machine"
         )
     }
 }
@@ -145,7 +145,7 @@ impl Account<'_> {
 }
 
 fn has_ended(entry: &ClientEntry) -> Error {
-    refused!("{} has ended meanwhile: `xqos list` shows who is connected", described(entry))
+    refused!("{} has disconnected meanwhile: `xqos list` shows the connected clients", described(entry))
 }
 
 /// Grabs that a client may hold: the flag, the grabbed device, and the effect.
@@ -153,7 +153,7 @@ pub const GRABS: [(u32, &str, &str); 3] = [
     (
         entry_flag::GRABS_SERVER,
         "the server grab",
-        "holds the server grab: no other client is served until it lets go or ends",
+        "holds the server grab: no other client is served until it releases the grab or exits",
     ),
     (entry_flag::GRABS_POINTER, "the pointer", "has grabbed the pointer: no other client gets its events"),
     (entry_flag::GRABS_KEYBOARD, "the keyboard", "has grabbed the keyboard: no other client gets its events"),
@@ -169,7 +169,7 @@ pub fn held_grabs(entry: &ClientEntry) -> Vec<String> {
 pub fn full(clients: u32, limit: u32) -> Option<String> {
     let is_full = limit > 0 && clients >= limit;
     is_full.then(|| {
-        format!("the server has {clients} clients of {limit} at most and takes no other: end one of those with many connections")
+        format!("the server has {clients} of at most {limit} clients and accepts no more: end a program with many connections")
     })
 }
 
@@ -180,9 +180,8 @@ pub fn is_wayland() -> bool {
 
 /// The display of `--display`, or else of DISPLAY.
 pub fn display_name(display: Option<&str>) -> Result<String> {
-    display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()).filter(|name| !name.is_empty()).ok_or_else(
-        || refused!("DISPLAY is not set, so no X server is named: give --display, as in `xqos --display :0 list`"),
-    )
+    let name = display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()).filter(|name| !name.is_empty());
+    name.ok_or_else(|| refused!("DISPLAY is not set: name the X server with --display, as in `xqos --display :0 list`"))
 }
 
 /// Explains which limit of the server a reservation exceeds.

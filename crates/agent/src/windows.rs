@@ -71,7 +71,7 @@ pub fn exists(connection: &impl Connection, window: Window) -> Result<()> {
     match connection.get_geometry(window)?.reply() {
         Ok(_) => Ok(()),
         Err(ReplyError::X11Error(_)) => {
-            bail!("there is no window {window:#x}: `xwininfo` and a click show a window's identifier")
+            bail!("there is no window {window:#x}: run `xwininfo` and click on a window to see its identifier")
         }
         Err(ReplyError::ConnectionError(error)) => Err(error.into()),
     }

@@ -39,7 +39,7 @@ struct Peer {
 
 impl Peers {
     pub fn of(pid: i32) -> Result<Peers> {
-        let process = Pid::from_raw(pid).ok_or_else(|| refused!("0 is no process"))?;
+        let process = Pid::from_raw(pid).ok_or_else(|| refused!("0 is not a process"))?;
         let process = pidfd_open(process, PidfdFlags::empty()).map_err(asking(format!("there is no process {pid}")))?;
         Ok(Peers { pid, process, known: HashMap::new(), unseen: Vec::new(), files: HashSet::new() })
     }
@@ -85,7 +85,7 @@ impl Peers {
             return Peer { pid: None, program: SHORT_LIVED.to_owned() };
         }
         if descriptor == UNKNOWN {
-            return Peer { pid: None, program: "(read before, not known)".to_owned() };
+            return Peer { pid: None, program: "(unknown, read earlier)".to_owned() };
         }
         let file = fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid));
         let Ok(file) = file.map(|path| path.display().to_string()) else {
@@ -98,7 +98,7 @@ impl Peers {
         let socket = pidfd_getfd(&self.process, descriptor, PidfdGetfdFlags::empty());
         match socket.ok().as_ref().and_then(sys::peer_pid) {
             Some(pid) => Peer { pid: Some(pid), program: program_of(pid) },
-            None => Peer { pid: None, program: format!("(not on this machine, descriptor {descriptor})") },
+            None => Peer { pid: None, program: format!("(remote, descriptor {descriptor})") },
         }
     }
 }

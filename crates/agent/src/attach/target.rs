@@ -20,7 +20,7 @@ impl Target {
     pub fn find(word: &str, display: Option<&str>) -> Result<Target> {
         // Other users can access neither the kernel's trace nor the server's descriptors.
         if sys::effective_ids().0 != 0 {
-            bail!("watching a server from outside takes the kernel's trace, which is root's: run it with sudo");
+            bail!("watching a server without xqos needs the kernel's trace, which only root may read: use sudo");
         }
         let from_environment = std::env::var("DISPLAY").ok();
         let word = if word.is_empty() { display.or(from_environment.as_deref()).unwrap_or("") } else { word };
@@ -30,11 +30,11 @@ impl Target {
         match word.rsplit_once(':') {
             Some(("" | "unix", number)) => {
                 let number = number.split('.').next().unwrap_or_default();
-                let number = number.parse().map_err(|_| refused!("{word} is no display: write it as :7"))?;
+                let number = number.parse().map_err(|_| refused!("{word} is not a display: write it as :7"))?;
                 let found = servers().into_iter().find(|server| server.display == Some(number));
-                found.ok_or_else(|| refused!("no process here serves the display :{number}"))
+                found.ok_or_else(|| refused!("no process of this machine serves the display :{number}"))
             }
-            Some(_) => bail!("{word} is on another machine: only a server of this one can be watched from outside"),
+            Some(_) => bail!("{word} is on another machine: only a local server can be watched"),
             None => {
                 let pid: i32 =
                     word.parse().map_err(|_| refused!("{word} is neither a pid nor a display such as :7"))?;
@@ -48,12 +48,12 @@ impl Target {
 fn the_only_one() -> Result<Target> {
     let mut servers = servers();
     match servers.len() {
-        0 => bail!("no X server is running here"),
+        0 => bail!("no X server is running on this machine"),
         1 => Ok(servers.remove(0)),
         _ => {
             let names: Vec<String> =
                 servers.iter().filter_map(|server| Some(format!(":{} ({})", server.display?, server.pid))).collect();
-            bail!("there are several X servers, say which: {}", names.join(", "))
+            bail!("there are several X servers: choose one of {}", names.join(", "))
         }
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         }
         for (word, said) in [
             ("far:0", "another machine"),
-            (":x", "is no display"),
+            (":x", "is not a display"),
             ("x", "neither a pid nor"),
             ("1", "serves no display"),
             (":64999", "serves the display :64999"),

@@ -92,13 +92,13 @@ fn trace_of(pids: &[i32]) -> Result<tracefs::Instance> {
         if trace.folder().join(&event).exists() {
             trace.write(&event, "1").map_err(|error| untraced(one_line(&error)))?;
         } else if call == CALLS[0] {
-            bail!("{UNTRACED}: it has no events of system calls (CONFIG_FTRACE_SYSCALLS)");
+            bail!("{UNTRACED}: this kernel has no system call events (CONFIG_FTRACE_SYSCALLS)");
         }
     }
     Ok(trace)
 }
 
-const UNTRACED: &str = "the kernel does not trace system calls for us";
+const UNTRACED: &str = "cannot trace system calls";
 
 fn untraced(why: String) -> Error {
     refused!("{UNTRACED}: {why}")

@@ -27,10 +27,10 @@ impl NotReserved {
 
     pub fn sentence(self, report: &Report) -> String {
         match self {
-            NotReserved::Light => format!("it {}, which it gets without", needs(report)),
-            NotReserved::Aperiodic => "it works in no steady rhythm".to_owned(),
-            NotReserved::NoRoom => "what is promised already leaves no room for it".to_owned(),
-            NotReserved::Silent => "it does nothing at present".to_owned(),
+            NotReserved::Light => format!("it {}, which it gets without a reservation", needs(report)),
+            NotReserved::Aperiodic => "its work has no steady rhythm".to_owned(),
+            NotReserved::NoRoom => "the other reservations leave no room for it".to_owned(),
+            NotReserved::Silent => "it is idle at present".to_owned(),
         }
     }
 }
@@ -39,7 +39,7 @@ impl NotReserved {
 pub fn rhythm(report: &Report) -> Option<String> {
     Some(match report.beat? {
         Beat::Clock(fit) => format!("draws {:.1} times a second", 1e9 / fit.period_ns.max(1) as f64),
-        Beat::Loop(rest) => format!("rests for {:.1} ms after each answer", rest.rest_ns as f64 / 1e6),
+        Beat::Loop(rest) => format!("pauses for {:.1} ms after each reply", rest.rest_ns as f64 / 1e6),
     })
 }
 
@@ -57,9 +57,9 @@ fn needs(report: &Report) -> String {
 /// The reason for a client that disconnected before a decision.
 pub fn too_few_jobs(jobs: usize) -> String {
     match jobs {
-        0 => "it did nothing while it was watched".to_owned(),
-        1 => "it asked for something once, and a rhythm takes a dozen times".to_owned(),
-        _ => format!("it asked for something {jobs} times, which is too little to find a rhythm in"),
+        0 => "it had no work while it was watched".to_owned(),
+        1 => "it had work only once, and finding a rhythm takes about a dozen times".to_owned(),
+        _ => format!("it had work only {jobs} times, which is too few to find a rhythm"),
     }
 }
 
@@ -85,14 +85,14 @@ mod tests {
         let why = NotReserved::of(&report).unwrap();
         assert_eq!(
             why.sentence(&report),
-            "it draws 25.0 times a second and needs 0.5 % of the server, which it gets without"
+            "it draws 25.0 times a second and needs 0.5 % of the server, which it gets without a reservation"
         );
         assert_eq!(NotReserved::of(&film(2000)), Some(NotReserved::NoRoom), "it has a wish, and nothing");
     }
 
     #[test]
     fn the_message_for_an_early_exit_depends_on_the_jobs_seen() {
-        assert!(too_few_jobs(0).contains("did nothing") && too_few_jobs(1).contains("once"));
+        assert!(too_few_jobs(0).contains("no work") && too_few_jobs(1).contains("once"));
         assert!(too_few_jobs(7).contains("7 times"));
     }
 }

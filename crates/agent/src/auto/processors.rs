@@ -50,7 +50,7 @@ impl Processors {
         if !processor::may_reserve() {
             bail!("no processor time is reserved: {}", processor::missing_reserve_right());
         }
-        let raised = Raised::new(None).map_err(asking("cannot keep a list of who has processor time"))?;
+        let raised = Raised::new(None).map_err(asking("cannot allocate the list of raised threads"))?;
         let guard = Guard::start(&raised).map_err(asking("cannot start the guard process"))?;
         Ok(Processors { began: Instant::now(), raised, guard, are_own_children, programs: BTreeMap::new() })
     }
@@ -59,7 +59,7 @@ impl Processors {
     /// Returns messages for the user.
     pub fn look(&mut self, periods: impl Iterator<Item = (i32, Micros)>, now: Instant) -> Result<Vec<String>> {
         if self.guard.is_gone() {
-            bail!("the guard process has ended, and without it nobody has processor time reserved");
+            bail!("the guard process has ended, so no processor time is reserved any more");
         }
         let mut shortest: BTreeMap<i32, Micros> = BTreeMap::new();
         for (pid, period) in periods {

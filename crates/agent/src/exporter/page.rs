@@ -14,19 +14,18 @@ use rustix::time::{ClockId, clock_gettime};
 /// Histogram of a client's waits, and their sum.
 const WAITS: Metric =
     Metric { name: "xqos_client_wait_seconds", kind: MetricKind::Histogram, help: "times from arrival to dispatch" };
-const UP: Metric = gauge("xqos_display_up", "1 unless the X server did not answer in time, or did not let us in.");
-const SERVED: Metric = gauge("xqos_display_served", "1 where xqos is in the X server; told of those with clients.");
-const INFO: Metric = gauge("xqos_display_info", "1; program and user of the X server, and its policy.");
-const TOOK: Metric = gauge("xqos_display_answer_seconds", "How long the X server took to answer.");
+const UP: Metric = gauge("xqos_display_up", "0 if the X server did not answer in time or refused us, else 1.");
+const SERVED: Metric = gauge("xqos_display_served", "1 if the X server runs xqos; only for servers with clients.");
+const INFO: Metric = gauge("xqos_display_info", "Always 1; the labels are program, user and policy of the X server.");
+const TOOK: Metric = gauge("xqos_display_answer_seconds", "Time that the X server took to answer.");
 const CONNECTIONS: Metric = gauge("xqos_client_connections", "Connections of a user's program.");
-const OBSERVED: Metric =
-    counter("xqos_attached_observed_seconds", "Time for which a server without xqos was looked at.");
-const BUSY: Metric = counter("xqos_attached_busy_seconds", "Server time seen while it was looked at.");
-const CALLS: Metric = counter("xqos_attached_reads", "Reads by the server seen while it was looked at.");
-const LONGEST: Metric = gauge("xqos_attached_longest_seconds", "Longest work without a pause, in the last look.");
+const OBSERVED: Metric = counter("xqos_attached_observed_seconds", "Time for which a server without xqos was watched.");
+const BUSY: Metric = counter("xqos_attached_busy_seconds", "Server time used while the server was watched.");
+const CALLS: Metric = counter("xqos_attached_reads", "Reads by the server while it was watched.");
+const LONGEST: Metric = gauge("xqos_attached_longest_seconds", "Longest uninterrupted work in the last scrape.");
 const LOST: Metric =
-    counter("xqos_attached_lost_events", "Events of the kernel that found no room; busy seconds are too few.");
-const QUERY_TIME: Metric = gauge("xqos_exporter_look_seconds", "How long it took to ask all X servers.");
+    counter("xqos_attached_lost_events", "Lost events of the kernel's trace; busy seconds are too low.");
+const QUERY_TIME: Metric = gauge("xqos_exporter_look_seconds", "Time that it took to query all X servers.");
 const CPU: Metric = counter("xqos_exporter_cpu_seconds", "Processor time of the exporter.");
 
 const fn gauge(name: &'static str, help: &'static str) -> Metric {

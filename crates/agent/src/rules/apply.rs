@@ -275,7 +275,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         for (kind, done) in self.ask(entry, &DesiredSettings::of(chosen, entry), rule) {
             let by = chosen_of(chosen, kind);
             let from = by.map(|by| format!(", by rule '{}' ({})", by.rule.id, by.rule.place));
-            let from = from.unwrap_or_else(|| ", as no rule says otherwise now".to_owned());
+            let from = from.unwrap_or_else(|| ", because no rule sets it any more".to_owned());
             match done {
                 Ok(what) => messages.push(format!("{what} for {}{from}", described(entry))),
                 Err(error) => {

@@ -60,7 +60,7 @@ impl Boost for ByBoost {
         if !processor::may_raise() {
             return Err(Error::Refused(missing_raise_right()));
         }
-        let cannot = |error| Error::System("`xqos boost` does not run".into(), error);
+        let cannot = |error| Error::System("cannot run `xqos boost`".into(), error);
         if self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None))) {
             self.stop();
             self.child = Some(self.start().map_err(cannot)?);

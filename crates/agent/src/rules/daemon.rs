@@ -112,7 +112,7 @@ impl Daemon {
         };
         self.finish(end);
         match end {
-            End::Disconnected => bail!("our connection to the X server was closed: start `xqos rules run` again"),
+            End::Disconnected => bail!("our connection was closed by another client: start `xqos rules run` again"),
             _ => Ok(()),
         }
     }
@@ -182,12 +182,12 @@ impl Daemon {
         let (before, viewers) = (self.absence.is_unwatched(), viewers::of_server(self.applier.server()));
         self.absence.see(self.began.elapsed(), viewers);
         if viewers == Viewers::NotKnown && self.told.insert("viewers".to_owned()) {
-            note("state unwatched is not known: the sockets of another user's X server cannot be seen, but by root");
+            note("state unwatched is unknown: only root can see the sockets of another user's X server");
         }
         let now = self.absence.is_unwatched();
         if now != before {
             self.schedule.add_all();
-            let told = if now == Some(true) { "nobody looks at the display" } else { "the display is looked at" };
+            let told = if now == Some(true) { "nobody views the display" } else { "somebody views the display" };
             self.say(told);
         }
     }
@@ -231,7 +231,7 @@ impl Daemon {
             note(new);
         }
         self.told = told;
-        self.say(&format!("{} rules are kept", rules.rules().len()));
+        self.say(&format!("{} rules are loaded", rules.rules().len()));
         self.needs_viewers = rules.rules().iter().any(|rule| rule.matcher.depends_on(State::Unwatched));
         self.rules = rules;
         self.applier.limit_auto(limits.auto);
@@ -272,7 +272,7 @@ impl Daemon {
 
     fn finish(&mut self, end: End) {
         if end == End::ServerGone {
-            return note("the X server has gone, and all settings with it");
+            return note("the X server has exited, and all settings with it");
         }
         if let Ok(entries) = self.others() {
             let entries: Vec<ClientEntry> = entries.into_values().collect();
@@ -284,7 +284,7 @@ impl Daemon {
                 self.say(&format!("rule '{}' ({}) never matched", rule.id, rule.place));
             }
         }
-        self.say("what was set is undone");
+        self.say("its settings are undone");
     }
 
     fn say(&self, text: &str) {

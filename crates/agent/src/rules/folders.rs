@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Longer than the event with the longest name.
 const BUFFER: usize = 4096;
-const UNWATCHED: &str = "cannot watch the folders of rules";
+const UNWATCHED: &str = "cannot watch the rules folders";
 
 /// Watches the folders of rules.
 #[derive(Debug)]

@@ -38,9 +38,8 @@ impl UserLimit {
 fn above_all(session: &Session, ppm: u32) -> Option<String> {
     let all_ppm = session.control.processor().ok()?.limit_ppm;
     let (limit, all) = (Share(ppm), Share(all_ppm));
-    (ppm > all_ppm).then(|| {
-        format!("per_user = {limit} of [limits] is above {all}, which this server promises in all: that counts")
-    })
+    (ppm > all_ppm)
+        .then(|| format!("per_user = {limit} in [limits] has no effect: this server promises at most {all} in total"))
 }
 
 fn why_not(session: &Session, error: &Error) -> String {
@@ -48,15 +47,15 @@ fn why_not(session: &Session, error: &Error) -> String {
     match (error, by_hand) {
         (Error::Access, Some(ppm)) => {
             format!(
-                "per_user of [limits] has no effect: {} was set by hand, `xqos policy --user-limit off` ends that",
+                "per_user in [limits] has no effect: {} was set manually; `xqos policy --user-limit off` removes it",
                 Share(ppm)
             )
         }
         (Error::Access, None) => {
-            "per_user of [limits] has no effect: only root and the user of the X server may limit users, so \
+            "per_user in [limits] has no effect: only root and the user of the X server may limit users, so \
                                   run `xqos rules run` as one of them"
                 .to_owned()
         }
-        (error, _) => format!("per_user of [limits] has no effect: {error}"),
+        (error, _) => format!("per_user in [limits] has no effect: {error}"),
     }
 }

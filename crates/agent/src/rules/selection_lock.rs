@@ -58,7 +58,7 @@ impl SelectionLock {
         taken?;
         if let Some(holder) = held? {
             let who = if holder.pid == 0 { "another client".to_owned() } else { format!("pid {}", holder.pid) };
-            bail!("rules are kept on the X server {display} by {who} already: `xqos rules off` ends that");
+            bail!("{who} already applies rules on the X server {display}: `xqos rules off` ends it");
         }
         connection.flush()?;
         Ok(SelectionLock { window, selection })
@@ -111,7 +111,7 @@ fn wait_for_end(connection: &RustConnection, holder: Holder) -> Result<()> {
         match connection.poll_for_event()? {
             Some(Event::DestroyNotify(gone)) if gone.window == holder.window => return Ok(()),
             Some(_) => {}
-            None if Instant::now() > end => bail!("pid {} keeps the rules and does not answer: kill it", holder.pid),
+            None if Instant::now() > end => bail!("the rules daemon (pid {}) does not answer: kill it", holder.pid),
             None => {
                 let left = end.saturating_duration_since(Instant::now());
                 sys::poll(&[connection.stream().as_raw_fd()], Some(left))

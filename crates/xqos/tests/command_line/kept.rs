@@ -112,7 +112,10 @@ fn a_limit_of_users_is_kept_by_the_server_and_ends_with_the_daemon() {
     daemon.signal("KILL");
     limited(0);
     let said = daemon.ended().err;
-    assert!(said.contains("per_user = 0.95 of [limits] is above 0.9, which this server promises in all"), "{said}");
+    assert!(
+        said.contains("per_user = 0.95 in [limits] has no effect: this server promises at most 0.9 in total"),
+        "{said}"
+    );
     assert!(said.contains("50-limits.toml:3: a limit is a part of the server, of which at most 0.95"), "{said}");
     server.ask(&["policy", "--user-limit", "0.2"]).with(0);
     installed.write("version = 1\n[limits]\nper_user = 0.3\n");
@@ -120,7 +123,7 @@ fn a_limit_of_users_is_kept_by_the_server_and_ends_with_the_daemon() {
     weighs(&server, other.pid(), 2.0);
     daemon.signal("TERM");
     let said = daemon.ended().with(0).err;
-    assert!(said.contains("per_user of [limits] has no effect: 0.2 was set by hand"), "{said}");
+    assert!(said.contains("per_user in [limits] has no effect: 0.2 was set manually"), "{said}");
     assert_eq!(limit(), 200_000);
 }
 

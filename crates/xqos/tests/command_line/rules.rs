@@ -177,7 +177,7 @@ fn rules_are_kept_and_undone() {
     assert!(told.out.contains(&format!("pid {} has undone", daemon.pid())), "{told:#?}");
     assert_eq!((weight(&server, clock.pid()), weight(&server, later.pid())), (1.0, 1.0));
     let said = daemon.ended().with(0).err;
-    for words in ["weight 2 for xclock", "by rule 'clocks'", "60-b.toml:2: invalid TOML", "what was set is undone"] {
+    for words in ["weight 2 for xclock", "by rule 'clocks'", "60-b.toml:2: invalid TOML", "its settings are undone"] {
         assert!(said.contains(words), "'{words}' is missing in\n{said}");
     }
     assert!(rules.ask_on(&server, &["rules", "off"]).with(0).out.starts_with("nobody keeps rules"));

@@ -79,7 +79,7 @@ fn a_client_that_was_weighed_by_hand_is_given_back_to_the_rules() {
     weighs(&server, clock.pid(), 3.0);
     daemon.signal("TERM");
     let said = daemon.ended().with(0).err;
-    assert!(said.contains("keeps what was set by hand") && !said.contains("belongs to another user"), "{said}");
+    assert!(said.contains("keeps settings made manually") && !said.contains("belongs to another user"), "{said}");
     let told = server.ask(&["rules", "adopt", "--pid", &pid]).with(0);
     assert!(told.err.contains("no rules are kept on this display"), "{told:#?}");
 }

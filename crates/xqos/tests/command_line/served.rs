@@ -78,9 +78,7 @@ fn a_server_in_which_xqos_stepped_aside_says_so() {
         &["policy", "smart"],
         &["run", "--weight", "2", "--", "true"],
     ] {
-        server
-            .ask(arguments)
-            .failed_saying(&["xqos has stepped aside", "no effect until that server is started again"]);
+        server.ask(arguments).failed_saying(&["xqos has stepped aside", "no effect until that server is restarted"]);
     }
     assert!(server.ask(&["list"]).with(0).err.contains("no longer change"), "figures that stand still are marked");
     assert_eq!(server.json(&["top", "--once", "--json"])["server"]["reservations"], 0);

@@ -196,8 +196,8 @@ fn what_somebody_else_decides_ends_auto() {
     let _film = Film::start(&server);
     let me = pid().to_string();
     for (by_hand, after, word) in [
-        (&["reserve", "--pid", &me, "3ms/20ms"][..], Some(20.0), "set to 3 ms / 20 ms by somebody else"),
-        (&["release", "--pid", &me], None, "released by somebody else"),
+        (&["reserve", "--pid", &me, "3ms/20ms"][..], Some(20.0), "set to 3 ms / 20 ms by another program"),
+        (&["release", "--pid", &me], None, "released by another program"),
     ] {
         let auto = auto(&server);
         eventually("something is reserved for it", || period(&server, pid()));

@@ -255,7 +255,7 @@ fn settings_are_requested_once_and_cleared_with_the_rule() {
     desk.rule("weight = 3");
     let entry = desk.entry();
     assert_eq!((entry.weight, entry.fixed_priority, reservation_of(&entry)), (300, 0, None));
-    assert_eq!(desk.rule(""), ["weight 1 for mpv (pid 7, client 0x400000), as no rule says otherwise now"]);
+    assert_eq!(desk.rule(""), ["weight 1 for mpv (pid 7, client 0x400000), because no rule sets it any more"]);
     assert_eq!(desk.entry().weight, USUAL_WEIGHT);
 }
 
