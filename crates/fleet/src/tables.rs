@@ -82,93 +82,92 @@ macro_rules! table {
 }
 
 table! { "sessions" Sessions Session "One row for each trace." {
-    session: text = "Name of the session; the same in all tables.",
-    began: time = "Time of its first record.",
-    span_ns: number = "From the first record to the last.",
+    session: text = "Name of the session, the same in all tables.",
+    began: time = "Time of the first record.",
+    span_ns: number = "Time from the first to the last record.",
     level: text = "`slices` or `requests`.",
     policy: optional_text = "The last policy; null if the trace does not contain it.",
-    has_kernel: flag = "Recorded with `--kernel`: the cause `kernel` is known.",
-    records: number = "Records in the trace.",
-    lost_records: number = "Records that were lost: all figures are too low by their content.",
-    decisions: number = "Scheduling decisions.",
-    early_ends: number = "Slices that ended early for a better client.",
+    has_kernel: flag = "Recorded with `--kernel`: waits for a processor are distinguished from waits for the server.",
+    records: number = "Number of records.",
+    lost_records: number = "Number of lost records; figures are too low by their contents.",
+    decisions: number = "Number of times that the server's next client was chosen.",
+    early_ends: number = "Slices that ended early because a better client had arrived.",
 } }
 
-table! { "clients" Clients Client "One row for each client of a trace and day." {
+table! { "clients" Clients Client "A client's usage and waits in a session, on one day." {
     session: text = "The session.",
-    client: number = "Number of the client in its session, from 0.",
+    client: number = "Number of the client in its session, from 0 on.",
     program: text = "Name of its program; empty if unknown.",
-    pid: optional_number = "Its process; null if it is not local.",
-    uid: optional_number = "Its user; null if it is not local.",
-    server_time_ns: number = "Server time used.",
-    reserved_time_ns: number = "The part of it that was paid from its reservation.",
-    requests: number = "Requests executed.",
-    slices: number = "Slices.",
-    bursts: number = "Bursts that were completed.",
+    pid: optional_number = "Its process; null if it is remote.",
+    uid: optional_number = "Its user; null if it is remote.",
+    server_time_ns: number = "Time for which it was served.",
+    reserved_time_ns: number = "Part of that time from its reservation.",
+    requests: number = "Number of requests executed.",
+    slices: number = "Number of slices.",
+    bursts: number = "Number of bursts.",
     waited_ns: number = "Time for which it had work and was not served.",
-    longest_wait_ns: number = "The longest such time without interruption.",
-    longest_request_ns: optional_number = "Its longest request that was measured alone; null if there was none.",
+    longest_wait_ns: number = "Longest single wait.",
+    longest_request_ns: optional_number = "Its longest request, if one was timed alone.",
     longest_request: optional_text = "Name of that request.",
-    misses: number = "Deadlines of its reservation that passed while it had budget left and work waiting.",
-    grabs: number = "Server grabs.",
+    misses: number = "Missed deadlines of its reservation, with budget and work left.",
+    grabs: number = "Number of server grabs.",
     grabbed_ns: number = "Time for which it held the server grab.",
-    inputs: number = "Input events delivered to it.",
+    inputs: number = "Number of input events delivered to it.",
 } }
 
-table! { "bursts" Bursts Burst "One row for each burst: from the moment a client has work until all of it is done." {
+table! { "bursts" Bursts Burst "Bursts: from the moment a client has work until all of it is done." {
     session: text = "The session.",
     burst: number = "Number of the burst in its session, from 0.",
     client: number = "Number of the client.",
     program: text = "Name of its program.",
-    uid: optional_number = "Its user; null if it is not local.",
-    ended: time = "End of the burst.",
-    response_ns: number = "Length of the burst.",
-    served_ns: number = "Server time used in the burst.",
-    waited_ns: number = "The rest of `response_ns`.",
+    uid: optional_number = "Its user; null if it is remote.",
+    ended: time = "Time when all work was done.",
+    response_ns: number = "Time from the start to the end.",
+    served_ns: number = "Time for which it was served.",
+    waited_ns: number = "The rest of the response.",
 } }
 
-table! { "waits" Waits Wait "One row for each cause of a burst's wait." {
+table! { "waits" Waits Wait "Causes of the wait of a burst: one row for each cause." {
     session: text = "The session.",
     burst: number = "The burst that waited.",
     program: text = "Name of the program that waited.",
-    uid: optional_number = "Its user; null if it is not local.",
-    cause: text = "`client`: another client was served; `server`: no client was; `grab`: another client held the server \
-                   grab; `kernel`: the server had no processor; `budget`: its own hard reservation was used up.",
-    ns: number = "Time spent on this cause.",
+    uid: optional_number = "Its user; null if it is remote.",
+    cause: text = "`client`: another client was served; `server`: no client was served; `grab`: another client held the server grab; \
+             `kernel`: the server had no processor; `budget`: its own hard reservation was used up.",
+    ns: number = "Length of this part of the wait.",
     by_client: optional_number = "The client that was served or held the grab; null for other causes.",
     by_program: optional_text = "Name of its program.",
     by_uid: optional_number = "Its user.",
-    request: optional_text = "With cause `client`: the most expensive request of its slices, or the last one where \
-                              requests were not timed.",
-    is_long: optional_flag = "With cause `client`: each of its slices was one request of a millisecond or more.",
+    request: optional_text = "Request at the end of these slices, or the most expensive one in them.",
+    is_long: optional_flag = "Each of its slices was a single request of at least a millisecond.",
 } }
 
-table! { "connections" Connections Connection "One row for each connection of a capture." {
+table! { "connections" Connections Connection "Connections of a capture." {
     session: text = "The session.",
-    connection: number = "Number of the connection in its session, from 1.",
+    connection: number = "Number of the connection in the session, from 1 on.",
     client: text = "Address of the client.",
-    began: time = "Time at which it was opened.",
-    span_ns: number = "Time from then to its end.",
-    is_whole: flag = "The beginning of the connection was captured.",
-    requests: number = "Requests sent.",
-    round_trips: number = "Replies that the client waited for.",
-    avoidable: number = "The avoidable ones of them.",
+    began: time = "Time when it was opened.",
+    span_ns: number = "Time from its start to its end.",
+    is_whole: flag = "Its start was captured.",
+    requests: number = "Number of requests.",
+    round_trips: number = "Number of replies that the client waited for.",
+    avoidable: number = "Number of these that are avoidable.",
     reply_wait_ns: number = "Time for which it waited for replies.",
-    network_delay_ns: number = "Time for which it waited for replies, or the network delayed its requests.",
-    blocked_network_ns: number = "Time for which the network blocked either direction.",
-    blocked_receiver_ns: number = "Time for which a receiver blocked either direction.",
+    network_delay_ns: number = "Time for which it waited for replies or had requests delayed by the network.",
+    blocked_network_ns: number = "Time for which the network delayed either direction.",
+    blocked_receiver_ns: number = "Time for which a receiver delayed either direction.",
     bytes: number = "Bytes of both directions.",
-    missing_bytes: number = "Bytes that were not captured.",
+    missing_bytes: number = "Number of bytes that were not captured.",
 } }
 
-table! { "round_trips" RoundTrips RoundTrip "One row for each connection and kind of request that it waited for." {
+table! { "round_trips" RoundTrips RoundTrip "Replies that a client waited for, by request." {
     session: text = "The session.",
     connection: number = "Number of the connection.",
     request: text = "Name of the request.",
-    round_trips: number = "Replies of this kind that the client waited for.",
-    avoidable: number = "The avoidable ones of them.",
-    wait_ns: number = "Time for which it waited for them.",
-    reason: optional_text = "The reason why most of them are avoidable.",
+    round_trips: number = "Number of replies.",
+    avoidable: number = "Number of these that are avoidable.",
+    wait_ns: number = "Time for which the client waited for them.",
+    reason: optional_text = "Main reason why they are avoidable.",
 } }
 
 #[cfg(test)]
