@@ -4,8 +4,7 @@
 //! | event | action |
 //! |---|---|
 //! | the tuner advises a reservation or a change of it | set it as a soft reservation |
-//! | the server refuses it | try (2Q, 2T) once; if that is refused, too, report it once, and try again when the tuner
-//! asks again |
+//! | the server refuses it | try (2Q, 2T) once; if that is refused, report it once, and wait for new advice |
 //! | the client's reservation is not what was set here | another program decides: leave the client alone from now on |
 //! | the client disconnects | forget it |
 //! | nothing is reserved for it | report the reason, once for each reason |
@@ -176,7 +175,7 @@ impl Auto {
         }
         let advice = self.tuner.advise(self.feed.now(), &self.room);
         if !advice.is_empty() {
-            // Another program may have changed reservations since the last look.
+            // Another program may have changed reservations since the last check.
             self.check_reservations(session)?;
         }
         for (client, advice) in advice {

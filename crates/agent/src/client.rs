@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Describes a client of the server's list to users.
+//! Describes clients from the server's list, for users.
 
 use xqos_abi::{ClientEntry, Label, entry_flag, us};
 use xqos_cli::quantity::{Micros, Reservation, SoftRule, Weight};

@@ -2,8 +2,8 @@
 //! Metrics of the X servers of a host, for `xqos exporter`. Servers are found by their sockets and queried only when a
 //! scrape asks for metrics.
 //!
-//! A server without clients is not queried: the end of our connection would be that of its last client, on which a
-//! server resets or exits. For the same reason no connection stays open between two scrapes.
+//! A server without clients is not queried: a server resets or exits when its last client disconnects, and that would
+//! be the exporter. For the same reason no connection stays open between two scrapes.
 //!
 //! | file | contents |
 //! |---|---|

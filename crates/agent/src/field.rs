@@ -10,7 +10,7 @@ use xqos_cli::table::{Column, Table};
 use xqos_cli::time::of_ms;
 use xqos_cli::width::{Align, padded, wrapped};
 
-/// Labels of figures of the last interval, and since the client connected.
+/// Labels of figures: those of the last interval, and those since the client connected.
 pub const LAST: &str = "last";
 pub const EVER: &str = "ever";
 
@@ -50,7 +50,7 @@ pub enum Value {
     Number(f64),
     /// Per second.
     Rate(f64),
-    /// A part of 1.
+    /// A share between 0 and 1.
     Share(f64),
     /// Nanoseconds. JSON has milliseconds, metrics have seconds.
     Time(f64),
@@ -75,7 +75,7 @@ pub enum MetricKind {
 /// Head of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Name without a suffix of the kind; it ends in its unit.
+    /// Name without the suffix of its kind. It ends in the unit.
     pub name: &'static str,
     pub kind: MetricKind,
     pub help: &'static str,

@@ -2,8 +2,8 @@
 //! Long-running parts of xqos outside of the X server: the rules daemon, `auto`, the exporter, and the watch of servers
 //! without xqos.
 //!
-//! The commands in crates/xqos start them and present their results. Code for both is here, too: the session with a
-//! server, descriptions of clients, the table of their fields, and samples.
+//! The commands in crates/xqos start them and present their results. Code that both use is here, too: the session with
+//! a server, descriptions of clients, the table of their fields, and samples.
 
 #![forbid(unsafe_code)]
 

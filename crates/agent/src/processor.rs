@@ -59,8 +59,9 @@ pub fn may_raise() -> bool {
     std::thread::spawn(try_it).join().unwrap_or(false)
 }
 
-/// Raises the other threads of a process that have default scheduling. Only the main thread has the reservation, but
-/// players draw in another thread. A thread that has copied the reservation (GLib's thread pools do) loses it.
+/// Raises all but the main thread of a process, if they have default scheduling. Only the main thread has the
+/// reservation, but players draw in another thread. A thread that has copied the reservation (GLib's thread pools do)
+/// loses it.
 pub fn raise_other_threads(pid: i32) {
     let reserved = Attributes::of(pid).ok().filter(|main| main.reservation().is_some());
     for (thread, now) in other_threads(pid) {

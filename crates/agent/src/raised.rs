@@ -21,7 +21,7 @@ use xqos_sys::{Attributes, Processes, Procfs};
 /// Maximum number of raised processes; more never redraw at the same time.
 const MAX_RAISED: usize = 64;
 
-/// Real-time priority of the guard and its parent; they raise programs to lower priorities.
+/// Real-time priority of the guard and its parent; raised programs get a lower one.
 pub const PRIORITY: u32 = 5;
 
 /// Entry for one process, shared by both sides: its pid (0 if unused), its start time, and its previous scheduling.
@@ -33,7 +33,7 @@ pub enum Verdict {
     Raised,
     /// The process belongs to another user.
     Foreign,
-    /// The process has no default scheduling, or is already raised.
+    /// The process does not have default scheduling, or is already raised.
     Otherwise,
     Impossible(io::Error),
 }
@@ -53,7 +53,7 @@ impl Raised {
         Ok(Raised { entries: xqos_sys::shared()?, until: [None; MAX_RAISED], user })
     }
 
-    /// Raises a process until `until`, or until it is taken back.
+    /// Raises a process until that time, or until it is taken back.
     pub fn raise(
         &mut self,
         pid: i32,

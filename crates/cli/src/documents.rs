@@ -4,8 +4,7 @@
 //!
 //! | place | what counts as a command | what is checked |
 //! |---|---|---|
-//! | an indented line | the words from `xqos` on, also after `sudo` or an assignment, up to two spaces or a shell
-//! operator | the whole command |
+//! | an indented line | the words from `xqos` on (also after `sudo`), up to two spaces or an operator | the whole |
 //! | between backquotes | the same | the part that is given: `xqos reserve` may lack its arguments |
 
 use crate::sibling::Call;
@@ -97,7 +96,7 @@ fn is_unfinished(error: &Error) -> bool {
     }
 }
 
-/// The commands in a text; `code` is the indentation of code.
+/// The commands in a text; `code` is the prefix of lines that are code.
 fn shown(name: &str, text: &str, code: &str) -> Vec<FoundCommand> {
     let (mut all, mut prose) = (Vec::new(), String::new());
     for line in joined(text).lines() {

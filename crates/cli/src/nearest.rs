@@ -8,7 +8,7 @@ const LONGEST: usize = 60;
 
 /// The known word that was probably meant.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    // A longer word is no typing mistake, and comparing it would be slow.
+    // A longer word is not a typing mistake, and comparing it would be slow.
     if word.len() > LONGEST {
         return None;
     }

@@ -24,7 +24,7 @@ pub const RATES: &Units = &[("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("
 /// Bytes.
 pub const SIZES: &Units = &[("", 1), ("b", 1), ("k", 1 << 10), ("m", 1 << 20)];
 
-/// Reason why a text is no such number.
+/// Reason why a text is not such a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NumberError {
@@ -62,7 +62,7 @@ pub fn scaled(number: &str) -> Option<(u128, u128)> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // No quantity has more digits, and fewer digits cannot overflow below.
+    // No quantity needs more digits, and this many cannot overflow a `u128`.
     let fraction = fraction.trim_end_matches('0');
     if whole.len() > 15 || fraction.len() > 12 {
         return None;

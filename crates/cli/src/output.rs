@@ -4,8 +4,8 @@
 //! If the reader exits early (`xqos list | head`), the rest of the output is dropped without an error.
 //!
 //! A [`NewFile`] is written next to its final path and renamed when it is complete. A full disk, an error or a signal
-//! thus leaves any previous file unchanged. Creating it fails immediately if the path cannot be written, before any
-//! work is done. Pipes and devices are written to directly.
+//! thus leaves any previous file unchanged. If the path cannot be written, creation fails immediately, before any work
+//! is done. Pipes and devices are written to directly.
 //!
 //! A [`recording`] cannot be repeated. It never replaces a file, and it is written to its final path, where it can be
 //! read after a crash.
@@ -48,7 +48,7 @@ pub fn width() -> Option<usize> {
     columns.filter(|&columns| columns > 0).or_else(sys::terminal_columns)
 }
 
-/// Prints one line to standard error, with a prefix that tells it from the output of programs that we started.
+/// Prints one line to standard error, with a prefix that distinguishes it from the output of programs that we started.
 pub fn note(text: &str) {
     // A failure here cannot be reported anywhere.
     let _ = writeln!(std::io::stderr().lock(), "xqos: {text}");

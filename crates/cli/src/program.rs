@@ -40,9 +40,9 @@ impl Packaging {
     }
 }
 
-/// Parses the arguments of this process. On an error, exits with a suggestion only if it is near.
+/// Parses the arguments of this process. On an error, exits and suggests a word only if it is near.
 ///
-/// clap suggests words from a Jaro similarity of 0.7 on, which `lst` and `plot` reach.
+/// clap itself suggests words with a Jaro similarity of at least 0.7; `lst` and `plot` have that.
 pub fn matches(command: Command) -> ArgMatches {
     command.try_get_matches().unwrap_or_else(|mut error| {
         propose_near_words(&mut error);

@@ -19,7 +19,7 @@ pub struct Column {
     pub title: &'static str,
     /// Align numbers right, so that their digits line up.
     pub right: bool,
-    /// 0 is always shown. The columns with the largest rank are left out first.
+    /// Columns of rank 0 are always shown. The largest rank is left out first.
     pub rank: u8,
     /// Cells are shortened before a column is left out.
     pub elastic: bool,

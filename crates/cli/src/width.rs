@@ -48,7 +48,7 @@ pub fn cut(text: &str, width: usize) -> String {
     short
 }
 
-/// Wraps a text into lines of at most `width` columns. A word that is longer is cut.
+/// Wraps a text into lines of at most `width` columns. Longer words are cut.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ').map(|word| cut(word, width)) {

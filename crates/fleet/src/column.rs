@@ -90,7 +90,7 @@ impl Field for &str {
 
     fn add_to(&self, cells: &mut Cells) {
         if let Values::Text { values, known } = &mut cells.values {
-            // Names repeat often, and a copy of a known one only counts a reference.
+            // Names repeat often, and cloning a known one only increments a reference count.
             let value = match known.get(*self) {
                 Some(value) => value.clone(),
                 None => known.entry((*self).to_owned()).or_insert(ByteArray::from(*self)).clone(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Writes one Parquet file. Rows are stored by columns, and the file gets its name when it is complete.
+//! Writes one Parquet file. Rows are stored by columns, and the file gets its final name when it is complete.
 //!
 //! An incomplete file's name begins with a dot, so readers of the folder ignore it.
 

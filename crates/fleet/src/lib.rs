@@ -8,9 +8,9 @@
 //! | [`file`] | writes one Parquet file |
 //! | [`dataset`] | the folder, partitioned by host, display and day |
 //!
-//! Readers need no code of xqos: names, types and units are in the files, and [`SCHEMA`] is the version of the tables.
-//! A new version is needed unless columns are only added. Files are named after their session, so exporting a trace
-//! again replaces its files.
+//! Readers need nothing from xqos: names, types and units are in the files, and [`SCHEMA`] is the version of the
+//! tables. Adding a column does not change the version. Files are named after their session, so exporting a trace again
+//! replaces its files.
 
 #![forbid(unsafe_code)]
 

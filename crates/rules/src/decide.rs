@@ -4,7 +4,7 @@
 //!
 //! [`RuleSet::evaluate`] gives each rule a verdict. The settings (the last match wins, for each setting) and the
 //! explanation both follow from the verdicts alone, so they cannot disagree. Evaluation is total and deterministic: no
-//! clock, no I/O, and no order but that of the rules.
+//! clock, no I/O, and no order except that of the rules.
 //!
 //! Each rule is tried in turn, up to its first key that differs. A client is evaluated when it connects and when its
 //! facts change. A thousand rules with wildcards take a fraction of a millisecond.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Expectations: facts of clients, and the settings that the rules should give them.
 //!
-//! They are kept in a file next to the rules, as tests. Whoever changes a rule sees what else changes:
+//! They are tests in a file next to the rules, and show the side effects of a changed rule:
 //!
 //! ```toml
 //! version = 1

@@ -19,7 +19,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Most files in one folder. Together with the size limit of 1 MB per file it bounds the cost of a load.
+/// Maximum number of files in a folder. Together with the size limit of 1 MB per file it bounds the cost of a load.
 pub const MAX_FILES: usize = 256;
 /// Rules that packages install.
 const PACKAGE_RULES: &str = "/usr/lib/xqos/rules.d";
@@ -77,7 +77,7 @@ pub struct Loaded {
     pub mistakes: Vec<Mistake>,
 }
 
-/// Reads the rule files, as often as needed.
+/// Loads the rule files, repeatedly.
 #[derive(Debug)]
 pub struct Loader {
     folders: Vec<Folder>,
@@ -249,8 +249,8 @@ fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The contents of a regular file of at most [`MAX_FILE`] bytes, owned by root or this user. It is checked after it is
-/// opened, so that nobody can swap it in between.
+/// The contents of a regular file of at most [`MAX_FILE`] bytes, owned by root or this user. It is checked after
+/// opening, so that it cannot be exchanged in between.
 fn contents(path: &Path, user: Option<u32>) -> Result<Vec<u8>, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {error}");
     // Do not block if the file is a pipe.

@@ -7,9 +7,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Most mistakes reported for one file.
+/// Maximum number of mistakes reported for one file.
 pub const MAX_REPORTED: usize = 20;
-/// Most characters that a message quotes from a file.
+/// Maximum number of characters that a message quotes from a file.
 const MAX_QUOTED: usize = 60;
 
 /// One mistake.

@@ -7,7 +7,7 @@
 use std::fmt;
 use wildmatch::WildMatch;
 
-/// Most bytes of a pattern.
+/// Maximum length of a pattern, in bytes.
 pub const MAX_PATTERN: usize = 256;
 
 /// Case sensitivity.

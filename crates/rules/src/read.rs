@@ -18,9 +18,9 @@ use table::{Report, Table, value_of};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// Most bytes of a file.
+/// Maximum size of a file, in bytes.
 pub const MAX_FILE: u64 = 1 << 20;
-/// Most rules in all files together.
+/// Maximum number of rules in all files together.
 pub const MAX_RULES: usize = 10_000;
 /// Valid limits: the extension accepts no share below 0.01, and no server promises more than 0.95.
 const LIMITS: std::ops::RangeInclusive<f64> = 0.01..=0.95;
@@ -250,7 +250,7 @@ fn state(word: &str) -> Result<State, String> {
     })
 }
 
-/// Most bytes of a file name (NAME_MAX in limits.h).
+/// Maximum length of a file name, in bytes (NAME_MAX in limits.h).
 const MAX_NAME: usize = 255;
 
 /// Explains why a pattern can match no value of this key.

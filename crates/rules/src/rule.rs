@@ -85,12 +85,12 @@ fn any_of(out: &mut fmt::Formatter<'_>, words: &[impl fmt::Display]) -> fmt::Res
     Ok(())
 }
 
-/// The most that rules may promise, in millionths of the server.
+/// Maximum share of the server that rules may promise, in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// To all reservations found by measurement together.
+    /// For all measured reservations together.
     pub auto: Option<u32>,
-    /// To all clients of one user together.
+    /// For all clients of one user together.
     pub per_user: Option<u32>,
 }
 

@@ -11,11 +11,11 @@ use xqos_cli::named;
 use xqos_cli::number::{decimal, scaled};
 use xqos_cli::quantity::{Reservation, Slice, SoftRule, Weight};
 
-/// Most characters of the name of a group or a rule.
+/// Maximum length of the name of a group or a rule.
 const NAME_LENGTH: usize = 64;
 /// A smaller cap would look like a hang. The extension refuses it, too.
 const MIN_CAP_PPM: u32 = 10_000;
-/// Most that any server promises: 5 % are left for input and new connections.
+/// Maximum that any server promises. The other 5 % are for input and new connections.
 const MAX_PROMISED_PERCENT: u64 = 95;
 /// Priorities that the extension accepts.
 const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
@@ -60,7 +60,7 @@ settings! {
     Reserve "reserve" text Reserve;
     /// Makes a reservation hard.
     Hard "hard" switch bool;
-    /// Limits what a soft reservation gets beyond its budget.
+    /// What a soft reservation gets after its budget is used up.
     Soft "soft" text SoftRule;
     Max "max" text Cap;
     Weight "weight" number Weight;

@@ -229,7 +229,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         let was_in = client.requested.get(&SettingKind::Group).copied();
         let for_cap = |next: &Assignment| next.1 == Setting::Group(Label::new(BY_APPLICATION));
         if let Some(group) = was_in.filter(for_cap).filter(|_| desired.contains_key(&SettingKind::Max)) {
-            // It is no longer without a group because it was put there.
+            // The client has a group only because it was put there for its cap.
             desired.entry(SettingKind::Group).or_insert(group);
         }
         let is_in = desired.get(&SettingKind::Group).copied();

@@ -126,7 +126,7 @@ impl Daemon {
         (!matches!(asked, Ok(Ok(_)))).then_some(End::Disconnected)
     }
 
-    /// Prints an error once, because it may repeat, and rests.
+    /// Prints an error once, because it may repeat, and pauses.
     fn continue_after(&mut self, error: &Error, signals: &Signals) -> Result<()> {
         let told = error.in_one_line();
         if self.told.insert(told.clone()) {

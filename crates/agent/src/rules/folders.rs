@@ -99,7 +99,7 @@ fn watching(paths: &[PathBuf]) -> Result<(OwnedFd, Vec<Watch>)> {
 fn watch(inotify: &OwnedFd, path: &Path) -> Option<Watch> {
     let of_files = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_FROM | WatchFlags::DELETE | WatchFlags::ATTRIB;
     let of_folders = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-    // Two paths may share a folder, so their flags are added up.
+    // Two paths may share a folder, so their flags are combined.
     let add =
         |path: &Path, flags| inotify::add_watch(inotify, path, flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD).ok();
     if let Some(id) = add(path, of_files | of_folders) {

@@ -34,7 +34,7 @@ pub struct Client {
     pub longest_request: String,
     /// Scheduling of its main thread, if it is not the default.
     pub cpu: Option<Processor>,
-    /// Result of a measurement as by `auto`.
+    /// Result of the measurement that `auto` uses.
     pub measured: Option<Report>,
 }
 

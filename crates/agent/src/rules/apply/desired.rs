@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Converts the settings of rules into settings of the server, and describes the latter.
+//! Converts the settings of rules into settings of the server, and describes these.
 //!
 //! A cap belongs to a group, so a client that needs a group for its cap is put into one.
 
@@ -11,7 +11,7 @@ use xqos_core::ReservationKind;
 use xqos_rules::decide::Chosen;
 use xqos_rules::setting::{Cap, Group, Reserve, Setting as Set, SettingKind};
 
-/// A cap of 100 % is none.
+/// A cap of 100 % has no effect.
 const WHOLE_PPM: u32 = 1_000_000;
 /// Roles of clients that are not capped.
 const UNCAPPED_ROLES: u32 = entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER;
