@@ -12,7 +12,7 @@ use xqos_cli::quantity::Micros;
 /// Explains why a reservation for `wanted_by` is not admitted. `clients` are all clients, to name another one.
 pub fn explain(report: &AdmissionReport, wanted_by: u32, clients: &[ClientEntry]) -> String {
     if report.admitted {
-        return "now there is room for it: ask again".to_owned();
+        return "there is room for it now: ask again".to_owned();
     }
     let whose = match clients.iter().find(|entry| entry.client == report.failing_client) {
         Some(entry) if entry.client != wanted_by => format!(", which would break the promise to {}", described(entry)),

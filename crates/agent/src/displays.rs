@@ -143,7 +143,7 @@ mod tests {
             "  sl  local_address rem_address   st tx_queue\n\
              0: 0100007F:1775 0100007F:A0F2 0A 0\n1: 0100007F:1771 0100007F:A0F2 01 0\nnonsense\n",
         );
-        assert!(!displays.has_clients(5), "it only listens, and the other is nobody's here");
+        assert!(!displays.has_clients(5), "one only listens, and the other belongs to no display");
         displays.add_tcp(" 0: 0100007F:1775 0100007F:A0F2 01 0\n");
         assert!(displays.has_clients(5));
     }
@@ -168,6 +168,6 @@ mod tests {
         fs::write(folder.join(".X7-lock"), format!("{own:>10}\n")).unwrap();
         let owners = [7, 8].map(|display| owner(&folder, display, &[]));
         fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(owners, [program(own as i32), None], "without a lock, and nobody has the socket");
+        assert_eq!(owners, [program(own as i32), None], "without a lock and a process with the socket");
     }
 }

@@ -236,7 +236,7 @@ impl Display {
     /// Changes the state and logs errors.
     fn set_state(&mut self, display: u32, state: State) {
         if let (true, State::Failed(why)) = (self.state != state, &state) {
-            output::note(&format!("no figures of display :{display}: {why}"));
+            output::note(&format!("no metrics of display :{display}: {why}"));
         } else if matches!(self.state, State::Failed(_)) && self.state != state {
             output::note(&format!("display :{display} answers again"));
         }

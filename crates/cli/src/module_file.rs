@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(places, expected.map(PathBuf::from));
         let installed = super::places(Path::new("/usr/bin/xqos"));
         assert_eq!(installed[1], Path::new("/usr/lib/xqos/xqos.so"));
-        assert_eq!(installed.len(), 3, "no place is tried, or named, twice");
+        assert_eq!(installed.len(), 3, "no path is tried or named twice");
     }
 
     #[test]

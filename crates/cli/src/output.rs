@@ -180,7 +180,7 @@ mod tests {
         write(&path, "one").finish().unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         drop(write(&path, "half"));
-        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("one", 2), "what was there before");
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("one", 2), "the previous contents");
         write(&link, "two").finish().unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names(), mode), ("two", 2, 0o640));

@@ -76,7 +76,7 @@ fn every_row_is_read_back_with_its_nulls() {
         assert_eq!((read.get_long(1).unwrap(), read.get_long(5).unwrap()), (row.burst, row.ns));
         assert_eq!(read.get_string(7).ok().map(String::as_str), row.by_program);
         assert_eq!(read.get_bool(10).ok(), row.is_long);
-        assert!(read.get_long(8).is_err(), "nobody's user is null");
+        assert!(read.get_long(8).is_err(), "an unknown user is null");
         rows += 1;
     }
     assert_eq!(rows, count);

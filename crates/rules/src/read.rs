@@ -185,7 +185,7 @@ impl<'t> Report<'t> {
             if conditions.is_empty() && !self.has_mistakes() {
                 self.error(
                     part.span(),
-                    "an empty not excludes no client: write not = { host = \"10.0.0.*\" } or leave it out",
+                    "an empty not has no effect: write not = { host = \"10.0.0.*\" } or leave it out",
                 );
             }
             exclusions.push(conditions);

@@ -46,10 +46,10 @@ fn conditions() -> impl Strategy<Value = String> {
 }
 
 fn rules() -> impl Strategy<Value = Vec<Rule>> {
-    let not = proptest::collection::vec(conditions().prop_filter("excludes nobody", |one| !one.is_empty()), 0..2);
+    let not = proptest::collection::vec(conditions().prop_filter("excludes no client", |one| !one.is_empty()), 0..2);
     let sets = proptest::sample::subsequence(&SETS[..], 1..4);
     let rule =
-        (conditions(), not, sets).prop_filter("is about nobody", |(all, not, _)| !(all.is_empty() && not.is_empty()));
+        (conditions(), not, sets).prop_filter("matches no client", |(all, not, _)| !(all.is_empty() && not.is_empty()));
     proptest::collection::vec(rule, 0..12).prop_map(|rules| {
         let mut text = "version = 1\n".to_owned();
         for (at, (all, not, sets)) in rules.iter().enumerate() {

@@ -107,9 +107,9 @@ fn a_broken_file_keeps_its_last_good_version() {
     places.write("home/50-b.toml", rules(&["mended"]));
     assert_eq!(places.loaded(), (vec!["mended".into()], vec![]));
     fs::remove_file(places.path("home/50-b.toml")).unwrap();
-    assert_eq!(places.loaded().0, ["b"], "who removes a file takes its rules away");
+    assert_eq!(places.loaded().0, ["b"], "removing a file removes its rules");
     places.write("home/50-b.toml", "version = 3");
-    assert_eq!(places.loaded().0, [""; 0], "and its good version is forgotten with it");
+    assert_eq!(places.loaded().0, [""; 0], "and forgets its good version");
     assert_eq!(places.load().files[1].status, FileStatus::Refused { kept: false });
 }
 
@@ -129,7 +129,7 @@ fn files_that_others_could_have_written_are_refused() {
     fs::set_permissions(places.path("home"), Permissions::from_mode(0o777)).unwrap();
     places.write("home/70-x.toml", rules(&["x"]));
     let (ids, mistakes) = places.loaded();
-    assert_eq!(ids, ["b"], "what was good before stays, and nothing comes");
+    assert_eq!(ids, ["b"], "earlier rules stay, and none are added");
     assert!(mistakes[0].starts_with("home: is writable by others"), "{mistakes:?}");
 }
 
@@ -160,10 +160,10 @@ fn a_world_writable_folder_is_refused_with_its_files() {
         chown(places.path("home/60-x.toml"), Some(12345), None).unwrap();
     }
     let (ids, mistakes) = places.loaded();
-    assert_eq!(ids, ["b"], "the file of the system counts");
+    assert_eq!(ids, ["b"], "the system's file is used");
     assert_eq!(mistakes, ["home: is writable by others: chmod go-w it"]);
     fs::set_permissions(places.path("home"), Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(places.loaded().0[0], "mine", "once it is mended");
+    assert_eq!(places.loaded().0[0], "mine", "after the mode is fixed");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn only_text_files_are_read() {
     places.write("home/50-limits.toml", "version = 1\n[limits]\nauto = 0.1\n");
     places.write("home/60-good.toml", rules(&["good"]));
     let (ids, mistakes) = places.loaded();
-    assert_eq!(ids, ["good"], "the others do not take it along");
+    assert_eq!(ids, ["good"], "the others do not affect it");
     let expected = [
         "home/10-latin.toml:2: is not UTF-8 from this line on",
         "home/20-folder.toml: is not a regular file",

@@ -102,7 +102,7 @@ fn each_mistake_has_a_line_and_a_correction() {
         (rule("local = \"yes\"", "weight = 2"), 4, "local is true or false"),
         (rule("state = \"activ\"", "weight = 2"), 4, "there is no state 'activ': choose among active, fullscreen"),
         (rule("not = { not = { exe = \"*\" } }", "weight = 2"), 4, "not has no key 'not'"),
-        (rule("not = {}", "weight = 2"), 4, "an empty not excludes no client"),
+        (rule("not = {}", "weight = 2"), 4, "an empty not has no effect"),
         (rule("", "weight = 2"), 4, "an empty match matches no client: write match = { exe = \"*\" }"),
         (rule(ok, "weight = 2").replace("id = \"r\"", ""), 2, "id is missing: write id = \"players\""),
         (rule(ok, "weight = 2").replace("\"r\"", "\"a b\""), 3, "'a b' is not a valid name"),

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!((uses[&8].ns, uses[&9].ns, uses.len()), (139, 20, 2));
         account.take(Event { pid: 1, at_ns: 170, call: Call::Woken });
         account.take(Event { pid: 1, at_ns: 180, call: Call::Wait });
-        assert_eq!(account.finish()[0].0, UNKNOWN, "where nobody reads");
+        assert_eq!(account.finish()[0].0, UNKNOWN, "no descriptor is read");
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
         take(15, Call::Wait);
         take(20, Call::Read(8));
         take(50, Call::Wait);
-        assert_eq!(account.close(9), None, "nothing was done for it");
+        assert_eq!(account.close(9), None, "it has no work");
         let uses: BTreeMap<i32, Usage> = account.finish().into_iter().collect();
         let first = first.filter(|&number| is_closed(number)).unwrap();
         assert_eq!((uses[&first].ns, uses[&first].calls, uses[&8].ns, uses.len()), (15, 2, 30, 2));

@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(requests(&account), expected(&[("a", 15.0)]));
         account.all_disconnected();
         account.add(vec![], vec![gone(4, 37)], by_name);
-        assert_eq!(requests(&account), expected(&[("a", 37.0)]), "10 of the 37 were told while it was connected");
+        assert_eq!(requests(&account), expected(&[("a", 37.0)]), "10 of the 37 were reported while it was connected");
         assert_eq!(account.totals().values().next().unwrap().waits, [37; WAITS]);
         account.add(vec![], vec![gone(4, 37)], by_name);
         assert_eq!(requests(&account), expected(&[("a", 37.0)]));

@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(
             found,
             [("b", used(14, 2, Some(7))), ("c", used(1, 1, Some(1))), ("other", used(5, 3, Some(2)))],
-            "c has the place of a"
+            "c replaces a"
         );
     }
 }

@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// Histogram of a client's waits, and their sum.
 const WAITS: Metric =
     Metric { name: "xqos_client_wait_seconds", kind: MetricKind::Histogram, help: "times from arrival to dispatch" };
-const UP: Metric = gauge("xqos_display_up", "0 if the X server did not answer in time or refused us, else 1.");
+const UP: Metric = gauge("xqos_display_up", "0 if the X server did not answer in time or refused the query, else 1.");
 const SERVED: Metric = gauge("xqos_display_served", "1 if the X server runs xqos; only for servers with clients.");
 const INFO: Metric = gauge("xqos_display_info", "Always 1; the labels are program, user and policy of the X server.");
 const TOOK: Metric = gauge("xqos_display_answer_seconds", "Time that the X server took to answer.");

@@ -176,12 +176,12 @@ mod tests {
             now += absence.until_look(now).unwrap();
         }
         assert_eq!((now, looks), (at(70.0), 13));
-        assert_eq!(absence.until_look(now), Some(UNWATCHED), "a viewer that comes is seen at once");
+        assert_eq!(absence.until_look(now), Some(UNWATCHED), "a viewer is seen soon");
         absence.see(at(70.5), Viewers::Some(1));
         assert_eq!((absence.is_unwatched(), absence.until_look(at(71.5))), (Some(false), Some(at(4.0))));
         absence.see(at(75.0), Viewers::Some(0));
         absence.see(at(134.9), Viewers::Some(0));
-        assert_eq!(absence.is_unwatched(), Some(false), "the minute begins anew");
+        assert_eq!(absence.is_unwatched(), Some(false), "the minute starts again");
         assert!(absence.until_look(at(134.9)).unwrap() <= at(0.11));
     }
 

@@ -77,7 +77,7 @@ fn set_now(entry: &mut ClientEntry, setting: Setting) {
             };
             entry.flags = entry.flags & !(entry_flag::PACED | entry_flag::NEVER_PACED) | flag;
         }
-        other => panic!("{other:?} is none of a client"),
+        other => panic!("{other:?} is not a setting of a client"),
     }
 }
 
@@ -251,7 +251,7 @@ fn settings_are_requested_once_and_cleared_with_the_rule() {
     let entry = desk.entry();
     assert_eq!((entry.weight, entry.fixed_priority), (200, 5));
     assert_eq!(reservation_of(&entry), Some((reservation(3000, 10_000), true.into())));
-    assert_eq!((desk.rule(ALL), desk.requests()), (vec![], 3), "nothing is asked for twice");
+    assert_eq!((desk.rule(ALL), desk.requests()), (vec![], 3), "no setting is requested twice");
     desk.rule("weight = 3");
     let entry = desk.entry();
     assert_eq!((entry.weight, entry.fixed_priority, reservation_of(&entry)), (300, 0, None));
@@ -266,7 +266,7 @@ fn earlier_manual_settings_override_rules() {
     desk.by_hand(|entry| set_reserved(entry, Some((reservation(1000, 20_000), false.into()))));
     desk.rule(ALL);
     let entry = desk.entry();
-    assert_eq!((entry.weight, entry.fixed_priority), (50, 5), "each setting by itself");
+    assert_eq!((entry.weight, entry.fixed_priority), (50, 5), "settings are independent");
     assert_eq!(reservation_of(&entry), Some((reservation(1000, 20_000), false.into())));
     desk.rule("");
     desk.undo();
@@ -284,7 +284,7 @@ fn later_manual_settings_are_kept() {
     assert_eq!((desk.entry().weight, reservation_of(&desk.entry())), (400, None));
     desk.rule("weight = 3, reserve = \"1ms/10ms\"");
     let reserved = Some((reservation(1000, 10_000), false.into()));
-    assert_eq!((desk.entry().weight, reservation_of(&desk.entry())), (400, reserved), "what is as usual is nobody's");
+    assert_eq!((desk.entry().weight, reservation_of(&desk.entry())), (400, reserved), "a default value has no owner");
     // A manual setting counts even if it is the default value, until the rules change the setting.
     desk.by_hand(|entry| entry.weight = USUAL_WEIGHT);
     desk.rule("weight = 3, reserve = \"1ms/10ms\"");
@@ -350,8 +350,8 @@ fn a_refusal_is_reported_once_and_retried() {
     let mut desk = Desk::new();
     desk.0.server.refuses = true;
     assert_eq!(desk.rule("weight = 2"), ["refused at request 2, by rule 'r' (t.toml:2)"]);
-    assert_eq!(desk.rule("weight = 2"), [""; 0], "other figures are nothing new");
-    assert_eq!(desk.rule("weight = 3").len(), 1, "another value is");
+    assert_eq!(desk.rule("weight = 2"), [""; 0], "other figures make no new refusal");
+    assert_eq!(desk.rule("weight = 3").len(), 1, "another value does");
     desk.0.server.refuses = false;
     assert_eq!(desk.rule("weight = 2").len(), 1);
     assert_eq!(desk.entry().weight, 200);
@@ -482,13 +482,13 @@ fn window_managers_and_compositors_are_not_capped() {
 fn a_cap_stays_with_the_group_that_it_was_set_for() {
     let mut desk = Desk::new();
     desk.rule("max = \"20%\"");
-    assert_eq!(desk.entry().group_cap_ppm, 200_000, "of its usual group");
+    assert_eq!(desk.entry().group_cap_ppm, 200_000, "the cap of its default group");
     desk.rule("group = \"back\", max = \"5%\"");
     assert_eq!((desk.entry().group_name.as_str(), desk.entry().group_cap_ppm), ("back", 50_000));
     // Its usual group keeps the cap that another user has set.
     desk.0.server.requests.replace(0);
     desk.rule("");
-    assert_eq!((desk.requests(), desk.entry().group_name.as_str()), (1, ""), "the cap is left to the group");
+    assert_eq!((desk.requests(), desk.entry().group_name.as_str()), (1, ""), "the group keeps its cap");
 }
 
 #[test]
@@ -500,5 +500,5 @@ fn a_group_and_its_cap_are_set_and_cleared() {
     assert_eq!((desk.entry().group_name.as_str(), desk.entry().group_cap_ppm), ("back", 0));
     desk.by_hand(|entry| entry.group_name = Label::new("other"));
     desk.undo();
-    assert_eq!(desk.entry().group_name.as_str(), "other", "somebody has changed it since");
+    assert_eq!(desk.entry().group_name.as_str(), "other", "another program has changed it");
 }

@@ -47,7 +47,7 @@ fn five_hundred_clients_need_one_wait() {
     assert_eq!(apply(&mut desk, "weight = 2, priority = 5").len(), 1000);
     assert_eq!((counted(&desk), weights(&desk)), ((1000, 1), vec![200; 500]));
     apply(&mut desk, "weight = 2, priority = 5");
-    assert_eq!(counted(&desk), (1000, 1), "nothing is asked for twice");
+    assert_eq!(counted(&desk), (1000, 1), "no setting is requested twice");
     apply(&mut desk, "weight = 3, priority = 5");
     assert_eq!((counted(&desk), weights(&desk)), ((1500, 2), vec![300; 500]));
 }
@@ -59,7 +59,7 @@ fn one_refusal_among_many_is_reported_once_and_retried() {
     let told = apply(&mut desk, "weight = 2");
     assert_eq!((told.len(), told[1].as_str()), (3, "refused, by rule 'r' (t.toml:2)"));
     assert_eq!(weights(&desk), [200, 100, 200]);
-    assert_eq!(apply(&mut desk, "weight = 2"), [""; 0], "nothing is new");
+    assert_eq!(apply(&mut desk, "weight = 2"), [""; 0], "nothing has changed");
     desk.server.refused = None;
     assert_eq!(apply(&mut desk, "weight = 2").len(), 1);
     assert_eq!(weights(&desk), [200; 3]);
