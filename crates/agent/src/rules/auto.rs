@@ -82,9 +82,9 @@ impl Auto for ByTrace {
     fn work(&mut self) -> Vec<String> {
         let Some((session, measured)) = &mut self.running else { return Vec::new() };
         measured.turn(session).unwrap_or_else(|error| {
-            let told = vec![format!("auto has stopped measuring: {}", error.in_one_line())];
+            let message = vec![format!("auto has stopped measuring: {}", error.in_one_line())];
             self.running = None;
-            told
+            message
         })
     }
 }

@@ -58,7 +58,7 @@ pub struct Daemon {
     needs_viewers: bool,
     began: Instant,
     /// Messages that are printed once, such as mistakes in rule files.
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     schedule: Schedule,
     /// Locations of the rules that have matched a client.
     matched: BTreeSet<String>,
@@ -89,7 +89,7 @@ impl Daemon {
             absence: Absence::new(unwatched_after),
             needs_viewers: false,
             began: Instant::now(),
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             schedule: Schedule::with_all_changed(),
             matched: BTreeSet::new(),
             is_verbose,
@@ -128,9 +128,9 @@ impl Daemon {
 
     /// Prints an error once, because it may repeat, and pauses.
     fn continue_after(&mut self, error: &Error, signals: &Signals) -> Result<()> {
-        let told = error.in_one_line();
-        if self.told.insert(told.clone()) {
-            note(&told);
+        let message = error.in_one_line();
+        if self.reported.insert(message.clone()) {
+            note(&message);
         }
         sys::poll(&[signals.as_raw_fd()], Some(MIN_INTERVAL)).map_err(asking("cannot wait"))
     }
@@ -152,7 +152,7 @@ impl Daemon {
         }
         let (is_due, is_to_evaluate) = (is_now(self.applier.due()), is_now(self.until_evaluation()));
         if is_due {
-            self.applier.work().iter().for_each(|told| note(told));
+            self.applier.work().iter().for_each(|message| note(message));
         }
         if is_to_evaluate {
             self.evaluate()?;
@@ -181,14 +181,14 @@ impl Daemon {
     fn check_viewers(&mut self) {
         let (before, viewers) = (self.absence.is_unwatched(), viewers::of_server(self.applier.server()));
         self.absence.see(self.began.elapsed(), viewers);
-        if viewers == Viewers::NotKnown && self.told.insert("viewers".to_owned()) {
+        if viewers == Viewers::NotKnown && self.reported.insert("viewers".to_owned()) {
             note("state unwatched is unknown: only root can see the sockets of another user's X server");
         }
         let now = self.absence.is_unwatched();
         if now != before {
             self.schedule.add_all();
-            let told = if now == Some(true) { "nobody views the display" } else { "somebody views the display" };
-            self.say(told);
+            let message = if now == Some(true) { "nobody views the display" } else { "somebody views the display" };
+            self.say(message);
         }
     }
 
@@ -226,16 +226,16 @@ impl Daemon {
     /// Loads the rules. A mistake is printed once as long as it persists.
     fn load(&mut self) {
         let Loaded { rules, limits, mistakes, .. } = self.loader.load();
-        let told: BTreeSet<String> = mistakes.iter().map(ToString::to_string).collect();
-        for new in told.difference(&self.told) {
+        let current: BTreeSet<String> = mistakes.iter().map(ToString::to_string).collect();
+        for new in current.difference(&self.reported) {
             note(new);
         }
-        self.told = told;
+        self.reported = current;
         self.say(&format!("{} rules are loaded", rules.rules().len()));
         self.needs_viewers = rules.rules().iter().any(|rule| rule.matcher.depends_on(State::Unwatched));
         self.rules = rules;
         self.applier.limit_auto(limits.auto);
-        self.user_limit.keep(self.applier.server(), limits.per_user).into_iter().for_each(|told| note(&told));
+        self.user_limit.keep(self.applier.server(), limits.per_user).into_iter().for_each(|message| note(&message));
         self.schedule.add_all();
     }
 
@@ -258,8 +258,8 @@ impl Daemon {
             self.matched.extend(matched.map(|(rule, _)| rule.place.to_string()));
             all.push((entry, evaluation.applied()));
         }
-        for told in self.applier.apply(&all) {
-            note(&told);
+        for message in self.applier.apply(&all) {
+            note(&message);
         }
         Ok(())
     }

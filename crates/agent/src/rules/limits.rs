@@ -25,12 +25,12 @@ impl UserLimit {
         }
         let control = &session.control;
         let set = control.set_origin("rules", true);
-        let told = match set.and_then(|()| control.set(Subject::Server, Setting::UserLimit(ppm))) {
+        let message = match set.and_then(|()| control.set(Subject::Server, Setting::UserLimit(ppm))) {
             Ok(()) => above_all(session, ppm),
             Err(error) => Some(why_not(session, &error)),
         };
         self.set_ppm = ppm;
-        told
+        message
     }
 }
 
