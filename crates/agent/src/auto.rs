@@ -186,7 +186,7 @@ impl Auto {
         self.report_unreserved();
         if let Some(processors) = &mut self.processors {
             let reserved = self.clients.values().filter_map(|known| Some((known.pid, known.set?.period)));
-            match processors.look(reserved, Instant::now()) {
+            match processors.update(reserved, Instant::now()) {
                 Ok(notes) => self.notes.extend(notes),
                 Err(error) => {
                     self.notes.push(error.in_one_line());

@@ -19,7 +19,7 @@ pub struct Displays {
 }
 
 impl Displays {
-    pub fn look() -> Displays {
+    pub fn read() -> Displays {
         let table = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
         let mut displays = Displays::of(&table("unix"));
         displays.keep_servers(|display, inodes| owner(Path::new("/tmp"), display, inodes));

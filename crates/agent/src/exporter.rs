@@ -126,7 +126,7 @@ impl Exporter {
             self.take(late, false);
         }
         self.rounds += 1;
-        let sockets = Displays::look();
+        let sockets = Displays::read();
         self.find(&sockets);
         let asked = self.ask(&sockets);
         self.collect(asked);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest request; a request of Prometheus has 300 bytes.
-const MAX_QUESTION_BYTES: usize = 8192;
+const MAX_REQUEST_BYTES: usize = 8192;
 const MAX_LINES: usize = 64;
 /// Time limit to send the request, and to receive the response.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -73,12 +73,12 @@ pub fn serve(listener: &TcpListener, give: impl Fn(&str) -> Answer + Send + Sync
 }
 
 fn answer(mut connection: TcpStream, give: &dyn Fn(&str) -> Answer) -> io::Result<()> {
-    let question = read(&mut connection, Instant::now() + PATIENCE)?;
-    let (answer, with_body) = match understood(&question) {
-        Some(Question { method: method @ ("GET" | "HEAD"), path: "/metrics" | "/", accept }) => {
+    let request = read(&mut connection, Instant::now() + PATIENCE)?;
+    let (answer, with_body) = match parse(&request) {
+        Some(Request { method: method @ ("GET" | "HEAD"), path: "/metrics" | "/", accept }) => {
             (give(accept), method == "GET")
         }
-        Some(Question { method: "GET" | "HEAD", .. }) => {
+        Some(Request { method: "GET" | "HEAD", .. }) => {
             (Answer::words("404 Not Found", "the metrics are at /metrics\n"), true)
         }
         Some(_) => (Answer::words("405 Method Not Allowed", "only GET is supported\n"), true),
@@ -95,37 +95,37 @@ fn answer(mut connection: TcpStream, give: &dyn Fn(&str) -> Answer) -> io::Resul
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Question<'a> {
+struct Request<'a> {
     method: &'a str,
     path: &'a str,
     accept: &'a str,
 }
 
 /// Parses a request; `None` if it is not HTTP.
-fn understood(question: &[u8]) -> Option<Question<'_>> {
+fn parse(request: &[u8]) -> Option<Request<'_>> {
     let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
     let mut parsed = httparse::Request::new(&mut lines);
-    if !parsed.parse(question).ok()?.is_complete() {
+    if !parsed.parse(request).ok()?.is_complete() {
         return None;
     }
     let accept = parsed.headers.iter().find(|line| line.name.eq_ignore_ascii_case("accept"));
     let accept = accept.and_then(|line| std::str::from_utf8(line.value).ok()).unwrap_or_default();
     let path = parsed.path?.split('?').next().unwrap_or_default();
-    Some(Question { method: parsed.method?, path, accept })
+    Some(Request { method: parsed.method?, path, accept })
 }
 
 /// Reads up to the empty line or the size limit.
 fn read(connection: &mut TcpStream, until: Instant) -> io::Result<Vec<u8>> {
-    let mut question = Vec::new();
+    let mut request = Vec::new();
     let mut chunk = [0; 1024];
-    while question.len() < MAX_QUESTION_BYTES && !question.windows(4).any(|end| end == b"\r\n\r\n") {
+    while request.len() < MAX_REQUEST_BYTES && !request.windows(4).any(|end| end == b"\r\n\r\n") {
         connection.set_read_timeout(Some(left(until)?))?;
         match connection.read(&mut chunk)? {
             0 => break,
-            bytes => question.extend_from_slice(&chunk[..bytes]),
+            bytes => request.extend_from_slice(&chunk[..bytes]),
         }
     }
-    Ok(question)
+    Ok(request)
 }
 
 /// Writes within the time limit, even if the client reads only a byte at a time.
@@ -152,15 +152,15 @@ mod tests {
     #[test]
     fn requests_are_parsed_and_noise_is_rejected() {
         let asked = b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nACCEPT: b/c\r\n\r\n";
-        assert_eq!(understood(asked), Some(Question { method: "GET", path: "/metrics", accept: "b/c" }));
+        assert_eq!(parse(asked), Some(Request { method: "GET", path: "/metrics", accept: "b/c" }));
         for length in 0..asked.len() {
-            assert_eq!(understood(&asked[..length]), None, "cut at {length}");
+            assert_eq!(parse(&asked[..length]), None, "cut at {length}");
         }
         for noise in [&b"\0\x01\r\n\r\n"[..], b"GET\r\n\r\n", b"\r\n\r\n", &[0xff; 64], b"GET / HTTP/9.9\r\n\r\n"] {
-            assert_eq!(understood(noise), None, "{noise:?}");
+            assert_eq!(parse(noise), None, "{noise:?}");
         }
         let many = [b"GET / HTTP/1.1\r\n".to_vec(), b"a: b\r\n".repeat(MAX_LINES + 1), b"\r\n".to_vec()].concat();
-        assert_eq!(understood(&many), None);
+        assert_eq!(parse(&many), None);
     }
 
     #[test]

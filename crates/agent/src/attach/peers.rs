@@ -67,20 +67,20 @@ impl Peers {
     }
 
     /// Looks up the open descriptors that were first used since the last call.
-    pub fn look_at_new(&mut self) {
+    pub fn look_up_new(&mut self) {
         for descriptor in std::mem::take(&mut self.unseen) {
-            let peer = self.look(descriptor);
+            let peer = self.look_up(descriptor);
             self.known.insert(descriptor, peer);
         }
     }
 
     /// Process and name for a table. The entry is removed, because the next client may get the same descriptor.
     pub fn name(&mut self, descriptor: i32) -> (Option<i32>, String) {
-        let peer = self.known.remove(&descriptor).unwrap_or_else(|| self.look(descriptor));
+        let peer = self.known.remove(&descriptor).unwrap_or_else(|| self.look_up(descriptor));
         (peer.pid, peer.program)
     }
 
-    fn look(&self, descriptor: i32) -> Peer {
+    fn look_up(&self, descriptor: i32) -> Peer {
         if is_closed(descriptor) {
             return Peer { pid: None, program: SHORT_LIVED.to_owned() };
         }

@@ -60,7 +60,7 @@ fn the_only_one() -> Result<Target> {
 
 /// The servers, one for each display. A compositor may also listen on behalf of its Xwayland; it is no server.
 fn servers() -> Vec<Target> {
-    let sockets = Displays::look().listening;
+    let sockets = Displays::read().listening;
     let mut found: Vec<Target> = Vec::new();
     for pid in xqos_sys::pids() {
         let own = sockets_of(pid);

@@ -54,7 +54,7 @@ impl Watch {
             }
         };
         self.trace.read(take).map_err(|error| untraced(one_line(&error)))?;
-        self.servers.values_mut().for_each(|(_, peers)| peers.look_at_new());
+        self.servers.values_mut().for_each(|(_, peers)| peers.look_up_new());
         Ok(())
     }
 

@@ -35,7 +35,7 @@ pub struct Demand {
 impl Demand {
     /// Takes a sample: the processor time that the thread has used at `now_ns`, and its current period. Returns a
     /// budget and a period if the reservation should change.
-    pub fn see(&mut self, now_ns: u64, used_ns: u64, period_ns: u64) -> Option<(u64, u64)> {
+    pub fn sample(&mut self, now_ns: u64, used_ns: u64, period_ns: u64) -> Option<(u64, u64)> {
         let (began, before) = *self.began.get_or_insert((now_ns, used_ns));
         let window_ns = now_ns.saturating_sub(began);
         if window_ns < MIN_WINDOW_NS.max(WINDOW_PERIODS * period_ns) {
@@ -102,7 +102,7 @@ mod tests {
                 let most = self.reserved.map_or(u64::MAX, |(budget, period)| budget * 100 * MS / period);
                 self.now += 100 * MS;
                 self.used += (wanted_us * 1000 * 100 * MS / PERIOD).min(most);
-                if let Some(reserved) = self.demand.see(self.now, self.used, PERIOD) {
+                if let Some(reserved) = self.demand.sample(self.now, self.used, PERIOD) {
                     self.reserved = Some(reserved);
                     self.changes.push((self.now / MS, reserved.0 / 1000));
                 }
@@ -147,7 +147,7 @@ mod tests {
         for _ in 0..3 {
             thread.now += 200 * MS;
             thread.used += 20 * MS;
-            last = thread.demand.see(thread.now, thread.used, PERIOD / 2).or(last);
+            last = thread.demand.sample(thread.now, thread.used, PERIOD / 2).or(last);
         }
         assert_eq!(last, Some((3 * MS, 20 * MS)));
     }
@@ -156,8 +156,8 @@ mod tests {
     fn a_stopped_clock_or_decreasing_figures_give_no_demand() {
         let mut demand = Demand::default();
         for used in [5 * MS, 3 * MS, 0, u64::MAX, 0] {
-            assert_eq!(demand.see(7, used, PERIOD), None);
-            assert_eq!(demand.see(0, used, PERIOD), None);
+            assert_eq!(demand.sample(7, used, PERIOD), None);
+            assert_eq!(demand.sample(0, used, PERIOD), None);
         }
     }
 }

@@ -57,7 +57,7 @@ impl Processors {
 
     /// Updates the programs that have a reservation of server time, each with its period; all others lose theirs.
     /// Returns messages for the user.
-    pub fn look(&mut self, periods: impl Iterator<Item = (i32, Micros)>, now: Instant) -> Result<Vec<String>> {
+    pub fn update(&mut self, periods: impl Iterator<Item = (i32, Micros)>, now: Instant) -> Result<Vec<String>> {
         if self.guard.is_gone() {
             bail!("the guard process has ended, so no processor time is reserved any more");
         }
@@ -69,10 +69,10 @@ impl Processors {
         let over: Vec<i32> = self.programs.keys().copied().filter(|pid| !shortest.contains_key(pid)).collect();
         over.into_iter().for_each(|pid| self.forget(pid));
         let now_ns = u64::try_from(now.duration_since(self.began).as_nanos()).unwrap_or(u64::MAX);
-        Ok(shortest.into_iter().filter_map(|(pid, period)| self.see(pid, period, now_ns)).collect())
+        Ok(shortest.into_iter().filter_map(|(pid, period)| self.update_program(pid, period, now_ns)).collect())
     }
 
-    fn see(&mut self, pid: i32, period: Micros, now_ns: u64) -> Option<String> {
+    fn update_program(&mut self, pid: i32, period: Micros, now_ns: u64) -> Option<String> {
         let program = self.programs.entry(pid).or_default();
         let thread = program.busiest(pid, now_ns)?;
         let Some(used_ns) = used_ns(thread) else {
@@ -80,7 +80,7 @@ impl Processors {
             self.forget(pid);
             return None;
         };
-        let (budget_ns, period_ns) = program.demand.see(now_ns, used_ns, period.ns())?;
+        let (budget_ns, period_ns) = program.demand.sample(now_ns, used_ns, period.ns())?;
         let wanted = in_us(budget_ns, period_ns);
         if self.are_own_children {
             processor::raise_other_threads(pid);

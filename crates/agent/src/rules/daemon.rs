@@ -175,12 +175,12 @@ impl Daemon {
 
     /// `None` if no rule depends on viewers, or if nothing can change.
     fn until_viewers(&self) -> Option<Duration> {
-        self.absence.until_look(self.began.elapsed()).filter(|_| self.needs_viewers)
+        self.absence.until_check(self.began.elapsed()).filter(|_| self.needs_viewers)
     }
 
     fn check_viewers(&mut self) {
         let (before, viewers) = (self.absence.is_unwatched(), viewers::of_server(self.applier.server()));
-        self.absence.see(self.began.elapsed(), viewers);
+        self.absence.record(self.began.elapsed(), viewers);
         if viewers == Viewers::NotKnown && self.reported.insert("viewers".to_owned()) {
             note("state unwatched is unknown: only root can see the sockets of another user's X server");
         }

@@ -61,7 +61,7 @@ impl Absence {
     }
 
     /// Takes the result of a check.
-    pub fn see(&mut self, now: Duration, viewers: Viewers) {
+    pub fn record(&mut self, now: Duration, viewers: Viewers) {
         self.seen = Some((now, viewers));
         self.since = (viewers == Viewers::Some(0)).then(|| self.since.unwrap_or(now));
     }
@@ -75,7 +75,7 @@ impl Absence {
     }
 
     /// Time until the next check; `None` if no further check is needed.
-    pub fn until_look(&self, now: Duration) -> Option<Duration> {
+    pub fn until_check(&self, now: Duration) -> Option<Duration> {
         let Some((seen, viewers)) = self.seen else { return Some(Duration::ZERO) };
         let rest = match (viewers, self.since) {
             (Viewers::NotOffered, _) => return None,
@@ -165,35 +165,35 @@ mod tests {
     #[test]
     fn a_display_becomes_unwatched_after_the_limit_and_watched_with_a_viewer() {
         let mut absence = Absence::new(LIMIT);
-        assert_eq!((absence.is_unwatched(), absence.until_look(at(3.0))), (None, Some(Duration::ZERO)));
-        let (mut now, mut looks) = (at(10.0), 0);
+        assert_eq!((absence.is_unwatched(), absence.until_check(at(3.0))), (None, Some(Duration::ZERO)));
+        let (mut now, mut checks) = (at(10.0), 0);
         loop {
-            absence.see(now, Viewers::Some(0));
-            looks += 1;
+            absence.record(now, Viewers::Some(0));
+            checks += 1;
             if absence.is_unwatched() == Some(true) {
                 break;
             }
-            now += absence.until_look(now).unwrap();
+            now += absence.until_check(now).unwrap();
         }
-        assert_eq!((now, looks), (at(70.0), 13));
-        assert_eq!(absence.until_look(now), Some(UNWATCHED), "a viewer is seen soon");
-        absence.see(at(70.5), Viewers::Some(1));
-        assert_eq!((absence.is_unwatched(), absence.until_look(at(71.5))), (Some(false), Some(at(4.0))));
-        absence.see(at(75.0), Viewers::Some(0));
-        absence.see(at(134.9), Viewers::Some(0));
+        assert_eq!((now, checks), (at(70.0), 13));
+        assert_eq!(absence.until_check(now), Some(UNWATCHED), "a viewer is seen soon");
+        absence.record(at(70.5), Viewers::Some(1));
+        assert_eq!((absence.is_unwatched(), absence.until_check(at(71.5))), (Some(false), Some(at(4.0))));
+        absence.record(at(75.0), Viewers::Some(0));
+        absence.record(at(134.9), Viewers::Some(0));
         assert_eq!(absence.is_unwatched(), Some(false), "the minute starts again");
-        assert!(absence.until_look(at(134.9)).unwrap() <= at(0.11));
+        assert!(absence.until_check(at(134.9)).unwrap() <= at(0.11));
     }
 
     #[test]
     fn a_display_without_sockets_is_watched_and_a_hidden_one_unknown() {
         let mut absence = Absence::new(LIMIT);
-        absence.see(at(1.0), Viewers::NotOffered);
-        assert_eq!((absence.is_unwatched(), absence.until_look(at(999.0))), (Some(false), None));
-        absence.see(at(2.0), Viewers::NotKnown);
-        assert_eq!((absence.is_unwatched(), absence.until_look(at(2.0))), (None, Some(WATCHED)));
+        absence.record(at(1.0), Viewers::NotOffered);
+        assert_eq!((absence.is_unwatched(), absence.until_check(at(999.0))), (Some(false), None));
+        absence.record(at(2.0), Viewers::NotKnown);
+        assert_eq!((absence.is_unwatched(), absence.until_check(at(2.0))), (None, Some(WATCHED)));
         // An unknown state does not count as an absence.
-        absence.see(at(90.0), Viewers::Some(0));
+        absence.record(at(90.0), Viewers::Some(0));
         assert_eq!(absence.is_unwatched(), Some(false));
     }
 
