@@ -10,6 +10,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -35,11 +36,13 @@ impl Viewer {
         stream.write_all(&[0, 0, 0, 0, 32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 16, 8, 0, 0, 0, 0])?;
         stream.write_all(&[2, 0, 0, 1, 0, 0, 0, 0])?;
         stream.write_all(&request(false, width, height))?;
-        stream.peek(&mut [0]).context("the VNC server does not show its screen")?;
         stream.set_read_timeout(None)?;
         let input = stream.try_clone()?;
-        let reader = Some(thread::spawn(move || follow(input, &request(true, width, height))));
-        Ok(Viewer { stream, reader })
+        let (began, begins) = mpsc::channel();
+        let reader = Some(thread::spawn(move || follow(input, &request(true, width, height), &began)));
+        let viewer = Viewer { stream, reader };
+        begins.recv_timeout(PATIENCE).context("the VNC server does not show its screen")?;
+        Ok(viewer)
     }
 
     /// Moves the pointer, no button down; the instant is just before the write.
@@ -88,14 +91,16 @@ fn request(incremental: bool, width: u16, height: u16) -> [u8; 10] {
     [3, u8::from(incremental), 0, 0, 0, 0, w0, w1, h0, h1]
 }
 
-/// Reads until the connection ends.
-fn follow(mut stream: UnixStream, request: &[u8]) -> io::Result<()> {
+/// Reads until the connection ends, and reports each update that begins.
+fn follow(mut stream: UnixStream, request: &[u8], begins: &Sender<()>) -> io::Result<()> {
     let mut input = BufReader::with_capacity(1 << 18, stream.try_clone()?);
     loop {
         match read(&mut input)? {
             [0] => {
                 let [_, c0, c1] = read(&mut input)?;
                 stream.write_all(request)?;
+                // Only the first one is waited for.
+                let _ = begins.send(());
                 for _ in 0..u16::from_be_bytes([c0, c1]) {
                     let [_, _, _, _, w0, w1, h0, h1, _, _, _, _] = read(&mut input)?;
                     let sides = [[w0, w1], [h0, h1]].map(|side| u64::from(u16::from_be_bytes(side)));

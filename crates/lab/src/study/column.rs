@@ -34,7 +34,7 @@ impl<'a, T> Row<'a, T> {
 impl<R> Columns<R> {
     pub fn of(title: impl Into<String>, rows: impl IntoIterator<Item = R>) -> Columns<R> {
         let rows: Vec<R> = rows.into_iter().collect();
-        let table = Table { title: title.into(), head: Vec::new(), rows: vec![Vec::new(); rows.len()] };
+        let table = Table { rows: vec![Vec::new(); rows.len()], ..Table::new(title, &[]) };
         Columns { rows, table }
     }
 
