@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-//! Admission: which reservations may exist together.
+//! The admission test: which reservations may exist together.
 //!
-//! For all i in order of T: sum(Qj/Tj, j <= i) + B/Ti <= U (Manica et al., section 3.3, after Baker), where U is the
-//! server's limit instead of 1, so that best effort always keeps 1 - U.
+//! For all i in order of T: sum(Qj/Tj, j <= i) + B/Ti <= U (Manica et al., section 3.3, after Baker). U is the server's
+//! limit instead of 1, so best effort always keeps 1 - U.
 
 use crate::{ClientId, GroupId, Reservation};
 
-/// Millionths, rounded up: an admission that is exact to a millionth never admits too much.
+/// Millionths, rounded up, so that rounding never admits too much.
 fn ppm(part_ns: u64, whole_ns: u64) -> u32 {
     let parts = (u128::from(part_ns) * 1_000_000).div_ceil(u128::from(whole_ns.max(1)));
     u32::try_from(parts).unwrap_or(u32::MAX)
 }
 
-/// Who has a reservation.
+/// The holder of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holder {
-    /// A client, for itself.
+    /// One client.
     Client(ClientId),
-    /// A group, for its clients.
+    /// A group: its clients use the reservation together.
     Group(GroupId),
 }
 
@@ -33,12 +33,12 @@ impl From<GroupId> for Holder {
     }
 }
 
-/// One term of the test, with whose T it is.
+/// One term of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// Who has reservation i.
+    /// The holder of reservation i.
     pub holder: Holder,
-    /// Its Ti.
+    /// Ti.
     pub period_ns: u64,
     /// sum(Qj/Tj, j <= i), millionths.
     pub sum_ppm: u32,
@@ -52,16 +52,16 @@ impl Term {
     }
 }
 
-/// The outcome of the test: admitted with the largest term, or refused with the first that fails.
+/// The outcome of the test: admitted with the largest term, or refused with the first term above the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// All terms hold; this one is the largest.
+    /// All terms are within the limit; this is the largest.
     Admitted(Term),
     /// This term is above the limit.
     Refused(Term),
 }
 
-/// Tests reservations that come in order of T.
+/// Runs the test on reservations sorted by T.
 pub(crate) fn test(
     in_order_of_period: impl Iterator<Item = (Holder, Reservation)>,
     blocking_ns: u64,
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_failing_term_is_named() {
-        // 0.3 + 0.2, then 0.3 + 0.25 + 0.1 for the second.
+        // 0.3 + 0.2 for the first reservation, then 0.3 + 0.25 + 0.1 for the second.
         let set = [ms(3, 10), ms(5, 20)];
         assert!(matches!(run(&set, 2, 650_000), Some(Admission::Admitted(_))));
         let Some(Admission::Refused(term)) = run(&set, 2, 640_000) else { panic!("0.65 is above 0.64") };

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! The blocking time B: the longest time for which a request in progress kept a reserved client waiting.
+//! The blocking time B: the longest time for which a running request kept a client with a reservation waiting.
 //!
-//! A request is never cut, so B is the floor of every response (Manica et al., section 3.3) and a term of the admission
-//! test. The observed value is the maximum over a sliding window of two halves: an hour-old hiccup must not refuse
-//! reservations for ever. It is observed at reserved clients only, and forgotten with the last of them: a server on
-//! which nobody suffers yet admits its first reservation by utilization alone, just when somebody needs it most.
+//! A request cannot be interrupted, so B is a lower bound of the response time (Manica et al., section 3.3) and a term
+//! of the admission test. The observed value is the maximum over a sliding window of two halves, so that an old outlier
+//! does not refuse reservations forever. Only waits of clients with a reservation count, and the value is cleared with
+//! the last reservation. The first reservation is therefore admitted by utilization alone, also on a server with long
+//! requests.
 
 use crate::Time;
 use crate::words::Words;
 use alloc::vec::Vec;
 
-/// Half of the window: 30 s, so that what is remembered is between 30 s and a minute old.
+/// 30 s: an observation is forgotten after 30 to 60 s.
 const HALF_WINDOW_NS: u64 = 30_000_000_000;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,7 +27,7 @@ impl Blocking {
         self.current_ns = self.current_ns.max(ns);
     }
 
-    /// The longest blocking seen within the window.
+    /// The longest blocking time within the window.
     pub(crate) fn observed_ns(&self, now: Time) -> u64 {
         let mut seen = *self;
         seen.roll(now);

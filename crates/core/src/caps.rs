@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! Caps: the most that a group gets of the server, in each period of [`CAP_PERIOD_NS`].
+//! Caps: the maximum server time of a group in each period of [`CAP_PERIOD_NS`].
 //!
-//! A cap is a Constant Bandwidth Server that gives nothing: what the group's clients use is charged, whoever pays for it, and
-//! where it is used up those without budget of a reservation are held back until the period ends. A period begins when
-//! something is used after the last one. What a request overran is paid in the periods that follow. Desktop clients and the
-//! holder of the server grab are not held back: others wait for them.
+//! A cap is a Constant Bandwidth Server that only limits. It is charged for all server time of the group's clients.
+//! When it is used up, clients without reservation budget are held back until the period ends. A new period begins with
+//! the first use after the last one ended. An overrun is paid back in the following periods. Desktop clients and the
+//! client that holds the server grab are never held back, because other clients wait for them.
 //!
-//! What is used from a reservation or by a desktop client, whom a cap does not stop, counts to at most half of a period's budget.
-//! The other half is always for those whom it does stop: else a reservation above the cap would keep them out for good, and
-//! leave them a debt that grows.
+//! A cap does not stop clients that run from a reservation, nor desktop clients. Their use is charged to at most half
+//! of each period's budget, so the other half always remains for the clients that the cap does stop. Otherwise a
+//! reservation larger than the cap would lock them out and leave a debt that grows.
 
 use crate::{GroupId, Reservation, ReservationKind, ReservationState, Time};
 use alloc::vec::Vec;
 
-/// Long enough that a small cap is worth a slice, short enough that a capped program still looks alive.
+/// Long enough that a small cap covers a useful slice, short enough that a capped program still appears responsive.
 pub const CAP_PERIOD_NS: u64 = 100_000_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Cap {
     pub(crate) state: ReservationState,
 }
 
-/// Nearly always none, or few.
+/// Usually empty.
 #[derive(Debug, Default)]
 pub(crate) struct Caps(Vec<Cap>);
 
@@ -48,7 +48,7 @@ impl Caps {
         self.of(group).is_some()
     }
 
-    /// Sets or, with 0, ends the cap of a group.
+    /// Sets the cap of a group; 0 removes it.
     pub(crate) fn set(&mut self, group: GroupId, ppm: u32, now: Time) {
         self.0.retain(|cap| cap.group != group);
         if ppm > 0 && group != GroupId::NONE {
@@ -64,7 +64,7 @@ impl Caps {
         self.of(group).is_some_and(|cap| cap.state.depleted)
     }
 
-    /// Until when a slice that begins now may last.
+    /// The latest end of a slice that begins now.
     pub(crate) fn until(&self, group: GroupId, now: Time) -> Time {
         self.of(group).map_or(Time::NEVER, |cap| {
             if now >= cap.state.deadline {
@@ -75,7 +75,8 @@ impl Caps {
         })
     }
 
-    /// Charges what was used, by somebody whom a cap stops or not. True where the cap is used up by it.
+    /// Charges server time to the group's cap; `stops`: the cap can hold this client back. Returns true if this use
+    /// exhausts the cap.
     pub(crate) fn charge(&mut self, group: GroupId, start: Time, ns: u64, stops: bool) -> bool {
         let Some(cap) = self.0.iter_mut().find(|cap| cap.group == group) else { return false };
         let was_used_up = cap.state.depleted;
@@ -87,12 +88,12 @@ impl Caps {
         cap.state.charge(if stops { ns } else { ns.min(beyond_half_ns) }) && !was_used_up
     }
 
-    /// The end of the first period of a cap that is used up.
+    /// The earliest end of the period of an exhausted cap.
     pub(crate) fn next(&self) -> Option<Time> {
         self.0.iter().filter(|cap| cap.state.depleted).map(|cap| cap.state.deadline).min()
     }
 
-    /// Begins the periods that have come.
+    /// Begins a new period for each exhausted cap whose period has ended.
     pub(crate) fn replenish(&mut self, now: Time) {
         for cap in self.0.iter_mut().filter(|cap| cap.state.depleted && cap.state.deadline <= now) {
             cap.state.replenish(now);

@@ -1,46 +1,48 @@
 // SPDX-License-Identifier: MIT
-//! Contention: whether a server is so busy that somebody would be served late.
+//! Contention: whether the server is so busy that clients wait for each other.
 //!
-//! Most servers are idle most of the time. There the server's own order is as good as any, and each slice that is ended early,
-//! each wait for a compositor and each short slice of the kernel only costs. So `fair` decides under contention alone; below
-//! it the choice is the server's own, and only reservations, caps and pacing are kept.
+//! Most servers are idle most of the time. Then the server's own order is good enough, and ending slices early, waiting
+//! for a compositor or using short kernel slices only costs time. `fair` therefore decides only under contention;
+//! otherwise the server chooses, and only reservations, caps and pacing apply.
 //!
-//! The rule: contention begins when the server has been busy for [`BEGINS_AFTER_NS`] without a rest, and sooner or later
-//! wherever it is busy for more than [`BUSY_PERCENT`] % of the time. It ends when rests have made up for that. The measure is a level that
-//! rises while the server is busy, falls while it rests, and stays still at that share; so bursts that are as
-//! long as a frame begin nothing, and two loads that differ by little do not make it flap.
+//! Contention begins when the server has been busy for [`BEGINS_AFTER_NS`] without a pause, and eventually on every
+//! server that is busy for more than [`BUSY_PERCENT`] % of the time. It ends when idle time has compensated for that.
+//! The measure is a level: it rises while the server is busy, falls while it is idle, and stays constant at
+//! [`BUSY_PERCENT`] %. A burst as long as a frame does not start contention, and a small change of the load does not
+//! toggle it.
 
 use crate::Time;
 
-/// A server that is busy for a larger part of the time has contention.
+/// A server that is busy for a larger share of the time has contention.
 pub const BUSY_PERCENT: u64 = 85;
-/// So long a busy server without contention may be so at a stretch: longer than a frame, short for a person.
+/// The longest busy stretch without contention: longer than a frame, short for a person.
 pub const BEGINS_AFTER_NS: u64 = 20_000_000;
 /// The level at which contention begins.
 const FULL: u64 = BEGINS_AFTER_NS * (100 - BUSY_PERCENT);
 
-/// The measure. Whoever drives a scheduler has one, and tells its changes as [`Fact::Contention`](crate::Fact::Contention).
+/// The contention level. The driver of a scheduler keeps one and reports changes as
+/// [`Fact::Contention`](crate::Fact::Contention).
 #[derive(Clone, Copy, Debug)]
 pub struct Contention {
     /// Hundredths of a nanosecond.
     level: u64,
     is_on: bool,
-    /// The end of the last slice, or of a wait.
+    /// The end of the last slice, or of a wait for a client.
     since: Time,
 }
 
 impl Contention {
-    /// Of a server that has rested until now.
+    /// A server that has been idle until now.
     pub fn new(now: Time) -> Contention {
         Contention { level: 0, is_on: false, since: now }
     }
 
-    /// Whether there is contention.
+    /// True under contention.
     pub fn is_on(&self) -> bool {
         self.is_on
     }
 
-    /// Clients were served in this time. Whether contention begins or ends with it.
+    /// Records that clients were served from `start` to `end`. Returns the new state if contention began or ended.
     pub fn served(&mut self, start: Time, end: Time) -> Option<bool> {
         let rest_ns = start.since(self.since);
         self.level = self.level.saturating_sub(rest_ns.saturating_mul(BUSY_PERCENT));
@@ -53,7 +55,7 @@ impl Contention {
         has_changed.then_some(is_on)
     }
 
-    /// The server waited until then for one client while others were ready: that is no rest.
+    /// Records that the server waited for one client while others were ready. This does not count as idle time.
     pub fn waited(&mut self, until: Time) {
         self.since = self.since.max(until);
     }
@@ -67,7 +69,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Busy for the first part of each period. When contention began and ended, milliseconds.
+    /// Keeps the server busy for the first part of each period. Returns when contention began and ended, in
+    /// milliseconds.
     fn changes(contention: &mut Contention, busy_us: u64, period_us: u64, until_ms: u64) -> Vec<(u64, bool)> {
         let begin = contention.since.0 / 1000;
         let bursts = (begin..until_ms * 1000).step_by(period_us as usize);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! What a decision is: whom to serve, until when, and how arrivals stand against it.
+//! A decision: which client to serve, until when, and which arrivals end the slice early.
 
 use crate::{ClientId, Time};
 
-/// What can be set while the scheduler runs. Times in nanoseconds.
+/// Settings that can change while the scheduler runs. Times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Longest slice under `fair` and `fixed`.
+    /// The longest slice under `fair` and `fixed`.
     pub slice_ns: u64,
-    /// Timer interval of `smart`: the length of a turn.
+    /// The timer interval of `smart`: the length of a turn.
     pub timer_interval_ns: u64,
-    /// Longest slice of a client alone under `smart`.
+    /// The longest slice under `smart` while only one client is ready.
     pub maximum_slice_ns: u64,
-    /// U of the admission test, millionths.
+    /// U of the admission test, in millionths.
     pub max_utilization_ppm: u32,
-    /// B of the admission test; 0: the one observed.
+    /// B of the admission test; 0: use the observed value.
     pub blocking_ns: u64,
 }
 
@@ -31,10 +31,10 @@ impl Default for Parameters {
     }
 }
 
-/// SYNC priorities are so far apart in [`Rank::tier`]: desktop clients stand between two of them, at odd tiers.
+/// The distance of two SYNC priorities in [`Rank::tier`]. Desktop clients use the odd tiers in between.
 const TIERS: i64 = 2;
 
-/// From which account a slice is paid.
+/// The account that pays for a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// From the client's reservation.
@@ -43,63 +43,64 @@ pub enum Mode {
     BestEffort,
 }
 
-/// How a client stands in a contest for the running slice; smaller is better.
+/// The rank of a client in a contest for the running slice; smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
-    /// Reservations first, then SYNC priority; within one, desktop clients first.
+    /// Reservations first, then SYNC priority; within one priority, desktop clients first.
     pub tier: i64,
-    /// Within the tier: scheduling deadline, or what the policy says.
+    /// Order within the tier: the scheduling deadline, or the policy's key.
     pub key: i64,
 }
 
 impl Rank {
     pub(crate) const RESERVED: i64 = i64::MIN;
-    /// Contests nothing.
+    /// Never ends a slice.
     pub const LAST: Rank = Rank { tier: i64::MAX, key: i64::MAX };
 
-    /// Of a client with budget of a reservation.
+    /// The rank of a client with reservation budget.
     pub(crate) fn reserved(deadline: Time) -> Rank {
         Rank { tier: Rank::RESERVED, key: i64::try_from(deadline.0).unwrap_or(i64::MAX) }
     }
 
-    /// Clients without a role, of this SYNC priority.
+    /// The tier of clients without a role at this SYNC priority.
     pub(crate) fn tier_of(sync_priority: i32) -> i64 {
         -TIERS * i64::from(sync_priority)
     }
 
-    /// An idle client that works for others.
+    /// True for an idle compositor or window manager.
     pub(crate) fn is_desktop(&self) -> bool {
         *self != Rank::LAST && self.tier % TIERS != 0
     }
 
-    /// Watched even when nobody hogs: a client with budget, or one that works for others.
+    /// True for clients that are watched even if no client had a long slice: clients with budget, compositors and
+    /// window managers.
     pub(crate) fn is_always_watched(&self) -> bool {
         self.tier == Rank::RESERVED || self.is_desktop()
     }
 }
 
-/// The running slice as arrivals see it. Plain data, so that a watcher can decide without asking the scheduler.
+/// The running slice, as seen by arrivals. Plain data, so that the watcher can decide without the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contest {
-    /// How the running client stood when the slice began.
+    /// The rank of the running client when the slice began.
     pub rank: Rank,
-    /// When it began.
+    /// The beginning of the slice.
     pub start: Time,
-    /// Its key grows by this many hundredths of a nanosecond for each nanosecond served.
+    /// For each nanosecond served, the running client's key grows by this many hundredths of a nanosecond.
     pub growth: u32,
-    /// An arrival must be better by this much.
+    /// An arrival ends the slice only if its key is better by this much.
     pub margin: i64,
-    /// From when on a client that works for others ends it.
+    /// From this time on an arrival of a compositor or window manager ends the slice.
     pub desktop_turn: Time,
 }
 
 impl Contest {
-    /// Nobody's arrival ends a slice of this rank but that of a better tier.
+    /// A contest that only an arrival of a better tier can win.
     pub(crate) fn of(rank: Rank, start: Time) -> Contest {
         Contest { rank, start, growth: 0, margin: 0, desktop_turn: start }
     }
 
-    /// From when on an arrival of this rank ends the slice; [`Time::NEVER`] where it does not.
+    /// The time from which an arrival of this rank ends the slice; [`Time::NEVER`] if it does not.
     pub fn ends_for(&self, arrival: Rank) -> Time {
         if arrival.is_desktop() && arrival.tier < self.rank.tier {
             return self.desktop_turn;
@@ -116,60 +117,60 @@ impl Contest {
     }
 }
 
-/// Whom to serve.
+/// The client to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// This client.
+    /// This client, paid from this account.
     Client(ClientId, Mode),
-    /// Whomever the server's own scheduler picks: policy `stock`, or a server grab.
+    /// The server's own scheduler chooses: policy `stock`, `fair` without contention, or a server grab.
     Server,
 }
 
 /// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Whom to serve.
+    /// The client to serve.
     pub choice: Choice,
-    /// When to end it at the latest (at a request boundary).
+    /// The latest end of the slice (at a request boundary).
     pub until: Time,
-    /// End it after so many requests; 0: not limited.
+    /// The slice ends after this many requests; 0: no limit.
     pub requests: u32,
-    /// End it after so many bytes of requests; 0: not limited.
+    /// The slice ends after this many bytes of requests; 0: no limit.
     pub bytes: u32,
-    /// How it stands against arrivals.
+    /// Which arrivals end the slice early.
     pub contest: Contest,
 }
 
 impl Slice {
-    /// Without limits but its time.
+    /// A slice limited only by time.
     pub(crate) const fn of(choice: Choice, until: Time, contest: Contest) -> Slice {
         Slice { choice, until, requests: 0, bytes: 0, contest }
     }
 }
 
-/// What happened in a slice.
+/// The report on a slice that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Who ran.
+    /// The client that ran.
     pub client: ClientId,
-    /// From when.
+    /// The beginning of the slice.
     pub start: Time,
-    /// Until when.
+    /// The end of the slice.
     pub end: Time,
-    /// Requests executed.
+    /// Number of requests executed.
     pub requests: u32,
-    /// Bytes of requests, where the slice was limited by them; else 0.
+    /// Bytes of requests if the slice was limited by bytes; otherwise 0.
     pub bytes: u64,
-    /// The last request: major opcode + 65536 x minor opcode.
+    /// The last request: major opcode + 65536 * minor opcode.
     pub last_request: u32,
-    /// It has more to do.
+    /// The client has more requests.
     pub still_ready: bool,
-    /// Somebody was preferred before the slice was whole.
+    /// The slice was ended early for another client.
     pub ended_early: bool,
 }
 
 impl Service {
-    /// Of a client that asked for nothing and has nothing left: the rest is filled in.
+    /// A slice without requests after which the client is idle; the caller fills in the rest.
     pub const fn of(client: ClientId, start: Time, end: Time) -> Service {
         Service { client, start, end, requests: 0, bytes: 0, last_request: 0, still_ready: false, ended_early: false }
     }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! Which X client runs next: policies, reservations, admission and accounting.
+//! The scheduler: decides which X client runs next. Policies, reservations, admission and accounting.
 //!
-//! One text that runs inside the server, in a simulator and in replay, so it is pure: no clock, no input or output, no
-//! dependency, no unsafe code. [`Fact`]s go in with the time at which they happened; decisions come out. The same facts give
-//! the same decisions.
+//! The same code runs inside the server, in the simulator and in replay. It is therefore pure: no clock, no I/O, no
+//! dependencies, no unsafe code. The caller passes [`Fact`]s with the time at which they happened and gets decisions
+//! back. The same facts always give the same decisions.
 //!
-//! Order of calls for one decision, as the server's main loop gives them:
+//! The server's main loop makes these calls for each decision:
 //!
-//! 1. [`Fact::Replenish`] until its outcome is [`Outcome::None`]: clients and groups whose hold ends.
+//! 1. [`Fact::Replenish`] until its outcome is [`Outcome::None`]: release clients and groups whose hold has ended.
 //! 2. [`Fact::Arrived`] for each client that became ready since the last decision.
-//! 3. [`Scheduler::decide`]: whom to serve, and until when at most.
-//! 4. [`Scheduler::next_to_watch`] until `None`: idle clients whose arrival would end this slice early.
-//! 5. [`Fact::Served`] when the slice ended.
-//! 6. [`Scheduler::next_request_of`]: whose next request is to be waited for before the next decision.
+//! 3. [`Scheduler::decide`]: the client to serve, and the latest time at which its slice ends.
+//! 4. [`Scheduler::next_to_watch`] until `None`: the idle clients that would end this slice early if they became ready.
+//! 5. [`Fact::Served`] when the slice has ended.
+//! 6. [`Scheduler::next_request_of`]: the client to wait for before the next decision, if any.
 //!
-//! Decisions allocate nothing and cost O(log n) in the number of clients; memory is taken when a client connects.
+//! A decision allocates nothing and costs O(log n) in the number of clients. Memory is allocated when a client
+//! connects.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -22,7 +23,7 @@
 
 extern crate alloc;
 
-/// Enumerations whose items have names.
+/// Declares enumerations whose variants have names.
 #[macro_export]
 macro_rules! named {
     ($($(#[$meta:meta])* $type:ident { $($(#[$of:meta])* $item:ident $name:literal),* $(,)? })*) => {$(
@@ -31,15 +32,15 @@ macro_rules! named {
         pub enum $type { $($(#[$of])* $item),* }
 
         impl $type {
-            /// All of them, in their order.
+            /// All variants, in the order of their declaration.
             pub const ALL: [$type; [$($name),*].len()] = [$($type::$item),*];
 
-            /// What it is called.
+            /// The name of this variant.
             pub fn name(self) -> &'static str {
                 match self { $($type::$item => $name),* }
             }
 
-            /// The one that is called so.
+            /// The variant with this name.
             pub fn from_name(name: &str) -> Option<$type> {
                 Self::ALL.into_iter().find(|item| item.name() == name)
             }
@@ -83,12 +84,12 @@ pub use supply::Supply;
 pub use time::Time;
 pub use usage::{LONG_GRAB_NS, Usage, WAIT_BOUNDS_NS};
 
-/// A client of the server: its index in the server's table, below [`ClientId::LIMIT`].
+/// A client of the server: its index in the server's client table, below [`ClientId::LIMIT`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u16);
 
 impl ClientId {
-    /// X servers have at most this many clients (`MAXCLIENTS`).
+    /// The largest number of clients of an X server (`MAXCLIENTS`).
     pub const LIMIT: usize = 2048;
 
     pub(crate) fn slot(self) -> usize {
@@ -96,11 +97,11 @@ impl ClientId {
     }
 }
 
-/// Clients that are served as one: what they use is paid together.
+/// A group of clients that share one account: the policy charges their server time together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u16);
 
 impl GroupId {
-    /// Of clients that are in no group: each stands for itself.
+    /// A client with this id is in no group and has an account of its own.
     pub const NONE: GroupId = GroupId(0);
 }
