@@ -1,60 +1,63 @@
 // SPDX-License-Identifier: MIT
-//! The desktop rule: clients that work for others are served first, a turn in each frame.
+//! The desktop rule: compositors and window managers are served first, one turn per frame.
 //!
-//! A compositing manager draws what all others have drawn, and a window manager places their windows. While one of them
-//! waits, everybody's result waits; an equal share among all connections makes the whole screen late. Such a client asks
-//! and waits for the reply many times for one frame (picom: for each damaged window), and while it waits others draw, so
-//! that there is more to ask for: served once in a round it may never come to paint. The rule follows bandwidth
-//! inheritance (Lamastra, Lipari, Abeni, RTSS 2001): who holds up others runs in their place and at their cost.
+//! A compositing manager draws what all other clients have drawn; a window manager places their windows. While one of
+//! them waits, every client's output is late, so an equal share per connection delays the whole screen. Such a client
+//! also makes many round trips per frame (picom: one or more per damaged window). Other clients draw in the meantime
+//! and cause more round trips; served once per round, the compositor may never get to paint. The rule follows bandwidth
+//! inheritance (Lamastra, Lipari, Abeni, RTSS 2001): a client that others wait for runs in their place and at their
+//! cost.
 //!
-//! - **Turns.** A desktop client that is ready begins a turn: it goes before all best effort clients of its SYNC priority or
-//!   a lower one, and its arrival ends their slice at the next request boundary. When it has no request left, the server
-//!   waits [`WAIT_NS`] for the next one and serves nobody else; if none comes, the turn is over.
-//! - **Bound.** What a turn uses is its service and these waits, at most `share` of [`FRAME_NS`] and the request in progress.
-//!   Until the next turn others are served first. It begins used / `share` after the turn began, so that desktop clients get
-//!   at most `share` of any time in which others wait, and one turn and one request more; and after a turn that was not
-//!   cut short [`EASY_TIMES`] used, at most two frames, so that above 30 frames a second others keep nine tenths.
-//! - **Window managers.** In a turn they have [`MANAGERS_NS`] together, which is enough to place a window; then the turn is over. So a
-//!   bystander of a manager and a client that answer each other for ever waits no longer than for a slice of somebody else.
-//! - **Work for who rested.** A client that was idle for half a frame, or got input, and whose request then makes work for a
-//!   desktop client (an event is delivered to it) has the next [`CALLED_TURNS`] begin as early as the bound allows: what a
-//!   person waits for is mostly the work of such a client. It counts once each time.
-//! - **Bandwidth.** A compositor works for all: its turns are charged to no account, and paid by all that wait, in proportion to what
-//!   they use: the order of the others, and the fairness among them, are those of a server without it. A window manager works for
-//!   one client at a time, the last one whose request made work for it, and that client pays: who keeps it busy for ever gets no more of
-//!   the server than its share.
-//! - Among desktop clients, who waits longest is first.
+//! - **Turns.** A desktop client that becomes ready begins a turn. It is served before all best-effort clients of its
+//!   SYNC priority or lower, and its arrival ends their slices at the next request boundary. When it has no request
+//!   left, the server waits [`WAIT_NS`] for the next one and serves no other client. If none arrives, the turn ends.
+//! - **Limit.** A turn uses its service time plus these waits: at most `share` of [`FRAME_NS`], plus the request in
+//!   progress. Other clients are served first until the next turn, which begins used / `share` after the turn began.
+//!   Under contention desktop clients thus get at most `share` of any interval, plus one turn and one request. After a
+//!   turn that was not cut short the next one begins after [`EASY_TIMES`] used, at most two frames; above 30 frames per
+//!   second this leaves 90 % to other clients.
+//! - **Window managers.** All window managers together have [`MANAGERS_NS`] per turn, enough to place a window; then
+//!   the turn ends. A window manager and a client that answer each other endlessly thus delay other clients by no more
+//!   than a slice.
+//! - **Called turns.** A client had rested if it was idle for half a frame, or received input. When its request then
+//!   causes an event for a desktop client, the next [`CALLED_TURNS`] turns begin as early as the limit allows, because
+//!   a person is probably waiting for the result. Each rest counts once.
+//! - **Accounting.** A compositor works for all clients: its turns are charged to no account, so the order of and the
+//!   fairness among the other clients are those of a server without it. A window manager works for one client at a
+//!   time, the last one whose request caused an event for it, and that client pays. Keeping a window manager busy
+//!   therefore gives a client no more than its share.
+//! - Among desktop clients, the one that has waited longest is served first.
 //!
-//! Reservations stand above the rule: a reserved client is served before desktop clients, and a desktop client that has a
-//! reservation uses that first. Under the other policies the rule does nothing: those of 1987 and 2000 are measured as they
-//! were, and fixed priorities are the user's.
+//! Reservations are above the rule: a client with a reservation is served before desktop clients, and a desktop client
+//! with a reservation uses that first. The rule applies only under `fair`. `classic` and `smart` reproduce historical
+//! schedulers, and under `fixed` the user sets the priorities.
 
 use crate::heap::Heap;
 use crate::{ClientId, Time};
 use alloc::vec::Vec;
 
-/// A frame of most screens, 1/60 s: the unit of turns.
+/// The length of a turn's frame: 1/60 s, as on most screens.
 pub const FRAME_NS: u64 = 16_666_667;
-/// How long others are kept waiting for the next request of a desktop client. With 0.1 ms picom often came too late beside
-/// twelve busy clients on two processors, and its frames fell apart; 0.2 and 0.4 ms gave the same.
+/// How long the server waits for the next request of a desktop client. 0.1 ms was too short for picom on a loaded
+/// machine with two processors; 0.2 and 0.4 ms gave the same result as 0.3 ms.
 pub const WAIT_NS: u64 = 300_000;
-/// The turns that somebody's work after a rest may need: one for what was asked before, one that asks for the damage, one
-/// that paints it (xfwm4 does so a millisecond later).
+/// Turns that the work of a rested client may need: one for earlier requests, one to query the damage, one to paint it
+/// (xfwm4 paints about 1 ms later).
 pub const CALLED_TURNS: u8 = 3;
-/// The most that window managers use of a turn.
+/// The most server time of window managers in one turn.
 pub const MANAGERS_NS: u64 = 3_000_000;
-/// The least time between two of them.
+/// The shortest interval between the beginnings of two called turns.
 pub const CALLED_GAP_NS: u64 = 1_000_000;
-/// So many times as long as a turn took there is none, if a second frame can wait for that.
+/// The next turn begins this many times the length of the turn after it began, at most two frames.
 pub const EASY_TIMES: u64 = 10;
-/// Idle for so long, a client is taken for one whose drawing a person waits for.
+/// A client idle for this long had rested: a person probably waits for what it draws next.
 pub const RESTED_NS: u64 = FRAME_NS / 2;
-/// The default bound: others keep a third of the server.
+/// The default limit: a third of the server remains for other clients.
 pub const DEFAULT_SHARE_PPM: u32 = 666_667;
-/// The largest bound: others keep a tenth.
+/// The largest limit: a tenth of the server remains for other clients.
 pub const MAX_SHARE_PPM: u32 = 900_000;
 
-/// What a client does for others.
+/// The desktop roles of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Role {
     /// It owns the selection `_NET_WM_CM_Sn` of a screen.
@@ -67,17 +70,17 @@ impl Role {
     /// An ordinary client.
     pub const NONE: Role = Role { compositor: false, window_manager: false };
 
-    /// Whether it works for others.
+    /// True for a compositor or window manager.
     pub fn is_any(self) -> bool {
         self != Role::NONE
     }
 
-    /// In records and in the protocol: bit 0 compositor, bit 1 window manager.
+    /// The encoding in records and in the protocol: bit 0 compositor, bit 1 window manager.
     pub fn bits(self) -> u8 {
         u8::from(self.compositor) | (u8::from(self.window_manager) << 1)
     }
 
-    /// The role of these bits; others are ignored.
+    /// Decodes these bits; other bits are ignored.
     pub fn from_bits(bits: u8) -> Role {
         Role { compositor: bits & 1 != 0, window_manager: bits & 2 != 0 }
     }
@@ -89,23 +92,23 @@ pub(crate) struct Turn {
     pub(crate) began: Time,
     /// The end of its last slice.
     pub(crate) served: Time,
-    /// Service and waits.
+    /// Service time and waits.
     pub(crate) used_ns: u64,
-    /// Of that, service of clients that are window managers and no compositors.
+    /// Service time of window managers that are not compositors; part of `used_ns`.
     pub(crate) managers_ns: u64,
-    /// So many turns after it are not put off: somebody who rested has made work.
+    /// This many following turns are not deferred, because a rested client has caused work.
     pub(crate) calls: u8,
 }
 
-/// The desktop clients of a server, and their turns.
+/// The desktop clients of a server and their turns.
 #[derive(Debug)]
 pub(crate) struct Desktop {
-    /// At most this part of the server while others wait, millionths; 0: the rule is off.
+    /// The largest share of the server under contention, in millionths; 0: the rule is off.
     pub(crate) share_ppm: u32,
     pub(crate) turn: Option<Turn>,
     /// Clients with a role, in no order.
     pub(crate) members: Vec<ClientId>,
-    /// Those that wait to be served as desktop clients: by SYNC priority, then who waits longest.
+    /// Desktop clients that wait for service, by SYNC priority, then longest wait first.
     pub(crate) ready: Heap<(i64, Time)>,
 }
 
@@ -118,7 +121,8 @@ impl Desktop {
         self.share_ppm > 0
     }
 
-    /// From when on desktop clients go before others: at once within a turn, else when the next one may begin.
+    /// The time from which desktop clients are served first: now within a turn, otherwise the beginning of the next
+    /// turn.
     pub(crate) fn turn_from(&self, now: Time) -> Time {
         match self.turn {
             Some(turn) if !self.is_open(&turn, now) => now.max(self.next(&turn)),
@@ -126,22 +130,22 @@ impl Desktop {
         }
     }
 
-    /// What is left for such a client of the turn that goes on, or begins, now.
+    /// The time left for such a client in the current turn, or in one that begins now.
     pub(crate) fn left_ns(&self, now: Time, role: Role) -> u64 {
         let turn = self.turn.filter(|turn| self.is_open(turn, now)).unwrap_or_default();
         let left_ns = self.most_ns() - turn.used_ns;
         if role.compositor { left_ns } else { left_ns.min(MANAGERS_NS - turn.managers_ns) }
     }
 
-    /// Until when the server waits for a request of a client that was served in this turn.
+    /// How long the server waits for a request of a client that was served in this turn.
     pub(crate) fn waits_until(&self, now: Time) -> Option<Time> {
         let turn = self.turn.filter(|turn| self.is_open(turn, now))?;
         let until = turn.served.after(WAIT_NS.min(self.most_ns() - turn.used_ns));
         (now < until).then_some(until)
     }
 
-    /// A desktop client was served; whether others wait now. Alone it uses no turn, but for a manager that used all of its part: who
-    /// came meanwhile is first.
+    /// Records a slice of a desktop client; `others_wait`: others are waiting now. Without other clients it uses no
+    /// turn, unless a window manager used up its part: clients that became ready meanwhile then go first.
     pub(crate) fn served(&mut self, role: Role, (start, end): (Time, Time), others_wait: bool) {
         let is_all = !role.compositor && end.since(start) >= MANAGERS_NS;
         let was_alone = !others_wait || self.turn_from(start) > start;
@@ -160,7 +164,7 @@ impl Desktop {
         self.turn = Some(turn);
     }
 
-    /// Somebody who rested made work for a desktop client.
+    /// A rested client caused work for a desktop client.
     pub(crate) fn called(&mut self) {
         if let Some(turn) = self.turn.as_mut() {
             turn.calls = CALLED_TURNS;
@@ -179,7 +183,7 @@ impl Desktop {
         turn.used_ns >= self.most_ns() || turn.managers_ns >= MANAGERS_NS
     }
 
-    /// When the next turn may begin.
+    /// The earliest beginning of the next turn.
     fn next(&self, turn: &Turn) -> Time {
         let used_ns = turn.used_ns.saturating_add(WAIT_NS);
         let paid_ns = u128::from(used_ns) * 1_000_000 / u128::from(self.share_ppm.max(1));

@@ -1,85 +1,89 @@
 // SPDX-License-Identifier: MIT
-//! Facts: all that a scheduler is told, as values.
+//! Facts: everything that the scheduler learns, as values.
 //!
-//! One list serves the server's module, trace records (a record encodes a fact), replay, the simulator and the tests. The time
-//! at which a fact happened goes with it to [`Scheduler::handle`](crate::Scheduler::handle).
+//! The server's module, trace records (each encodes one fact), replay, the simulator and the tests share this list.
+//! Each fact is passed to [`Scheduler::handle`](crate::Scheduler::handle) with the time at which it happened.
 
 use crate::{
     Admission, ClientId, GroupId, Holder, Pacing, Parameters, PolicyKind, Reservation, Role, Service, Supply, Time,
 };
 
-/// Something that happened, or was set. `client` is who it is about.
+/// An event or a setting; `client` is the client concerned.
 #[allow(missing_docs, reason = "a variant's text says what its fields are")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// A client connected; it is idle. `descriptor` is its socket: the order of the 1987 scheduler.
+    /// A client connected; it is idle. `descriptor` is its socket and determines the order under `classic`.
     Connected { client: ClientId, descriptor: u32 },
     /// A client disconnected. Its reservation and its role end.
     Gone { client: ClientId },
-    /// A client has work. Nothing happens where that was known.
+    /// A client has requests. No effect if it was ready already.
     Arrived { client: ClientId },
-    /// A client turned out to have no work.
+    /// A client turned out to have no requests.
     Withdrawn { client: ClientId },
     /// User input was delivered to a client.
     Input { client: ClientId },
-    /// An Expose was delivered to a client; `cause`: whose request caused it. Where it counts as exposing from now on and did not
-    /// before, [`Outcome::Held`] if the cause waits for it from now on, else [`Outcome::Changed`].
+    /// An Expose was delivered to a client; `cause` is the client that caused it with a request. If the client counts as
+    /// exposing from now on, the outcome is [`Outcome::Held`] if the cause now has to wait for it, otherwise
+    /// [`Outcome::Changed`].
     Exposed { client: ClientId, cause: Option<ClientId> },
-    /// A request of this client made work for one that works for others. [`Outcome::Changed`] where that has an effect: the
-    /// client had rested, or got input.
+    /// A request of this client caused work for a compositor or window manager. [`Outcome::Changed`] if that has an
+    /// effect: the client had rested or received input.
     MadeWork { client: ClientId },
-    /// What a window manager does from now on is work for this other client, whose request made it, and which pays for it.
+    /// From now on this window manager works for client `whom`, whose request caused the work; `whom` is charged for
+    /// it.
     WorksFor { client: ClientId, whom: ClientId },
-    /// A client grabbed the server, or nobody does any more.
+    /// A client grabbed the server, or the grab ended.
     Grabbed { by: Option<ClientId> },
-    /// The slice that just ended was to end this much earlier: so long a request in progress took. If a reserved client is
-    /// chosen next, this is what blocked it. Whoever drives the scheduler measures it: time in which the kernel ran
-    /// something else is no blocking by a request.
+    /// The slice that just ended exceeded its end by `ns`, because a request was still executing. If a client with a
+    /// reservation is chosen next, this is its blocking time. The driver measures it without the time for which the
+    /// kernel ran other threads.
     Overran { ns: u64 },
     /// A slice ended.
     Served(Service),
-    /// The time of somebody who is held back may have come: a depleted client gets its budget, or a paced one goes on
-    /// ([`Outcome::Resumed`]), or a depleted group gets its budget ([`Outcome::GroupResumed`]). One at each time; it is to be told
-    /// again until the outcome is [`Outcome::None`].
+    /// A hold may have ended. Each call resumes one holder: a depleted client gets budget or a paced client continues
+    /// ([`Outcome::Resumed`]), or a depleted group gets budget ([`Outcome::GroupResumed`]). Repeat until the outcome is
+    /// [`Outcome::None`].
     Replenish,
-    /// The policy; every client begins in it anew.
+    /// Sets the policy. All clients start fresh in it.
     Policy(PolicyKind),
-    /// The parameters; the policy begins anew where they concern it.
+    /// Sets the parameters. The policy restarts if they affect it.
     Parameters(Parameters),
-    /// How clients are paced that uncover others. Who is held is let go.
+    /// Sets the pacing of clients that uncover others. Clients that are held now are released.
     Pacing(Pacing),
-    /// What the server itself gets of a processor, for admissions from now on.
+    /// The processor time of the server itself, for admissions from now on.
     Supply(Supply),
-    /// The most that clients that work for others get of the server while somebody else waits, millionths; 0: the rule is off.
+    /// The largest share of compositors and window managers under contention, in millionths; 0: the desktop rule is
+    /// off.
     DesktopShare { ppm: u32 },
-    /// Contention begins or ends ([`Contention`](crate::Contention)). A scheduler that is told nothing takes it for granted.
+    /// Contention begins or ends ([`Contention`](crate::Contention)). Without this fact the scheduler assumes
+    /// contention.
     Contention { is_on: bool },
-    /// The SYNC priority that a client has now; larger is first.
+    /// Sets the SYNC priority of a client; larger is served first.
     SyncPriority { client: ClientId, priority: i32 },
-    /// The weight of a client or a group under `fair`, hundredths. 0 is 1 for a client, and for a group that of its heaviest
-    /// client, as it is until it is told. [`GroupId::NONE`] has none.
+    /// Sets the weight of a client or a group under `fair`, in hundredths. 0 means 1 for a client; for a group it means
+    /// the weight of its heaviest client, which is the default. [`GroupId::NONE`] has no weight.
     Weight { holder: Holder, weight: u32 },
-    /// The group of a client under `fair`, until it is told another or is gone.
+    /// Sets the group of a client under `fair`, until it changes or the client disconnects.
     Group { client: ClientId, group: GroupId },
-    /// The most that a group gets of the server in each [`CAP_PERIOD_NS`](crate::CAP_PERIOD_NS), under any policy, millionths; 0: no
-    /// cap, as it is until it is told. [`GroupId::NONE`] has none.
+    /// Sets the maximum share of a group in each [`CAP_PERIOD_NS`](crate::CAP_PERIOD_NS) under any policy, in
+    /// millionths; 0: no cap (the default). [`GroupId::NONE`] has no cap.
     GroupCap { group: GroupId, ppm: u32 },
-    /// The priority of a client under `fixed`; larger is first.
+    /// Sets the priority of a client under `fixed`; larger is served first.
     FixedPriority { client: ClientId, priority: i32 },
-    /// The longest slice of a client, where the policy decides and it uses no reservation, microseconds; 0: as long as the policy's,
-    /// as it is until it is told.
+    /// Sets the longest slice of a client, in microseconds, when the policy chooses it and it uses no reservation; 0:
+    /// the policy's slice (the default).
     Slice { client: ClientId, us: u32 },
-    /// What a client does for others from now on.
+    /// Sets the desktop role of a client.
     Role { client: ClientId, role: Role },
-    /// A reservation was asked for, in place of the one that the client, or the group together, may have; not for
-    /// [`GroupId::NONE`]. [`Outcome::Admission`] tells whether it is there now.
+    /// Requests a reservation, which replaces the holder's current one; not for [`GroupId::NONE`].
+    /// [`Outcome::Admission`] says whether it was admitted.
     Reserve { holder: Holder, reservation: Reservation },
-    /// A reservation ends. [`Outcome::Changed`] where there was one.
+    /// Ends a reservation. [`Outcome::Changed`] if there was one.
     Release { holder: Holder },
 }
 
 impl Fact {
-    /// The client that it is about, if it is about one.
+    /// The client concerned, if the fact concerns one.
     pub fn client(&self) -> Option<ClientId> {
         match *self {
             Fact::Connected { client, .. }
@@ -105,20 +109,20 @@ impl Fact {
     }
 }
 
-/// What came of a fact, where somebody may want to know.
+/// The outcome of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing to tell.
+    /// Nothing to report.
     None,
-    /// What the fact says is new.
+    /// The fact changed something.
     Changed,
-    /// It is new, and who caused it is held until then at most.
+    /// The fact changed something, and the client that caused it is held until this time at the latest.
     Held(Time),
     /// This client is no longer held back, or has budget again.
     Resumed(ClientId),
-    /// The clients of this group have budget again together.
+    /// This group has budget again.
     GroupResumed(GroupId),
-    /// Whether a reservation was admitted.
+    /// The result of the admission test.
     Admission(Admission),
 }
 
@@ -127,7 +131,7 @@ impl Outcome {
         if changed { Outcome::Changed } else { Outcome::None }
     }
 
-    /// The outcome of the admission test; `None` for a client that is not connected.
+    /// The result of the admission test; `None` if the client is not connected.
     pub fn admission(self) -> Option<Admission> {
         match self {
             Outcome::Admission(admission) => Some(admission),
@@ -135,7 +139,7 @@ impl Outcome {
         }
     }
 
-    /// True where a reservation was asked for and the client has it now.
+    /// True if a reservation was requested and admitted.
     pub fn is_admitted(self) -> bool {
         matches!(self, Outcome::Admission(Admission::Admitted(_)))
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! A binary heap of clients that knows where each one stands, so that a client can be moved or removed in O(log n).
+//! A binary heap of clients that knows the position of each, so that a client can be moved or removed in O(log n).
 //!
-//! Invariants: `places[c]` is the position of `c` in `entries` and `ABSENT` elsewhere; no entry is smaller than its
-//! parent. Room for all clients is taken by [`Heap::reserve`]; nothing else allocates. The functions beneath it are for
-//! several heaps that share one list of places, since a client is in one of them at most.
+//! Invariants: `places[c]` is the position of `c` in `entries`, or `ABSENT`; no entry is smaller than its parent. Only
+//! [`Heap::reserve`] allocates, with room for all clients. The free functions serve several heaps that share one
+//! `places`, since a client is in at most one of them.
 
 use crate::ClientId;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ impl<K: Ord + Copy> Heap<K> {
         Heap { entries: Vec::new(), places: Vec::new() }
     }
 
-    /// Makes room for clients up to `slot`.
+    /// Makes room for client slots up to `slot`.
     pub(crate) fn reserve(&mut self, slot: usize) {
         if self.places.len() <= slot {
             self.places.resize(slot + 1, ABSENT);
@@ -45,7 +45,7 @@ impl<K: Ord + Copy> Heap<K> {
         self.entries.iter().map(|entry| entry.1)
     }
 
-    /// Puts a client in, or moves it to another key.
+    /// Inserts a client, or changes its key.
     pub(crate) fn set(&mut self, client: ClientId, key: K) {
         set(&mut self.entries, &mut self.places, client, key);
     }
@@ -58,14 +58,14 @@ impl<K: Ord + Copy> Heap<K> {
         self.entries.capacity() * size_of::<(K, ClientId)>() + self.places.capacity() * size_of::<u16>()
     }
 
-    /// Panics unless the invariants hold; for tests.
+    /// Panics if an invariant is broken; for tests.
     pub(crate) fn check(&self) {
         check(&self.entries, &self.places);
         assert_eq!(self.places.iter().filter(|&&place| place != ABSENT).count(), self.entries.len());
     }
 }
 
-/// Puts a client in, or moves it to another key.
+/// Inserts a client, or changes its key.
 pub(crate) fn set<K: Ord + Copy>(entries: &mut Vec<(K, ClientId)>, places: &mut [u16], client: ClientId, key: K) {
     let place = match place(places, client) {
         Some(place) => {
@@ -94,7 +94,7 @@ fn place(places: &[u16], client: ClientId) -> Option<usize> {
     places.get(client.slot()).filter(|&&place| place != ABSENT).map(|&place| usize::from(place))
 }
 
-/// Moves the entry at `place` up or down to where it belongs.
+/// Moves the entry at `place` up or down to its position.
 fn settle<K: Ord + Copy>(entries: &mut [(K, ClientId)], places: &mut [u16], mut place: usize) {
     let mut swap = |entries: &mut [(K, ClientId)], a: usize, b: usize| {
         entries.swap(a, b);
@@ -120,7 +120,7 @@ fn settle<K: Ord + Copy>(entries: &mut [(K, ClientId)], places: &mut [u16], mut 
     places[entries[place].1.slot()] = place as u16;
 }
 
-/// Panics unless the invariants hold; for tests.
+/// Panics if an invariant is broken; for tests.
 pub(crate) fn check<K: Ord + Copy>(entries: &[(K, ClientId)], places: &[u16]) {
     for (place, &(key, client)) in entries.iter().enumerate() {
         assert_eq!(usize::from(places[client.slot()]), place, "{client:?} is not where the heap notes it");

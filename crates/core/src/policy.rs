@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Best-effort policies: in which order ready clients without (remaining) reservation are served.
+//! Best-effort policies: the order in which ready clients without reservation budget are served.
 //!
-//! The scheduler knows no policy: it asks for a [`Key`] (smaller first, after SYNC priority, which is strict everywhere
-//! as the Sync extension demands) and tells what was served. Each policy's file opens with its rule and where it comes
-//! from.
+//! The scheduler does not know the policies. It asks for a [`Key`] (smaller is served first) and reports what was
+//! served. SYNC priority comes before the key under every policy, as the Sync extension requires. Each policy's file
+//! begins with its rule and its source.
 
 mod accounts;
 mod classic;
@@ -21,18 +21,18 @@ use alloc::vec::Vec;
 use core::fmt::Debug;
 
 named! {
-    /// The policies by name; the numbers are those of the XQOS extension.
+    /// The policies by name. The numbers are those of the XQOS extension.
     #[derive(Default)]
     #[non_exhaustive]
     PolicyKind {
-        /// Decide nothing, observe only.
+        /// Decide nothing, only observe.
         #[default]
         Stock "stock",
         /// The scheduler of 1987.
         Classic "classic",
-        /// The scheduler of 2000, as its text describes it.
+        /// The scheduler of 2000, as its paper describes it.
         Smart "smart",
-        /// Virtual time: who has paid least for server time runs.
+        /// Virtual time: the client that has paid least for server time runs.
         Fair "fair",
         /// Fixed priorities.
         Fixed "fixed",
@@ -45,7 +45,7 @@ impl PolicyKind {
         self as u8
     }
 
-    /// The policy of that code.
+    /// The policy with this code.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
@@ -61,26 +61,26 @@ impl PolicyKind {
     }
 }
 
-/// A place in the best-effort queue: smaller is served first.
+/// A position in the best-effort queue; smaller is served first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(pub u64, pub u64);
 
-/// What a policy may know of a client besides its behaviour.
+/// What a policy knows about a client apart from its behaviour.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// The socket's descriptor: the order of the 1987 scheduler.
+    /// The descriptor of the socket: the order of the 1987 scheduler.
     pub(crate) descriptor: u32,
-    /// Hundredths.
+    /// In hundredths.
     pub(crate) weight: u32,
     pub(crate) fixed_priority: i32,
     pub(crate) sync_priority: i32,
     pub(crate) group: GroupId,
-    /// Hundredths; 0: that of its heaviest client.
+    /// In hundredths; 0: the weight of its heaviest client.
     pub(crate) group_weight: u32,
 }
 
 impl Facts {
-    /// Of a client that has just connected.
+    /// The facts about a client that has just connected.
     pub(crate) const fn new(descriptor: u32) -> Facts {
         let (weight, group_weight) = (100, 0);
         Facts { descriptor, weight, fixed_priority: 0, sync_priority: 0, group: GroupId::NONE, group_weight }
@@ -93,27 +93,27 @@ impl Default for Facts {
     }
 }
 
-/// How long the picked client may go on.
+/// How long the chosen client may run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allowance {
     pub(crate) slice_ns: u64,
-    /// 0: not limited.
+    /// 0: no limit.
     pub(crate) requests: u32,
-    /// 0: not limited.
+    /// 0: no limit.
     pub(crate) bytes: u32,
 }
 
-/// How a running client stands against arrivals.
+/// The strength of a running client against arrivals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Defence {
     pub(crate) key: i64,
-    /// The key grows by this many hundredths of a nanosecond for each nanosecond served.
+    /// For each nanosecond served, the key grows by this many hundredths of a nanosecond.
     pub(crate) growth: u32,
     /// An arrival must be better by this much.
     pub(crate) margin: i64,
 }
 
-/// What was served to whom.
+/// The service that a client received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Served {
     pub(crate) length_ns: u64,
@@ -124,31 +124,31 @@ pub(crate) struct Served {
 pub(crate) trait Policy: Debug + Send {
     fn kind(&self) -> PolicyKind;
 
-    /// False: the server's own scheduler chooses among best-effort clients.
+    /// False if the server's own scheduler chooses among best-effort clients.
     fn decides(&self) -> bool {
         true
     }
 
-    /// Whether clients that work for others go first ([`crate::desktop`]).
+    /// True if compositors and window managers are served first ([`crate::desktop`]).
     fn favours_desktop(&self) -> bool {
         false
     }
 
-    /// Whether the choice is the server's own without contention ([`crate::Contention`]).
+    /// True if the server chooses without contention ([`crate::Contention`]).
     fn needs_contention(&self) -> bool {
         false
     }
 
-    /// A client connected, or the policy was set while it is connected. Memory is taken here and nowhere else.
+    /// A client connected, or the policy was set while it was connected. The only call that allocates.
     fn join(&mut self, client: ClientId, facts: &Facts);
 
-    /// A client has gone.
+    /// A client disconnected.
     fn left(&mut self, _client: ClientId) {}
 
     /// Weight, priority, SYNC priority or group changed.
     fn changed(&mut self, _client: ClientId, _facts: &Facts) {}
 
-    /// An idle client has a request; it was idle for `idle_ns`.
+    /// An idle client became ready after `idle_ns`.
     fn ready(&mut self, _client: ClientId, _idle_ns: u64) {}
 
     /// User input or an Expose was delivered to the client.
@@ -156,17 +156,17 @@ pub(crate) trait Policy: Debug + Send {
 
     fn key(&self, client: ClientId) -> Key;
 
-    /// Number of the group in which the client waits, below the number of clients.
+    /// The number of the group in which the client waits, below the number of clients.
     fn group(&self, _client: ClientId) -> usize {
         0
     }
 
-    /// How many clients that group has; `None`: all.
+    /// The number of clients in that group; `None`: all clients.
     fn members(&self, _client: ClientId) -> Option<usize> {
         None
     }
 
-    /// The place of a group among the groups, given the first of its clients that wait.
+    /// The position of a group among the groups; `first` is the first of its waiting clients.
     fn group_key(&self, _first: ClientId) -> Key {
         Key::default()
     }
@@ -176,7 +176,8 @@ pub(crate) trait Policy: Debug + Send {
 
     fn served(&mut self, client: ClientId, served: &Served);
 
-    /// The key with which an arrival of this idle client would contest a running slice; `None`: it waits for its end.
+    /// The key with which an arrival of this idle client contests a running slice; `None`: it waits for the end of the
+    /// slice.
     fn challenge(&self, _client: ClientId) -> Option<i64> {
         None
     }
@@ -186,18 +187,18 @@ pub(crate) trait Policy: Debug + Send {
         Defence::default()
     }
 
-    /// Writes down what the policy knows of itself and of these clients, all that are connected.
+    /// Saves the state of the policy and of all connected clients.
     fn save(&self, _clients: &[ClientId], _out: &mut Vec<u64>) {}
 
-    /// Reads it back, after all of them have joined; `None` where the words cannot be that.
+    /// Restores the state, after all clients have joined; `None` if the words are not a valid state.
     fn load(&mut self, _clients: &[ClientId], _words: &mut Words) -> Option<()> {
         Some(())
     }
 
-    /// Writes down what concerns groups; read back after the clients are in theirs.
+    /// Saves the state of groups. It is restored once the clients are in their groups.
     fn save_groups(&self, _clients: &[ClientId], _out: &mut Vec<u64>) {}
 
-    /// Reads it back.
+    /// Restores the state of groups.
     fn load_groups(&mut self, _clients: &[ClientId], _words: &mut Words) -> Option<()> {
         Some(())
     }
