@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! What groups and clients have paid under `fair`.
+//! Accounts of groups and clients under `fair`: the server time that each has paid.
 //!
-//! A group has an account for each SYNC priority of its clients; a client that is in no group has one for itself. Invariant:
-//! each connected client has an account and is counted in exactly one group's, and a group's account without clients is gone.
+//! A group has one account for each SYNC priority of its clients. A client in no group has a group account of its own.
+//! Invariant: each connected client has an account and is counted in exactly one group account; a group account without
+//! clients does not exist.
 
 use super::Facts;
 use crate::{ClientId, GroupId};
 use alloc::vec::Vec;
 
-/// `paid` counts nanoseconds / weight, in hundredths of the weight; as signed numbers, since a client may be behind 0.
+/// `paid` is nanoseconds / weight, with the weight in hundredths. It is signed because a client may be behind 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Account {
     group: usize,
     pub(super) paid: i64,
     pub(super) weight: u32,
     pub(super) noticed: bool,
-    /// Idle for so many microseconds before it came back.
+    /// How long the client was idle before it became ready, in microseconds.
     pub(super) rested_us: u32,
 }
 
@@ -26,15 +27,15 @@ pub(super) struct Group {
     pub(super) sync_priority: i32,
     pub(super) members: usize,
     pub(super) weight: u32,
-    /// 0: none was set.
+    /// 0: not set.
     set_weight: u32,
     pub(super) paid: i64,
-    /// What the client paid that was picked last: where others of the group come back.
+    /// What the last picked client of the group had paid; returning clients start near it.
     pub(super) clock: i64,
 }
 
 impl Group {
-    /// Whether a client of this group stays in it with these facts.
+    /// True if a client with these facts belongs to this account.
     pub(super) fn is_for(&self, facts: &Facts) -> bool {
         self.id == facts.group && self.sync_priority == facts.sync_priority
     }
@@ -51,7 +52,7 @@ const NO_GROUP: Group =
     Group { id: GroupId::NONE, sync_priority: 0, members: 0, weight: 100, set_weight: 0, paid: 0, clock: 0 };
 
 impl Accounts {
-    /// A client's account.
+    /// The account of a client.
     pub(super) fn of(&self, client: ClientId) -> Account {
         self.clients.get(client.slot()).copied().flatten().unwrap_or(NOBODYS)
     }
@@ -60,7 +61,7 @@ impl Accounts {
         self.clients.get_mut(client.slot())?.as_mut()
     }
 
-    /// Number of a client's group, below the number of clients.
+    /// The number of a client's group, below the number of clients.
     pub(super) fn group_number(&self, client: ClientId) -> usize {
         self.of(client).group
     }
@@ -79,7 +80,8 @@ impl Accounts {
         self.groups.iter().flatten().any(|group| group.sync_priority == sync_priority)
     }
 
-    /// Opens an account for a client, in its group's, or in a new one that has paid so much. Memory is taken here.
+    /// Opens an account for a client, in its group's account or in a new one that starts with `paid`. The only call
+    /// that allocates.
     pub(super) fn enter(&mut self, client: ClientId, facts: &Facts, paid: i64) {
         let is_its = |group: &Option<Group>| group.as_ref().is_some_and(|group| group.is_for(facts));
         let known = if facts.group == GroupId::NONE { None } else { self.groups.iter().position(is_its) };
@@ -101,7 +103,7 @@ impl Accounts {
         self.set_weights(client, facts);
     }
 
-    /// Closes a client's account, and that of its group where it was the last.
+    /// Closes a client's account, and the group's account with its last client.
     pub(super) fn leave(&mut self, client: ClientId) -> Account {
         let account = self.of(client);
         if let Some(closed) = self.clients.get_mut(client.slot()) {
@@ -114,7 +116,7 @@ impl Accounts {
         account
     }
 
-    /// The weight of a client, and that of its group where one was set.
+    /// Sets the weight of a client, and of its group.
     pub(super) fn set_weights(&mut self, client: ClientId, facts: &Facts) {
         if let Some(account) = self.of_mut(client) {
             account.weight = facts.weight;
@@ -125,7 +127,7 @@ impl Accounts {
         self.weigh(self.group_number(client));
     }
 
-    /// A group weighs what was set, else as much as the heaviest of its clients.
+    /// Updates a group's weight: the one that was set, otherwise that of its heaviest client.
     fn weigh(&mut self, number: usize) {
         let Some(group) = self.groups.get_mut(number).and_then(Option::as_mut) else { return };
         let members = self.clients.iter().flatten().filter(|account| account.group == number);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
 //! `classic`: the scheduler of 1987 (Packard 2000, section 3.1), for comparison.
 //!
-//! The set of ready clients is frozen for a pass. Within it the client with the smallest descriptor comes first, has a
-//! turn of ten requests, then the next one; rounds go on until every buffer of the pass is empty. Only then does the
-//! server look at its sockets again: whoever became ready meanwhile waits for the next pass.
+//! The set of ready clients is fixed for a pass. Within a pass the clients take turns of ten requests, in the order of
+//! their descriptors, round after round, until the buffers of all of them are empty. Only then does the server look at
+//! its sockets again, so a client that became ready meanwhile waits for the next pass.
 //!
-//! A buffer was 4 KB and was filled once in a pass. Today's servers read on as long as there is data, so the end of
-//! the buffer is counted: 4096 bytes of requests, or no data left.
+//! A buffer was 4 KB and was filled once per pass. Today's servers keep reading while there is data, so the end of the
+//! buffer is counted: 4096 bytes of requests, or no more data.
 //!
-//! Passes and rounds are numbered, and a client's place is (pass, round, descriptor): freezing is a comparison, not a
-//! copy of the set.
+//! Passes and rounds are numbered, and a client's position is (pass, round, descriptor). Fixing the set is therefore a
+//! comparison, not a copy.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::words::Words;
 use crate::{ClientId, Time};
 use alloc::vec::Vec;
 
-/// Requests in a turn (section 3.1).
+/// Requests per turn (section 3.1).
 const REQUESTS_PER_TURN: u32 = 10;
-/// Bytes in a client's buffer ("typically 4KB", section 3.1).
+/// Size of a client's buffer ("typically 4KB", section 3.1).
 const BUFFER_BYTES: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,7 +71,7 @@ impl Policy for Classic {
     }
 
     fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
-        // A client that SYNC priorities kept out is in an earlier pass: it joins the present one.
+        // A client that SYNC priorities kept out is still in an earlier pass: move it to the current one.
         let pass = self.current_pass.max(self.place(client).pass);
         self.current_pass = pass;
         self.place(client).pass = pass;

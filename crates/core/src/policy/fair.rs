@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: MIT
-//! `fair`, the default: virtual time (after start-time fair queueing, and EEVDF's treatment of sleepers), in two levels.
+//! `fair`, the default: virtual time on two levels (after start-time fair queueing, with EEVDF's treatment of
+//! sleepers).
 //!
-//! Each group of clients pays the server time that its clients used, divided by its weight. The group that has paid least
-//! runs, for one slice at most. So the time that two busy groups paid never differs by more than a slice and a request,
-//! whatever their requests cost; counting requests or turns cannot give that. Within a group the clients are served by the
-//! same rule, by what each of them paid (hierarchical start-time fair queueing: Goyal, Guo and Vin, OSDI 1996). A client
-//! that is in no group is one by itself, and what follows says "client" for both.
+//! Each group of clients pays for the server time of its clients, divided by its weight. The group that has paid least
+//! runs, for at most one slice. The payments of two busy groups therefore never differ by more than a slice and a
+//! request, whatever their requests cost; counting requests or turns cannot give this bound. Within a group the same
+//! rule applies to what each client has paid (hierarchical start-time fair queueing: Goyal, Guo and Vin, OSDI 1996). A
+//! client in no group is a group of one; below, "client" means both.
 //!
-//! - **Contention** ([`crate::Contention`]) alone makes it decide. Without it the server chooses, and what clients use is paid all the same.
-//! - **Coming back.** A client that was idle re-enters at most [`CREDIT_NS`] behind the virtual clock, the payment of
-//!   the client that was picked last: it is served soon, and cannot save up time by sleeping. Of two who come back with
-//!   the same payment, who rested longer is first: one that only waited for a reply uses more of the server. (Beside
-//!   requests longer than the credit such ties are common.)
-//! - **Arrivals.** An arrival that has paid less than the running client, by [`MARGIN_NS`], ends the slice at the next
-//!   request boundary. The margin keeps two busy clients that wait for replies from cutting each other to pieces. One of
-//!   the running client's own group ends it after the margin, and the two are then told apart by what each paid.
-//! - **Input and Expose** earn latency, never bandwidth: a client to which they are delivered stands half a slice
-//!   further ahead until it is picked, and then has only the other half; what it uses it pays.
-//! - **SYNC priorities** are strict, so each of them has a virtual clock of its own: a low client is not made to wait
-//!   for the time that the high ones used. For the same reason a group has an account for each of them.
+//! - **Contention** ([`crate::Contention`]): the policy decides only under contention. Otherwise the server chooses,
+//!   but clients pay all the same.
+//! - **Return from idleness.** An idle client re-enters at most [`CREDIT_NS`] behind the virtual clock, which is the
+//!   payment of the last picked client. It is served soon but cannot save up time by sleeping. If two clients return
+//!   with the same payment, the one that was idle longer goes first: one that only waited for a reply uses more of the
+//!   server. (Such ties are common if requests take longer than the credit.)
+//! - **Arrivals.** An arrival that has paid at least [`MARGIN_NS`] less than the running client ends the slice at the
+//!   next request boundary. The margin keeps two busy synchronous clients from preempting each other all the time. An
+//!   arrival from the running client's own group ends the slice after the margin; then the clients' own payments
+//!   decide.
+//! - **Input and Expose** improve latency, never bandwidth: a client that receives one moves half a slice ahead until
+//!   it is picked, and then gets only the other half. It pays for what it uses.
+//! - **SYNC priorities** are strict, so each has its own virtual clock: a client of low priority does not wait for time
+//!   that higher ones used. For the same reason a group has one account per priority.
 
 use super::accounts::{Account, Accounts};
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
@@ -26,9 +29,9 @@ use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
-/// Enough for a burst of drawing after idleness; less than a slice, so that nobody notices who came back.
+/// Enough for a burst of drawing after idleness; less than a slice, so that other clients notice no delay.
 pub(crate) const CREDIT_NS: i64 = 3_000_000;
-/// Well above a decision's cost (about 2 us), well below what a user notices.
+/// Well above the cost of a decision (about 2 us), well below what a user notices.
 const MARGIN_NS: i64 = 1_000_000;
 
 /// The virtual clock of the clients of one SYNC priority.
@@ -41,7 +44,7 @@ struct Clock {
 #[derive(Debug)]
 pub(crate) struct Fair {
     accounts: Accounts,
-    /// Ordered by SYNC priority; nearly always one.
+    /// Sorted by SYNC priority; usually one.
     clocks: Vec<Clock>,
     slice_ns: u64,
 }
@@ -64,7 +67,7 @@ impl Fair {
         }
     }
 
-    /// Adds the clock of a SYNC priority, and drops those that no client uses.
+    /// Adds the clock of a SYNC priority and drops clocks that no client uses.
     fn use_clock(&mut self, sync_priority: i32) {
         let accounts = &self.accounts;
         self.clocks
@@ -74,18 +77,18 @@ impl Fair {
         }
     }
 
-    /// Half a slice for who was noticed, in server time.
+    /// Half a slice of server time for a client that received input or an Expose.
     fn head_start_ns(&self, account: &Account) -> u64 {
         if account.noticed { self.slice_ns / 2 } else { 0 }
     }
 
-    /// How the group of a client stands that paid so much, with the client's head start.
+    /// The standing of a client's group that has paid this much, with the client's head start.
     fn group_standing(&self, client: ClientId, paid: i64) -> i64 {
         let head_start_ns = self.head_start_ns(&self.accounts.of(client));
         paid.saturating_sub(price(head_start_ns, self.accounts.group(client).weight))
     }
 
-    /// Signed order in an unsigned key; of equal ones who rested longer is first.
+    /// Maps the signed order to an unsigned key. Among equals, the client that was idle longer comes first.
     fn ordered(standing: i64, account: &Account, client: ClientId) -> Key {
         Key(standing as u64 ^ (1 << 63), (u64::from(u32::MAX - account.rested_us) << 32) | u64::from(client.0))
     }
@@ -241,7 +244,7 @@ impl Policy for Fair {
     }
 }
 
-/// What server time costs a client of this weight.
+/// The price of server time for a client of this weight.
 pub(crate) fn price(ns: u64, weight: u32) -> i64 {
     i64::try_from(u128::from(ns) * 100 / u128::from(weight.max(1))).unwrap_or(i64::MAX)
 }

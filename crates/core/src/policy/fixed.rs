@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! `fixed`: fixed priorities, for comparison (Childs and Ingram's Linux-SRT, cited by Manica et al., section 1).
 //!
-//! The ready client of the highest priority runs; equals take turns of one slice; an arrival of higher priority ends the
-//! running slice at the next request boundary. It starves by design: a busy client keeps all lower ones out.
+//! The ready client of the highest priority runs. Clients of equal priority take turns of one slice. An arrival of
+//! higher priority ends the running slice at the next request boundary. Starvation is part of the design: a busy client
+//! keeps out all clients of lower priority.
 
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
 use crate::words::Words;

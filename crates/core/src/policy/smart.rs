@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
-//! `smart`: the scheduler of 2000 as its text describes it (Packard 2000, section 5).
+//! `smart`: the scheduler of 2000 as its paper describes it (Packard 2000, section 5).
 //!
-//! - Each client has a base priority (0); the ready client of highest priority runs; equals take turns (5.1).
-//! - A turn is one timer interval of server time. A client that has used it up loses one, to a minimum. One that was not
-//!   *ready* for some time gains one, at most to the base (5.2). "Some time" is two intervals here, and each two count;
-//!   a shorter pause does not end the turn, or clients that wait for each reply would never lose and keep a busy one out.
-//! - Delivered user input gains one, at most to a maximum above the base (5.3).
+//! - Each client has a base priority (0). The ready client of the highest priority runs; equals take turns (5.1).
+//! - A turn is one timer interval of server time. A client that uses up its turn loses one level, down to a minimum. A
+//!   client that was not *ready* for some time gains one level, up to the base (5.2). "Some time" is two intervals
+//!   here, and each two intervals count. A shorter pause does not end the turn; otherwise synchronous clients would
+//!   never lose a level and keep a busy client out.
+//! - Delivered user input gains one level, up to a maximum above the base (5.3).
 //! - A client that was alone for a second gets a longer slice, up to the maximum slice (5.5).
-//! - SYNC priorities come first (5.1); the scheduler does that for every policy.
+//! - SYNC priorities come first (5.1); the scheduler ensures this for every policy.
 //!
-//! The released code differs: it praises a client for "not having run" although it was ready and had to wait, so that
-//! with three busy clients all of them stay at the base and no longer differ from a light one. Like the original,
-//! nobody's arrival ends a running slice. Unlike the code, the text can starve: clients that rest just long enough
-//! between long turns stay at the base and keep a busy one, at the minimum, out for ever. So a level is worth
-//! ten intervals here, and at most [`MOST_LEVEL_NS`]: a client that has waited that much longer than another, for each
-//! level between them, is first.
+//! The released code differs from the paper: it rewards a client for "not having run" although it was ready and had to
+//! wait. With three busy clients, all of them then stay at the base like a light one. As in the original, no arrival
+//! ends a running slice.
+//!
+//! The paper's rules can starve a client, unlike the code: clients that pause just long enough between long turns stay
+//! at the base and keep a busy client, at the minimum, out forever. Therefore a level is worth ten intervals here, at
+//! most [`MOST_LEVEL_NS`]: a client that has waited longer than another by this time for each level between them goes
+//! first.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::words::Words;
@@ -22,12 +25,13 @@ use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
 const BASE: i8 = 0;
-/// Range of the released code.
+/// The range in the released code.
 const MINIMUM: i8 = -20;
 const MAXIMUM: i8 = 20;
-/// A level is worth ten intervals, so that short intervals do not make a client that lost a level wait for many of its turns.
+/// A level is worth ten intervals, so that with short intervals a client does not wait for many turns of its own length
+/// per lost level.
 const LEVEL_INTERVALS: u64 = 10;
-/// And no more than this: 20 levels below the base wait for at most a second of the others' server time.
+/// At most this long: a client 20 levels below the base waits for at most a second of other clients' server time.
 const MOST_LEVEL_NS: u64 = 50_000_000;
 /// "An extended time (one second)", section 5.5.
 const ALONE_NS: u64 = 1_000_000_000;
@@ -35,9 +39,9 @@ const ALONE_NS: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, Default)]
 struct Standing {
     priority: i8,
-    /// Place among equals: the smaller, the longer its last turn is over.
+    /// Position among equals: smaller if the last turn ended earlier.
     turn: u64,
-    /// The service clock when its last turn was over.
+    /// The service clock at the end of the last turn.
     turn_over_ns: u64,
     used_ns: u64,
 }
@@ -46,7 +50,7 @@ struct Standing {
 pub(crate) struct Smart {
     standings: Vec<Standing>,
     turns: u64,
-    /// Server time that clients used under this policy.
+    /// Server time that all clients used under this policy.
     service_clock_ns: u64,
     timer_interval_ns: u64,
     maximum_slice_ns: u64,
@@ -231,8 +235,8 @@ mod tests {
         assert_eq!(turns, 4 * MOST_LEVEL_NS / INTERVAL, "the one at -4 waits for four levels");
     }
 
-    /// Clients that rest for two intervals after each turn stay at the base. A frame takes a turn and a bit, so that the
-    /// animation is a level below them within each frame; what it has left then must not wait until the next frames are due.
+    /// Clients that pause for two intervals after each turn stay at the base. A frame takes 1.2 turns, so within each
+    /// frame the animation drops a level below them. The rest of the frame must not wait until the next frames are due.
     #[test]
     fn an_animation_keeps_up_at_any_interval_beside_clients_that_rest_between_their_turns() {
         for interval_us in [250, 500, 1_000, 2_000, 5_000] {
@@ -241,7 +245,7 @@ mod tests {
             let (animation, others) = (ClientId(1), (2..14).map(ClientId).collect::<Vec<_>>());
             smart.join(animation, &FACTS);
             others.iter().for_each(|&one| smart.join(one, &FACTS));
-            // A frame of 1.2 intervals every 60 is 2 % of the server, a quarter of an equal share.
+            // A frame of 1.2 intervals every 60 intervals is 2 % of the server, a quarter of an equal share.
             let (mut now, mut next_frame, mut left, mut rested, mut longest) = (0, 0, 0, 0, 0);
             while now < 2_000 * interval {
                 while next_frame <= now {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! `stock`: decide nothing; observe only.
+//! `stock`: decides nothing and only observes.
 //!
-//! The server's own scheduler chooses among best-effort clients. Accounting, figures and reservations work all the
-//! same, so that this is the baseline of every comparison.
+//! The server's own scheduler chooses among best-effort clients. Accounting, statistics and reservations work as usual,
+//! so this policy is the baseline of comparisons.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::{ClientId, Time};
