@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: MIT
 //! A reservation (Q, T): the Constant Bandwidth Server of one client (Manica et al., sections 3.1 and 3.3).
 //!
-//! | fact | rule |
+//! | event | rule |
 //! |---|---|
-//! | arrival at t of an idle client | if q >= (d - t) Q/T, or d <= t: q = Q, d = t + T; otherwise both are kept |
-//! | service of length c from the reservation | q -= c; a request is never cut, so q may end below 0 |
-//! | q <= 0 | depleted until d, when q += Q, d += T; again, if that does not make q positive |
-//! | d is past when q is positive again | d = now + T: nobody catches up on periods in which the server served nobody |
+//! | an idle client becomes ready at t | if q >= (d - t) Q/T, or d <= t: q = Q, d = t + T; otherwise both are kept |
+//! | service of length c from the reservation | q -= c; a request cannot be interrupted, so q may drop below 0 |
+//! | q <= 0 | depleted until d, then q += Q, d += T; repeated until q is positive |
+//! | d is past when q is positive again | d = now + T: missed periods are not made up for |
 //!
-//! A depleted **hard** client is held back until then. A depleted **soft** client stays in the game as best effort, and
-//! what it gets there is not charged. A client that is soft **by the paper's rule** is never depleted for long: q += Q,
-//! d += T at once, until q is positive, so that it goes on above best effort with a later deadline. While such a client is busy
-//! best effort gets only what other reservations leave, so this is not the default. The guarantee of Q every T is the same.
+//! A depleted **hard** client is held back until its deadline. A depleted **soft** client continues as best effort,
+//! and that service is not charged. A client under the **paper's soft rule** is recharged immediately: q += Q, d += T
+//! until q is positive, so it continues above best effort with a later deadline. While such a client is busy, best
+//! effort gets only what the reservations leave, so this rule is not the default. All kinds guarantee Q every T.
 //!
-//! A debt outlives idleness: only a client that is not depleted gets the fresh (Q, t + T) of the first row, or else a client
-//! that waits for each reply would be forgiven each overrun. A change of a reservation forgives nothing either, but for
-//! deadlines further away than the longest period that is reserved: no other reservation loses by them, and a client that
-//! had an idle server for an hour by the paper's rule is not held back for an hour once it is hard.
+//! A debt survives idleness: only a client that is not depleted gets the fresh budget of the first row. Otherwise a
+//! synchronous client would be forgiven each overrun. Changing a reservation does not cancel a debt either, except that
+//! a deadline counts as no further away than the longest reserved period: no other reservation loses by that, and a
+//! client that used an idle server for an hour under the paper's rule is not held back for an hour once it is hard.
 
 use crate::{Time, admission};
 
 named! {
-    /// What a client gets beyond its budget, until the deadline.
+    /// What happens to a depleted client before its deadline.
     #[derive(Default)]
     ReservationKind {
-        /// It goes on as best effort.
+        /// It continues as best effort.
         #[default]
         Soft "soft",
-        /// Nothing: it is held back.
+        /// It is held back.
         Hard "hard",
-        /// It goes on above best effort with the next budget, its deadline postponed (the soft rule of Manica et al.).
+        /// It continues above best effort with the next budget and a later deadline (the soft rule of Manica et al.).
         SoftPaper "soft=paper",
     }
 }
 
 impl ReservationKind {
-    /// A number for traces.
+    /// The number of this kind in traces.
     pub fn code(self) -> u8 {
         self as u8
     }
@@ -45,27 +45,27 @@ impl ReservationKind {
         Self::ALL.get(usize::from(code)).copied()
     }
 
-    /// Held back when depleted.
+    /// True if a depleted client is held back.
     pub fn is_hard(self) -> bool {
         self == ReservationKind::Hard
     }
 }
 
-/// Hard or not, for callers that know no more.
+/// For callers that only know hard and soft.
 impl From<bool> for ReservationKind {
     fn from(is_hard: bool) -> ReservationKind {
         if is_hard { ReservationKind::Hard } else { ReservationKind::Soft }
     }
 }
 
-/// What was asked for. `budget_ns` <= `period_ns`, both above 0.
+/// The terms of a reservation. `budget_ns` <= `period_ns`, both above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Q
+    /// Q.
     pub budget_ns: u64,
-    /// T
+    /// T.
     pub period_ns: u64,
-    /// What comes of the client when it is depleted.
+    /// What happens to a depleted client.
     pub kind: ReservationKind,
 }
 
@@ -76,18 +76,18 @@ impl Reservation {
     }
 }
 
-/// A reservation as it stands.
+/// The current state of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservationState {
-    /// What was asked for.
+    /// The terms of the reservation.
     pub reservation: Reservation,
-    /// q: budget left; negative after an overrun.
+    /// q: the budget left; negative after an overrun.
     pub budget_left_ns: i64,
-    /// d: scheduling deadline.
+    /// d: the scheduling deadline.
     pub deadline: Time,
-    /// Waits for the deadline to be replenished.
+    /// True while the reservation waits for its deadline to be replenished.
     pub depleted: bool,
-    /// The last deadline that was counted as missed.
+    /// The last deadline counted as missed.
     missed: Time,
 }
 
@@ -102,9 +102,9 @@ impl ReservationState {
         }
     }
 
-    /// Another reservation in place of this one. By how much the client is ahead of its bandwidth, (d - t) Q/T - q, it
-    /// has had of the new one: or it could have a fresh budget, and its debts forgiven, as often as it asks. `longest_ns`:
-    /// the longest period of all reservations.
+    /// Replaces this reservation with another. The excess service of the client, (d - t) Q/T - q, is charged to the new
+    /// one; otherwise a client could renew its budget and cancel its debts by asking again. `longest_ns`: the longest
+    /// period of all reservations.
     pub(crate) fn replaced_by(&self, reservation: Reservation, now: Time, longest_ns: u64) -> Self {
         let fresh = ReservationState::new(reservation, now);
         let budget_left_ns = i128::from(fresh.budget_left_ns) - self.ahead_ns(now, longest_ns);
@@ -114,7 +114,8 @@ impl ReservationState {
         state
     }
 
-    /// By how much the client is ahead of its bandwidth. A deadline counts as no further away than the longest period.
+    /// How far the client's service exceeds its bandwidth. A deadline counts as no further away than the longest
+    /// period.
     fn ahead_ns(&self, now: Time, longest_ns: u64) -> i128 {
         let Reservation { budget_ns, period_ns, .. } = self.reservation;
         let left = i128::from(self.deadline.0) - i128::from(now.0);
@@ -123,22 +124,22 @@ impl ReservationState {
         (due - i128::from(self.budget_left_ns)).max(0)
     }
 
-    /// Whether what was used counts against a reservation that comes after this one.
+    /// True if past use still counts against a later reservation of the same holder.
     pub(crate) fn is_ahead(&self, now: Time) -> bool {
         self.ahead_ns(now, u64::MAX) > 0
     }
 
-    /// A state that was written down.
+    /// A state read from a snapshot.
     pub(crate) fn as_it_was(reservation: Reservation, budget_left_ns: i64, deadline: Time, missed: Time) -> Self {
         ReservationState { reservation, budget_left_ns, deadline, depleted: budget_left_ns <= 0, missed }
     }
 
-    /// The last deadline that was counted as missed.
+    /// The last deadline counted as missed.
     pub(crate) fn last_missed(&self) -> Time {
         self.missed
     }
 
-    /// The client was idle and has a request.
+    /// The client was idle and became ready.
     pub(crate) fn arrived(&mut self, now: Time) {
         if !self.depleted && self.would_renew(now) {
             self.budget_left_ns = signed(self.reservation.budget_ns);
@@ -146,26 +147,26 @@ impl ReservationState {
         }
     }
 
-    /// The scheduling deadline that an arrival now would have.
+    /// The scheduling deadline after an arrival now.
     pub(crate) fn deadline_at_arrival(&self, now: Time) -> Time {
         if self.would_renew(now) { now.after(self.reservation.period_ns) } else { self.deadline }
     }
 
-    /// Charges a service. True when the budget is depleted by it.
+    /// Charges a service. Returns true if the budget is depleted now.
     pub(crate) fn charge(&mut self, ns: u64) -> bool {
         self.budget_left_ns = self.budget_left_ns.saturating_sub(signed(ns));
         self.depleted = self.budget_left_ns <= 0;
         self.depleted
     }
 
-    /// The paper's soft rule, where that holds: a depleted client has budget again, and a later deadline.
+    /// Applies the paper's soft rule, if this reservation has it: a depleted client gets budget and a later deadline.
     pub(crate) fn postpone(&mut self, now: Time) {
         if self.depleted && self.reservation.kind == ReservationKind::SoftPaper {
             self.recharge(u64::MAX, now);
         }
     }
 
-    /// The deadline of a depleted client has come. True when it has budget again.
+    /// The deadline of a depleted client has passed. Returns true if it has budget again.
     pub(crate) fn replenish(&mut self, now: Time) -> bool {
         let since_ns = now.since(self.deadline);
         let come = (since_ns / self.reservation.period_ns.max(1)).saturating_add(1);
@@ -173,7 +174,8 @@ impl ReservationState {
         !self.depleted
     }
 
-    /// Pays a debt by as many periods as it takes, of so many: one by one, a trace's absurd debt would take for ever.
+    /// Pays a debt with as many periods as needed, at most `most_periods`. Computed in one step, because a damaged
+    /// trace may contain an enormous debt.
     fn recharge(&mut self, most_periods: u64, now: Time) {
         let (budget_ns, period_ns) = (signed(self.reservation.budget_ns).max(1), self.reservation.period_ns.max(1));
         let debt_ns = self.budget_left_ns.min(0).unsigned_abs();
@@ -182,13 +184,13 @@ impl ReservationState {
         self.budget_left_ns = i64::try_from(left_ns).unwrap_or(i64::MAX);
         self.deadline = self.deadline.after(periods.saturating_mul(period_ns));
         self.depleted = self.budget_left_ns <= 0;
-        // Only once the debt is paid: also the periods that its own long request took pay for it.
+        // Only once the debt is paid, so that the periods during its own long request count too.
         if !self.depleted && self.deadline <= now {
             self.deadline = now.after(self.reservation.period_ns);
         }
     }
 
-    /// True once for each deadline that is past while the client, with budget, has work.
+    /// Returns true once for each deadline that has passed while the client had budget and requests.
     pub(crate) fn misses(&mut self, now: Time) -> bool {
         let missed = now > self.deadline && self.missed != self.deadline;
         if missed {
@@ -197,7 +199,7 @@ impl ReservationState {
         missed
     }
 
-    /// When the budget left would be used up by a service that begins now.
+    /// When a service that begins now would use up the budget.
     pub(crate) fn budget_end(&self, now: Time) -> Time {
         now.after(self.budget_left_ns.max(0) as u64)
     }

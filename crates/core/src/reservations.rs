@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: MIT
-//! Reservations: Constant Bandwidth Servers ([`crate::reservation`]), each used by one client or together by those of a group.
+//! Reservations: Constant Bandwidth Servers ([`crate::reservation`]), each for one client or shared by the clients of a
+//! group.
 //!
-//! All are ordered by their scheduling deadlines; within a group the client is first that has used least of the budget, divided by
-//! its weight, as in `fair` (two levels: Lipari and Baruah, "A hierarchical extension to the constant bandwidth server framework",
-//! RTAS 2001). A client's own is a group of one.
+//! Reservations are ordered by their scheduling deadlines. Within a group, the client that has used least of the
+//! budget, divided by its weight, goes first, as in `fair` (two levels: Lipari and Baruah, "A hierarchical extension to
+//! the constant bandwidth server framework", RTAS 2001). A client's own reservation is a group of one.
 //!
-//! - **Members** of a group's are its clients that have neither one of their own nor a role: others wait for compositors and window
-//!   managers.
-//! - A reservation **arrives** when the first of its members becomes ready. One that comes back from idleness stands at most
-//!   [`CREDIT_NS`] behind the member that was picked last.
-//! - A slice from a group's budget is at most as long as one of `fair`, so that members take turns within a period.
-//! - Where the budget is used up, members of a **soft** one go on as best effort, each by itself, and those of a **hard** one are
-//!   held back. By the **paper's** soft rule there is a next budget at once, and a later deadline.
+//! - The **members** of a group's reservation are its clients that have neither a reservation of their own nor a role.
+//!   Compositors and window managers are excluded because other clients wait for them.
+//! - A reservation **arrives** when its first member becomes ready. A member that returns from idleness starts at most
+//!   [`CREDIT_NS`] behind the member picked last.
+//! - A slice from a group's budget is at most as long as a slice of `fair`, so that members take turns within a period.
+//! - When the budget is used up, members of a **soft** reservation continue as best effort, each on its own account.
+//!   Members of a **hard** one are held back. Under the **paper's** soft rule the next budget begins immediately, with
+//!   a later deadline.
 //!
-//! Nothing is done for each member when the budget ends or comes: members of a soft one stand in the best-effort queue all the
-//! time, where nobody looks while a reservation has budget. Idle members are to be watched anew when it comes; those of them that
-//! were named stand before `told`, which is set back.
+//! The end or renewal of a budget does not touch each member: members of a soft reservation are always in the
+//! best-effort queue as well, which is not consulted while a reservation has budget. When the budget is renewed, idle
+//! members have to be watched again. In `idle`, members that the watcher already knows come before index `told`, which
+//! is then reset.
 //!
-//! Invariants: a member that is not paced is in `ready` or in `idle`; a reservation is in `with_budget` where it has budget
-//! and somebody is ready, in `to_watch` where it has budget and somebody idle was not named, in `depleted` where it has none. Room is
-//! taken when a client connects or becomes a member.
+//! Invariants: a member that is not paced is in `ready` or in `idle`. A reservation is in `with_budget` if it has
+//! budget and a ready member, in `to_watch` if it has budget and an idle member that the watcher does not know, and in
+//! `depleted` if it has no budget. Memory is allocated when a client connects or becomes a member.
 
 mod view;
 
@@ -33,43 +36,43 @@ struct Shared {
     holder: Holder,
     state: ReservationState,
     members: usize,
-    /// What the member had paid that was picked last.
+    /// What the member picked last had paid.
     clock: i64,
     ready: Vec<(i64, ClientId)>,
     idle: Vec<ClientId>,
     told: usize,
 }
 
-/// A client as a member; `of` is [`ABSENT`] where it is none.
+/// The membership of a client; `of` is [`ABSENT`] if it is no member.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     of: u16,
     idle_place: u16,
-    /// Budget used / weight, in hundredths of the weight.
+    /// Budget used / weight, with the weight in hundredths.
     paid: i64,
 }
 
 const NO_MEMBER: Member = Member { of: ABSENT, idle_place: ABSENT, paid: 0 };
 
-/// Where a member is to stand.
+/// The list that a member belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stand {
     Ready,
     Idle,
-    /// It is paced.
+    /// A paced member is in neither list.
     Nowhere,
 }
 
 #[derive(Debug)]
 pub(crate) struct Reservations {
-    /// By numbers that stay, with gaps.
+    /// Indexed by number; a number stays the same, so there are gaps.
     all: Vec<Option<Shared>>,
     members: Vec<Member>,
     ready_places: Vec<u16>,
     with_budget: Heap<(Time, Holder)>,
     to_watch: Heap<(Time, Holder)>,
     depleted: Heap<Time>,
-    /// Those that ended, as long as what was used of them counts against the next.
+    /// Ended reservations whose use still counts against the next one of the same holder.
     past: Vec<(Holder, ReservationState)>,
 }
 
@@ -88,7 +91,7 @@ impl Reservations {
 
     // Settings.
 
-    /// Makes room for a client; it is no member.
+    /// Makes room for a client that is no member.
     pub(crate) fn connected(&mut self, client: ClientId) {
         if self.members.len() <= client.slot() {
             self.members.resize(client.slot() + 1, NO_MEMBER);
@@ -96,8 +99,8 @@ impl Reservations {
         }
     }
 
-    /// Gives a client or a group a reservation, in place of the one that it may have.
-    /// `longest_ns`: the longest period of all reservations.
+    /// Gives a client or a group a reservation, in place of its current one. `longest_ns`: the longest period of all
+    /// reservations.
     pub(crate) fn set(&mut self, holder: Holder, reservation: Reservation, now: Time, longest_ns: u64) {
         let number = self.number_of(holder);
         let before = number.and_then(|number| self.shared(number)).map(|shared| shared.state);
@@ -110,7 +113,7 @@ impl Reservations {
         self.put(holder, state, 0);
     }
 
-    /// Sets the state of a reservation, and what was paid by the member picked last where it is new.
+    /// Sets the state of a reservation; a new one starts with this `clock`.
     pub(crate) fn put(&mut self, holder: Holder, state: ReservationState, clock: i64) {
         let number = self.number_of(holder).unwrap_or_else(|| {
             let free = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
@@ -129,7 +132,7 @@ impl Reservations {
         self.settle(number);
     }
 
-    /// Ends a reservation; its members are to be told with [`join`](Self::join). True where there was one.
+    /// Ends a reservation; the caller then calls [`join`](Self::join) for its members. Returns true if there was one.
     pub(crate) fn end(&mut self, holder: Holder, now: Time) -> bool {
         let Some(number) = self.number_of(holder) else { return false };
         if let Holder::Client(client) = holder {
@@ -148,8 +151,8 @@ impl Reservations {
         true
     }
 
-    /// Makes a client a member of its own reservation, or else of this holder's, where there is one. True where it was a member of a
-    /// group's and is not any more.
+    /// Makes a client a member of its own reservation, or else of its group's if there is one. Returns true if it left
+    /// a group's reservation by that.
     pub(crate) fn join(&mut self, client: ClientId, group: Option<Holder>) -> bool {
         let own = self.number_of(Holder::Client(client));
         let number = own.or_else(|| group.and_then(|group| self.number_of(group)));
@@ -157,7 +160,7 @@ impl Reservations {
         if self.members[client.slot()].of == of {
             return false;
         }
-        // The reservation of its group may have ended just now.
+        // The reservation of its group may just have ended.
         let did_share = match self.of(client) {
             Some(shared) => shared.holder != Holder::Client(client),
             None => self.members[client.slot()].of != ABSENT,
@@ -181,16 +184,16 @@ impl Reservations {
         }
     }
 
-    /// A client has gone, and its own reservation with it.
+    /// Ends the reservation of a client that has disconnected.
     pub(crate) fn gone(&mut self, client: ClientId, now: Time) {
         self.end(Holder::Client(client), now);
         self.past.retain(|(holder, _)| *holder != Holder::Client(client));
         self.leave(client);
     }
 
-    // What happens.
+    // Events.
 
-    /// Puts a member where it belongs now.
+    /// Moves a member to the list that it belongs to.
     pub(crate) fn place(&mut self, client: ClientId, stand: Stand, now: Time) {
         let Some(&Member { of, paid, idle_place }) = self.members.get(client.slot()) else { return };
         let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) else { return };
@@ -224,14 +227,14 @@ impl Reservations {
         self.settle(usize::from(of));
     }
 
-    /// A member was idle and has a request.
+    /// A member was idle and became ready.
     pub(crate) fn arrived(&mut self, client: ClientId) {
         let Some(least) = self.of(client).map(|shared| shared.clock.saturating_sub(CREDIT_NS)) else { return };
         let member = &mut self.members[client.slot()];
         member.paid = member.paid.max(least);
     }
 
-    /// A member is picked. When the budget ends, and whether that misses a deadline.
+    /// A member was picked. Returns when the budget ends, and whether a deadline was missed.
     pub(crate) fn picked(&mut self, client: ClientId, now: Time) -> Option<(Time, bool)> {
         let Member { of, paid, .. } = *self.members.get(client.slot())?;
         let shared = self.all.get_mut(usize::from(of))?.as_mut()?;
@@ -239,8 +242,8 @@ impl Reservations {
         Some((shared.state.budget_end(now), shared.state.misses(now)))
     }
 
-    /// Charges a member's service, of that length and up to that time; its group has a cap or not. Whether the budget is
-    /// depleted by it, and whether a deadline was missed; the member is to be placed anew.
+    /// Charges a member for a service of `ns` that ended at `end`; `is_capped`: its group has a cap. Returns whether
+    /// the budget is depleted now and whether a deadline was missed. The caller then places the member again.
     pub(crate) fn served(
         &mut self,
         client: ClientId,
@@ -261,7 +264,7 @@ impl Reservations {
         Some((depleted, missed))
     }
 
-    /// Gives one depleted reservation its budget whose deadline has come. Whose it is, where that has budget again.
+    /// Replenishes one depleted reservation whose deadline has passed. Returns its holder once it has budget again.
     pub(crate) fn replenish(&mut self, now: Time) -> Option<Holder> {
         while let Some((_, number)) = self.depleted.peek().filter(|&(at, _)| at <= now) {
             let Some(shared) = self.all[number.slot()].as_mut() else {
@@ -279,7 +282,7 @@ impl Reservations {
         None
     }
 
-    /// A member that was first to watch is watched, or about to be.
+    /// Records that the watcher knows this member, which was the next one to watch.
     pub(crate) fn told(&mut self, client: ClientId) {
         let Some(&Member { of, idle_place, .. }) = self.members.get(client.slot()) else { return };
         let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) else { return };
@@ -304,7 +307,7 @@ impl Reservations {
         self.all.iter().position(|shared| shared.as_ref().is_some_and(|shared| shared.holder == holder))
     }
 
-    /// Puts a reservation into the queues where it belongs.
+    /// Moves a reservation to the queues that it belongs to.
     fn settle(&mut self, number: usize) {
         let id = ClientId(number as u16);
         let state = self.shared(number).map(|shared| {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Reservations: what there is to see, who is first of them, and what has to hold.
+//! Reservations: queries, the order among them, and the check of their invariants.
 
 use super::{Member, Reservations, Shared, Stand};
 use crate::heap::{self, ABSENT};
 use crate::{ClientId, Holder, ReservationState, Time};
 
 impl Reservations {
-    /// Each with its holder, and what was paid by the member that was picked last.
+    /// Each reservation with its holder, its state and what the member picked last had paid.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Holder, &ReservationState, i64)> + Clone + '_ {
         self.all.iter().flatten().map(|shared| (shared.holder, &shared.state, shared.clock))
     }
@@ -23,12 +23,12 @@ impl Reservations {
         self.past.push((holder, state));
     }
 
-    /// Whether a client uses the reservation of its group.
+    /// True if the client uses the reservation of its group.
     pub(crate) fn is_shared(&self, client: ClientId) -> bool {
         self.of(client).is_some_and(|shared| shared.holder != Holder::Client(client))
     }
 
-    /// The reservation of which a client is a member.
+    /// The reservation that the client is a member of.
     pub(crate) fn state_of(&self, client: ClientId) -> Option<&ReservationState> {
         self.of(client).map(|shared| &shared.state)
     }
@@ -43,21 +43,21 @@ impl Reservations {
         }
     }
 
-    /// The scheduling deadline of a member if it arrived now.
+    /// The scheduling deadline of a member if it became ready now.
     pub(crate) fn deadline_at_arrival(&self, client: ClientId, now: Time) -> Option<Time> {
         let shared = self.of(client)?;
         let is_idle = shared.ready.is_empty();
         Some(if is_idle { shared.state.deadline_at_arrival(now) } else { shared.state.deadline })
     }
 
-    /// The member to serve first, of those that have budget.
+    /// The next member to serve from a reservation with budget.
     pub(crate) fn first(&self) -> Option<(Time, ClientId)> {
         let ((deadline, _), number) = self.with_budget.peek()?;
         let (_, client) = *self.all[number.slot()].as_ref()?.ready.first()?;
         Some((deadline, client))
     }
 
-    /// An idle member to watch, of those that have budget.
+    /// The next idle member to watch, of a reservation with budget.
     pub(crate) fn first_to_watch(&self) -> Option<(Time, ClientId)> {
         let ((deadline, _), number) = self.to_watch.peek()?;
         let shared = self.all[number.slot()].as_ref()?;
@@ -68,7 +68,7 @@ impl Reservations {
         self.depleted.peek().map(|(at, _)| at)
     }
 
-    /// Members that are ready, with budget.
+    /// Ready members of reservations with budget.
     pub(crate) fn ready(&self) -> impl Iterator<Item = ClientId> + '_ {
         let with_budget = self.all.iter().flatten().filter(|shared| !shared.state.depleted);
         with_budget.flat_map(|shared| shared.ready.iter().map(|&(_, client)| client))
@@ -83,7 +83,7 @@ impl Reservations {
             + self.all.iter().flatten().map(lists).sum::<usize>()
     }
 
-    /// Panics unless the invariants hold; for tests.
+    /// Panics if an invariant is broken; for tests.
     pub(crate) fn check(&self) {
         self.with_budget.check();
         self.to_watch.check();
@@ -105,7 +105,7 @@ impl Reservations {
         }
     }
 
-    /// Where a client stands as a member; for tests.
+    /// The list that a member is in; for tests.
     pub(crate) fn stand_of(&self, client: ClientId) -> Option<Stand> {
         let member = self.members.get(client.slot()).filter(|_| self.of(client).is_some())?;
         Some(match (self.ready_places[client.slot()], member.idle_place) {
