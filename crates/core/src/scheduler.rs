@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! The scheduler: reservations above any policy, one decision at a time.
+//! The scheduler: one decision at a time, with reservations above any policy.
 //!
-//! Each connected client is in exactly one place:
+//! Each connected client is in exactly one of these places:
 //!
-//! | place | who | order |
+//! | place | clients | order |
 //! |---|---|---|
-//! | `reservations` | ready, with a reservation of its own or of its group ([`crate::reservations`]) | scheduling deadline, then what it used of the budget |
-//! | `waiting` | ready, without reservation or with a soft one | SYNC priority, then the policy's key of its group, then its own ([`crate::waiting`]) |
-//! | `desktop.ready` | the same, where the desktop rule holds for it ([`crate::desktop`]) | SYNC priority, then the time waited |
-//! | `idle` | not ready, to be watched once somebody runs who could be cut short | how it would stand on arrival |
-//! | none of them | not ready and watched at its present rank, or held back (depleted and hard, or paced) | - |
+//! | `reservations` | ready, with a reservation (its own or its group's) | scheduling deadline, then budget used |
+//! | `waiting` | ready, with a soft reservation or none | SYNC priority, the policy's key of its group, its own key |
+//! | `desktop.ready` | the same, if the desktop rule applies | SYNC priority, then time waited |
+//! | `idle` | not ready; to be watched once it could end a slice early | rank on arrival |
+//! | none | not ready and watched at its present rank, or held back (depleted and hard, or paced) | - |
 //!
-//! A ready client with a soft reservation stands in `waiting` or `desktop.ready` besides, so that nothing is moved when the budget ends.
-//! One that is paced ([`crate::pacing`]) is in `paced`, by the end of its hold, and ready or not it waits in no queue.
-//! [`Scheduler::verify`] checks this.
+//! See [`crate::reservations`], [`crate::waiting`] and [`crate::desktop`]. A ready client with a soft reservation is
+//! also in `waiting` or `desktop.ready`, so nothing moves when the budget ends. A paced client ([`crate::pacing`]) is
+//! in `paced`, ordered by the end of its hold, and in no other queue, ready or not. [`Scheduler::verify`] checks this.
 
 mod control;
 mod decide;
@@ -34,47 +34,49 @@ use crate::{ClientId, Contest, Fact, GroupId, Holder, Mode, Outcome, Parameters,
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// A slice longer than this makes others wait, so that idle clients are watched.
+/// After a slice longer than this, idle clients are watched: they would have to wait.
 const LONG_SLICE_NS: u64 = 1_000_000;
-/// A client whose last slice was one request, after which it waited for the answer, is expected to run at most this many
-/// times as long. Clients whose arrival would end the slice only later than that are not watched: watching all of them woke the
-/// server of a dozen such clients for eight thousand arrivals a second that ended nothing.
+/// A client that issued one request and waited for the reply is expected to run at most this many times as long as its
+/// last slice. Arrivals that would end the slice only later are not watched: with a dozen such clients, watching all
+/// idle clients caused 8000 useless wakeups per second.
 const LIKELY_TIMES: u64 = 2;
-/// Watch idle clients for 100 ms after a long slice. Without long slices nobody is watched, which costs nothing.
+/// Idle clients are watched for 100 ms after a long slice. Without long slices watching would only cost time.
 const LONG_SLICE_MEMORY_NS: u64 = 100_000_000;
 
 #[derive(Debug, Default)]
 struct Client {
     facts: Facts,
     ready: bool,
-    /// Since when it waits to be dispatched, while ready.
+    /// The beginning of its wait for service, while ready.
     waits_since: Time,
     idle_since: Time,
     role: Role,
-    /// Its longest slice; 0: as long as the policy's.
+    /// Its longest slice; 0: the policy's.
     slice_us: u32,
-    /// For whom a window manager works.
+    /// The client that this window manager works for.
     works_for: Option<ClientId>,
-    /// How long it was idle before it came, or for ever where it got input; 0 once it made work for a desktop client.
+    /// How long the client was idle before it became ready; infinite after input; 0 once it has caused work for a
+    /// desktop client.
     rested_ns: u64,
-    /// How long its next slice is at most, by its last one; at least 1, so that who wins at once is always watched.
+    /// The expected maximum length of its next slice; at least 1, so that an arrival that wins immediately is always
+    /// watched.
     likely_ns: u64,
-    /// Somebody watches its socket.
+    /// The driver watches its socket.
     watched: bool,
     grabbed_at: Option<Time>,
-    /// An Expose that it has to answer.
+    /// The Expose that it has to answer.
     exposing: Option<Mark>,
     /// The cap of its group is used up.
     capped: bool,
-    /// It uncovered others, and waits for them.
+    /// It uncovered other clients and waits for them.
     paced: Option<Hold>,
-    /// When its last hold ended.
+    /// The end of its last hold.
     resumed: Time,
     usage: Usage,
 }
 
 impl Client {
-    /// Where it stands as a member of a reservation.
+    /// The list that it belongs to as a member of a reservation.
     fn stand(&self) -> Stand {
         match self.paced {
             Some(_) => Stand::Nowhere,
@@ -84,7 +86,7 @@ impl Client {
     }
 }
 
-/// All clients, and who of them runs next.
+/// All clients of a server, and the choice of the next one.
 #[derive(Debug)]
 pub struct Scheduler {
     clients: Vec<Option<Client>>,
@@ -93,7 +95,7 @@ pub struct Scheduler {
     parameters: Parameters,
     reservations: Reservations,
     waiting: Waiting,
-    /// Weights of groups, where they were set.
+    /// Weights of groups that have one.
     group_weights: Vec<(GroupId, u32)>,
     caps: Caps,
     idle: Heap<Rank>,
@@ -106,18 +108,18 @@ pub struct Scheduler {
     until: Time,
     grab: Option<ClientId>,
     contended: bool,
-    /// Clients that are watched.
+    /// Number of watched clients.
     watched: usize,
     hogged: Option<Time>,
     blocking: Blocking,
-    /// By how much the last slice overran; 0 where nothing was to end it.
+    /// The overrun of the last slice; 0 if no limit had passed.
     overran_ns: u64,
     reservation_count: usize,
     admitted_ppm: u32,
 }
 
 impl Scheduler {
-    /// An empty server.
+    /// The scheduler of a server without clients.
     pub fn new(policy: PolicyKind, parameters: Parameters) -> Self {
         Scheduler {
             clients: Vec::new(),
@@ -147,7 +149,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes a fact that happened at `now`.
+    /// Processes a fact that happened at `now`.
     pub fn handle(&mut self, now: Time, fact: Fact) -> Outcome {
         match fact {
             Fact::Connected { client, descriptor } => self.connected(client, descriptor, now),
@@ -210,12 +212,12 @@ impl Scheduler {
         }
     }
 
-    /// Indices that may hold a client; does not borrow, so that clients can be changed on the way.
+    /// All indices that may hold a client. Does not borrow, so that callers can change clients.
     fn ids(&self) -> impl Iterator<Item = ClientId> + use<> {
         (0..self.clients.len() as u16).map(ClientId)
     }
 
-    /// Puts a client where it belongs by its present state.
+    /// Moves a client to the queues that its present state requires.
     fn requeue(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
         let (ready, waits_since, is_desktop) = (record.ready, record.waits_since, self.is_desktop(client));
@@ -239,13 +241,13 @@ impl Scheduler {
         if ready {
             self.idle.remove(client);
         } else {
-            // Also where it is watched already: its rank may have changed, and its watcher is to be told.
+            // Watched clients too: the rank may have changed, and the watcher has to learn that.
             let rank = self.rank_by_itself(client);
             self.idle.set(client, rank);
         }
     }
 
-    /// Puts a group where it belongs.
+    /// Moves a group to its position.
     fn settle(&mut self, group: usize) {
         let policy = &self.policy;
         self.waiting.settle(group, |first| policy.group_key(first));
@@ -257,7 +259,7 @@ impl Scheduler {
         self.waiting.join(client, self.policy.group(client), members);
     }
 
-    /// It has arrived, or is gone.
+    /// The client became ready or disconnected.
     fn unwatch(&mut self, client: ClientId) {
         if let Some(record) = self.client_mut(client) {
             let was_watched = core::mem::take(&mut record.watched);
@@ -265,9 +267,9 @@ impl Scheduler {
         }
     }
 
-    /// For a new policy: its state of each client.
+    /// Registers every client with a new policy.
     fn rejoin(&mut self, now: Time) {
-        // First all of them, since the numbers of the groups are new.
+        // All clients have to join first, because the groups get new numbers.
         self.waiting = Waiting::new();
         for client in self.ids() {
             let Some(facts) = self.client(client).map(|record| record.facts) else { continue };
@@ -295,20 +297,20 @@ impl Scheduler {
         self.admitted_ppm = sum.fold(0, u32::saturating_add);
     }
 
-    /// Whether the desktop rule holds for this client now.
+    /// True if the desktop rule applies to this client now.
     fn is_desktop(&self, client: ClientId) -> bool {
         self.client(client).is_some_and(|record| record.role.is_any())
             && self.desktop.is_on()
             && self.policy.favours_desktop()
     }
 
-    /// Where a client stands in a contest without budget of a reservation.
+    /// The tier of a client without reservation budget.
     fn tier(&self, client: ClientId) -> i64 {
         let sync_priority = self.client(client).map_or(0, |record| record.facts.sync_priority);
         Rank::tier_of(sync_priority) - i64::from(self.is_desktop(client))
     }
 
-    /// The desktop rule begins or ends for those that have a role.
+    /// Requeues all clients with a role, after the desktop rule was switched on or off.
     fn requeue_desktop(&mut self, now: Time) {
         for at in 0..self.desktop.members.len() {
             self.requeue(self.desktop.members[at], now);
@@ -323,7 +325,7 @@ impl Scheduler {
         assert_eq!(self.reservations.stand_of(id), stand, "{id:?} with a reservation");
     }
 
-    /// Panics unless every client is in its place; for tests.
+    /// Panics unless every client is where it belongs; for tests.
     pub fn verify(&self) {
         self.waiting.check();
         self.desktop.ready.check();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What is set from outside: policy, parameters, pacing, each client's weight and priorities, and reservations.
+//! Settings: policy, parameters, pacing, reservations, and each client's weight and priorities.
 
 use super::Scheduler;
 use crate::admission::{self, Admission, Holder};
@@ -11,13 +11,13 @@ use crate::{ClientId, GroupId, Outcome, Parameters, Reservation, Supply, Time};
 use alloc::vec::Vec;
 
 impl Scheduler {
-    /// Sets another policy; every client begins in it anew.
+    /// Sets the policy. All clients start fresh in it.
     pub(super) fn set_policy(&mut self, kind: PolicyKind, now: Time) {
         self.policy = kind.build(&self.parameters);
         self.rejoin(now);
     }
 
-    /// Sets the parameters; the policy begins anew where they concern it.
+    /// Sets the parameters. The policy restarts if they affect it.
     pub(super) fn set_parameters(&mut self, parameters: Parameters, now: Time) {
         let policy_part = |p: &Parameters| (p.slice_ns, p.timer_interval_ns, p.maximum_slice_ns);
         let concerns_policy = policy_part(&parameters) != policy_part(&self.parameters);
@@ -27,7 +27,7 @@ impl Scheduler {
         }
     }
 
-    /// Sets how clients are paced that uncover others. Who is held is let go.
+    /// Sets the pacing of clients that uncover others. Clients that are held now are released.
     pub(super) fn set_pacing(&mut self, pacing: Pacing, now: Time) {
         self.pacing = pacing;
         let held: Vec<ClientId> = self.paced.ids().collect();
@@ -36,7 +36,7 @@ impl Scheduler {
         }
     }
 
-    /// The most that clients that work for others get of the server while somebody else waits, millionths; 0 switches the
+    /// Sets the largest share of compositors and window managers under contention, in millionths; 0 switches the
     /// desktop rule off.
     pub(super) fn set_desktop_share(&mut self, share_ppm: u32, now: Time) {
         let was_on = self.desktop.is_on();
@@ -49,12 +49,12 @@ impl Scheduler {
         self.requeue_desktop(now);
     }
 
-    /// The weight of a group, hundredths; 0: none was set.
+    /// The weight of a group, in hundredths; 0: not set.
     pub fn group_weight(&self, group: GroupId) -> u32 {
         self.group_weights.iter().find(|(id, _)| *id == group).map_or(0, |&(_, weight)| weight)
     }
 
-    /// The weight of a group, now and for who comes into it.
+    /// Sets the weight of a group, for its present and future clients.
     pub(super) fn set_group_weight(&mut self, group: GroupId, weight: u32, now: Time) {
         if group == GroupId::NONE {
             return;
@@ -70,13 +70,13 @@ impl Scheduler {
         }
     }
 
-    /// The most that a group gets. Its clients begin with all of it, and none of them is held back for it.
+    /// Sets the cap of a group. The group starts with a full budget, so none of its clients is held back for it.
     pub(super) fn set_group_cap(&mut self, group: GroupId, ppm: u32, now: Time) {
         self.caps.set(group, ppm, now);
         self.ids().for_each(|client| self.see_cap(client, now));
     }
 
-    /// What a client does for others.
+    /// Sets the desktop role of a client.
     pub(super) fn set_role(&mut self, client: ClientId, role: Role, now: Time) {
         let Some(record) = self.client_mut(client).filter(|record| record.role != role) else { return };
         let had_one = core::mem::replace(&mut record.role, role).is_any();
@@ -92,24 +92,24 @@ impl Scheduler {
         self.requeue(client, now);
     }
 
-    /// The desktop rule begins or ends for a client: in the policy it stands as if it came from idleness.
+    /// The desktop rule starts or stops applying to a client: in the policy it starts as if it had been idle.
     fn begin_anew(&mut self, client: ClientId) {
         if self.policy.favours_desktop() {
             self.policy.ready(client, 0);
         }
     }
 
-    /// What the server itself gets of a processor.
+    /// The processor time that the server itself gets.
     pub fn supply(&self) -> Supply {
         self.supply
     }
 
-    /// How clients are paced.
+    /// The pacing of clients that uncover others.
     pub fn pacing(&self) -> Pacing {
         self.pacing
     }
 
-    /// Would this reservation be admitted beside the others? `None` for a client that is not connected, and for
+    /// Would this reservation be admitted along with the others? `None` if the client is not connected, and for
     /// [`GroupId::NONE`].
     pub fn check_admission(&self, holder: impl Into<Holder>, reservation: Reservation, now: Time) -> Option<Admission> {
         let holder = holder.into();
@@ -124,19 +124,19 @@ impl Scheduler {
         admission::test(set.into_iter(), self.blocking_ns(now), self.limit_ppm())
     }
 
-    /// The longest period, with that of a reservation that comes.
+    /// The longest reserved period, including that of the new reservation.
     fn longest_period_ns(&self, coming: Reservation) -> u64 {
         self.reservations().map(|(_, reservation)| reservation.period_ns).fold(coming.period_ns, u64::max)
     }
 
-    /// Gives a client or a group a reservation if it is admitted, in place of the one it may have. Nothing where there is no such
-    /// client, or group.
+    /// Gives a holder a reservation if it is admitted, in place of its current one. Does nothing for an unknown client
+    /// or group.
     pub(super) fn reserve(&mut self, holder: Holder, reservation: Reservation, now: Time) -> Outcome {
         let admission = self.check_admission(holder, reservation, now);
         if matches!(admission, Some(Admission::Admitted(_))) {
             if let Holder::Client(client) = holder {
                 if self.reservations.end(holder, now) {
-                    // From idleness: time paid from a reservation saves nothing up.
+                    // Like a return from idleness: time paid from a reservation saves nothing up.
                     self.policy.ready(client, 0);
                 }
                 self.release(client, now);
@@ -148,7 +148,7 @@ impl Scheduler {
         admission.map_or(Outcome::None, Outcome::Admission)
     }
 
-    /// Ends a reservation. True where there was one.
+    /// Ends a reservation. Returns true if there was one.
     pub(super) fn end_reservation(&mut self, holder: Holder, now: Time) -> bool {
         let had_one = self.reservations.end(holder, now);
         if had_one {
@@ -176,7 +176,7 @@ impl Scheduler {
         }
     }
 
-    /// Notes of which reservation a client is a member.
+    /// Updates which reservation a client is a member of.
     pub(super) fn see_reservation(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
         let group = Some(Holder::Group(record.facts.group)).filter(|_| !record.role.is_any());

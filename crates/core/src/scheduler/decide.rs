@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Decisions: whom to serve, and whose arrival ends that early.
+//! Decisions: the client to serve, and the arrivals that end its slice early.
 
 use super::{LONG_SLICE_MEMORY_NS, Scheduler};
 use crate::policy::{Allowance, Defence};
 use crate::{Choice, ClientId, Contest, GroupId, Mode, Rank, Slice, Time};
 
 impl Scheduler {
-    /// Decides whom to serve now; `None` where nobody is ready.
+    /// Decides which client to serve now; `None` if no client is ready.
     pub fn decide(&mut self, now: Time) -> Option<Slice> {
         self.running = None;
         let overran_ns = core::mem::take(&mut self.overran_ns);
@@ -23,7 +23,7 @@ impl Scheduler {
         if matches!(slice.choice, Choice::Client(_, Mode::Reserved)) && overran_ns > 0 {
             self.blocking.note(overran_ns, now);
         }
-        // A client that is held back comes again: decide anew then.
+        // A client that is held back resumes at this time: decide again then.
         if let Some(at) = self.next_replenish() {
             slice.until = slice.until.min(at.max(now));
         }
@@ -32,15 +32,16 @@ impl Scheduler {
         Some(slice)
     }
 
-    /// The next idle client whose arrival would end the slice just picked early: its socket is to be watched, with its
-    /// rank on arrival, until it arrives; it is named again when that may have changed. Without
-    /// a hog only reserved clients are named, and beside a client that asks and waits only who wins soon enough.
+    /// The next idle client that would end the current slice early by becoming ready, with its rank on arrival. The
+    /// driver watches its socket until it becomes ready; it is returned again if the rank may have changed. Only
+    /// clients with a reservation, compositors and window managers are returned unless a client had a long slice
+    /// recently. While a synchronous client runs, only those are returned that would win soon enough.
     pub fn next_to_watch(&mut self, now: Time) -> Option<(ClientId, Rank)> {
         let (rank, client) = self.first_to_watch(now)?;
         let running = self.running.and_then(|(client, _)| self.client(client));
         let likely_ns = running.map_or(u64::MAX, |record| record.likely_ns);
         let slice_end = self.until.min(self.contest.start.after(likely_ns.min(self.parameters.slice_ns)));
-        // Those after it in the queue may win sooner than one that works for others and has just had its turn.
+        // A compositor that has just had its turn may have to wait, so later clients in the queue may win earlier.
         let comes_first = rank.is_desktop() && rank.tier < self.contest.rank.tier;
         let ends_at = if comes_first { self.contest.start } else { self.contest.ends_for(rank) };
         if ends_at >= slice_end {
@@ -53,7 +54,7 @@ impl Scheduler {
         Some((client, self.rank_on_arrival(client, now)))
     }
 
-    /// The idle client that would stand best on arrival; where nobody hogs, of those that are always watched.
+    /// The idle client with the best rank on arrival; without long slices, only among those that are always watched.
     fn first_to_watch(&self, now: Time) -> Option<(Rank, ClientId)> {
         let reserved = self.reservations.first_to_watch().map(|(deadline, id)| (Rank::reserved(deadline), id));
         reserved.into_iter().chain(self.first_by_itself(now)).min()
@@ -64,18 +65,18 @@ impl Scheduler {
         if first.0.is_always_watched() || self.is_hogged(now) {
             return Some(first);
         }
-        // Others of a higher SYNC priority may stand before them.
+        // Other clients with a higher SYNC priority may precede them in the queue.
         let idle = self.desktop.members.iter().filter(|&&id| self.idle.contains(id));
         let ranked = idle.map(|&id| (self.rank_by_itself(id), id));
         ranked.filter(|(rank, _)| rank.is_always_watched()).min()
     }
 
-    /// Somebody had a long slice lately, so that others may have to wait.
+    /// True if a client had a long slice recently, so that others may have to wait.
     pub fn is_hogged(&self, now: Time) -> bool {
         self.hogged.is_some_and(|end| now.since(end) < LONG_SLICE_MEMORY_NS)
     }
 
-    /// How this client would contest a slice if it arrived now.
+    /// The rank with which this client would contest a slice if it became ready now.
     pub fn rank_on_arrival(&self, client: ClientId, now: Time) -> Rank {
         let Some(record) = self.client(client) else { return Rank::LAST };
         let reserved = self.reservations.state_of(client).filter(|_| record.paced.is_none());
@@ -85,7 +86,7 @@ impl Scheduler {
         }
     }
 
-    /// The same without the budget of a reservation.
+    /// The same without reservation budget.
     pub(super) fn rank_by_itself(&self, client: ClientId) -> Rank {
         let Some(record) = self.client(client) else { return Rank::LAST };
         let tier = self.tier(client);
@@ -98,7 +99,7 @@ impl Scheduler {
         self.policy.challenge(client).map_or(Rank::LAST, |key| Rank { tier, key })
     }
 
-    /// The client with budget, its own or its group's, whose deadline is first.
+    /// The client with the earliest deadline that has budget of its own or of its group.
     pub(super) fn next_reserved(&self) -> Option<(Time, ClientId)> {
         self.reservations.first()
     }
@@ -117,7 +118,7 @@ impl Scheduler {
         let alone = self.waiting.len() + self.desktop.ready.len() == 1;
         let Defence { key, growth, margin } = self.policy.defence(client);
         let allowance = self.policy.picked(client, alone, now);
-        // The head start of input is spent with this pick, so that its place in the queue changes.
+        // The pick used up the head start from input, so the client's position in the queue has changed.
         self.requeue(client, now);
         self.running = Some((client, Mode::BestEffort));
         let tier = self.tier(client);
@@ -133,14 +134,15 @@ impl Scheduler {
         Slice { requests, bytes, ..Slice::of(Choice::Client(client, Mode::BestEffort), until, contest) }
     }
 
-    /// The client that works for others and is to be served now, if that is anybody's turn.
+    /// The compositor or window manager to serve now, if a turn goes on or may begin.
     fn next_desktop(&self, now: Time) -> Option<ClientId> {
         let ((tier, _), client) = self.desktop.ready.peek()?;
         let Some((others, _)) = self.waiting.peek() else { return Some(client) };
         (self.desktop.turn_from(now) <= now && tier <= others).then_some(client)
     }
 
-    /// No longer than its turn while others wait, a manager also alone. No arrival of a client that waits for it ends the slice.
+    /// Serves a desktop client. Its slice ends with the turn while others wait, for a window manager in any case.
+    /// Arrivals of clients that wait for it do not end the slice.
     fn pick_desktop(&mut self, client: ClientId, now: Time) -> Slice {
         self.running = Some((client, Mode::BestEffort));
         let slice_end = now.after(self.parameters.slice_ns);
@@ -151,13 +153,14 @@ impl Scheduler {
         Slice::of(Choice::Client(client, Mode::BestEffort), until, Contest::of(rank, now))
     }
 
-    /// Whether best effort clients are served in the server's own order: always so under `stock`, under `fair` without contention.
+    /// True if the server's own order decides among best-effort clients: always under `stock`, without contention under
+    /// `fair`.
     pub(super) fn is_servers_choice(&self) -> bool {
         let is_free = !self.contended && self.policy.needs_contention() && self.caps.is_empty();
         is_free || !self.policy.decides()
     }
 
-    /// Whether anybody without a role is ready and could be served.
+    /// True if a client without a role is ready and could be served.
     pub(super) fn others_wait(&self) -> bool {
         let members = self.desktop.members.iter().filter(|&&id| self.waiting.contains(id)).count();
         self.waiting.len() > members || self.reservations.ready().any(|id| !self.role(id).is_any())
@@ -167,7 +170,8 @@ impl Scheduler {
         if self.ready_count() == 0 && self.grab.is_none() {
             return None;
         }
-        // Under a grab nobody else can be served, so nobody's arrival ends the slice. Else that of reserved clients does.
+        // Under a grab no other client can be served, so no arrival ends the slice. Otherwise arrivals of clients with
+        // budget do.
         let tier = if self.grab.is_some() { Rank::RESERVED } else { Rank::RESERVED + 1 };
         let contest = Contest::of(Rank { tier, key: i64::MIN }, now);
         Some(Slice::of(Choice::Server, Time::NEVER, contest))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What happens: clients come, are served, redraw and go; holds begin and end.
+//! Events: clients connect, are served, redraw and disconnect; holds begin and end.
 
 use super::{Client, LIKELY_TIMES, LONG_SLICE_NS, Scheduler};
 use crate::desktop::{RESTED_NS, Role};
@@ -30,7 +30,7 @@ impl Scheduler {
 
     pub(super) fn gone(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client_mut(client) else { return };
-        // It is nobody's arrival when it becomes a member of its group's reservation on the way.
+        // Not ready, so that it counts as no arrival when it becomes a member of its group's reservation below.
         record.ready = false;
         self.end_reservation(Holder::Client(client), now);
         self.set_role(client, Role::NONE, now);
@@ -162,7 +162,8 @@ impl Scheduler {
         } else if !self.is_desktop(service.client) {
             let served = Served { length_ns, requests: service.requests, bytes: service.bytes };
             if picked.is_none() && is_servers_choice {
-                // Virtual time goes on, or who was served without contention would have to wait for it under it.
+                // Advances virtual time. Otherwise a client served without contention would have to pay for that time
+                // under contention.
                 self.policy.picked(service.client, false, service.start);
             }
             self.policy.served(service.client, &served);
@@ -183,7 +184,7 @@ impl Scheduler {
         }
     }
 
-    /// What a window manager does is paid by the client that it works for; what a compositor does, by all that wait.
+    /// A window manager's service is charged to the client that it works for; a compositor's to no client.
     fn charge_cause(&mut self, manager: ClientId, length_ns: u64, end: Time) {
         let Some(record) = self.client(manager).filter(|record| !record.role.compositor) else { return };
         if let Some(whom) = record.works_for.filter(|&whom| !self.is_desktop(whom)) {
@@ -194,10 +195,10 @@ impl Scheduler {
         }
     }
 
-    /// Who was served from a reservation pays from its own, or from its group's.
+    /// Charges a service to the client's own reservation or to that of its group.
     fn charge_reservation(&mut self, client: ClientId, ns: u64, end: Time) {
         let Some(record) = self.client(client) else { return };
-        // A cap is the most that a group gets, which the paper's rule would go beyond.
+        // A cap is an upper limit, which the paper's soft rule would exceed.
         let (weight, is_capped) = (record.facts.weight, self.caps.is_on(record.facts.group));
         let paid = self.reservations.served(client, (ns, end), weight, is_capped);
         if let (Some((depleted, missed)), Some(record)) = (paid, self.client_mut(client)) {
@@ -206,7 +207,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets one go on whose time has come.
+    /// Resumes one client or group whose time has come.
     pub(super) fn replenish(&mut self, now: Time) -> Outcome {
         if let Some((_, client)) = self.paced.peek().filter(|&(at, _)| at <= now) {
             self.end_hold(client, now);
@@ -222,7 +223,7 @@ impl Scheduler {
         }
     }
 
-    /// Who is in a group with a cap pays for it, and all of them wait where it is used up.
+    /// Charges a service to the group's cap. If that exhausts it, all clients of the group wait.
     fn charge_cap(&mut self, service: &Service, mode: Mode) {
         let Some(record) = self.client(service.client) else { return };
         let (group, stops) = (record.facts.group, mode == Mode::BestEffort && !record.role.is_any());
@@ -232,7 +233,7 @@ impl Scheduler {
         self.ids().for_each(|client| self.see_cap(client, service.end));
     }
 
-    /// Notes whether the cap of a client's group is used up.
+    /// Updates whether the cap of a client's group is used up.
     pub(super) fn see_cap(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
         let capped = self.caps.is_used_up(record.facts.group) && !record.role.is_any();
@@ -242,7 +243,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets one go on whose group has a new period.
+    /// Resumes one client of a group whose cap has a new period.
     fn uncap_one(&mut self, now: Time) -> Option<ClientId> {
         if self.caps.is_empty() {
             return None;
@@ -253,7 +254,8 @@ impl Scheduler {
         Some(client)
     }
 
-    /// Somebody is held back for a cap that is used up no longer: [`Fact::Replenish`](crate::Fact::Replenish) lets one go on.
+    /// True if a client is still held back by a cap that is no longer used up:
+    /// [`Fact::Replenish`](crate::Fact::Replenish) resumes one client per call.
     pub fn is_uncapped_to_resume(&self) -> bool {
         !self.caps.is_empty() && self.uncapped().is_some()
     }
@@ -263,7 +265,8 @@ impl Scheduler {
         self.ids().find(|&client| self.client(client).is_some_and(has_gone_on))
     }
 
-    /// Holds a client that uncovers another one. Since when; `None` where it is not to be held.
+    /// Holds a client that uncovers another one. Returns the beginning of the hold, or `None` if the client is not to
+    /// be held.
     pub(super) fn hold(&mut self, client: ClientId, now: Time) -> Option<Time> {
         let pacing = self.pacing;
         if self.reservations.state_of(client).is_some() {
@@ -284,7 +287,7 @@ impl Scheduler {
         Some(now)
     }
 
-    /// A client has redrawn, or will not; who waits for it goes on after `settling_ns`.
+    /// A client has redrawn, or will not. The client that waits for it continues after `settling_ns`.
     pub(super) fn answered(&mut self, client: ClientId, now: Time, settling_ns: u64) {
         let Some(mark) = self.client_mut(client).and_then(|record| record.exposing.take()) else { return };
         let Some((cause, since)) = mark.holds else { return };
@@ -296,7 +299,7 @@ impl Scheduler {
         }
     }
 
-    /// A paced client is let go at that time, if not earlier.
+    /// Ends the hold of a paced client at `at`, if it does not end earlier.
     pub(super) fn release(&mut self, client: ClientId, at: Time) {
         if let Some(hold) = self.client_mut(client).and_then(|record| record.paced.as_mut()) {
             hold.until = hold.until.min(at);
@@ -305,7 +308,7 @@ impl Scheduler {
         }
     }
 
-    /// The hold is over.
+    /// Ends a hold now.
     pub(super) fn end_hold(&mut self, client: ClientId, now: Time) {
         self.paced.remove(client);
         self.change(client, |record| (record.paced, record.resumed) = (None, now));

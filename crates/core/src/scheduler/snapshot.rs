@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The whole state of a scheduler as words, and back: a trace begins with it, so that replay begins where the server was.
+//! Snapshots: the whole state of a scheduler as words. A trace begins with one, so that replay starts from the server's
+//! state.
 //!
-//! Not in it: each client's accounting, which decides nothing, and who is watched, which is what a driver was told and
-//! tells again. Words that no snapshot could be are refused; whatever is accepted can be driven on without a panic.
+//! Not included: each client's accounting, which affects no decision, and the set of watched clients, which the driver
+//! gets again. Invalid words are refused; any accepted snapshot can be continued without a panic.
 
 use super::{Client, Scheduler};
 use crate::caps::Cap;
@@ -15,11 +16,11 @@ use crate::{
 };
 use alloc::vec::Vec;
 
-/// Who holds the grab, and who runs and as what.
+/// The holder of the grab, and the running client with its account.
 type Served = (Option<ClientId>, Option<(ClientId, Mode)>);
 
 impl Scheduler {
-    /// The state as words; [`restore`](Self::restore) makes the same scheduler of them.
+    /// The state as words; [`restore`](Self::restore) turns them into the same scheduler.
     pub fn snapshot(&self) -> Vec<u64> {
         let parameters = &self.parameters;
         let mut out = Vec::from([
@@ -73,7 +74,7 @@ impl Scheduler {
         out
     }
 
-    /// The scheduler of a snapshot; `None` where the words are none.
+    /// The scheduler of a snapshot; `None` if the words are invalid.
     pub fn restore(words: &[u64]) -> Option<Scheduler> {
         let mut words = Words::new(words);
         let (mut scheduler, (grab, running)) = Scheduler::load_server(&mut words)?;
@@ -97,7 +98,7 @@ impl Scheduler {
         (words.is_empty() && scheduler.connected == clients.len()).then_some(scheduler)
     }
 
-    /// What is known of the server, who holds the grab, and who runs.
+    /// The server's settings, the holder of the grab and the running client.
     fn load_server(words: &mut Words) -> Option<(Scheduler, Served)> {
         let kind = PolicyKind::from_code(u8::try_from(words.next()?).ok()?)?;
         let parameters = Parameters {
@@ -118,7 +119,7 @@ impl Scheduler {
         Some((scheduler, (grab, running.map(|id| (id, mode)))))
     }
 
-    /// A client, and its own reservation.
+    /// A client and its own reservation.
     fn load_client(&mut self, words: &mut Words) -> Option<(ClientId, Option<ReservationState>)> {
         let id = words.id()?;
         let (client, [own, past]) = Client::load(words)?;
@@ -135,7 +136,7 @@ impl Scheduler {
         Some((id, own))
     }
 
-    /// All clients into their places, and reservations as they were: on the way their clients arrived.
+    /// Puts all clients into their queues. Reservations are restored last, since that makes their clients arrive.
     fn put_back(&mut self, clients: &[ClientId], states: Vec<(Holder, ReservationState)>) -> Option<()> {
         for &id in clients {
             let &Client { paced, ready, waits_since, idle_since, .. } = self.client(id)?;
@@ -216,7 +217,7 @@ impl Scheduler {
         }
     }
 
-    /// The states as they are to be once all clients are in their places.
+    /// The states that reservations must have once all clients are in their queues.
     fn load_group_reservations(
         &mut self,
         clients: &[ClientId],
@@ -242,7 +243,7 @@ impl Scheduler {
 }
 
 impl Client {
-    /// With its own reservation, and the one before.
+    /// Saves a client with its own reservation and the ended one.
     fn save(&self, reservations: [Option<&ReservationState>; 2], out: &mut Vec<u64>) {
         let Facts { descriptor, weight, fixed_priority, sync_priority, .. } = self.facts;
         out.extend([u64::from(descriptor), (u64::from(self.slice_us) << 32) | u64::from(weight)]);
@@ -314,7 +315,7 @@ impl ReservationState {
     }
 }
 
-/// One more than the slot; 0 stands for nobody.
+/// The slot plus one; 0 stands for no client.
 fn client_word(client: Option<ClientId>) -> u64 {
     client.map_or(0, |id| u64::from(id.0) + 1)
 }
