@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! What a decision costs: nanoseconds for arrived + pick + served, by the number of ready clients.
+//! Benchmark of a decision: nanoseconds for arrived + pick + served, by the number of ready clients.
 //!
-//! Each figure is the best of several rounds, since everything else on the machine only adds. In each cycle the client
-//! that was picked goes idle and arrives again, so that the number of ready clients stays the same and both a removal
-//! and an insertion are paid for. The last column shows the law: O(log n) from 10 to 2000 clients allows a factor of
-//! log 2000 / log 10 = 3.3, and what the caches add; O(n) would be a factor of 200.
+//! Each figure is the best of several rounds, because other activity on the machine can only add time. In each cycle
+//! the picked client becomes idle and arrives again, so the number of ready clients stays constant and each cycle
+//! includes a removal and an insertion. The last column shows the growth: from 10 to 2000 clients, O(log n) gives a
+//! factor of log 2000 / log 10 = 3.3 plus cache effects; O(n) would give a factor of 200.
 //!
 //!     cargo bench -p xqos-core --bench decision
 
@@ -17,18 +17,18 @@ use xqos_core::{
 const READY: [u16; 4] = [10, 100, 1000, 2000];
 const CYCLES: u32 = 100_000;
 const ROUNDS: u32 = 7;
-/// About what a handful of small requests takes.
+/// About the duration of a few small requests.
 const SLICE_NS: u64 = 20_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// A server on which so many clients are ready.
+/// A server with this many ready clients.
 fn ready_server(policy: PolicyKind, reserved: bool, clients: u16) -> Scheduler {
     let mut scheduler = Scheduler::new(policy, Parameters::default());
     for id in 0..clients {
         let client = ClientId(id);
         scheduler.handle(Time(0), Fact::Connected { client, descriptor: u32::from(id) + 10 });
         if reserved {
-            // Together 80 %, with periods that differ so that the deadlines do.
+            // Together 80 %, with different periods so that the deadlines differ.
             let period_ns = SECOND + u64::from(id) * 1_000_000;
             let budget_ns = period_ns * 8 / 10 / u64::from(clients);
             scheduler
@@ -50,7 +50,7 @@ fn ready_server(policy: PolicyKind, reserved: bool, clients: u16) -> Scheduler {
     scheduler
 }
 
-/// One turn of the main loop, and the client that ran.
+/// One turn of the main loop. Returns the client that ran.
 fn cycle(scheduler: &mut Scheduler, last: ClientId, now: Time) -> ClientId {
     while scheduler.handle(now, Fact::Replenish) != Outcome::None {}
     scheduler.handle(now, Fact::Arrived { client: last });

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! What the server gets of a processor, where that is less than all: admission over both levels.
+//! Supply: the processor time that the server itself gets, if less than a whole processor. Admission then covers both
+//! levels.
 //!
-//! A server that runs under a reservation of the kernel (SCHED_DEADLINE) with Qs in each Ts gets, in any interval t, at
-//! least a (t - D), with a = Qs/Ts and D = 2 (Ts - Qs): the longest gap is from the end of a budget that came at once to
-//! the end of one that came as late as it could. EDF above it keeps all deadlines where, for all i in order of T,
-//! sum(Qj/Tj, j <= i) + (B + a D)/Ti <= a (the hierarchical analysis that Manica et al. cite for the future; periodic
-//! resource model of Shin and Lee, 2003, in its linear form). So the gap counts as blocking, and no more is promised than
-//! a share of a.
+//! A server that runs under a kernel reservation (SCHED_DEADLINE) of Qs in each Ts gets at least a (t - D) in any
+//! interval t, with a = Qs/Ts and D = 2 (Ts - Qs): the longest gap lies between a budget served immediately and the
+//! next one served as late as possible. EDF on top of it meets all deadlines if, for all i in order of T, sum(Qj/Tj, j
+//! <= i) + (B + a D)/Ti <= a (the hierarchical analysis that Manica et al. name as future work; the periodic resource
+//! model of Shin and Lee, 2003, in its linear form). The gap therefore counts as blocking, and at most a share of a is
+//! promised.
 
-/// A processor reservation; of period 0: the server has the processor whenever it wants it, as far as anybody knows.
+/// A processor reservation; period 0: as far as known, the server gets the processor whenever it needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Supply {
     /// Qs, nanoseconds.
@@ -27,7 +28,7 @@ impl Supply {
         u32::try_from(share).unwrap_or(1_000_000).min(1_000_000)
     }
 
-    /// a D: what a gap costs, in nanoseconds of server time.
+    /// a D: the cost of a gap, in nanoseconds of server time.
     pub fn gap_ns(&self) -> u64 {
         let gap_ns = self.period_ns.saturating_sub(self.budget_ns).saturating_mul(2);
         let cost = u128::from(gap_ns) * u128::from(self.share_ppm()) / 1_000_000;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! Instants, in nanoseconds of a clock that only goes forward. The core never reads one; it is told.
+//! Instants in nanoseconds of a monotonic clock. The core never reads a clock; the caller passes the time.
 
-/// An instant: nanoseconds of CLOCK_MONOTONIC in a server, of the simulated clock elsewhere.
+/// An instant: CLOCK_MONOTONIC in a server, the simulated clock elsewhere, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
 impl Time {
-    /// Later than everything.
+    /// Later than any other instant.
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// Nanoseconds since `earlier`; 0 where `earlier` is the later one.
+    /// Nanoseconds since `earlier`; 0 if `earlier` is later.
     pub fn since(self, earlier: Time) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

@@ -1,48 +1,47 @@
 // SPDX-License-Identifier: MIT
-//! What a client has used and suffered so far; observed in slices, never per request.
+//! Accounting: what a client has used and how long it has waited. Counted per slice, never per request.
 //!
-//! Times are added up without overflow: a replayed trace may claim any.
+//! Sums saturate, because a replayed trace may contain any times.
 
 use crate::{Mode, Service, Time};
 
-/// Waits are counted by their length: those of at most the first bound, of at most the second, and so on, and the rest. From a
-/// hundredth of what a person notices to what makes somebody ring up.
+/// Upper bounds of the classes in which waits are counted; the last class has no bound. The range is from a hundredth
+/// of what a person notices up to what makes people complain.
 pub const WAIT_BOUNDS_NS: [u64; 7] =
     [1_000_000, 5_000_000, 20_000_000, 50_000_000, 100_000_000, 250_000_000, 1_000_000_000];
-/// A grab of this length and more freezes the screen for all to see.
+/// A grab of at least this length visibly freezes the screen.
 pub const LONG_GRAB_NS: u64 = 1_000_000_000;
 
 /// Accounting of one client since it connected. Times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// When it connected.
+    /// The time at which the client connected.
     pub connected: Time,
-    /// Server time spent in its slices.
+    /// Server time used in its slices.
     pub server_time_ns: u64,
-    /// Server time that it is the cause of: without what it did for others, with what window managers did for it.
+    /// Server time that it caused: with what window managers did for it, without what it did for other clients.
     pub charged_ns: u64,
-    /// The part of it paid from its reservation.
+    /// The part of the server time that was paid from its reservation.
     pub reserved_time_ns: u64,
-    /// Requests executed.
+    /// Number of requests executed.
     pub requests: u64,
-    /// Slices in which it ran.
+    /// Number of slices.
     pub slices: u64,
-    /// Sum of the time from arrival, or from the end of its last slice while still ready, to dispatch.
+    /// Sum of its waits: from arrival, or from the end of its last slice while still ready, to dispatch.
     pub waited_ns: u64,
-    /// The longest of these waits.
+    /// The longest wait.
     pub longest_wait_ns: u64,
-    /// How many of these waits were within each bound of [`WAIT_BOUNDS_NS`] and above the bound before; the last: above all. They
-    /// wrap around.
+    /// Number of waits in each class of [`WAIT_BOUNDS_NS`]; the last: above all bounds. The counters wrap around.
     pub waits: [u32; WAIT_BOUNDS_NS.len() + 1],
-    /// Time for which it held the server grab.
+    /// Total time for which it held the server grab.
     pub grabbed_ns: u64,
-    /// How often it grabbed the server.
+    /// Number of server grabs.
     pub grabs: u32,
-    /// How many of these grabs lasted for [`LONG_GRAB_NS`] and more.
+    /// Number of server grabs of at least [`LONG_GRAB_NS`].
     pub long_grabs: u32,
-    /// Times its budget ran out.
+    /// How often its budget ran out.
     pub depletions: u32,
-    /// Deadlines that passed with budget left and work waiting.
+    /// Deadlines that passed while it had budget and requests.
     pub misses: u32,
 }
 
@@ -54,7 +53,7 @@ impl Usage {
         self.waits[class] = self.waits[class].wrapping_add(1);
     }
 
-    /// It has given the server grab back.
+    /// The client has released the server grab.
     pub(crate) fn held_grab(&mut self, ns: u64) {
         self.grabbed_ns = self.grabbed_ns.saturating_add(ns);
         self.long_grabs = self.long_grabs.wrapping_add(u32::from(ns >= LONG_GRAB_NS));

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT
-//! The best-effort queue, in two levels: groups, and in each group the clients that wait.
+//! The best-effort queue, on two levels: groups, and in each group the clients that wait.
 //!
-//! A group stands in `groups` by its best client's tier and by what the policy says of the group; its clients stand in a
-//! queue of its own. So the first client is found at once, and a client or a whole group is moved in O(log n).
+//! `groups` orders the groups by the tier of their best client and by the policy's key; each group has a queue for its
+//! clients. Finding the first client costs O(1), moving a client or a whole group O(log n).
 //!
-//! Invariants: a group is in `groups` where its queue is not empty, and nowhere else; `places[c]` is the position of `c` in
-//! the queue of its group. Room is taken by [`Waiting::join`] alone; nothing else allocates.
+//! Invariants: a group is in `groups` exactly if its queue is not empty; `places[c]` is the position of `c` in the
+//! queue of its group. Only [`Waiting::join`] allocates.
 
 use crate::ClientId;
 use crate::heap::{self, Heap};
 use crate::policy::Key;
 use alloc::vec::Vec;
 
-/// Tier, then what the policy says.
+/// The tier, then the policy's key.
 type Place = (i64, Key);
 
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    /// Groups by number, which is below [`ClientId::LIMIT`] too.
+    /// Groups by number, which is also below [`ClientId::LIMIT`].
     groups: Heap<Place>,
     queues: Vec<Vec<(Place, ClientId)>>,
-    /// Where each client stands in the queue of its group.
+    /// The position of each client in the queue of its group.
     places: Vec<u16>,
-    /// In whose queue it stands.
+    /// The group of each client.
     of: Vec<u16>,
     len: usize,
 }
@@ -32,7 +32,7 @@ impl Waiting {
         Waiting::default()
     }
 
-    /// Makes room for a client in a group that has so many.
+    /// Makes room for a client in a group with `members` clients.
     pub(crate) fn join(&mut self, client: ClientId, group: usize, members: usize) {
         if self.places.len() <= client.slot() {
             self.places.resize(client.slot() + 1, heap::ABSENT);
@@ -44,7 +44,7 @@ impl Waiting {
         self.groups.reserve(group);
         let queue = &mut self.queues[group];
         let more = members.saturating_sub(queue.len());
-        // Most groups have one client. A vector's first room by itself is for four; a crowd's must grow faster than one by one.
+        // Most groups have one client: avoid a vector's minimum of four. Large groups must grow faster than one by one.
         if queue.capacity() == 0 { queue.reserve_exact(more) } else { queue.reserve(more) }
     }
 
@@ -67,7 +67,7 @@ impl Waiting {
         self.queues.iter().flatten().map(|entry| entry.1)
     }
 
-    /// Puts a client into the queue of its group, or moves it there.
+    /// Inserts a client into the queue of its group, or changes its position.
     pub(crate) fn set(&mut self, client: ClientId, group: usize, place: Place) {
         if self.contains(client) && self.of[client.slot()] != group as u16 {
             self.remove(client);
@@ -88,7 +88,7 @@ impl Waiting {
         }
     }
 
-    /// Puts a group where it belongs: `key` is the policy's, given the first of its clients.
+    /// Moves a group to its position; `key` returns the policy's key, given the first client of the group.
     pub(crate) fn settle(&mut self, group: usize, key: impl FnOnce(ClientId) -> Key) {
         match self.queues.get(group).and_then(|queue| queue.first()) {
             Some(&((tier, _), first)) => self.groups.set(ClientId(group as u16), (tier, key(first))),
@@ -105,7 +105,7 @@ impl Waiting {
         self.groups.memory_bytes() + entries * size_of::<(Place, ClientId)>() + queues + places
     }
 
-    /// Panics unless the invariants hold; for tests.
+    /// Panics if an invariant is broken; for tests.
     pub(crate) fn check(&self) {
         self.groups.check();
         assert_eq!(self.queues.iter().map(Vec::len).sum::<usize>(), self.len);

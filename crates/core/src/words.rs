@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! The words of a snapshot, read one after the other.
+//! Reads the words of a snapshot, one after the other.
 //!
-//! What no snapshot could hold is refused: readers get `None`, never a panic.
+//! Invalid words give `None`, never a panic.
 
 use crate::{ClientId, GroupId, Time};
 
-/// Instants and lengths beyond this (a century) are damage.
+/// An instant or length above this (a century) is damage.
 const LATEST_NS: u64 = 1 << 62;
 
-/// Words that are read one after the other.
+/// The words that have not been read yet.
 #[derive(Debug)]
 pub(crate) struct Words<'a> {
     left: &'a [u64],
@@ -57,7 +57,7 @@ impl<'a> Words<'a> {
         self.ns().map(Time)
     }
 
-    /// What is there where a flag says so.
+    /// A value that follows only if its flag is set.
     pub(crate) fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         if self.flag()? { read(self).map(Some) } else { Some(None) }
     }
@@ -70,7 +70,7 @@ impl<'a> Words<'a> {
         self.below(1 << 16).map(|group| GroupId(group as u16))
     }
 
-    /// One less than written; 0 stands for nothing.
+    /// A client, stored as its slot plus one; 0 stands for no client.
     pub(crate) fn client(&mut self) -> Option<Option<ClientId>> {
         let word = self.below(ClientId::LIMIT as u64 + 1)?;
         Some(word.checked_sub(1).map(|slot| ClientId(slot as u16)))
