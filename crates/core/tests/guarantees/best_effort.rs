@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! Best effort: nobody starves, SYNC priorities are strict, and a light client does not notice the busy ones.
+//! Best effort: no client starves, SYNC priorities are strict, and busy clients do not delay a light one.
 
 use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
 use xqos_core::{Choice, ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Time};
 
-/// `fixed` starves by intent, and under `stock` the choice is the server's.
+/// All policies but two: `fixed` starves by design, and under `stock` the server chooses.
 const STARVE_NOBODY: [PolicyKind; 3] = [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair];
 
 fn random_behaviour(random: &mut Random) -> Behaviour {
     match random.within(0..=2) {
         0 => Behaviour::Backlogged,
-        // Round trips on a machine or in a house, so that several clients keep the server busy.
+        // Round trips on the same machine or within a house, so that several such clients keep the server busy.
         1 => Behaviour::RoundTrip { think_ns: random.within(10 * US..=4 * MS) },
         _ => {
             Behaviour::Periodic { period_ns: random.within(20 * MS..=100 * MS), requests: random.within(1..=9) as u32 }
@@ -18,7 +18,7 @@ fn random_behaviour(random: &mut Random) -> Behaviour {
     }
 }
 
-/// Checks that nobody has waited longer than `rounds` turns of everybody, stretched by what reservations took.
+/// Checks that no client waited longer than `rounds` turns of all clients, stretched by the time for reservations.
 fn check_waits(server: &Server, clients: &[ClientId], longest_ns: u64, rounds: u64, setup: &str) {
     let turn_ns =
         server.scheduler.parameters().maximum_slice_ns.max(server.scheduler.parameters().slice_ns) + longest_ns;
@@ -48,7 +48,7 @@ fn ready_client_is_served_within_a_few_rounds() {
                 clients.push(server.connect(Load::new(behaviour, 20 * US..=longest_ns)));
             }
             server.run_until(1500 * MS);
-            // `classic` has a pass of 4 KB of requests for each client: many turns of ten requests.
+            // A pass of `classic` has 4 KB of requests per client: many turns of ten requests.
             let rounds = if policy == PolicyKind::Classic { 60 } else { 3 };
             check_waits(&server, &clients, longest_ns, rounds, &format!("seed {seed}"));
         }
@@ -57,7 +57,7 @@ fn ready_client_is_served_within_a_few_rounds() {
 
 #[test]
 fn clients_that_wait_for_each_reply_do_not_starve_a_busy_one() {
-    // Three clients of 2 ms requests keep the server busy, and none of them ever uses a whole slice at once.
+    // Three clients with 2 ms requests keep the server busy, but none of them uses a whole slice without a break.
     for policy in STARVE_NOBODY {
         let mut server = Server::new(policy, Parameters::default(), 1);
         let mut clients = vec![server.connect(Load::backlogged(100 * US..=100 * US))];
@@ -71,7 +71,7 @@ fn clients_that_wait_for_each_reply_do_not_starve_a_busy_one() {
 
 #[test]
 fn clients_that_rest_between_turns_do_not_starve_a_busy_one() {
-    // Each comes back at the base of `smart`, and together they want more than the whole server.
+    // Each returns at the base of `smart`, and together they demand more than the whole server.
     for policy in STARVE_NOBODY {
         let mut server = Server::new(policy, Parameters::default(), 1);
         let busy = server.connect(Load::backlogged(100 * US..=100 * US));
@@ -80,7 +80,7 @@ fn clients_that_rest_between_turns_do_not_starve_a_busy_one() {
         }
         server.run_until(20 * SECOND);
         let waited_ns = server.longest_wait_ns(busy);
-        // Under `smart` twenty levels, each worth 50 ms, and the slices in between.
+        // Under `smart` 20 levels of 50 ms each, and the slices in between.
         let bound_ns = if policy == PolicyKind::Smart { 1100 * MS } else { 60 * MS };
         assert!(waited_ns <= bound_ns, "policy {}: the busy client waited {waited_ns} ns", policy.name());
     }
@@ -116,7 +116,7 @@ fn greedy_soft_reservations_starve_nobody() {
 
 #[test]
 fn soft_reservation_takes_nothing_away_from_its_client() {
-    // A small budget, depleted in each period: what comes on top must be the share of any other client.
+    // A small budget, depleted in each period: the client must get at least an equal share as well.
     for policy in [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair, PolicyKind::Fixed] {
         let mut server = Server::new(policy, Parameters::default(), 1);
         let clients = [(); 5].map(|()| server.connect(Load::backlogged(200 * US..=400 * US)));
@@ -174,7 +174,7 @@ fn no_client_is_picked_while_one_of_higher_sync_priority_is_ready() {
                 let before = server.runs.len();
                 server.run_until(server.now_ns + 1);
                 let Some(run) = server.runs.get(before) else { continue };
-                // Whose request had arrived before the slice began, and was served later.
+                // Find a client with a request that arrived before the slice began and was served later.
                 let passed_over = priorities.iter().find(|&(&other, &priority)| {
                     priority > priorities[&run.client] && server.had_work_at(other, run.start_ns)
                 });
@@ -184,7 +184,7 @@ fn no_client_is_picked_while_one_of_higher_sync_priority_is_ready() {
     }
 }
 
-/// Twelve busy clients of cheap requests and a light one, as in the first table of the design.
+/// Twelve busy clients with cheap requests, and a light one.
 fn twelve_hogs(seed: u64, light: Load, hog_cost_ns: u64) -> (Server, ClientId) {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
     for _ in 0..12 {
@@ -198,7 +198,7 @@ fn twelve_hogs(seed: u64, light: Load, hog_cost_ns: u64) -> (Server, ClientId) {
 fn light_client_among_twelve_hogs_waits_for_the_request_in_progress_only() {
     for seed in 0..30 {
         let behaviour = Behaviour::Periodic { period_ns: 10 * MS, requests: 1 };
-        // After the first round of the hogs, in which nobody has paid less than another.
+        // Starts after the first round of the hogs, during which all have paid the same.
         let light = Load { start_ns: 100 * MS, ..Load::new(behaviour, 200 * US..=300 * US) };
         let (mut server, light) = twelve_hogs(seed, light, 60 * US);
         server.run_until(5 * SECOND);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Changes on the way: a reservation is checked, set again, replaced or ended.
+//! Changes of reservations at run time: checking, setting again, replacing, ending.
 
 use crate::reservations::{Reserved, check_budgets_are_given};
 use crate::server::{Load, MS, SECOND, Server, US};
@@ -128,7 +128,7 @@ fn changing_the_only_reservation_does_not_forget_the_blocking_time() {
 
 #[test]
 fn client_whose_reservation_ends_has_saved_up_nothing() {
-    // Held back or served from its budget, it is never in the policy's queue; two seconds later it enters it.
+    // It is held back or served from its budget, so it enters the policy's queue only after two seconds.
     for policy in [PolicyKind::Fair, PolicyKind::Classic] {
         let mut server = Server::new(policy, Parameters::default(), 1);
         let others = [(); 2].map(|()| server.connect(Load::backlogged(100 * US..=300 * US)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The desktop rule: latency for those who work for others, a part for the others, fairness among them, reservations kept.
+//! The desktop rule: low latency for compositors and window managers, a share for others, fairness, intact
+//! reservations.
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
 use xqos_core::{
@@ -10,7 +11,7 @@ use xqos_core::{
 const COMPOSITOR: Role = Role { compositor: true, window_manager: false };
 const MANAGER: Role = Role { compositor: false, window_manager: true };
 
-/// A compositor of this behaviour, and busy clients with requests of at most so long.
+/// A compositor with this load, and busy clients with requests of up to `longest_ns`.
 fn desktop(seed: u64, compositor: Load, busy: usize, longest_ns: u64) -> (Server, ClientId) {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
     let id = server.connect(compositor);
@@ -21,14 +22,14 @@ fn desktop(seed: u64, compositor: Load, busy: usize, longest_ns: u64) -> (Server
     (server, id)
 }
 
-/// Has always one more request.
+/// Always has another request.
 fn mad() -> Load {
     Load::backlogged(20 * US..=400 * US)
 }
 
-/// The most that a client got in any window, less `share` of the window.
+/// By how much a client's service in any window exceeded `share` of the window, at most.
 fn most_above_share(server: &Server, client: ClientId, share: f64) -> f64 {
-    // What it got minus its share so far falls and rises; the greatest rise is what is looked for.
+    // Service minus share falls and rises over time; the result is its largest rise.
     let (mut level, mut lowest, mut most): (f64, f64, f64) = (0.0, 0.0, 0.0);
     let mut at_ns = server.runs.first().map_or(0, |run| run.start_ns);
     for run in &server.runs {
@@ -62,7 +63,7 @@ fn a_compositor_whose_turn_has_come_waits_for_at_most_one_request_of_others() {
 
 #[test]
 fn nobody_is_served_between_the_requests_of_a_turn() {
-    // A question with an answer each, as for the damage of many windows.
+    // Round trips, as when a compositor queries the damage of many windows.
     let think_ns = WAIT_NS / 2;
     let load = Load::new(Behaviour::RoundTrip { think_ns }, 10 * US..=20 * US);
     let (mut server, compositor) = desktop(1, load, 12, 500 * US);
@@ -77,7 +78,7 @@ fn nobody_is_served_between_the_requests_of_a_turn() {
     }
     turns.pop();
     let expected = FRAME_NS * 2 / 3 / (20 * US + think_ns) - 1;
-    // The last one of a turn may come when less than a wait was left, and others run.
+    // The last request of a turn may arrive when less than a wait is left; others then run first.
     assert!(turns.len() > 20 && turns.iter().all(|&turn| turn == 1 || turn >= expected), "requests in each: {turns:?}");
 }
 
@@ -100,7 +101,7 @@ fn a_compositor_gone_mad_leaves_others_their_part_of_any_window() {
     }
 }
 
-/// 80 servers, and more than 10,000 requests in all.
+/// 80 servers, and more than 10,000 requests in total.
 #[test]
 fn those_who_pay_for_a_compositor_never_drift_apart_by_more_than_a_slice_and_a_request() {
     let mut requests = 0;
@@ -143,7 +144,7 @@ fn a_reserved_client_keeps_its_budget_beside_a_compositor_gone_mad() {
             let (from_ns, to_ns) = (period * period_ns, (period + 1) * period_ns);
             let of_it = server.runs.iter().filter(|run| run.client == reserved && run.mode == Mode::Reserved);
             let got_ns: u64 = of_it.map(|run| run.within(from_ns, to_ns)).sum();
-            // A request of somebody else may be in progress at its beginning, and the overrun of one of its own is paid back.
+            // A request of another client may be running at its beginning, and an overrun of its own is paid back.
             assert!(got_ns + 600 * US >= budget_ns, "seed {seed}: {got_ns} ns of its budget in period {period}");
         }
     }
@@ -158,9 +159,9 @@ fn a_compositor_with_a_higher_sync_priority_is_bounded_as_well() {
     assert!((0.5..0.69).contains(&got), "others keep a third: {got}");
 }
 
-/// How long it takes from the end of a light client's request to the end of the compositor's next one, on the mean, ms.
+/// The average time from the end of a light client's request to the end of the compositor's next one, in ms.
 fn shown_after_ms(calls: bool) -> f64 {
-    // A frame of 2 ms, so that turns are 20 ms apart for those who draw all the time.
+    // Frames of 2 ms, so that turns are 20 ms apart while other clients draw all the time.
     let behaviour = Behaviour::RoundTrip { think_ns: 400 * US };
     let (mut server, compositor) = desktop(5, Load::new(behaviour, 2 * MS..=2 * MS), 4, 200 * US);
     let light = Load::new(Behaviour::Periodic { period_ns: 101 * MS, requests: 1 }, 10 * US..=10 * US);
@@ -216,7 +217,7 @@ fn a_bystander_waits_for_a_window_manager_gone_mad_no_longer_than_its_part_of_a_
     }
 }
 
-/// As long as a client and the window manager answer each other, others get what they get beside one client.
+/// While a client and the window manager answer each other, other clients get as much as beside one busy client.
 #[test]
 fn what_a_window_manager_does_for_one_client_that_client_pays() {
     for (others, seed) in [(1, 1), (3, 2), (8, 3)] {
@@ -234,7 +235,7 @@ fn what_a_window_manager_does_for_one_client_that_client_pays() {
         let charged = [id, culprit, bystander].map(|id| server.scheduler.usage(id).expect("it is there").charged_ns);
         assert_eq!(charged, [0, managed + paid, got], "and so others are told");
         assert!(paid + 20 * MS < got, "{others} others: it pays: {paid} of {got} ns");
-        // Unless the work alone is more than the part of one client.
+        // Unless the work alone exceeds the share of one client.
         let part = (managed + paid).saturating_sub(got);
         assert!(part < 20 * MS || paid < 20 * MS, "{others} others: {managed} + {paid}, and {got} ns");
     }

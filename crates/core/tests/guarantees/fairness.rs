@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! `fair`: what busy clients pay stays together, whatever their requests cost and whatever is delivered to them.
+//! `fair`: the payments of busy clients stay together, whatever their requests cost and whatever events they receive.
 //!
-//! Normalised service is server time * 100 / weight. A client is picked where it has paid least, and then pays for a
-//! slice and at most one request more; so of two clients that were busy from the start neither is ever further ahead
-//! than that, and within any part of that time the difference changes by no more than both together.
+//! Normalised service is server time * 100 / weight. A client is picked when it has paid least, and then pays for a
+//! slice and at most one more request. Two clients that are busy from the start are therefore never further apart than
+//! that, and in any interval the difference changes by at most the sum of both.
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
 use xqos_core::{ClientId, Fact, GroupId, Parameters, PolicyKind, Reservation, ReservationKind, Time};
@@ -16,13 +16,13 @@ struct Busy {
 }
 
 impl Busy {
-    /// A slice and a request, as this client pays them.
+    /// A slice and a request at this client's price.
     fn step(&self, slice_ns: u64) -> i64 {
         ((slice_ns + self.longest_ns) * 100 / u64::from(self.weight)) as i64
     }
 }
 
-/// Busy clients of random costs and weights, beside some that come and go.
+/// Busy clients with random costs and weights, and some that connect and disconnect.
 fn busy_server(seed: u64, noticed: bool) -> (Server, Vec<Busy>) {
     let mut random = Random(seed);
     let slice_ns = random.one_of(&[MS, 5 * MS, 20 * MS]);
@@ -46,7 +46,7 @@ fn busy_server(seed: u64, noticed: bool) -> (Server, Vec<Busy>) {
     (server, busy)
 }
 
-/// The least and the greatest value, at the end of any slice, of the normalised service of `a` minus that of `b`.
+/// The smallest and largest difference of the normalised service of `a` and `b` at the end of any slice.
 fn extremes_of_drift(server: &Server, a: Busy, b: Busy) -> (i64, i64) {
     let (mut service_ns, mut extremes) = ([0; 2], (0, 0));
     for (place, run) in server.runs.iter().enumerate() {
@@ -68,7 +68,7 @@ fn check_drift(seed: u64, noticed: bool) {
     for (place, &a) in busy.iter().enumerate() {
         for &b in &busy[place + 1..] {
             let (least, greatest) = extremes_of_drift(&server, a, b);
-            // A nanosecond for each slice.
+            // One nanosecond per slice.
             let rounding = server.slices.len() as i64;
             let (ahead_a, ahead_b) = (a.step(slice_ns) + rounding, b.step(slice_ns) + rounding);
             assert!(
@@ -128,7 +128,7 @@ fn jain(shares: &[f64]) -> f64 {
     sum * sum / (shares.len() as f64 * shares.iter().map(|share| share * share).sum::<f64>())
 }
 
-/// Twelve connections of one program, backlogged or asking and waiting, beside one connection of another.
+/// Twelve connections of one program, busy or synchronous, and one connection of another.
 fn twelve_beside_one(behaviour: Behaviour, seed: u64) -> [f64; 2] {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
     for at in 0..13 {

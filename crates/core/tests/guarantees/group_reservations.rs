@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Reservations of groups: Q in every T for the clients of a group together, no more where hard, and by their weights among them.
+//! Reservations of groups: Q in every T for all clients together, no more if hard, shared by their weights.
 
 use crate::reservations::{hard_bound_ns, most_in_a_window};
 use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
@@ -22,7 +22,7 @@ fn reserve(server: &mut Server, reservation: Reservation) {
     assert!(server.scheduler.handle(Time(server.now_ns), fact).is_admitted(), "{reservation:?} is admissible");
 }
 
-/// Busy clients of no group, and members of these weights whose requests cost at most so much.
+/// Busy clients in no group, and members with these weights and requests of up to `longest_ns`.
 fn server_with(
     policy: PolicyKind,
     others: usize,
@@ -127,7 +127,7 @@ fn a_soft_group_goes_on_as_best_effort_or_above_it_and_a_hard_one_waits() {
         let (mut server, members) = server_with(PolicyKind::Fair, 1, &[100], 400 * US, 4);
         reserve(&mut server, reservation(2, 10, kind));
         server.run_until(SECOND);
-        // Soft: a fifth, and half of the rest.
+        // Soft: a fifth from the reservation, and half of the rest.
         let got_ns = together_ns(&server, &members, None);
         assert!((least_ns..=most_ns).contains(&got_ns), "{kind:?}: {got_ns} ns");
     }

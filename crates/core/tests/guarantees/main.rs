@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! What xqos promises, checked on a simulated server with seeded random loads.
+//! The guarantees of xqos, checked on a simulated server with seeded random loads.
 //!
-//! The promises are inequalities, so each test states its bound beside the reason for it, and a failure prints the
-//! seed, the setup and by how much the bound was passed. All times are virtual: the same result on every machine.
+//! The guarantees are inequalities. Each test states its bound with the reason for it, and a failure prints the seed,
+//! the setup and the excess. All times are virtual, so results are the same on every machine.
 
 mod best_effort;
 mod changes;

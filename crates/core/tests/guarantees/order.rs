@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! The order in which `classic`, `smart` and `fixed` serve, as their texts say.
+//! The order in which `classic`, `smart` and `fixed` serve clients.
 
 use crate::server::{Behaviour, Load, MS, SECOND, Server, US};
 use xqos_core::{Choice, ClientId, Fact, Parameters, PolicyKind, Time};
 
-/// Each slice so far: whom it was given, and how many requests.
+/// Each slice so far: its client and number of requests.
 fn turns(server: &Server) -> Vec<(u16, usize)> {
     let mut turns: Vec<(u16, usize)> = Vec::new();
     let mut last_slice = usize::MAX;
@@ -18,7 +18,7 @@ fn turns(server: &Server) -> Vec<(u16, usize)> {
     turns
 }
 
-/// Requests of 16 bytes: a buffer of 4 KB has 256 of them, 25 turns of ten and one of six.
+/// Requests of 16 bytes: a buffer of 4 KB holds 256 of them, 25 turns of ten and one of six.
 fn busy(cost_ns: u64) -> Load {
     Load::backlogged(cost_ns..=cost_ns)
 }
@@ -43,7 +43,7 @@ fn classic_lets_an_arrival_wait_for_the_end_of_the_pass() {
     let mut server = Server::new(PolicyKind::Classic, Parameters::default(), 1);
     server.connect_as(busy(10 * US), 20);
     server.connect_as(busy(10 * US), 30);
-    // The smallest descriptor, and it arrives while the first pass is at its beginning.
+    // It has the smallest descriptor and arrives early in the first pass.
     server.connect_as(Load { start_ns: 200 * US, ..busy(10 * US) }, 10);
     server.run_until((2 + 3) * 256 * 10 * US);
     let first_pass = [alternating(&[1, 2], 25, 10), alternating(&[1, 2], 1, 6)].concat();
@@ -55,7 +55,7 @@ fn classic_lets_an_arrival_wait_for_the_end_of_the_pass() {
 fn classic_is_done_with_a_client_for_this_pass_when_its_buffer_is_empty() {
     let mut server = Server::new(PolicyKind::Classic, Parameters::default(), 1);
     server.connect_as(busy(10 * US), 20);
-    // Fifteen requests at once, and the next fifteen arrive while the pass of the busy client goes on.
+    // Fifteen requests together; the next fifteen arrive during the pass of the busy client.
     let behaviour = Behaviour::Periodic { period_ns: MS, requests: 15 };
     server.connect_as(Load::new(behaviour, 10 * US..=10 * US), 10);
     server.run_until((15 + 256) * 10 * US);
@@ -74,7 +74,7 @@ fn classic_does_not_turn_its_passes_back_for_a_client_of_lower_sync_priority() {
     server.disconnect(high);
     server.run_until(2 * SECOND);
     let waited_ns = server.longest_wait_ns(late);
-    // 10 ms for the high one, then the pass that its elder is in.
+    // 10 ms for the client of high priority, then the current pass of the older client.
     assert!(
         waited_ns <= 10 * MS + 2 * 256 * 20 * US,
         "it waited {waited_ns} ns: as many passes of its elder as the client of high priority has had"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Reservations: Q in every T, no more than Q in every T where hard, and 1 - U for the others.
+//! Reservations: Q in every T, no more than that if hard, and 1 - U for other clients.
 //!
-//! R is the longest request of a test's loads. Two facts of non-preemptive requests shape the bounds:
+//! R is the longest request of a test's loads. Requests cannot be interrupted, which affects the bounds in two ways:
 //!
-//! - A budget is exceeded by up to one request, and the excess is paid back in the next period. So each reservation
-//!   besides the one looked at can take R more than its Q before a deadline, and somebody's request of length R can be
-//!   in progress when a period begins.
-//! - A client that arrives in the middle of a period may keep its deadline or get a new one; so a window of m periods
-//!   can touch the budgets of more than m + 1 periods (see [`hard_bound_ns`]).
+//! - A budget is exceeded by up to one request, and the excess is paid back in the next period. Each other reservation
+//!   can therefore take R more than its Q before a deadline, and a request of length R can be running when a period
+//!   begins.
+//! - A client that arrives in the middle of a period keeps its deadline or gets a new one. A window of m periods can
+//!   therefore touch the budgets of more than m + 1 periods (see [`hard_bound_ns`]).
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
 use xqos_core::{ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time};
@@ -18,7 +18,7 @@ pub struct Reserved {
     pub reservation: Reservation,
 }
 
-/// A server with best-effort load and as many of `count` random reservations of backlogged clients as are admitted.
+/// A server with best-effort load and random reservations of busy clients: as many of `count` as are admitted.
 fn loaded_server(
     seed: u64,
     count: usize,
@@ -52,7 +52,7 @@ fn loaded_server(
     (server, reserved)
 }
 
-/// By how much the client's reserved service fell short of k Q at the end of its k-th period, at worst, and that k.
+/// The largest shortfall of the client's reserved service against k Q at the end of its k-th period, and that k.
 fn worst_shortfall(server: &Server, reserved: Reserved) -> (u64, u64) {
     let Reservation { budget_ns, period_ns, .. } = reserved.reservation;
     let runs: Vec<&Run> =
@@ -87,7 +87,7 @@ fn backlogged_reserved_client_has_its_budget_in_every_period_up_to_one_blocking_
         let mut random = Random(seed ^ 0xa);
         let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
         let count = random.within(1..=8) as usize;
-        // Room for an excess of each reservation: then all of them are given in time.
+        // Room for an excess of each reservation: all budgets are then given in time.
         let (mut server, reserved) =
             loaded_server(seed, count, longest_ns, longest_ns * count as u64, &ReservationKind::ALL);
         server.run_until(1500 * MS);
@@ -108,8 +108,8 @@ fn admission_with_one_blocking_time_gives_each_budget_up_to_a_request_of_each_re
 
 #[test]
 fn earliest_deadline_is_served_first_whoever_is_replenished_first() {
-    // While `long` runs, `slow` comes back first, at 89 ms and with a later deadline (178 ms) than that of `long`
-    // (175 ms); `quick` comes back 1 ms later with the earliest of all (100 ms), and must not have to wait for `long`.
+    // While `long` runs, `slow` resumes first, at 89 ms, with a later deadline (178 ms) than that of `long` (175 ms).
+    // `quick` resumes 1 ms later with the earliest deadline (100 ms) and must not have to wait for `long`.
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     let reserve = |server: &mut Server, budget_ms: u64, period_ms: u64| {
         let client = server.connect(Load::backlogged(10 * US..=10 * US));
@@ -127,20 +127,21 @@ fn earliest_deadline_is_served_first_whoever_is_replenished_first() {
     assert!(server.service_ns(long.client, None) >= 60 * MS, "the long one has its budget too");
 }
 
-/// The most that a hard reservation can get in a window of m periods.
+/// The maximum service of a hard reservation in a window of m periods.
 ///
-/// Let a_k be the times from which its budgets count (deadline minus T). A budget is renewed by an arrival only where
-/// what is left covers the bandwidth until the deadline, so between a_k and a_k+1 it uses at most (a_k+1 - a_k) Q/T. In a
-/// window there are at most: a first budget that is used up just before the next one begins, whole ones at that
-/// bandwidth, and a last one that is used at once: m Q + 2 Q (1 - Q/T), and the request that exceeds the last one. A
-/// client that never goes idle has budgets of whole periods only: (m + 1) Q and the request.
+/// Let a_k be the times from which its budgets count (deadline minus T). An arrival renews a budget only if the rest
+/// covers the bandwidth until the deadline, so between a_k and a_k+1 the client uses at most (a_k+1 - a_k) Q/T. A
+/// window contains at most: a first budget that is used up just before the next one begins, whole budgets at that
+/// bandwidth, and a last one that is used immediately. The sum is m Q + 2 Q (1 - Q/T), plus the request that exceeds
+/// the last budget. A client that is never idle has only whole periods: (m + 1) Q plus the request.
 pub fn hard_bound_ns(reservation: Reservation, periods: u64, longest_ns: u64, goes_idle: bool) -> u64 {
     let Reservation { budget_ns, period_ns, .. } = reservation;
     let edges = if goes_idle { 2 * budget_ns * (period_ns - budget_ns) / period_ns } else { budget_ns };
     periods * budget_ns + edges.max(budget_ns) + longest_ns
 }
 
-/// The most that these clients got together in any window of that length; the worst one begins with one of their requests.
+/// The maximum service of these clients together in any window of that length. The worst window begins with one of
+/// their requests.
 pub fn most_in_a_window(server: &Server, clients: &[ClientId], window_ns: u64) -> u64 {
     let runs: Vec<&Run> = server.runs.iter().filter(|run| clients.contains(&run.client)).collect();
     let (mut most_ns, mut whole_ns, mut last) = (0, 0, 0);
@@ -243,7 +244,7 @@ fn hard_reservation_does_not_catch_up_on_periods_in_which_nobody_was_served() {
     server.stall(10 * SECOND);
     server.run_until(12 * SECOND);
     check_hard_bound(&server, Reserved { client, reservation }, 100 * US, false, "a stall of 10 s");
-    // The bound of the window in which it is served first, (1 + 1) Q and a request.
+    // The bound of a window in which it is served first: (1 + 1) Q and a request.
     let waited_ns = server.longest_wait_ns(others) - 10 * SECOND;
     assert!(waited_ns <= 15 * MS, "best effort waits {waited_ns} ns after the stall, not 1 - U of the time");
 }
@@ -274,7 +275,7 @@ fn best_effort_keeps_what_reservations_leave_however_greedy_they_are() {
         let reserved_ns: u64 = reserved.iter().map(|one| server.service_ns(one.client, Some(Mode::Reserved))).sum();
         let total_ns: u64 = server.runs.iter().map(|run| run.end_ns - run.start_ns).sum();
         let admitted = f64::from(server.scheduler.admitted_utilization_ppm()) / 1e6;
-        // The last period of each may have begun with its whole budget, and ended with an excess.
+        // The last period of each may have begun with its whole budget and ended with an excess.
         let edges_ns: u64 = reserved.iter().map(|one| one.reservation.budget_ns + longest_ns).sum();
         let most_ns = (admitted * server.now_ns as f64) as u64 + edges_ns;
         assert!(reserved_ns <= most_ns, "seed {seed}: reservations used {reserved_ns} ns, {most_ns} ns were admitted");

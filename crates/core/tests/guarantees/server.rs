@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! A server that is not there: virtual time, one request at a time, clients that behave as they are told.
+//! A simulated server: virtual time, one request at a time, clients that follow a given load.
 //!
-//! It drives a [`Scheduler`] in the order in which the main loop of a real server does, and ends a slice where a real
-//! one ends: at a request boundary, when the slice says so, when the client has nothing left, or when a watched client
-//! has become readable and its rank, as it was when its socket was armed, wins the contest. Decisions cost no time.
+//! It calls a [`Scheduler`] in the same order as the main loop of a real server. A slice ends as in a real server: at a
+//! request boundary, at the end of the slice, when the client has no more requests, or when a watched client becomes
+//! readable and the rank stored when its socket was armed wins the contest. Decisions take no time.
 //!
-//! Invariant: time passes only inside a request or while no client has one.
+//! Invariant: time passes only during a request or while no client has one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -17,10 +17,10 @@ pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000_000_000;
 
-/// What the stock scheduler of the real server gives a client in one go.
+/// The slice of the real server's own scheduler.
 const STOCK_SLICE_NS: u64 = 5 * MS;
 
-/// splitmix64: small, seeded, the same everywhere.
+/// splitmix64: a small seeded generator with the same results everywhere.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
@@ -42,29 +42,29 @@ impl Random {
     }
 }
 
-/// When a client sends its requests.
+/// The times at which a client sends requests.
 #[derive(Clone, Copy, Debug)]
 pub enum Behaviour {
-    /// Has always one more.
+    /// It always has another request.
     Backlogged,
-    /// Sends the next one so long after the last one was done.
+    /// It sends each request `think_ns` after the previous one was done.
     RoundTrip { think_ns: u64 },
-    /// Sends so many at once, once in each period, whether or not the last ones are done.
+    /// It sends `requests` together in each period, whether or not the previous ones are done.
     Periodic { period_ns: u64, requests: u32 },
 }
 
-/// A client as it is to behave.
+/// The load of a client.
 #[derive(Clone, Debug)]
 pub struct Load {
     pub behaviour: Behaviour,
-    /// Each request costs something in this range.
+    /// Each request costs a random time in this range.
     pub cost_ns: RangeInclusive<u64>,
     pub request_bytes: u64,
-    /// When its first request arrives.
+    /// The arrival of its first request.
     pub start_ns: u64,
-    /// Input (or an Expose, each second time) is delivered to it so often; 0: never.
+    /// The interval at which it receives input and an Expose in turn; 0: never.
     pub noticed_every_ns: u64,
-    /// Each request makes work for those who work for others.
+    /// Each request causes work for compositors and window managers.
     pub makes_work: bool,
 }
 
@@ -78,7 +78,7 @@ impl Load {
     }
 }
 
-/// One request as it was executed.
+/// One executed request.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub client: ClientId,
@@ -111,7 +111,7 @@ struct Client {
 }
 
 impl Client {
-    /// Requests that have reached the socket by now.
+    /// Adds the requests that have reached the socket by now.
     fn receive(&mut self, now_ns: u64) {
         while self.next_arrival_ns <= now_ns {
             let at = self.next_arrival_ns;
@@ -129,7 +129,7 @@ impl Client {
         }
     }
 
-    /// Takes the request that begins now, and plans the one after it.
+    /// Takes the request that begins now, and plans the next one.
     fn begin(&mut self, now_ns: u64, cost_ns: u64) -> u64 {
         let arrived_ns = self.pending.pop_front().expect("a client without requests was chosen");
         let waited = now_ns - self.waits_since_ns.expect("a client with requests waits");
@@ -146,7 +146,7 @@ impl Client {
     }
 }
 
-/// The server, its clients and what it did so far.
+/// The server, its clients and its history.
 #[derive(Debug)]
 pub struct Server {
     pub scheduler: Scheduler,
@@ -200,7 +200,7 @@ impl Server {
         self.scheduler.handle(now, Fact::Reserve { holder: client.into(), reservation }).is_admitted()
     }
 
-    /// The client's connection is closed.
+    /// Closes the client's connection.
     pub fn disconnect(&mut self, client: ClientId) {
         let closed = &mut self.clients[usize::from(client.0) - 1];
         closed.pending.clear();
@@ -209,7 +209,7 @@ impl Server {
         self.scheduler.handle(Time(self.now_ns), Fact::Gone { client });
     }
 
-    /// The process is stopped for a while (a debugger, a page fault, a grab): time passes and nobody is served.
+    /// The process is stopped for a while (a debugger, a page fault, a grab): time passes and no client is served.
     pub fn stall(&mut self, ns: u64) {
         self.now_ns += ns;
     }
@@ -220,25 +220,25 @@ impl Server {
         }
     }
 
-    /// Server time of a client, of this mode or of both.
+    /// Server time of a client, from one account or both.
     pub fn service_ns(&self, client: ClientId, mode: Option<Mode>) -> u64 {
         let of_client = self.runs.iter().filter(|run| run.client == client && mode.is_none_or(|mode| run.mode == mode));
         of_client.map(|run| run.end_ns - run.start_ns).sum()
     }
 
-    /// From a request's arrival to its end, for each request of the client.
+    /// The time from the arrival to the end of each request of the client.
     pub fn responses_ns(&self, client: ClientId) -> Vec<u64> {
         self.runs.iter().filter(|run| run.client == client).map(|run| run.end_ns - run.arrived_ns).collect()
     }
 
-    /// The longest time for which the client had a request and was not served, up to now.
+    /// The longest time so far for which the client had a request and was not served.
     pub fn longest_wait_ns(&self, client: ClientId) -> u64 {
         let client = &self.clients[usize::from(client.0) - 1];
         let waits = client.waits_since_ns.map_or(0, |since| self.now_ns.saturating_sub(since));
         client.longest_wait_ns.max(waits)
     }
 
-    /// True where a request of the client had arrived by then that was not begun before.
+    /// True if a request of the client had arrived by then and had not begun earlier.
     pub fn had_work_at(&self, client: ClientId, at_ns: u64) -> bool {
         let client = &self.clients[usize::from(client.0) - 1];
         let served_since = self.runs.iter().rev().take_while(|run| run.start_ns >= at_ns);
@@ -265,7 +265,7 @@ impl Server {
         self.scheduler.verify();
     }
 
-    /// Until the next arrival or replenishment.
+    /// Sleeps until the next arrival or replenishment.
     fn sleep(&mut self) {
         let arrival = self.clients.iter().map(|client| client.next_arrival_ns).min().unwrap_or(u64::MAX);
         let replenishment = self.scheduler.next_replenish().map_or(u64::MAX, |at| at.0);
@@ -315,7 +315,7 @@ impl Server {
                 ..Service::of(id, Time(start_ns), Time(self.now_ns))
             }),
         );
-        // As a server does in the turn of a client that works for others.
+        // Like a real server during a desktop turn.
         if let Some(until) = self.scheduler.next_request_of(id, Time(self.now_ns)) {
             self.now_ns = until.0.min(self.clients[place].next_arrival_ns.max(self.now_ns));
         }
@@ -325,7 +325,7 @@ impl Server {
         self.scheduler.handle(Time(self.now_ns), Fact::MadeWork { client }) == Outcome::Changed
     }
 
-    /// A watched socket has become readable, and its client is better than the running one by now.
+    /// True if a watched socket is readable and its client now beats the running one.
     fn is_contested(&self, slice: &Slice) -> bool {
         self.armed.iter().any(|(id, &rank)| {
             let arrival_ns = self.clients[usize::from(id.0) - 1].next_arrival_ns;
@@ -333,7 +333,7 @@ impl Server {
         })
     }
 
-    /// Round robin, for what is left to the server.
+    /// Round robin, for choices left to the server.
     fn stock_choice(&mut self) -> ClientId {
         let n = self.clients.len();
         let selectable = |id: &ClientId| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Watching: who is named, so that its arrival ends the running slice, and that nothing is paid where none would.
+//! Watching: clients that could end the running slice are returned for watching, and no others.
 
 use crate::server::MS;
 use xqos_core::{
@@ -21,7 +21,7 @@ fn next_to_watch(scheduler: &mut Scheduler, now: Time) -> Option<ClientId> {
     scheduler.next_to_watch(now).map(|(client, _)| client)
 }
 
-/// A hog has run for a while, the other client is idle. It is 20 ms, and the hog runs on.
+/// A hog has run for 20 ms and continues; the other client is idle.
 fn hogged_scheduler(prepare: impl FnOnce(&mut Scheduler)) -> Scheduler {
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
     scheduler.handle(at(0), Fact::Connected { client: HOG, descriptor: 11 });
@@ -94,7 +94,8 @@ fn members_are_named_again_when_the_budget_of_their_group_is_replenished() {
             scheduler.handle(at(0), Fact::Group { client, group });
         }
         assert!(scheduler.handle(at(0), Fact::Reserve { holder: group.into(), reservation }).is_admitted());
-        // Named with the budget of its group, which another member uses up; then as best effort, since it got input.
+        // First with the budget of its group, which another member uses up; then as best effort, since it received
+        // input.
         scheduler.handle(at(0), Fact::Arrived { client: HOG });
         scheduler.decide(at(0));
         assert_eq!(next_to_watch(scheduler, at(0)), Some(IDLE));
@@ -175,7 +176,7 @@ fn client_that_would_not_win_before_the_end_of_the_slice_is_not_watched() {
         assert_eq!(next_to_watch(&mut scheduler, at(start)), None, "at {start} ms");
         serve(&mut scheduler, HOG, at(start), at(start + 5), true);
     }
-    // From 16 ms on the hog is near enough.
+    // From 16 ms on the hog is close enough.
     serve(&mut scheduler, HOG, at(30), at(37), true);
     scheduler.decide(at(37));
     assert_eq!(next_to_watch(&mut scheduler, at(37)), Some(IDLE));
@@ -183,8 +184,8 @@ fn client_that_would_not_win_before_the_end_of_the_slice_is_not_watched() {
 
 #[test]
 fn beside_a_client_that_asks_and_waits_only_those_are_watched_who_win_while_it_is_likely_to_run() {
-    // It comes back 3 ms behind the hog and is served for as long: its arrival ends a slice after the margin of 1 ms, less
-    // what the hog has had since.
+    // It returns 3 ms behind the hog and is served for that long. Its arrival then ends a slice after the margin of 1
+    // ms, less what the hog has used since.
     let named_after = |length_us: u64, still_ready| {
         let mut scheduler = hogged_scheduler(|_| ());
         scheduler.handle(at(20), Fact::Arrived { client: IDLE });
