@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A replayed trace may claim any times, in any order. The scheduler takes them without a panic, under every policy.
+//! A damaged trace may contain any times in any order: the scheduler accepts them without a panic under every policy.
 
 use xqos_core::{
     Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time,
@@ -8,7 +8,7 @@ use xqos_core::{
 const FIRST: ClientId = ClientId(1);
 const SECOND: ClientId = ClientId(2);
 
-/// Serves whoever is picked from the beginning of time to its end.
+/// Serves the picked client from time 0 until [`Time::NEVER`].
 fn serve_for_ever(scheduler: &mut Scheduler) {
     for client in [FIRST, SECOND] {
         scheduler.handle(Time(0), Fact::Arrived { client });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The scheduler against a reference that is as naive as can be: the same facts, the same decisions.
+//! Model test: given the same facts, the scheduler and a naive reference make the same decisions.
 //!
-//! What the scheduler keeps in heaps and keys, [`reference`] searches for anew each time. They must agree on who runs,
-//! on what account, how long, whose arrival ends the slice and when, who is watched, and on each budget and deadline.
+//! The scheduler keeps heaps and keys; [`reference`] searches everything each time. They must agree on the client that
+//! runs and the account that pays, the length of the slice, the arrivals that end it and when, the watched clients, and
+//! on each budget and deadline.
 
 mod operations;
 mod reference;
@@ -20,7 +21,7 @@ use xqos_core::{
 struct Both {
     scheduler: Scheduler,
     reference: Reference,
-    /// Who is watched, at which rank: all that a watcher knows.
+    /// The watched clients with their ranks: all that a watcher knows.
     watched: BTreeMap<ClientId, Rank>,
     now: u64,
 }
@@ -49,7 +50,7 @@ impl Both {
     }
 
     fn tell(&mut self, fact: Fact) {
-        // Who is replenished by now has been before it arrives: the order of calls.
+        // As in the main loop, all replenishments up to now come before an arrival.
         use Holder::Client;
         if matches!(
             fact,
@@ -99,7 +100,8 @@ impl Both {
         Some(slice)
     }
 
-    /// At the end of budget or slice; or earlier, when a depleted client comes back. One that wins then must end it.
+    /// A slice ends at the end of the budget or slice, or earlier if a depleted client resumes. A client that wins then
+    /// must end it.
     fn check_end(&self, slice: &Slice, decision: &Decision) {
         let until = slice.until.0;
         let first_comeback = self.reference.comebacks(self.now, decision.end).min();

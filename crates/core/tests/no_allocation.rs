@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Decisions allocate nothing: memory is taken when a client connects, so that an overloaded server does not slow down
-//! further, and cannot fail for want of memory, at the moment when it has to decide.
+//! Decisions allocate nothing: memory is allocated when a client connects. An overloaded server then does not slow down
+//! further and cannot run out of memory at a decision.
 //!
-//! Counted by an allocator of this test's own, for its own thread only.
+//! This test counts the allocations of its own thread with its own allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -21,7 +21,7 @@ thread_local! {
 struct Counting;
 
 fn count() {
-    // A thread that is ending has no counter any more; nothing is measured there.
+    // A thread that is ending no longer has a counter; nothing is measured there.
     let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
 }
 
@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Clients of all kinds: best effort, hard and soft, of different weights and priorities.
+/// A server with clients of all kinds: best effort, hard and soft, with different weights and priorities.
 fn full_server(policy: PolicyKind) -> Scheduler {
     let mut scheduler = Scheduler::new(policy, Parameters::default());
     scheduler.handle(Time(0), Fact::Pacing(Pacing { limit_ns: 25 * MS, floor_ns: 50 * MS }));
@@ -89,7 +89,7 @@ fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, length_ns: u6
     end
 }
 
-/// Thousands of turns of the server's main loop, with all that happens between connecting and disconnecting.
+/// Runs thousands of turns of the server's main loop, with all events between connecting and disconnecting.
 fn run(scheduler: &mut Scheduler) {
     let mut now = Time(MS);
     for turn in 0..20_000u32 {
@@ -138,7 +138,7 @@ fn decisions_allocate_nothing_under_any_policy() {
     }
 }
 
-/// Memory that is taken anew for each client of a group leaves holes, which cost the server several times what is in use.
+/// Reallocating memory for each client of a group leaves holes, which cost several times the memory in use.
 #[test]
 fn a_crowd_in_one_group_connects_with_few_allocations() {
     for policy in PolicyKind::ALL {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Random sequences of all operations, with everything checked after each: the scheduler's own invariants
-//! (`verify`), and what may be said of any decision whatever came before it.
+//! Random sequences of all operations. After each one the scheduler's own invariants are checked (`verify`), and rules
+//! that hold for any decision.
 
 mod operations;
 
@@ -11,7 +11,7 @@ use xqos_core::{
     ReservationState, Role, Scheduler, Service, Slice, Time,
 };
 
-/// A scheduler, its clock, and the facts that it cannot be asked for.
+/// A scheduler, its clock, and the facts that it has no query for.
 #[derive(Debug)]
 struct Server {
     scheduler: Scheduler,
@@ -38,7 +38,7 @@ impl Server {
         self.scheduler.reservation_in_use(client).filter(|state| !state.depleted && !is_paced)
     }
 
-    /// Paced, or out with its group, and not as the holder of the grab.
+    /// Paced, or held back with its group, and not the holder of the grab.
     fn is_held_for_others(&self, client: ClientId) -> bool {
         let is_capped = self.scheduler.is_capped(client);
         let shared = self.scheduler.reservation_in_use(client).filter(|_| self.scheduler.shares_reservation(client));
@@ -65,7 +65,7 @@ impl Server {
         self.sync_priorities[usize::from(client.0)]
     }
 
-    /// SYNC priority; then who works for others.
+    /// Order by SYNC priority, then compositors and window managers first.
     fn place(&self, client: ClientId) -> (i64, bool) {
         (-i64::from(self.sync_priority(client)), !self.scheduler.works_for_others(client))
     }
@@ -90,7 +90,7 @@ impl Server {
             Fact::Replenish => return self.replenish(),
             Fact::Exposed { client, cause } => return self.exposed(client, cause),
             Fact::Parameters(mut parameters) => {
-                // A limit below what is admitted already is another test's subject.
+                // Another test covers limits below what is already admitted.
                 let admitted_ppm = self.scheduler.admitted_utilization_ppm();
                 parameters.max_utilization_ppm = parameters.max_utilization_ppm.max(admitted_ppm);
                 self.scheduler.handle(now, Fact::Parameters(parameters));
@@ -139,7 +139,7 @@ impl Server {
         }
     }
 
-    /// As often as there is something to tell; each client once at most, since all time that has passed is paid.
+    /// Replenishes until nothing is left. Each client may resume only once, since all time that has passed is paid for.
     fn replenish(&mut self) {
         let (mut told, mut groups) = (Vec::new(), Vec::new());
         loop {
@@ -170,7 +170,7 @@ impl Server {
         assert!(self.scheduler.next_replenish().is_none_or(|at| at > self.now), "a replenishment is overdue");
     }
 
-    /// Who uncovers others is held, at most for the limit; who has a reservation, or exposes itself, is not.
+    /// A client that uncovers others is held for at most the limit, unless it has a reservation or exposes itself.
     fn exposed(&mut self, client: ClientId, cause: Option<ClientId>) {
         let before = cause.and_then(|cause| self.scheduler.paced_until(cause));
         let was_exposing = self.scheduler.is_exposing(client, self.now);
@@ -235,7 +235,7 @@ impl Server {
             Choice::Client(client, Mode::BestEffort) => {
                 assert_eq!(with_budget().next(), None, "best effort is picked while a reserved client has work");
                 assert_ne!(scheduler.policy(), PolicyKind::Stock, "stock picks nobody");
-                // Two turns of those who work for others are a gap apart, if anybody else waits.
+                // Two desktop turns are a gap apart if other clients wait.
                 let waits_for_turn = |id| scheduler.works_for_others(id) && scheduler.desktop_turn(self.now) > self.now;
                 let higher = ready().find(|&id| !waits_for_turn(id) && self.place(id) < self.place(client));
                 assert_eq!(higher, None, "{client:?} is picked before this client of a better tier");
@@ -315,7 +315,7 @@ impl Server {
     }
 }
 
-/// The client that an operation is about, if it is about one.
+/// The client that an operation concerns, if it concerns one.
 fn client_of(op: Op) -> Option<ClientId> {
     match op {
         Op::ServeUnchosen { client, .. } => Some(client),
@@ -332,7 +332,7 @@ fn apply_and_check(server: &mut Server, op: Op) {
     server.apply(op);
     server.check();
     if let (Some(client), Some(before)) = (unknown, before) {
-        // A service of nobody ends the running slice, and an "unknown holds the grab" ends the grab of another.
+        // Serving an unknown client ends the running slice, and a grab by an unknown client ends another client's grab.
         let may_end_something = matches!(op, Op::ServeUnchosen { .. } | Op::Tell(Fact::Grabbed { .. }));
         let after = format!("{:?}", server.scheduler);
         assert!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A scheduler made of a snapshot decides as the one that wrote it.
+//! A scheduler restored from a snapshot makes the same decisions as the original.
 
 mod operations;
 
@@ -7,7 +7,7 @@ use operations::{CLIENTS, Op, config, report, sequence};
 use proptest::prelude::*;
 use xqos_core::{Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Scheduler, Service, Slice, Time};
 
-/// One operation; what came of it.
+/// Applies one operation. Returns its outcomes and its slice.
 fn apply(scheduler: &mut Scheduler, op: Op, now: &mut Time) -> (Vec<Outcome>, Option<Slice>) {
     let serve = |scheduler: &mut Scheduler, client: ClientId, now: &mut Time, length_ns, requests, still_ready| {
         let (start, end) = (*now, now.after(length_ns));
@@ -18,7 +18,7 @@ fn apply(scheduler: &mut Scheduler, op: Op, now: &mut Time) -> (Vec<Outcome>, Op
     match op {
         Op::Tell(Fact::Replenish) => (replenish(scheduler, *now), None),
         Op::Tell(Fact::Parameters(mut parameters)) => {
-            // A limit below what is admitted already is another test's subject.
+            // Another test covers limits below what is already admitted.
             let admitted_ppm = scheduler.admitted_utilization_ppm();
             parameters.max_utilization_ppm = parameters.max_utilization_ppm.max(admitted_ppm);
             (vec![scheduler.handle(*now, Fact::Parameters(parameters))], None)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Random sequences of all facts and of turns of the server's main loop.
 //!
-//! Few clients and round numbers, so that the interesting coincidences (equal deadlines, a grab by a depleted client, a
-//! reservation that ends in the middle of a slice) come up often.
+//! Few clients and round numbers make interesting coincidences frequent: equal deadlines, a grab by a depleted client,
+//! a reservation that ends during a slice.
 
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -12,21 +12,21 @@ use xqos_core::{ClientId, Fact, GroupId, Pacing, Parameters, PolicyKind, Reserva
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// Ids below this one.
+/// Client ids are below this.
 pub const CLIENTS: u16 = 6;
 
 /// A fact, or a turn of the server's main loop.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     Tell(Fact),
-    /// One decision and its slice. Where the choice is the server's, `whom` says which of the ready clients it makes.
+    /// One decision and its slice. If the server chooses, `whom` selects one of the ready clients.
     DecideAndServe {
         length_ns: u64,
         requests: u32,
         still_ready: bool,
         whom: usize,
     },
-    /// A decision that comes to nothing.
+    /// A decision without a slice.
     Decide,
     /// A slice of a client that was not chosen.
     ServeUnchosen {
@@ -50,7 +50,7 @@ fn kind() -> impl Strategy<Value = ReservationKind> {
     prop::sample::select(ReservationKind::ALL.as_slice())
 }
 
-/// Q <= T, both above 0, as whoever calls the scheduler has to see to.
+/// Q <= T, both above 0; callers of the scheduler must ensure this.
 fn reservation() -> impl Strategy<Value = Reservation> {
     let period = prop::sample::select(vec![2 * MS, 5 * MS, 10 * MS, 10 * MS + 1, 40 * MS]);
     (period, prop_oneof![Just(50), 1..=60u64], kind()).prop_map(|(period_ns, percent, kind)| {
@@ -96,7 +96,7 @@ fn decide_and_serve() -> impl Strategy<Value = Op> {
     )
 }
 
-/// Of 100 ms.
+/// Caps in millionths.
 fn cap() -> impl Strategy<Value = u32> {
     prop::sample::select(vec![0, 1, 10_000, 100_000, 500_000, 1_000_000])
 }
@@ -141,7 +141,7 @@ fn fact() -> impl Strategy<Value = Fact> {
     ]
 }
 
-/// The weights make busy servers: arrivals and slices are most of what happens.
+/// The weights produce busy servers: most operations are arrivals and slices.
 fn op() -> impl Strategy<Value = Op> {
     let time = prop_oneof![Just(1), Just(MS), 1..3 * MS, Just(5 * MS), 10 * MS..100 * MS, Just(3_000 * MS)];
     prop_oneof![
@@ -153,7 +153,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A policy, and up to so many operations under it. Most clients are connected at the beginning.
+/// A policy, and up to `most` operations under it. Most clients are connected at the beginning.
 pub fn sequence(most: usize) -> impl Strategy<Value = (PolicyKind, Vec<Op>)> {
     let connected = (0..CLIENTS - 2).map(|id| Fact::Connected { client: ClientId(id), descriptor: 20 - u32::from(id) });
     let connected: Vec<Op> = connected.map(Op::Tell).collect();
@@ -162,7 +162,7 @@ pub fn sequence(most: usize) -> impl Strategy<Value = (PolicyKind, Vec<Op>)> {
     (policy(), all)
 }
 
-/// The same sequences in each run; a failing one is shrunk and printed, and nothing is written to disk.
+/// Generates the same sequences in each run. A failing one is shrunk and printed; nothing is written to disk.
 pub fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         rng_seed: proptest::test_runner::RngSeed::Fixed(0x7870_6f73),
@@ -176,8 +176,8 @@ thread_local! {
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs a sequence; a failed assertion in it becomes an error. Shrinking fails thousands of times before the shortest
-/// sequence is found, and only the last of the messages is worth reading.
+/// Runs a sequence and turns a failed assertion into an error. Shrinking fails thousands of times, and only the last
+/// message matters.
 pub fn report(run: impl FnOnce()) -> Result<(), TestCaseError> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|panic| PANIC.set(panic.to_string())));

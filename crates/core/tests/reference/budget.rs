@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! A reservation as the essay at the top of `reservation.rs` has it, step by step.
+//! A reservation, following the rules at the top of `reservation.rs` step by step.
 
 use xqos_core::{Reservation, ReservationKind};
 
-/// A reservation as it stands.
+/// The current state of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     pub of: Reservation,
@@ -17,7 +17,7 @@ impl Budget {
         Budget { of, left_ns: i128::from(of.budget_ns), deadline: now + of.period_ns, depleted: false }
     }
 
-    /// What an arrival makes of it: q >= (d - t) Q/T, or d <= t, gives a fresh one.
+    /// The state after an arrival: fresh if q >= (d - t) Q/T, or d <= t.
     pub fn at_arrival(self, now: u64) -> Self {
         let left_to_deadline = i128::from(self.deadline) - i128::from(now);
         let covers = self.left_ns * i128::from(self.of.period_ns) >= left_to_deadline * i128::from(self.of.budget_ns);
@@ -25,7 +25,8 @@ impl Budget {
         if is_renewed { Budget::fresh(self.of, now) } else { self }
     }
 
-    /// A service, in a group with a cap or not. By the paper's rule each Q that is missing moves the deadline by T.
+    /// The state after a service. Under the paper's soft rule each missing Q postpones the deadline by T, unless the
+    /// group has a cap.
     pub fn charged(mut self, ns: u64, now: u64, has_cap: bool) -> Self {
         self.left_ns -= i128::from(ns);
         self.depleted = self.left_ns <= 0;
@@ -35,7 +36,7 @@ impl Budget {
                 self.deadline += self.of.period_ns;
             }
             self.depleted = false;
-            // Periods in which nothing was served are not caught up on.
+            // Missed periods are not made up for.
             if self.deadline <= now {
                 self.deadline = now + self.of.period_ns;
             }
@@ -43,15 +44,15 @@ impl Budget {
         self
     }
 
-    /// Another one in its place: what its client was ahead, it has had of that. No deadline counts as further away than the longest
-    /// period.
+    /// The state after replacing the reservation. Excess service is charged to the new one; a deadline counts as no
+    /// further away than the longest period.
     pub fn replaced_by(before: Option<Budget>, of: Reservation, now: u64, longest_ns: u64) -> Self {
         let mut budget = Budget::fresh(of, now);
         budget.left_ns -= before.map_or(0, |before| before.ahead_ns(now, longest_ns));
         budget.charged(0, now, false)
     }
 
-    /// By how much its client is ahead of its bandwidth.
+    /// How far the client's service exceeds its bandwidth.
     pub fn ahead_ns(self, now: u64, longest_ns: u64) -> i128 {
         let left_to_deadline = i128::from(self.deadline) - i128::from(now);
         let left_to_deadline = left_to_deadline.min(longest_ns.max(self.of.period_ns).into());
@@ -59,13 +60,13 @@ impl Budget {
         (due_ns - self.left_ns).max(0)
     }
 
-    /// The deadlines that have come: each gives Q, until there is budget again.
+    /// The state after the deadlines that have passed: each gives Q until there is budget again.
     pub fn replenished(mut self, now: u64) -> Self {
         while self.depleted && self.deadline <= now {
             self.left_ns += i128::from(self.of.budget_ns);
             self.deadline += self.of.period_ns;
             self.depleted = self.left_ns <= 0;
-            // Periods in which nothing was served are not caught up on.
+            // Missed periods are not made up for.
             if !self.depleted && self.deadline <= now {
                 self.deadline = now + self.of.period_ns;
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Who runs, until when, and who may end a slice.
+//! Decisions: the client to run, the end of its slice, and the arrivals that end it early.
 
 use super::*;
 
@@ -33,7 +33,7 @@ impl Reference {
         } else if self.is_servers_choice() {
             (servers_choice, Running::Server { grabbed: false })
         } else {
-            // Who works for others has a turn, or others come first.
+            // Compositors and window managers run only during their turn, unless no other client waits.
             let others_first = self.desktop.first_from(now) > now && best_effort.iter().any(|&id| !self.is_desktop(id));
             let best_effort_now = best_effort.iter().copied().filter(|&id| !others_first || !self.is_desktop(id));
             let best = best_effort_now.clone().map(|id| self.place(id)).min();
@@ -61,7 +61,7 @@ impl Reference {
         Some(decision)
     }
 
-    /// Who waits longest, for a slice, and no longer than the turn if others wait.
+    /// Picks the client that has waited longest, for one slice; if others wait, no longer than the turn.
     fn pick_desktop(&mut self, contenders: &[ClientId], now: u64) -> Decision {
         let longest = contenders.iter().min_by_key(|&&id| (self.clients[&id].waits_since, id));
         let client = *longest.expect("somebody is ready");
@@ -72,14 +72,14 @@ impl Reference {
         Decision { client: Some((client, Mode::BestEffort)), end, requests: 0, bytes: 0 }
     }
 
-    /// When an arrival of this idle client at `arrival` would end the slice that was chosen last; `None`: not at all.
+    /// When an arrival of this idle client at `arrival` would end the slice chosen last; `None`: never.
     pub fn ends_at(&self, id: ClientId, arrival: u64) -> Option<u64> {
         let client = self.clients[&id];
         let (start, running) = self.running?;
         if self.paced.holds(id) {
             return None;
         }
-        // Who is replenished until then has budget then.
+        // If the client's deadline passes before the arrival, it is replenished by then.
         let budget = client.budget.map(|budget| budget.replenished(arrival).at_arrival(arrival));
         let budget = budget.or_else(|| self.shared.at_arrival(id, arrival));
         let deadline = budget.filter(|budget| !budget.depleted).map(|budget| budget.deadline);
@@ -101,7 +101,7 @@ impl Reference {
         }
     }
 
-    /// True where this idle client has to be watched during the slice that was chosen last, which ends at `until`.
+    /// True if this idle client must be watched during the slice chosen last, which ends at `until`.
     pub fn is_to_be_watched(&self, id: ClientId, now: u64, until: u64) -> bool {
         let somebody_hogs = self.hogged.is_some_and(|end| now.saturating_sub(end) < HOG_MEMORY_NS);
         let slice_end = until.min(now + self.parameters.slice_ns);
@@ -116,7 +116,7 @@ impl Reference {
         wins && (somebody_hogs || self.has_budget(id) || self.is_desktop(id))
     }
 
-    /// The times before `end` at which a depleted client comes back and is better than the one chosen last.
+    /// The times before `end` at which a depleted client resumes with a better rank than the client chosen last.
     pub fn comebacks(&self, now: u64, end: u64) -> impl Iterator<Item = u64> + '_ {
         self.clients.iter().filter_map(move |(&id, client)| {
             let budget = client.budget.or_else(|| self.shared.budget_of(id)).filter(|budget| budget.depleted)?;

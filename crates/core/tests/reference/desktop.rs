@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The desktop rule as plainly as it can be: who has which role, and all slices of the last turn.
+//! The desktop rule in its simplest form: the roles, and all slices of the last turn.
 
 use std::collections::BTreeMap;
 use xqos_core::{
@@ -10,11 +10,11 @@ use xqos_core::{
 pub struct Desktop {
     pub share_ppm: u32,
     pub roles: BTreeMap<ClientId, Role>,
-    /// For whom window managers work.
+    /// The client that each window manager works for.
     pub work: BTreeMap<ClientId, ClientId>,
-    /// Of the last turn: begin and end of each slice, and whether it was a compositor's.
+    /// The slices of the last turn: beginning, end, and whether a compositor ran.
     slices: Vec<(u64, u64, bool)>,
-    /// Turns that are not put off: somebody who rested has made work.
+    /// Turns that are not deferred, because a rested client has caused work.
     pub calls: u8,
 }
 
@@ -35,7 +35,7 @@ impl Desktop {
         FRAME_NS * u64::from(self.share_ppm) / 1_000_000
     }
 
-    /// Who pays for what this one does; `None`: all that wait.
+    /// The client that pays for this client's work; `None`: no single client does.
     pub fn paid_by(&self, id: ClientId) -> Option<ClientId> {
         self.work.get(&id).copied().filter(|_| !self.roles[&id].compositor)
     }
@@ -59,7 +59,7 @@ impl Desktop {
         self.slices.last().is_some_and(|&(_, end, _)| now < end + WAIT_NS) && !self.is_used_up()
     }
 
-    /// From when on desktop clients go first.
+    /// The time from which desktop clients are served first.
     pub fn first_from(&self, now: u64) -> u64 {
         let Some(&(began, ..)) = self.slices.first().filter(|_| !self.is_open(now)) else { return now };
         let used_ns = self.used_ns() + WAIT_NS;
@@ -76,25 +76,25 @@ impl Desktop {
         if self.is_open(now) { self.most_ns() - self.used_ns() } else { self.most_ns() }
     }
 
-    /// The same for this client.
+    /// The time left in the turn for this client.
     pub fn left_for(&self, id: ClientId, now: u64) -> u64 {
         let by_managers_ns = if self.is_open(now) { self.by_managers_ns() } else { 0 };
         let for_manager_ns = if self.roles[&id].compositor { u64::MAX } else { MANAGERS_NS - by_managers_ns };
         self.left_ns(now).min(for_manager_ns)
     }
 
-    /// Until when the next request is waited for.
+    /// How long the server waits for the next request.
     pub fn waits_until(&self, now: u64) -> Option<u64> {
         let &(_, end, _) = self.slices.last().filter(|_| self.is_open(now))?;
         Some(end + WAIT_NS.min(self.left_ns(now))).filter(|&until| now < until)
     }
 
-    /// There is nothing to hurry before the first turn.
+    /// Before the first turn there is nothing to call early.
     pub fn called(&mut self) {
         self.calls = if self.slices.is_empty() { 0 } else { CALLED_TURNS };
     }
 
-    /// Served while others waited, or a manager that used all of its part.
+    /// Records a slice that counts: others waited, or a window manager used up its part.
     pub fn served(&mut self, id: ClientId, start: u64, end: u64, others_wait: bool) {
         let used_its_part = !self.roles[&id].compositor && end - start >= MANAGERS_NS;
         if (!others_wait || self.first_from(start) > start) && !used_its_part {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The rules of the scheduler, written as plainly as they can be: lists that are searched from end to end, no queues,
-//! nothing computed ahead. Slow, and easy to compare with the essays at the top of the sources.
+//! The rules of the scheduler in their simplest form: lists that are searched completely, no queues, nothing computed
+//! ahead. Slow, and easy to compare with the descriptions at the top of the sources.
 //!
-//! Where two clients stand equal, the lower id is first.
+//! Among equal clients, the one with the lower id comes first.
 
 mod budget;
 mod decide;
@@ -22,7 +22,7 @@ use xqos_core::{
     ReservationKind, Role,
 };
 
-/// A slice longer than this is a hog's, and idle clients are watched for so long after it.
+/// After a slice longer than this, idle clients are watched for `HOG_MEMORY_NS`.
 const HOG_SLICE_NS: u64 = 1_000_000;
 const HOG_MEMORY_NS: u64 = 100_000_000;
 
@@ -30,14 +30,14 @@ const HOG_MEMORY_NS: u64 = 100_000_000;
 pub struct Client {
     pub ready: bool,
     pub budget: Option<Budget>,
-    /// The reservation that it had last.
+    /// Its previous reservation.
     released: Option<Budget>,
     idle_since: u64,
-    /// Idle before it came, or got input, and no desktop client had work by it since.
+    /// True if it was idle long enough before it became ready, or received input, and has caused no desktop work since.
     is_rested: bool,
-    /// Since it arrived, or since the end of its last slice.
+    /// The time of its arrival or of the end of its last slice.
     waits_since: u64,
-    /// Its last slice, where that was one request and then it waited.
+    /// The length of its last slice, if that was one request after which the client waited.
     asked_for_ns: Option<u64>,
 }
 
@@ -59,10 +59,10 @@ impl Client {
     }
 }
 
-/// What runs, as it stood when it was chosen.
+/// The running client as it was when it was chosen.
 #[derive(Clone, Copy, Debug)]
 enum Running {
-    /// Whom the server chooses; under a grab nobody can come between.
+    /// The server's choice; no arrival can interrupt a grab.
     Server {
         grabbed: bool,
     },
@@ -75,17 +75,17 @@ enum Running {
         standing: Standing,
         defence: Defence,
     },
-    /// A client that works for others, with its place.
+    /// A compositor or window manager, with its position.
     Desktop {
         client: ClientId,
         place: (i64, bool),
     },
 }
 
-/// Whom the rules choose, and the end of the budget or of the policy's slice.
+/// The choice, and the end of the budget or of the policy's slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// `None`: the server's choice.
+    /// `None`: the server chooses.
     pub client: Option<(ClientId, Mode)>,
     pub end: u64,
     pub requests: u32,
@@ -103,7 +103,7 @@ pub struct Reference {
     hogged: Option<u64>,
     pub paced: Paced,
     pub desktop: Desktop,
-    /// What groups may use in a period.
+    /// The caps of groups.
     caps: BTreeMap<GroupId, Budget>,
     pub shared: SharedBudgets,
 }
@@ -126,21 +126,22 @@ impl Reference {
         }
     }
 
-    /// What a fact changes; whether that is to be told. Not for those that the test tells one by one.
+    /// Applies a fact. Returns true if the outcome reports a change. Facts that the test applies through methods of
+    /// their own are not accepted.
     pub fn handle(&mut self, now: u64, fact: Fact) -> bool {
         let changed = self.take(now, fact);
         self.see_groups(now);
         changed
     }
 
-    /// Who is a member of which reservation, and whether a group has arrived.
+    /// Updates which clients are members of which reservation, and whether a group has arrived.
     fn see_groups(&mut self, now: u64) {
         let ids: Vec<ClientId> = self.clients.keys().copied().collect();
         for id in ids {
             let may_share = SharedBudgets::may_share(&self.clients[&id], self.desktop.roles.contains_key(&id));
             let group = Some(self.rules.standings[&id].group).filter(|_| may_share);
             if self.shared.sort_in(id, group) {
-                // As with a reservation of its own.
+                // The same as with a reservation of its own.
                 self.rules.enter(id, 0);
             }
         }
@@ -329,7 +330,7 @@ impl Reference {
         }
     }
 
-    // Control.
+    // Settings.
 
     fn set_role(&mut self, id: ClientId, role: Role) {
         if !self.clients.contains_key(&id) {
@@ -358,18 +359,18 @@ impl Reference {
         self.desktop.roles.contains_key(&id) && self.desktop.share_ppm > 0 && self.rules.kind == PolicyKind::Fair
     }
 
-    /// A higher SYNC priority first, then who works for others.
+    /// Order by SYNC priority, highest first, then compositors and window managers first.
     fn place(&self, id: ClientId) -> (i64, bool) {
         (-i64::from(self.rules.standings[&id].sync_priority), !self.is_desktop(id))
     }
 
-    /// `stock`; and `fair` where nobody would be served late, nor is to be kept below a cap.
+    /// Always under `stock`; under `fair` without contention and caps.
     fn is_servers_choice(&self) -> bool {
         let is_free = self.rules.kind == PolicyKind::Fair && !self.contended && self.caps.is_empty();
         is_free || self.rules.kind == PolicyKind::Stock
     }
 
-    /// Until when this client's next request is waited for, before others are served.
+    /// Until when the server waits for this client's next request before it serves others.
     pub fn next_request_of(&self, id: ClientId, now: u64) -> Option<u64> {
         let is_first = |(&id, client): (&ClientId, &Client)| {
             client.ready && !self.is_out(id) && (self.has_budget(id) || self.is_desktop(id))
@@ -380,7 +381,7 @@ impl Reference {
         self.desktop.waits_until(now).filter(|_| waits)
     }
 
-    /// Somebody without a role is ready and not held back.
+    /// True if a client without a role is ready and not held back.
     fn others_wait(&self) -> bool {
         self.clients.iter().any(|(id, client)| {
             let is_member = self.desktop.roles.contains_key(id);
@@ -388,7 +389,7 @@ impl Reference {
         })
     }
 
-    /// Depleted and hard, paced, or of a group whose cap is used up.
+    /// Depleted and hard, paced, or in a group whose cap is used up.
     fn is_out(&self, id: ClientId) -> bool {
         let client = &self.clients[&id];
         let is_depleted = match self.shared.budget_of(id) {
@@ -398,7 +399,7 @@ impl Reference {
         is_depleted || self.paced.holds(id) || !self.has_budget(id) && self.is_capped(id)
     }
 
-    /// Of its own, or its group's.
+    /// True if its own reservation or its group's has budget.
     fn has_budget(&self, id: ClientId) -> bool {
         self.clients[&id].has_budget() || self.shared.budget_of(id).is_some_and(|shared| !shared.depleted)
     }
@@ -460,7 +461,7 @@ impl Reference {
         }
     }
 
-    /// A reservation that was admitted, in place of the one before.
+    /// Sets a reservation that was admitted, in place of the previous one.
     pub fn reserved(&mut self, holder: Holder, of: Reservation, now: u64) {
         match holder {
             Holder::Client(id) => self.reserved_for(id, of, now),
@@ -469,7 +470,7 @@ impl Reference {
         self.see_groups(now);
     }
 
-    /// Its members come to the policy as from idleness.
+    /// The members enter the policy as after idleness.
     fn released_group(&mut self, group: GroupId) -> bool {
         let members: Vec<ClientId> =
             self.clients.keys().copied().filter(|&id| self.shared.group_of(id) == Some(group)).collect();
@@ -477,7 +478,7 @@ impl Reference {
         self.shared.end(group)
     }
 
-    /// Of all reservations, and the one that comes.
+    /// The longest period of all reservations and the new one.
     fn longest_period_ns(&self, coming: Reservation) -> u64 {
         let budgets = self.clients.values().filter_map(|client| client.budget).chain(self.shared.budgets());
         budgets.map(|budget| budget.of.period_ns).chain([coming.period_ns]).max().unwrap_or(0)
@@ -491,21 +492,21 @@ impl Reference {
         self.paced.end(id, now);
     }
 
-    /// Ends a reservation. True where there was one.
+    /// Ends a reservation. Returns true if there was one.
     fn cleared(&mut self, id: ClientId) -> bool {
         let Some(client) = self.clients.get_mut(&id).filter(|client| client.budget.is_some()) else { return false };
         client.released = client.budget.take();
-        // To the policy it comes as from idleness: time paid from a reservation saves nothing up.
+        // It enters the policy as after idleness: time paid from a reservation saves nothing up.
         self.rules.enter(id, 0);
         true
     }
 
     // Decisions.
 
-    /// Which clients and groups have budget again.
+    /// The clients and groups that have budget again.
     pub fn replenish(&mut self, now: u64) -> (Vec<ClientId>, Vec<GroupId>) {
         let mut told = self.paced.let_go(now);
-        // Who was given a reservation while it waited arrives now.
+        // A client that got a reservation while it was paced arrives now.
         for id in &told {
             let client = self.clients.get_mut(id).filter(|client| client.ready);
             if let Some(budget) = client.and_then(|client| client.budget.as_mut()) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Expose pacing as plainly as it can be: a list of who has to redraw for whom.
+//! Expose pacing in its simplest form: a list of clients that have to redraw, with the clients that wait for them.
 
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, Pacing};
 
-/// Where pacing is off, a client counts as exposing for so long.
+/// How long a client counts as exposing while pacing is off.
 const LIMIT_NS: u64 = 25_000_000;
 const SETTLING_NS: u64 = 5_000_000;
 const FORGET_NS: u64 = 1_000_000_000;
@@ -12,9 +12,9 @@ const FORGET_NS: u64 = 1_000_000_000;
 #[derive(Debug)]
 struct Mark {
     until: u64,
-    /// Who waits for it, and since when.
+    /// The client that waits for it, and the beginning of that wait.
     holds: Option<(ClientId, u64)>,
-    /// Answers that are still to come, and those that came.
+    /// The number of answers that it owes, and that it has given.
     owed: u32,
     came: u32,
 }
@@ -23,7 +23,7 @@ struct Mark {
 pub struct Paced {
     pacing: Pacing,
     marks: BTreeMap<ClientId, Mark>,
-    /// Since when, and until when.
+    /// The beginning and the end of each hold.
     held: BTreeMap<ClientId, (u64, u64)>,
     resumed: BTreeMap<ClientId, u64>,
 }
@@ -37,14 +37,14 @@ impl Paced {
         self.held.get(&id).map(|&(_, until)| until)
     }
 
-    /// True where it counts as exposing from now on, and did not before.
+    /// Returns true if the client counts as exposing from now on and did not before.
     pub fn exposed(&mut self, id: ClientId, cause: Option<ClientId>, now: u64) -> bool {
         if self.marks.get(&id).is_some_and(|mark| now < mark.until) {
             return false;
         }
         let is_on = self.pacing.limit_ns > 0;
         let limit_ns = if is_on { self.pacing.limit_ns } else { LIMIT_NS };
-        // It works at what it got before, if that is not too long ago.
+        // It is still working on the previous Expose, unless that was too long ago.
         let is_behind = self.marks.get(&id).is_some_and(|mark| mark.came == 0 && now < mark.until + limit_ns);
         self.forgotten(id, now);
         let cause = cause.filter(|&cause| is_on && cause != id);
@@ -76,7 +76,7 @@ impl Paced {
         }
     }
 
-    /// Nobody waits for it after `at`.
+    /// No client waits for it after `at`.
     fn forgotten(&mut self, id: ClientId, at: u64) {
         let Some(holds) = self.marks.remove(&id).and_then(|mark| mark.holds) else { return };
         let others_wait = self.marks.values().any(|mark| mark.holds == Some(holds));
@@ -85,7 +85,7 @@ impl Paced {
         }
     }
 
-    /// It goes on at that time, if not earlier.
+    /// Its hold ends at `at`, if not earlier.
     pub fn end(&mut self, id: ClientId, at: u64) {
         if let Some((_, until)) = self.held.get_mut(&id) {
             *until = (*until).min(at);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! The policies, rule by rule. A client has a standing under all of them; the one in force decides which part counts.
+//! The policies, rule by rule. A client has a standing under all of them; the current policy decides which part counts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, GroupId, Parameters, PolicyKind};
 
-/// `fair`: the furthest that a client comes back behind the virtual clock.
+/// `fair`: how far behind the virtual clock a client can return.
 const CREDIT_NS: i128 = 3_000_000;
-/// `fair`: by how much an arrival must have paid less.
+/// `fair`: how much less an arrival must have paid.
 const MARGIN_NS: i128 = 1_000_000;
-/// `smart`: what a level is worth, in intervals, and at most
+/// `smart`: the value of a level in intervals, and its maximum.
 const LEVEL_INTERVALS: i128 = 10;
 const MOST_LEVEL_NS: i128 = 50_000_000;
 /// `classic`
@@ -21,19 +21,19 @@ pub struct Standing {
     pub descriptor: u32,
     pub weight: u32,
     pub fixed_priority: i32,
-    /// Its longest slice; 0: as long as all.
+    /// Its longest slice; 0: the policy's.
     pub slice_us: u32,
     pub sync_priority: i32,
     pub group: GroupId,
-    /// `fair`: server time / weight, against the others of its group.
+    /// `fair`: server time / weight, compared within its group.
     paid: i128,
     noticed: bool,
     rested_us: u32,
     /// `smart`
     priority: i32,
-    /// `smart`: what all had used when its last turn was over.
+    /// `smart`: the server time of all clients at the end of its last turn.
     turn_over_at: u64,
-    /// `smart` and `fixed`: of the present turn.
+    /// `smart` and `fixed`: used in the current turn.
     used_ns: u64,
     /// `classic`
     pass: u64,
@@ -49,7 +49,7 @@ pub struct Defence {
     weight: u32,
 }
 
-/// For how long the chosen client may run.
+/// How long the chosen client may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     pub length_ns: u64,
@@ -57,18 +57,18 @@ pub struct Turn {
     pub bytes: u32,
 }
 
-/// `fair`: who pays together. Clients of no group do alone.
+/// `fair`: the account of a group, or of a client in no group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Purse {
     Alone(ClientId),
     Group(GroupId, i32),
 }
 
-/// `fair`: what they paid.
+/// `fair`: what an account has paid.
 #[derive(Clone, Copy, Debug, Default)]
 struct Paid {
     paid: i128,
-    /// What the one of them that was picked last had paid.
+    /// What the last picked client of the account had paid.
     clock: i128,
 }
 
@@ -79,15 +79,15 @@ pub struct Rules {
     pub standings: BTreeMap<ClientId, Standing>,
     purses: BTreeMap<Purse, Paid>,
     group_weights: BTreeMap<GroupId, u32>,
-    /// `fair`: of each SYNC priority, what the client that was picked last had paid.
+    /// `fair`: for each SYNC priority, what the last picked client had paid.
     clocks: BTreeMap<i32, i128>,
-    /// `smart` and `fixed`: whose last turn is over longest comes first.
+    /// `smart` and `fixed`: the client with the oldest last turn comes first.
     rotation: Vec<ClientId>,
     /// `smart`: server time that all clients used.
     used_by_all: u64,
     /// `classic`
     pass: u64,
-    /// `smart`: who runs, since when nobody else did, and the slice.
+    /// `smart`: the running client, since when it has run alone, and the slice.
     last: Option<ClientId>,
     alone_since: u64,
     slice_ns: u64,
@@ -111,7 +111,7 @@ impl Rules {
         }
     }
 
-    /// The same clients under another policy, where all of them begin anew.
+    /// The same clients under another policy; all of them start fresh.
     pub fn replaced_by(&self, kind: PolicyKind, parameters: Parameters) -> Self {
         let mut rules = Rules::new(kind, parameters);
         rules.group_weights = self.group_weights.clone();
@@ -179,13 +179,13 @@ impl Rules {
         self.purses.get_mut(&purse).expect("each client has one")
     }
 
-    /// It pays with its group from now on; where that is new, the group has paid so much.
+    /// Opens the client's account, or joins its group's. A new account starts with `paid`.
     fn open(&mut self, id: ClientId, paid: i128) {
         let clock = self.purses.entry(self.purse(id)).or_insert(Paid { paid, clock: 0 }).clock;
         self.standing(id).paid = clock;
     }
 
-    /// It no longer does.
+    /// Leaves the account.
     fn close(&mut self, id: ClientId) -> Option<Paid> {
         let purse = self.standings.contains_key(&id).then(|| self.purse(id))?;
         let is_shared = self.standings.keys().any(|&other| other != id && self.purse(other) == purse);
@@ -232,7 +232,7 @@ impl Rules {
         }
     }
 
-    /// Where nobody of its new group is there, that has paid what its old one had, against the clock.
+    /// Moves the client to another account; a new one starts as far from the clock as the old one was.
     fn move_to(&mut self, id: ClientId, change: impl FnOnce(&mut Standing)) {
         let behind = self.purse_of(id).paid - self.clock_of(id);
         self.close(id);
@@ -241,7 +241,7 @@ impl Rules {
         self.open(id, paid);
     }
 
-    /// Delivered to it: input, or an Expose.
+    /// Input or an Expose was delivered to the client.
     pub fn noticed(&mut self, id: ClientId, is_input: bool) {
         let standing = self.standing(id);
         standing.noticed = true;
@@ -250,7 +250,7 @@ impl Rules {
         }
     }
 
-    /// It has work, and had none for so long.
+    /// The client became ready after `idle_ns`.
     pub fn enter(&mut self, id: ClientId, idle_ns: u64) {
         let rests = idle_ns / (2 * self.parameters.timer_interval_ns);
         let (least_paid, pass) = (self.clock_of(id) - CREDIT_NS, self.pass + 1);
@@ -295,7 +295,7 @@ impl Rules {
 
     // Decisions.
 
-    /// The first of these clients, who are all of one SYNC priority.
+    /// The first of these clients, which all have the same SYNC priority.
     pub fn first(&self, contenders: &[ClientId]) -> ClientId {
         let standing = |id: ClientId| self.standings[&id];
         let turn = |id: ClientId| self.rotation.iter().position(|&other| other == id);
@@ -305,7 +305,7 @@ impl Rules {
                 place(a).cmp(&place(b))
             }
             PolicyKind::Smart => {
-                // A level weighs as much as a wait of this.
+                // A level counts as much as a wait of this length.
                 let interval_ns = i128::from(self.parameters.timer_interval_ns);
                 let level_ns = (LEVEL_INTERVALS * interval_ns).min(MOST_LEVEL_NS);
                 let place = |id| {
@@ -322,7 +322,7 @@ impl Rules {
                 if self.purse(a) == self.purse(b) {
                     return place(a).cmp(&place(b));
                 }
-                // Groups stand by the first of their contenders.
+                // A group is ordered by the first of its contenders.
                 let first = |id| {
                     contenders
                         .iter()
@@ -338,7 +338,7 @@ impl Rules {
         contenders.iter().copied().min_by(order).expect("there are contenders")
     }
 
-    /// It will run now.
+    /// Records that the client runs now.
     pub fn run(&mut self, id: ClientId, alone: bool, now: u64) -> Turn {
         let Standing { paid, noticed, sync_priority, pass, turn_requests, pass_bytes, used_ns, .. } =
             self.standings[&id];
@@ -368,7 +368,7 @@ impl Rules {
         }
     }
 
-    /// `smart`: a client that was alone for a second gets more, up to the maximum.
+    /// `smart`: a client that was alone for a second gets a longer slice, up to the maximum.
     fn lengthen_slice(&mut self, id: ClientId, alone: bool, now: u64) {
         let Parameters { timer_interval_ns, maximum_slice_ns, .. } = self.parameters;
         if self.last != Some(id) || !alone {
@@ -378,7 +378,7 @@ impl Rules {
         }
     }
 
-    /// After how long the arrival of an idle client ends the slice that `running` began with this standing.
+    /// The time after which an arrival of an idle client ends the slice that `running` began with this standing.
     pub fn ends_after(&self, running: Standing, defence: Defence, arrival: ClientId) -> Option<u64> {
         let standing = self.standings[&arrival];
         if !matches!(self.kind, PolicyKind::Fair | PolicyKind::Fixed) || standing.sync_priority < running.sync_priority
@@ -398,18 +398,18 @@ impl Rules {
         Some(u64::try_from(lead.max(0) * i128::from(defence.weight) / 100).expect("a lead of less than 500 years"))
     }
 
-    /// How the group of a client stands against arrivals.
+    /// The strength of a client's group against arrivals.
     pub fn defence(&self, id: ClientId) -> Defence {
         Defence { paid: self.purses[&self.purse(id)].paid, weight: self.weight_of_purse(id) }
     }
 
-    /// `fair`: smaller is first.
+    /// `fair`: smaller comes first.
     fn place_of_group(&self, first: ClientId) -> i128 {
         let head_start = self.head_start(&self.standings[&first], self.weight_of_purse(first));
         self.purses[&self.purse(first)].paid - head_start
     }
 
-    /// `fair`, within a group: smaller is first.
+    /// `fair`, within a group: smaller comes first.
     fn place(&self, id: ClientId) -> i128 {
         let standing = &self.standings[&id];
         standing.paid - self.head_start(standing, standing.weight)

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! Reservations of groups: which clients use one together, and whose turn it is among them.
+//! Reservations of groups: their members, and the order among these.
 
 use super::{Budget, Client};
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, GroupId, Reservation};
 
-/// The furthest that a member comes back behind the one picked last.
+/// How far behind the last picked member another member can return.
 const CREDIT_NS: i128 = 3_000_000;
 
 #[derive(Debug)]
 struct Shared {
     budget: Budget,
-    /// What the member picked last had paid.
+    /// What the last picked member had paid.
     clock: i128,
-    /// Somebody could be served from it.
+    /// True if it had a member that could be served.
     had_work: bool,
 }
 
@@ -21,7 +21,7 @@ struct Shared {
 #[derive(Debug, Default)]
 pub struct SharedBudgets {
     all: BTreeMap<GroupId, Shared>,
-    /// The last one of each group.
+    /// The last ended reservation of each group.
     ended: BTreeMap<GroupId, Budget>,
     members: BTreeMap<ClientId, (GroupId, i128)>,
 }
@@ -56,7 +56,7 @@ impl SharedBudgets {
         true
     }
 
-    /// Whether this client is a member of that group's reservation. True where it is none any more.
+    /// Makes a client a member of that group's reservation. Returns true if it was a member before and is none now.
     pub fn sort_in(&mut self, id: ClientId, group: Option<GroupId>) -> bool {
         let group = group.filter(|group| self.all.contains_key(group));
         let before = self.group_of(id);
@@ -83,14 +83,14 @@ impl SharedBudgets {
         }
     }
 
-    /// A member comes back from idleness.
+    /// A member returns from idleness.
     pub fn arrived(&mut self, id: ClientId) {
         if let Some((group, paid)) = self.members.get_mut(&id) {
             *paid = (*paid).max(self.all[group].clock - CREDIT_NS);
         }
     }
 
-    /// Whom to serve, its group's deadline and budget.
+    /// The client to serve, and its group's budget.
     pub fn first(&self, works: impl Fn(ClientId) -> bool) -> Option<(ClientId, Budget)> {
         let with_budget = self.all.iter().filter(|(_, shared)| !shared.budget.depleted);
         let first = |group: GroupId| {
@@ -129,14 +129,14 @@ impl SharedBudgets {
         told
     }
 
-    /// The budget with which this idle client would come.
+    /// The budget that this idle client would have on arrival.
     pub fn at_arrival(&self, id: ClientId, arrival: u64) -> Option<Budget> {
         let shared = &self.all[&self.group_of(id)?];
         let budget = shared.budget.replenished(arrival);
         Some(if shared.had_work { budget } else { budget.at_arrival(arrival) })
     }
 
-    /// Whether a client may be a member, but for its group.
+    /// True if a client can be a member of its group's reservation.
     pub fn may_share(client: &Client, has_role: bool) -> bool {
         client.budget.is_none() && !has_role
     }
