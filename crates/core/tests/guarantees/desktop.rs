@@ -27,7 +27,7 @@ fn mad() -> Load {
     Load::backlogged(20 * US..=400 * US)
 }
 
-/// By how much a client's service in any window exceeded `share` of the window, at most.
+/// The largest excess of a client's service over `share` of any window.
 fn most_above_share(server: &Server, client: ClientId, share: f64) -> f64 {
     // Service minus share falls and rises over time; the result is its largest rise.
     let (mut level, mut lowest, mut most): (f64, f64, f64) = (0.0, 0.0, 0.0);
