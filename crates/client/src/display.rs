@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Displays by their names, and plain X connections to them.
+//! Display names, and plain X connections to displays.
 
 use crate::{Error, Result};
 use std::sync::mpsc::channel;
@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use x11rb::rust_connection::RustConnection;
 
-/// Connects to a display without asking for the extension.
+/// Connects to a display without using the extension.
 pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {
     x11rb::connect(display).map_err(|why| match display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()) {
         Some(display) => Error::Unreachable { display, why },
@@ -15,14 +15,14 @@ pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {
     })
 }
 
-/// The same, if the server answers in this time, and while there is a chance that it does. A connection that comes later is
-/// closed.
+/// Connects like [`connect`], for at most `patience` and only while `has_a_chance` returns true. A connection that
+/// succeeds later is closed.
 pub fn connect_within(
     display: Option<&str>,
     patience: Duration,
     has_a_chance: impl Fn() -> bool,
 ) -> Result<(RustConnection, usize)> {
-    /// Between two looks at the chance.
+    /// The interval between two checks of `has_a_chance`.
     const STEP: Duration = Duration::from_millis(300);
     let until = Instant::now() + patience;
     let (sender, receiver) = channel();
@@ -33,7 +33,8 @@ pub fn connect_within(
     let connecting = thread::Builder::new().name("connect".to_owned()).spawn(work).map_err(Error::Socket)?;
     loop {
         if let Ok(connected) = receiver.recv_timeout(STEP) {
-            // While it ends it would still take signals, such as the SIGCHLD that our caller waits for.
+            // Wait for the thread's end: until then it could receive signals that the caller waits for, such as
+            // SIGCHLD.
             let _ = connecting.join();
             return connected;
         }
@@ -43,7 +44,7 @@ pub fn connect_within(
     }
 }
 
-/// The number of a display of this machine; `None`: the one in DISPLAY.
+/// The number of a local display; `None` stands for the display in DISPLAY.
 pub fn number_of(display: Option<&str>) -> Option<u32> {
     let display = display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok())?;
     let (host, number) = display.rsplit_once(':')?;

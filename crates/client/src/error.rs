@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Why something that was asked of the server did not happen.
+//! Errors of requests to an X server.
 
 use std::fmt;
 use std::io;
@@ -7,39 +7,39 @@ use x11rb::errors::{ConnectError, ConnectionError};
 use x11rb::protocol::ErrorKind;
 use xqos_abi::ADMISSION_ERROR;
 
-/// What a program that speaks to a server can meet. The text is for its user.
+/// An error of a request to a server. The text is for the user of the program.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// No display was named, and DISPLAY is not set.
+    /// No display was given, and DISPLAY is not set.
     NoDisplay,
-    /// There is no server on this display, or it does not let this user in.
+    /// No server runs on this display, or it refuses this user.
     Unreachable { display: String, why: ConnectError },
-    /// The server's extension is of another major version.
+    /// The server's extension has another major version.
     Version { major: u32, minor: u32 },
-    /// The admission test fails; the resource base of the client whose term fails.
+    /// The admission test failed; `failing_client` is the resource base of the client with the failing term.
     Admission { failing_client: u32 },
-    /// Not for this client to do.
+    /// This client has no permission.
     Access,
-    /// A value out of its range, or no such client.
+    /// A value out of range, or an unknown client.
     Value(u32),
-    /// It needs to see each request, and the server is served by the calls of libc that it makes.
+    /// The request needs to see single X requests, but xqos serves this server through libc.
     NotFromBelow,
-    /// Any other error that the server answered.
+    /// Any other error from the server.
     Answer(ErrorKind),
     /// The connection broke.
     Connection(ConnectionError),
-    /// The server answers on its control socket alone.
+    /// There is no X connection: the server answers only on its control socket.
     NoConnection,
-    /// The control socket broke.
+    /// The control socket failed.
     Socket(io::Error),
-    /// The server did not answer in the time that it had.
+    /// The server did not answer before the deadline.
     Late,
-    /// A reply is shorter than this version of the protocol says.
+    /// A reply is shorter than this protocol version requires.
     ShortReply,
-    /// The trace is of another version.
+    /// The trace has another version.
     TraceVersion,
-    /// A trace is handed over by file descriptor, which a remote connection cannot carry.
+    /// A trace is passed as a file descriptor, which a remote connection cannot carry.
     NoDescriptor,
     /// The ring of a trace cannot be mapped.
     Ring(io::Error),
@@ -98,7 +98,7 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// What a server has answered in place of a reply; `kind`: as x11rb knows it.
+    /// The error that a server answered in place of a reply; `kind`: the error as x11rb names it.
     pub(crate) fn of_answer(code: u8, value: u32, first_error: u8, kind: ErrorKind) -> Error {
         match code {
             2 => Error::Value(value),
@@ -109,7 +109,7 @@ impl Error {
     }
 }
 
-/// Each message names its cause already, so no source is given: it would be said twice.
+/// Each message already names its cause, so there is no source; it would be printed twice.
 impl std::error::Error for Error {}
 
 impl From<ConnectionError> for Error {
@@ -122,7 +122,7 @@ impl From<ConnectionError> for Error {
 mod tests {
     use super::*;
 
-    /// XQOS_HOST=libc takes that way into a server that exports all symbols, too.
+    /// XQOS_HOST=libc selects libc also for a server that exports all symbols.
     #[test]
     fn a_server_that_is_served_through_libc_is_not_said_to_export_no_symbols() {
         let text = Error::NotFromBelow.to_string();

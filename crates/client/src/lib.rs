@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The control connection to an X server that carries xqos: requests of the extension XQOS, and its answers as types. The same
-//! requests go over a socket of the server's own, which needs no extension, no place for a client, and no end of a grab.
+//! The control connection to an X server with xqos: requests of the XQOS extension, with typed replies. The same
+//! requests also work over the server's control socket, which needs no extension and no free client slot, and answers
+//! during a server grab.
 //!
-//! Programs, experiments and tests all speak through it.
+//! Programs, experiments and tests all use this connection.
 
 #![forbid(unsafe_code)]
 
@@ -32,43 +33,43 @@ use xqos_abi::{
     Version, entry_flag, reservation, ring,
 };
 
-/// What a request came to.
+/// The result of a request.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An open connection with the extension present.
+/// An open connection to a server with xqos.
 #[derive(Debug)]
 pub struct Control {
-    /// `None`: the server answers on the control socket alone.
+    /// `None`: only the control socket is connected.
     connection: Option<RustConnection>,
     screen: usize,
     way: Way,
     version: Version,
-    /// Requests whose answers are not looked at yet; `None`: each is waited for.
+    /// Requests sent but not yet checked; `None`: each request waits for its answer.
     held: Mutex<Option<Held>>,
 }
 
-/// Requests that set something and are not waited for.
+/// Settings that were sent without waiting for the answers.
 #[derive(Debug, Default)]
 struct Held {
-    /// Over the extension.
+    /// Requests over the extension.
     sent: Vec<SequenceNumber>,
-    /// Over the control socket: how many.
+    /// Number of requests over the control socket.
     posted: usize,
-    /// What the first of those were answered; true: refused.
+    /// The answers so far, in order; true: refused.
     refused: Vec<bool>,
 }
 
-/// The control socket has room for the answers of so many.
+/// The control socket can buffer this many answers.
 const MAX_POSTED: usize = 64;
 
-/// How requests reach the server.
+/// The transport of requests.
 #[derive(Debug)]
 enum Way {
     Extension { major_opcode: u8, first_event: u8, first_error: u8 },
     Socket(Socket),
 }
 
-/// Questions that need no words.
+/// Declares queries without arguments.
 macro_rules! questions {
     ($($(#[$meta:meta])* $name:ident: $request:ident -> $reply:ident;)*) => {$(
         $(#[$meta])*
@@ -81,28 +82,28 @@ macro_rules! questions {
 impl Control {
     questions! {
         server_info: GetServerInfo -> ServerInfo;
-        /// Clients that are gone, summed up by program.
+        /// Clients that have disconnected, summed up by program.
         departed: ListDeparted -> ClientList;
         pacing: GetPacing -> PacingReport;
         desktop: GetDesktop -> DesktopReport;
         groups: GetGroups -> GroupsReport;
         processor: GetProcessor -> ProcessorReport;
-        /// The longest requests since the start.
+        /// The longest requests since the server started.
         longest_requests: ListLongestRequests -> LongestRequests;
     }
 
-    /// From now on requests that set something are sent and not waited for, and so succeed, until [`Control::settle`]: many cost
-    /// one wait. It holds for whoever shares this connection.
+    /// From now on settings are sent without waiting and report success, until [`Control::settle`]; many requests then
+    /// take one round trip. This affects all users of the connection.
     pub fn hold(&self) {
         *self.held_requests() = Some(Held::default());
     }
 
-    /// How many were sent so since [`Control::hold`].
+    /// The number of requests sent since [`Control::hold`].
     pub fn held(&self) -> usize {
         self.held_requests().as_ref().map_or(0, |held| held.sent.len() + held.posted)
     }
 
-    /// Waits for the answers of all of them, and tells which were refused, by their order.
+    /// Waits for the answers of all held requests and returns the indices of those that were refused.
     pub fn settle(&self) -> Vec<usize> {
         self.take_answers(0);
         let held = self.held_requests().take().unwrap_or_default();
@@ -111,7 +112,7 @@ impl Control {
         refused.enumerate().filter(|&(_, refused)| refused).map(|(at, _)| at).collect()
     }
 
-    /// Takes answers from the control socket until no more than so many are out.
+    /// Reads answers from the control socket until at most `most` are outstanding.
     fn take_answers(&self, most: usize) {
         let Way::Socket(socket) = &self.way else { return };
         if let Some(held) = self.held_requests().as_mut() {
@@ -125,7 +126,7 @@ impl Control {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plain X connection beneath.
+    /// The underlying X connection.
     pub fn connection(&self) -> Result<&RustConnection> {
         self.connection.as_ref().ok_or(Error::NoConnection)
     }
@@ -138,13 +139,12 @@ impl Control {
         }
     }
 
-    /// Index of the default screen.
+    /// The index of the default screen.
     pub fn screen(&self) -> usize {
         self.screen
     }
 
-    /// True for a server that exports nothing and is served through libc: it has no extension. `None` where no X connection
-    /// tells.
+    /// True if the server has no extension, because xqos serves it through libc. `None` without an X connection.
     pub fn is_below(&self) -> Option<bool> {
         let extension = self.connection.as_ref()?.extension_information(EXTENSION_NAME).ok()?;
         Some(extension.is_none())
@@ -155,7 +155,7 @@ impl Control {
         self.version
     }
 
-    /// Our own X connection is marked, however we ask.
+    /// Lists all clients. Our own X connection is marked on either transport.
     pub fn clients(&self) -> Result<ClientList> {
         let mut list = self.ask(Request::ListClients, ClientList::decode)?;
         if let (Way::Socket(_), Some(own)) = (&self.way, self.own_base()) {
@@ -172,7 +172,7 @@ impl Control {
         self.ask(Request::GetReservation { client }, ReservationReport::decode)
     }
 
-    /// The same for each kind of reservation.
+    /// The result is the same for each kind of reservation.
     pub fn check_admission(&self, subject: Subject, budget_us: u32, period_us: u32) -> Result<AdmissionReport> {
         let subject = self.subject(subject);
         let reservation = reservation(budget_us, period_us, false);
@@ -183,23 +183,24 @@ impl Control {
         self.send(Request::SetPolicy { change })
     }
 
-    /// Bits of [`xqos_abi::event_mask`].
+    /// Selects events; `mask` has bits of [`xqos_abi::event_mask`].
     pub fn select_events(&self, mask: u32) -> Result<()> {
         self.send(Request::SelectEvents { mask })
     }
 
-    /// What this connection sets from now on is told with this name, and with a lease ends when the connection does.
+    /// Sets the name reported with later settings of this connection; `lease`: those settings end with the connection.
     pub fn set_origin(&self, name: &str, lease: bool) -> Result<()> {
         self.send(Request::SetOrigin { name: Label::new(name), lease })
     }
 
-    /// The server's thread may have a real-time priority while it works for a reserved client, as long as this connection
-    /// lives. `limit_before`: the server's limit for such priorities, to be set afterwards.
+    /// Allows the server's thread a real-time priority while it works for a client with a reservation, as long as this
+    /// connection exists. `limit_before`: the priority limit to restore afterwards.
     pub fn lend_processor(&self, on: bool, limit_before: u32) -> Result<()> {
         self.send(Request::LendProcessor { on, limit_before })
     }
 
-    /// The trace, from a new beginning on. `capacity`: records in the ring, if nobody reads it yet; 0 for the usual.
+    /// Starts a trace from a new beginning. `capacity`: the number of records in the ring, if it has no reader yet; 0:
+    /// the default.
     pub fn start_trace(&self, level: Level, capacity: u32) -> Result<ring::Reader> {
         let Answer { reply, mut descriptors } = self.answer(Request::StartTrace { level, capacity })?;
         let started = TraceStarted::decode(&reply, Order::Native).map_err(|Short| Error::ShortReply)?;
@@ -214,7 +215,7 @@ impl Control {
         self.send(Request::StopTrace)
     }
 
-    /// The next event of ours that has come, if one has; others are passed over.
+    /// The next XQOS event, if one has arrived; other events are skipped.
     pub fn next_notify(&self) -> Result<Option<Notify>> {
         let Way::Extension { first_event, .. } = self.way else { return self.next_of_socket() };
         while let Some(event) = self.connection()?.poll_for_event()? {
@@ -231,7 +232,7 @@ impl Control {
     }
 
     fn next_of_socket(&self) -> Result<Option<Notify>> {
-        // Its own events are of no interest, but shall not pile up.
+        // Other events of the X connection are ignored, but must not pile up.
         if let Some(connection) = &self.connection {
             while connection.poll_for_event()?.is_some() {}
         }
@@ -241,7 +242,7 @@ impl Control {
         }
     }
 
-    /// What becomes readable when an event comes, or the server goes.
+    /// The descriptor that becomes readable when an event arrives or the server ends.
     pub fn descriptor(&self) -> RawFd {
         match (&self.way, &self.connection) {
             (Way::Socket(socket), _) => socket.descriptor(),
@@ -249,12 +250,13 @@ impl Control {
         }
     }
 
-    /// First resource id of our own connection.
+    /// The first resource id of our own connection.
     fn own_base(&self) -> Option<u32> {
         Some(self.connection.as_ref()?.setup().resource_id_base)
     }
 
-    /// Whom a request is about. On the socket nobody is the asker: its own X connection is named.
+    /// The subject of a request. On the control socket a request has no sender, so our own X connection is named
+    /// explicitly.
     fn subject(&self, subject: Subject) -> Subject {
         match &self.way {
             Way::Socket(_) => subject.named(self.own_base().unwrap_or(0)),
@@ -275,7 +277,7 @@ impl Control {
             Way::Extension { major_opcode, first_error, .. } => {
                 let bytes = request.encode(*major_opcode);
                 let (parts, connection) = ([IoSlice::new(&bytes)], self.connection()?);
-                // Where x11rb is asked for descriptors, it takes the second byte of any reply for their number.
+                // If asked for descriptors, x11rb takes the second byte of any reply as their number.
                 let answer = if matches!(request, Request::StartTrace { .. }) {
                     connection.send_request_with_reply_with_fds(&parts, Vec::new())?.reply()
                 } else {
@@ -298,7 +300,7 @@ impl Control {
                 let cookie = self.connection()?.send_request_without_reply(&[IoSlice::new(&bytes)], Vec::new())?;
                 if let Some(held) = self.held_requests().as_mut() {
                     held.sent.push(cookie.sequence_number());
-                    // Dropped, its error would come as an event.
+                    // If the cookie were dropped, an error would arrive as an event.
                     std::mem::forget(cookie);
                     return Ok(());
                 }
@@ -324,7 +326,7 @@ fn refusal(error: ReplyError, first_error: u8) -> Error {
     }
 }
 
-/// Keeps a reply's bytes as they came.
+/// The raw bytes of a reply.
 struct Raw(Vec<u8>);
 
 impl x11rb::x11_utils::TryParse for Raw {
@@ -333,7 +335,7 @@ impl x11rb::x11_utils::TryParse for Raw {
     }
 }
 
-/// The same, with its descriptors.
+/// The raw bytes of a reply, with its descriptors.
 impl x11rb::x11_utils::TryParseFd for Answer {
     fn try_parse_fd<'a>(
         bytes: &'a [u8],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! How a control connection is opened: over an X connection, over the control socket, or over both.
+//! Opens a control connection: over an X connection, over the control socket, or over both.
 
 use crate::display::{connect, connect_within, number_of};
 use crate::{Authority, Control, Error, Result, Socket, Way};
@@ -9,29 +9,29 @@ use x11rb::connection::RequestConnection;
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::{EXTENSION_NAME, Request, VERSION, Version};
 
-/// How long a grab is waited for.
+/// How long to wait for the end of a server grab.
 const GRAB_PATIENCE: Duration = Duration::from_millis(300);
-/// How long an X connection may take where nobody grabs the server meanwhile.
+/// How long an X connection may take while no client holds a grab.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Control {
-    /// Connects to a display (`None`: the one in DISPLAY). `Ok(None)`: the server is there and does not carry xqos.
+    /// Connects to a display (`None`: the one in DISPLAY). `Ok(None)`: the server runs without xqos.
     pub fn connect(display: Option<&str>) -> Result<Option<Control>> {
         Control::over(connect(display)?, number_of(display))
     }
 
-    /// As [`connect`](Control::connect), but over the control socket wherever there is one. The server answers it while somebody
-    /// holds the server grab, and when it has no place for another client: then there is no X connection.
+    /// Connects like [`connect`](Control::connect), but over the control socket if there is one. The server answers
+    /// there during a server grab and when it has no free client slot; then there is no X connection.
     pub fn open(display: Option<&str>) -> Result<Option<Control>> {
         let Some(number) = number_of(display) else { return Control::connect(display) };
         let as_client = || Control::over(connect_within(display, PATIENCE, || true)?, Some(number));
         let Some(mut control) = Control::at_socket(number, None)? else { return as_client() };
         let is_free = match control.waits_for_x() {
-            // xqos steps aside at this moment.
+            // xqos is being removed from the server at this moment.
             Err(Error::Socket(_)) => return as_client(),
             answered => answered?,
         };
-        // Not while it would not be served: each attempt takes a place until the grab is over.
+        // Do not try while the server would not answer: each attempt occupies a client slot until the grab ends.
         if is_free {
             let has_a_chance = || control.takes_clients().unwrap_or(true);
             if let Ok((connection, screen)) = connect_within(display, PATIENCE, has_a_chance) {
@@ -41,8 +41,8 @@ impl Control {
         Ok(Some(control))
     }
 
-    /// Over the control socket of a display alone, until a deadline. `Ok(None)`: there is none, it does not answer this user before
-    /// they have a client, or the server goes.
+    /// Connects only to the control socket of a display, until a deadline. `Ok(None)`: there is no such socket, the
+    /// server ends, or it does not answer users without a client.
     pub fn at_socket(display: u32, until: Option<Instant>) -> Result<Option<Control>> {
         let Some(socket) = Socket::of_display(display, until) else { return Ok(None) };
         match Control::meet(None, 0, Way::Socket(socket)) {
@@ -51,7 +51,7 @@ impl Control {
         }
     }
 
-    /// As a client, over the display's own socket.
+    /// Connects as a client over the display's own socket.
     pub fn enter(door: Socket, display: u32, authority: Authority) -> Result<Option<Control>> {
         let entered = door.enter(display, authority)?;
         entered.map(|socket| Control::meet(None, 0, Way::Socket(socket))).transpose()
@@ -72,7 +72,7 @@ impl Control {
         Control::meet(Some(connection), screen, way).map(Some)
     }
 
-    /// Whether the server would serve another client; a grab may be over in a moment.
+    /// Waits until the server accepts another client. Returns false if it still does not after `GRAB_PATIENCE`.
     fn waits_for_x(&self) -> Result<bool> {
         let until = Instant::now() + GRAB_PATIENCE;
         while !self.takes_clients()? {
@@ -84,7 +84,7 @@ impl Control {
         Ok(true)
     }
 
-    /// Nobody holds the server grab, and there is a place.
+    /// True if no client holds the server grab and a client slot is free.
     fn takes_clients(&self) -> Result<bool> {
         let info = self.server_info()?;
         let has_place = info.clients_limit == 0 || info.clients < info.clients_limit;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! Spellings of the one request that sets something.
+//! Shorthands for the request that changes a setting.
 
 use crate::{Control, Result};
 use xqos_abi::{Grouping, Label, Paced, ReservationKind, Setting, SettingKind, Subject};
 
 impl Control {
-    /// Everything that is set of a client, a group or the server; client 0 is this connection.
+    /// Sets a property of a client, a group or the server; client 0 is this connection.
     pub fn set(&self, subject: Subject, setting: Setting) -> Result<()> {
         self.send(self.subject(subject).set(setting))
     }
 
-    /// Sets it to what it is at first.
+    /// Resets a setting to its initial value.
     pub fn clear(&self, subject: Subject, setting: SettingKind) -> Result<()> {
         self.send(self.subject(subject).clear(setting))
     }
 
-    /// `client` 0 is this connection.
+    /// Sets a client's reservation; client 0 is this connection.
     pub fn reserve(&self, client: u32, budget_us: u32, period_us: u32, kind: impl Into<ReservationKind>) -> Result<()> {
         self.set(Subject::Client(client), Setting::reservation(budget_us, period_us, kind))
     }
@@ -24,7 +24,7 @@ impl Control {
         self.clear(Subject::Client(client), SettingKind::Reservation)
     }
 
-    /// `weight` in hundredths.
+    /// Sets a client's weight, in hundredths.
     pub fn set_weight(&self, client: u32, weight: u32) -> Result<()> {
         self.set(Subject::Client(client), Setting::Weight(weight))
     }
@@ -33,45 +33,45 @@ impl Control {
         self.set(Subject::Client(client), Setting::Priority(priority))
     }
 
-    /// Clients that uncover others wait for them: for each Expose at most `limit_us` (0: nobody waits), and they come on
-    /// once in `floor_us` at least.
+    /// Sets the pacing of clients that uncover others: they wait for at most `limit_us` per Expose (0: no pacing), and
+    /// continue at least once per `floor_us`.
     pub fn set_pacing(&self, limit_us: u32, floor_us: u32) -> Result<()> {
         self.set(Subject::Server, Setting::pacing(limit_us, floor_us))
     }
 
-    /// Clients that work for others go first, and get at most `share_ppm` of the server while others wait; 0: they are served
-    /// like all others.
+    /// Sets the largest share of compositors and window managers under contention, in millionths; 0: they are served
+    /// like other clients.
     pub fn set_desktop_share(&self, share_ppm: u32) -> Result<()> {
         self.set(Subject::Server, Setting::Desktop(share_ppm))
     }
 
-    /// `user_limit_ppm`: the most that the reservations of one user may sum up to; 0: no limit of its own.
+    /// Sets the grouping. `user_limit_ppm`: the largest sum of one user's reservations; 0: no limit per user.
     pub fn set_groups(&self, grouping: Grouping, user_limit_ppm: u32) -> Result<()> {
         self.set(Subject::Server, Setting::UserLimit(user_limit_ppm))?;
         self.set(Subject::Server, Setting::Grouping(grouping))
     }
 
-    /// Puts a client into the group of this name; empty: into that of the grouping.
+    /// Moves a client to the group of this name; an empty name restores the group of the grouping.
     pub fn set_client_group(&self, client: u32, name: &str) -> Result<()> {
         self.set(Subject::Client(client), Setting::Group(Label::new(name)))
     }
 
-    /// Of a client's group, in hundredths; 0: that of its heaviest client.
+    /// Sets the weight of a client's group, in hundredths; 0: the weight of its heaviest client.
     pub fn set_group_weight(&self, client: u32, weight: u32) -> Result<()> {
         self.set(Subject::Group(client), Setting::Weight(weight))
     }
 
-    /// The most that a client's group gets, millionths; 0: no cap.
+    /// Sets the cap of a client's group, in millionths; 0: no cap.
     pub fn set_group_cap(&self, client: u32, ppm: u32) -> Result<()> {
         self.set(Subject::Group(client), Setting::Cap(ppm))
     }
 
-    /// Whether a client waits for those that it uncovers.
+    /// Sets whether a client waits for the clients that it uncovers.
     pub fn set_client_pacing(&self, client: u32, paced: Paced) -> Result<()> {
         self.set(Subject::Client(client), Setting::Paced(paced))
     }
 
-    /// A reservation that the clients of a client's group use together.
+    /// Sets a reservation that the clients of a client's group share.
     pub fn reserve_group(
         &self,
         client: u32,

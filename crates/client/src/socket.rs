@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The control socket of a server, as its clients see it; and the display's own socket, for those that look at many servers:
-//! records are framed alike there.
+//! The client side of a server's control socket. Programs that ask many servers also use it for the display's own
+//! socket, which frames records in the same way.
 //!
-//! With a deadline a server that hangs holds nobody up. One that is no server at all is believed in nothing that costs memory.
+//! A deadline limits the time that a hanging server can cost. Data from a process that may not be a real server never
+//! makes us allocate without limit.
 
 use crate::{Error, Result};
 use rustix::io::{Errno, retry_on_intr};
@@ -25,22 +26,22 @@ use xqos_abi::{EXTENSION_NAME, Notify, Order, Request};
 
 /// A server that does not answer within this time hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of an event, an error, and the fixed part of a reply.
+/// Size of an event, an error, and the fixed part of a reply.
 const RECORD_BYTES: usize = 32;
-/// Code of a GenericEvent, the one event that may be longer than a record.
+/// The code of a GenericEvent, the only event that can be longer than a record.
 const GENERIC_EVENT: u8 = 35;
-/// More than a list of as many clients as a server can have.
+/// More than a list of the largest possible number of clients.
 const MAX_REPLY_BYTES: usize = 4 << 20;
-/// More than anybody leaves unread.
+/// More than any program leaves unread.
 const MAX_EVENTS: usize = 1 << 16;
 
-/// A reply brings one.
+/// More than any reply carries; the reply to StartTrace carries one.
 const MAX_DESCRIPTORS: usize = 4;
 
-/// What gives access to a server: name and data of an authorization, both empty where none is needed.
+/// Authorization for a server: protocol name and data; both empty if none is needed.
 pub type Authority = (Vec<u8>, Vec<u8>);
 
-/// Who is at the other end of a socket.
+/// The process at the other end of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub pid: i32,
@@ -51,11 +52,11 @@ pub struct Peer {
 #[derive(Debug)]
 pub struct Socket {
     stream: UnixStream,
-    /// Of the extension, on the display's own socket; else 0.
+    /// The extension's major opcode on the display's own socket; otherwise 0.
     major_opcode: u8,
     until: Option<Instant>,
     state: Mutex<State>,
-    /// What lets this user ask at the control socket, where that takes a client.
+    /// The X connection that permits this user to use the control socket, if that requires a client.
     _client: Option<UnixStream>,
 }
 
@@ -66,21 +67,21 @@ struct State {
     events: VecDeque<Notify>,
 }
 
-/// The answer to a request: the reply, with the descriptors that came.
+/// The answer to a request: the reply and the descriptors sent with it.
 pub(crate) struct Answer {
     pub reply: Vec<u8>,
     pub descriptors: Vec<OwnedFd>,
 }
 
 impl Socket {
-    /// The socket of the server at the other end of an X connection to this display. None where there is none, or it is
-    /// another user's, who pretends to be the server. The process may be another one: a Wayland compositor listens before
-    /// it starts Xwayland.
+    /// The control socket of the server at the other end of an X connection to this display. `None` if there is none,
+    /// or if it belongs to another user, who might impersonate the server. The process may differ: a Wayland compositor
+    /// listens before it starts Xwayland.
     pub(crate) fn of_server(connection: impl AsFd, display: u32) -> Option<Socket> {
         Socket::of_user(display, peer(connection)?.uid, None)
     }
 
-    /// The same without an X connection: the server's user is the one whose socket of the display it is.
+    /// The same without an X connection: the server's user is the owner of the display's socket.
     pub(crate) fn of_display(display: u32, until: Option<Instant>) -> Option<Socket> {
         Socket::of_user(display, std::fs::metadata(format!("/tmp/.X11-unix/X{display}")).ok()?.uid(), until)
     }
@@ -91,7 +92,7 @@ impl Socket {
         opened.find(|socket| socket.peer().is_some_and(|peer| peer.uid == user))
     }
 
-    /// The display's own socket, to be [entered](crate::Control::enter).
+    /// Connects to the display's own socket, for [`Control::enter`](crate::Control::enter).
     pub fn of_x(display: u32, until: Instant) -> Result<Socket> {
         let path = format!("/tmp/.X11-unix/X{display}");
         let opened = match Socket::open(SocketAddrUnix::new(&path), Some(until)) {
@@ -106,7 +107,7 @@ impl Socket {
         })
     }
 
-    /// Where the other end accepts nobody, that is waited for.
+    /// Connects and waits if the other end is not accepting yet.
     fn open(place: rustix::io::Result<SocketAddrUnix>, until: Option<Instant>) -> rustix::io::Result<Socket> {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         for which in [Timeout::Send, Timeout::Recv] {
@@ -116,7 +117,7 @@ impl Socket {
         Ok(Socket { stream: socket.into(), major_opcode: 0, until, state: Mutex::default(), _client: None })
     }
 
-    /// Becomes a client. `Ok(None)`: there is no xqos in that server.
+    /// Becomes a client. `Ok(None)`: the server runs without xqos.
     pub(crate) fn enter(mut self, display: u32, (name, data): Authority) -> Result<Option<Socket>> {
         let (mut connecting, request) = Connect::with_authorization(name, data);
         self.write(&request)?;
@@ -159,7 +160,7 @@ impl Socket {
         self.answer()
     }
 
-    /// Sends a request whose answer is taken later: answers come in the order of requests.
+    /// Sends a request without reading its answer. Answers arrive in the order of the requests.
     pub(crate) fn send(&self, request: Request) -> Result<()> {
         self.write(&request.encode(self.major_opcode))
     }
@@ -179,7 +180,7 @@ impl Socket {
         }
     }
 
-    /// An event that has come, if one has.
+    /// The next event, if one has arrived.
     pub(crate) fn next_event(&self) -> Result<Option<Notify>> {
         let state = &mut *self.state();
         loop {
@@ -214,7 +215,7 @@ impl Socket {
                 state.descriptors.extend(descriptors);
             }
         }
-        // Nobody is to fill our table of files.
+        // A malicious peer must not fill our table of descriptors.
         state.descriptors.truncate(MAX_DESCRIPTORS);
         if received.bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -228,7 +229,7 @@ impl Socket {
 }
 
 impl State {
-    /// The answer to the last request, once it is there. Events before it are kept.
+    /// The answer to the last request, once it is complete. Events before it are kept.
     fn next_record(&mut self) -> Result<Option<Answer>> {
         self.take_events();
         let Some(bytes) = self.first_record() else { return Ok(None) };
@@ -236,12 +237,12 @@ impl State {
         if reply[0] == 0 {
             return Err(refusal(reply[1], u32::from_ne_bytes([reply[4], reply[5], reply[6], reply[7]])));
         }
-        // Only the reply to StartTrace brings any, and in others the byte may mean something else.
+        // Only the reply to StartTrace has descriptors; in other replies this byte may have another meaning.
         let descriptors = self.descriptors.drain(..usize::from(reply[1]).min(self.descriptors.len())).collect();
         Ok(Some(Answer { reply, descriptors }))
     }
 
-    /// Those that are not ours are passed over.
+    /// Moves XQOS events to the queue and skips all others.
     fn take_events(&mut self) {
         while let Some(bytes) = self.first_record().filter(|_| self.input[0] > 1) {
             let record: Vec<u8> = self.input.drain(..bytes).collect();
@@ -251,7 +252,7 @@ impl State {
         }
     }
 
-    /// Bytes of the first record, once it is all there.
+    /// The size of the first record, once it is complete.
     fn first_record(&self) -> Option<usize> {
         let head = self.input.get(..RECORD_BYTES)?;
         let words = u32::from_ne_bytes([head[4], head[5], head[6], head[7]]);
@@ -265,13 +266,13 @@ fn peer(stream: impl AsFd) -> Option<Peer> {
     Some(Peer { pid: peer.pid.as_raw_nonzero().get(), uid: peer.uid.as_raw() })
 }
 
-/// The time for which a server is waited for.
+/// The time left until the deadline.
 fn left(until: Option<Instant>) -> rustix::io::Result<Duration> {
     let left = until.map_or(PATIENCE, |until| until.saturating_duration_since(Instant::now()));
     if left.is_zero() { Err(Errno::AGAIN) } else { Ok(left) }
 }
 
-/// A read that takes too long ends as one that would block.
+/// A read that times out fails like one that would block.
 fn broken(error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::WouldBlock { Error::Late } else { Error::Socket(error) }
 }
@@ -319,7 +320,7 @@ mod tests {
         }
     }
 
-    /// To somebody who says this.
+    /// A socket whose other end has sent `said`.
     fn socket(said: &[u8], patience: Duration) -> (Socket, UnixStream) {
         let (stream, mut other) = UnixStream::pair().unwrap();
         other.write_all(said).unwrap();
