@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Processes that we start: forked or executed, and waited for.
+//! Child processes: fork, exec and wait.
 
 use crate::checked;
 use crate::sched::Attributes;
@@ -17,10 +17,10 @@ use std::process::Command;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 
-/// Runs `child` in a copy of this process, which then ends; gives its pid.
+/// Runs `child` in a copy of this process, which then exits. Returns the pid.
 ///
-/// The copy has one thread, whatever locks the others held: glibc and musl see to it that memory can be allocated there,
-/// but `child` has to leave standard streams, the environment and other threads alone.
+/// The copy has only one thread. Other threads' locks may be held forever there: glibc and musl keep memory allocation
+/// usable, but `child` must not use standard streams, the environment or other threads.
 pub fn fork(child: impl FnOnce()) -> io::Result<i32> {
     // SAFETY: the copy runs `child`, which is caught when it panics, and never returns into the caller's frames; a lock
     // that another thread held could make it wait for ever, but never see torn data.
@@ -34,18 +34,19 @@ pub fn fork(child: impl FnOnce()) -> io::Result<i32> {
     }
 }
 
-/// Numbers in memory that this process shares with those that it forks from now on; all are 0. It is never given back.
+/// Zeroed numbers in memory that this process shares with the children that it forks from now on. The memory is never
+/// freed.
 pub fn shared<const WIDTH: usize, const ROWS: usize>() -> io::Result<&'static [[AtomicU64; WIDTH]; ROWS]> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     let bytes = mem::size_of::<[[AtomicU64; WIDTH]; ROWS]>();
-    // SAFETY: a new mapping of that size, page-aligned and zeroed, which are valid numbers; it lives as long as the process.
+    // SAFETY: a new mapping of that size, page-aligned and zeroed; zeros are valid numbers, and it is never unmapped.
     unsafe {
         let start = libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0);
         if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(&*start.cast()) }
     }
 }
 
-/// For a forked process: no signal reaches it, no terminal, and no file but this one stays open.
+/// For a forked process: blocks all signals, leaves the terminal, and closes all files but `kept`.
 pub fn stand_alone(kept: BorrowedFd<'_>) {
     let kept = kept.as_raw_fd();
     // SAFETY: the set is initialised before it is used; strings end with a zero; the descriptors that are closed belong
@@ -57,7 +58,8 @@ pub fn stand_alone(kept: BorrowedFd<'_>) {
         libc::setsid();
         libc::chdir(c"/".as_ptr());
         libc::prctl(libc::PR_SET_NAME, c"xqos link guard".as_ptr());
-        // Nobody waits for the end of our output, and what opens next is no standard stream.
+        // Standard streams go to /dev/null: our output must not be held open, and later files must not become standard
+        // streams.
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
         for standard in (0..3).filter(|&standard| standard != kept) {
             libc::dup2(null, standard);
@@ -67,37 +69,37 @@ pub fn stand_alone(kept: BorrowedFd<'_>) {
     }
 }
 
-/// Waits for the end of a child.
+/// Waits for a child to exit.
 pub fn wait(pid: i32) {
     while let Err(Errno::INTR) = waitpid(Pid::from_raw(pid), WaitOptions::empty()) {}
 }
 
-/// A child that has ended: its pid, and its exit status as a shell shows it (128 + n for signal n).
+/// Returns a child that has exited: its pid, and its exit status as in a shell (128 + n for signal n).
 pub fn reap() -> Option<(i32, u8)> {
     let (pid, status) = wait_for_any(WaitOptions::NOHANG).ok()??;
     let by_signal = status.terminating_signal().map(|signal| 128 + signal);
     Some((pid.as_raw_pid(), by_signal.or(status.exit_status()).unwrap_or(0) as u8))
 }
 
-/// Orphans below us become our children instead of init's.
+/// Orphaned descendants become our children instead of init's.
 pub fn adopt_orphans() -> io::Result<()> {
-    // Any pid switches it on.
+    // Any pid enables it.
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// The program of a command is scheduled so from its start; its children and new threads are not.
+/// Sets the scheduling of a command's program from its start; its children and new threads are not affected.
 pub fn schedule(command: &mut Command, attributes: Attributes) {
     // SAFETY: between fork and exec only a system call is made.
     unsafe { command.pre_exec(move || attributes.give(0)) };
 }
 
-/// The program of a command is asked to end when the thread that starts it does.
+/// Sends SIGTERM to the command's program when the thread that starts it exits.
 pub fn end_with_this_thread(command: &mut Command) {
     // SAFETY: between fork and exec only a system call is made.
     unsafe { command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?)) };
 }
 
-/// The program of a command gets this descriptor, which is open when it starts, under its own number.
+/// Passes an open descriptor to the command's program under the same number.
 pub fn hand_over(command: &mut Command, descriptor: RawFd) {
     // SAFETY: between fork and exec only a system call is made, which takes numbers.
     unsafe { command.pre_exec(move || checked(libc::fcntl(descriptor, libc::F_SETFD, 0)).map(drop)) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Descriptors: which are readable, and who is at the other end.
+//! File descriptors: readiness, and the process at the other end.
 
 use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -9,22 +9,22 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
-/// Waits until one of the files is readable or its peer has gone, or until `timeout`; `None` is for ever.
+/// Waits until one of the files is readable or its peer has closed, or until `timeout`; `None`: forever.
 pub fn poll(files: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
     // SAFETY: they are borrowed for the call only. A descriptor that is not open only makes it return.
     let borrowed = files.iter().map(|&fd| unsafe { BorrowedFd::borrow_raw(fd) });
     wait_for(&mut borrowed.map(as_input).collect::<Vec<_>>(), timeout)
 }
 
-/// As [`poll`]; says which are.
+/// Waits like [`poll`] and returns which files are readable.
 pub fn readable<const N: usize>(files: [BorrowedFd<'_>; N], timeout: Option<Duration>) -> io::Result<[bool; N]> {
     let mut polled = files.map(as_input);
     wait_for(&mut polled, timeout)?;
     Ok(polled.map(|polled| !polled.revents().is_empty()))
 }
 
-/// Waits for what is wanted of each, and says what each is ready for; nothing where nothing came in time. Those of whom nothing is
-/// wanted are not asked: one that is hung up would be told again and again.
+/// Waits until a descriptor is ready for the flags given with it. Returns what each is ready for, or nothing after a
+/// timeout. Descriptors with empty flags are not polled: one that is hung up would end the wait again and again.
 pub fn ready(wanted: &[(BorrowedFd<'_>, PollFlags)], timeout: Option<Duration>) -> io::Result<Vec<PollFlags>> {
     let asked = wanted.iter().filter(|(_, flags)| !flags.is_empty());
     let mut polled: Vec<PollFd<'_>> = asked.map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
@@ -39,7 +39,7 @@ fn as_input(file: BorrowedFd<'_>) -> PollFd<'_> {
 }
 
 fn wait_for(polled: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
-    // A time that is too long to be told is for ever.
+    // A timeout that is too large to express means forever.
     let timeout = timeout.and_then(|left| Timespec::try_from(left).ok());
     match event::poll(polled, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -47,7 +47,7 @@ fn wait_for(polled: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<
     }
 }
 
-/// The pid of the process at the other end of a Unix socket: the one that listened. `None` for other sockets.
+/// The pid of the process that listened at the other end of a Unix socket; `None` for other sockets.
 pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
     // Not by rustix, whose pids are never 0: that is what a peer of another pid namespace has.
     // SAFETY: an all-zero ucred is valid; getsockopt writes at most `length` bytes into it.

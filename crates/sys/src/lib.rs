@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! What all programs ask of Linux and std has no call for; outside of the X server, the only system calls of our own.
+//! Linux system calls that std lacks. Outside of the X server, these are the project's only direct system calls.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `process` | the processes that there are, by /proc |
+//! | `process` | running processes, from /proc |
 //! | `program` | the name of a process's program |
-//! | `child` | processes that we start |
-//! | `signals` | signals, as a file and sent |
-//! | `files` | which descriptors are readable, and who is at the other end |
+//! | `child` | child processes |
+//! | `signals` | sending signals, and receiving them through a file |
+//! | `files` | readiness of descriptors, and the process at the other end |
 //! | `network` | network namespaces and TUN devices |
-//! | `sched` | how the kernel schedules a thread |
-//! | `sockets` | the table of Unix sockets, by netlink |
+//! | `sched` | the kernel's scheduling of a thread |
+//! | `sockets` | the table of Unix sockets, through netlink |
 //! | `own` | rights, terminal and machine of this process |
 
 mod child;
@@ -35,7 +35,7 @@ pub use sched::{Attributes, allow_real_time, be_punctual};
 pub use signals::{Signal, Signals, ignore_signals, send, unblock_signals_in};
 pub use sockets::connected_sockets;
 
-/// What a call says that has -1 for an error.
+/// The result of a call that returns -1 on error.
 fn checked(result: libc::c_int) -> std::io::Result<libc::c_int> {
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
 }

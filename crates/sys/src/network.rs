@@ -16,7 +16,7 @@ use std::process::Command;
 use std::ptr;
 use std::sync::Arc;
 
-/// Which namespaces to leave for new ones.
+/// The namespaces to replace with new ones.
 #[derive(Clone, Copy, Debug)]
 pub enum New {
     Network,
@@ -32,17 +32,17 @@ pub fn unshare(what: New) -> io::Result<()> {
     Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
-/// The command will run in these namespaces, entered in this order.
+/// Makes the command run in these namespaces, entered in this order.
 pub fn enter_before_exec(command: &mut Command, namespaces: Vec<Arc<OwnedFd>>) {
     let enter = move || {
         let mut each = namespaces.iter();
         Ok(each.try_for_each(|namespace| move_into_link_name_space(namespace.as_fd(), None))?)
     };
-    // SAFETY: between fork and exec only setns is called, which is a bare system call; the closure owns the descriptors.
+    // SAFETY: between fork and exec only setns is called, a bare system call; the closure owns the descriptors.
     unsafe { command.pre_exec(enter) };
 }
 
-/// A TUN device of the namespace that we are in: whole IP packets, nothing before them, none larger than its MTU.
+/// Opens a TUN device in the current namespace: whole IP packets without a header, none larger than the MTU.
 pub fn open_tun(name: &CStr) -> io::Result<File> {
     let options = libc::O_NONBLOCK | libc::O_CLOEXEC;
     let tun = OpenOptions::new().read(true).write(true).custom_flags(options).open("/dev/net/tun")?;
@@ -52,7 +52,7 @@ pub fn open_tun(name: &CStr) -> io::Result<File> {
     Ok(tun)
 }
 
-/// A network interface of the namespace that we are in.
+/// A network interface in the current namespace.
 #[derive(Debug)]
 pub struct Interface {
     socket: OwnedFd,
@@ -71,13 +71,13 @@ impl Interface {
         self.control(libc::SIOCSIFFLAGS, request)
     }
 
-    /// With everything that begins with the same three bytes behind it.
+    /// Sets the address with the netmask 255.255.255.0.
     pub fn set_address(&self, address: Ipv4Addr) -> io::Result<()> {
         self.control(libc::SIOCSIFADDR, self.request_with(address))?;
         self.control(libc::SIOCSIFNETMASK, self.request_with(Ipv4Addr::new(255, 255, 255, 0)))
     }
 
-    /// How many packets the kernel keeps for us until we read them.
+    /// Sets the number of packets that the kernel queues until they are read.
     pub fn set_kernel_queue(&self, packets: i32) -> io::Result<()> {
         let mut request = request(self.name);
         request.ifr_ifru.ifru_metric = packets;

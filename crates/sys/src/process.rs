@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
-//! Processes and threads as /proc shows them: which there are, what they are called, and who started whom.
+//! Processes and threads from /proc: a list of them, their parents and their times.
 //!
-//! A process is named by its pid and the instant of its start, since pids are used again.
+//! A process is identified by its pid and start time, because pids are reused.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// A process that lives, or has ended and was not waited for yet.
+/// A process that runs, or has exited and was not waited for yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pub parent: i32,
-    /// Clock ticks since boot.
+    /// Start time, in clock ticks since boot.
     pub started: u64,
-    /// Has ended; only its entry is left.
+    /// It has exited; only its entry is left.
     pub zombie: bool,
-    /// Clock ticks of processor time: its own, and of its children that have ended.
+    /// Processor time in clock ticks: its own, and that of its children that have exited.
     pub ticks: u64,
 }
 
-/// Where processes are looked up: /proc, or a model of it in tests.
+/// A source of processes: /proc, or a model of it in tests.
 pub trait Processes {
     fn look(&self, pid: i32) -> Option<Process>;
     fn all(&self) -> HashMap<i32, Process>;
@@ -39,17 +39,17 @@ impl Processes for Procfs {
     }
 }
 
-/// The processes that there are.
+/// The pids of all processes.
 pub fn pids() -> Vec<i32> {
     numbers("/proc")
 }
 
-/// The threads of a process; none where it is gone.
+/// The threads of a process; empty if the process has exited.
 pub fn threads(pid: i32) -> Vec<i32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// Whether there is such a process. A pid of another pid namespace may be 0, or mean nothing here.
+/// True if the process exists. A pid from another pid namespace may be 0 or unknown here.
 pub fn exists(pid: i32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
@@ -59,7 +59,7 @@ fn numbers(folder: &str) -> Vec<i32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Field 2 is the program's name in parentheses and may hold anything, spaces and parentheses too.
+/// Parses /proc/PID/stat. Field 2 is the program's name in parentheses; it may itself contain spaces and parentheses.
 fn parse_stat(stat: &[u8]) -> Option<Process> {
     let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
     let rest = std::str::from_utf8(&stat[after_name..]).ok()?;

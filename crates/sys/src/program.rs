@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT
-//! The name of a process's program, as its user knows it: the last part of its first argument.
+//! The name of a process's program as users know it: the last part of its first argument.
 //!
-//! Chromium and what is built on it write all their arguments over the first one, with spaces between. There the name in
-//! the kernel, of which 15 bytes are kept, says where the first one ended; a path may hold spaces itself.
+//! Chromium and programs based on it overwrite the first argument with all arguments, separated by spaces. The kernel's
+//! name of the process (its first 15 bytes) then shows where the first argument ended, since a path may itself contain
+//! spaces.
 //!
-//! Wine and Proton put the path that Windows knows there, such as `Z:\games\one.exe`.
+//! Wine and Proton store a Windows path there, such as `Z:\games\one.exe`.
 
 use std::fs;
 
 /// Bytes of a name that the kernel keeps.
 const KEPT_BYTES: usize = 15;
 
-/// The name of its program; empty where the process is gone, or a thread of the kernel.
+/// The name of a process's program; empty for kernel threads and processes that have exited.
 pub fn program(pid: i32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     named_by(&line, || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned())
 }
 
-/// The name in a first argument that was not written over: what follows the last `/`, or the last `\` of Windows.
+/// The last part of a path, after the last `/`, or `\` of Windows.
 pub fn last_part(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
-/// A whole path of Windows, `Z:\x` or `\\server\x`. Wine never writes arguments over it.
+/// True for an absolute Windows path, `Z:\x` or `\\server\x`. Wine never appends arguments to it.
 fn is_of_windows(path: &str) -> bool {
     path.get(1..3) == Some(":\\") || path.starts_with("\\\\")
 }

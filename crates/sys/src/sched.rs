@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! How the kernel schedules a thread: its `struct sched_attr`, read and set.
+//! The kernel's scheduling of a thread: reading and setting its `struct sched_attr`.
 //!
-//! Several sides ask: the module for the server's thread, `xqos boost` for exposing programs, `xqos run --cpu`, and who
-//! shows it. Whatever is raised above the usual policy is so with reset-on-fork: children and new threads begin as
-//! everybody does.
+//! Used by the module for the server's thread, by `xqos boost` for exposing programs, by `xqos run --cpu`, and by
+//! displays of these settings. Raised settings use reset-on-fork: children and new threads start with default
+//! scheduling.
 
 use rustix::thread::set_current_timer_slack;
 use std::io;
@@ -28,17 +28,18 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The usual policy. Slices of 0 are the kernel's choice; kernels before 6.12 choose in any case.
+    /// The default policy. A slice of 0 lets the kernel choose; kernels before 6.12 always do.
     pub fn usual(nice: i32, slice_ns: u64) -> Attributes {
         Attributes { policy: libc::SCHED_OTHER as u32, nice, runtime_ns: slice_ns, ..Attributes::default() }
     }
 
-    /// More of the usual policy than others get, for this thread alone: its children and new threads begin as everybody does.
+    /// The default policy with an advantage for this thread only: children and new threads start with default
+    /// scheduling.
     pub fn ahead(nice: i32, slice_ns: u64) -> Attributes {
         Attributes { flags: RESET_ON_FORK, ..Attributes::usual(nice, slice_ns) }
     }
 
-    /// A real-time priority, 1 to 99, in turns with others of the same.
+    /// A real-time priority, 1 to 99, round robin among equal priorities.
     pub fn real_time(priority: u32) -> Attributes {
         Attributes { policy: libc::SCHED_RR as u32, priority, flags: RESET_ON_FORK, ..Attributes::default() }
     }
@@ -50,7 +51,7 @@ impl Attributes {
         Attributes { policy, flags, runtime_ns, deadline_ns, period_ns, ..Attributes::default() }
     }
 
-    /// Those of a thread; 0 is the calling one.
+    /// The attributes of a thread; 0 is the calling thread.
     pub fn of(thread: i32) -> io::Result<Attributes> {
         let mut attributes = Attributes::default();
         let size = size_of::<Attributes>() as u32;
@@ -59,8 +60,8 @@ impl Attributes {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(attributes) }
     }
 
-    /// Gives them to a thread. EPERM: it takes CAP_SYS_NICE, or the thread's process may have such priorities
-    /// (RLIMIT_RTPRIO). EBUSY: the kernel's own admission refuses a deadline reservation.
+    /// Applies these attributes to a thread. EPERM: this needs CAP_SYS_NICE or, for real-time priorities, a sufficient
+    /// RLIMIT_RTPRIO. EBUSY: the kernel's admission test refused a deadline reservation.
     pub fn give(mut self, thread: i32) -> io::Result<()> {
         self.size = size_of::<Attributes>() as u32;
         // SAFETY: attributes of the size that they say.
@@ -68,33 +69,33 @@ impl Attributes {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// The usual policy, at any nice value.
+    /// True for the default policy with any nice value.
     pub fn is_usual(&self) -> bool {
         self.policy == libc::SCHED_OTHER as u32
     }
 
-    /// Of the usual policy.
+    /// The nice value under the default policy.
     pub fn nice(&self) -> i32 {
         self.nice
     }
 
-    /// Budget and period of SCHED_DEADLINE, nanoseconds.
+    /// Budget and period of SCHED_DEADLINE, in nanoseconds.
     pub fn reservation(&self) -> Option<(u64, u64)> {
         (self.policy == SCHED_DEADLINE).then_some((self.runtime_ns, self.period_ns))
     }
 
-    /// The real-time priority, of SCHED_RR and SCHED_FIFO.
+    /// The real-time priority under SCHED_RR and SCHED_FIFO.
     pub fn real_time_priority(&self) -> Option<u32> {
         [libc::SCHED_RR, libc::SCHED_FIFO].contains(&(self.policy as i32)).then_some(self.priority)
     }
 
-    /// As numbers, for a place that outlives who wrote it.
+    /// The attributes as numbers, to store where they outlive this process.
     pub fn words(&self) -> [u64; 4] {
         let low = u64::from(self.policy) | (u64::from(self.priority) << 8) | ((self.flags & 0xff) << 16);
         [low | (u64::from(self.nice as u32) << 32), self.runtime_ns, self.deadline_ns, self.period_ns]
     }
 
-    /// Of such numbers.
+    /// Restores attributes from these numbers.
     pub fn of_words([head, runtime_ns, deadline_ns, period_ns]: [u64; 4]) -> Attributes {
         let (policy, priority) = (head as u32 & 0xff, (head as u32 >> 8) & 0xff);
         let (flags, nice) = ((head >> 16) & 0xff, (head >> 32) as u32 as i32);
@@ -102,7 +103,8 @@ impl Attributes {
     }
 }
 
-/// Sets how high real-time priorities a process may give itself (RLIMIT_RTPRIO), and tells how high before.
+/// Sets the highest real-time priority that a process may give itself (RLIMIT_RTPRIO), unless the limit is already high
+/// enough; 0 is always set. Returns the previous limit.
 pub fn allow_real_time(pid: i32, priority: u32) -> io::Result<u32> {
     let wanted = libc::rlimit { rlim_cur: priority.into(), rlim_max: priority.into() };
     let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -119,9 +121,9 @@ pub fn allow_real_time(pid: i32, priority: u32) -> io::Result<u32> {
     Ok(u32::try_from(before.rlim_max).unwrap_or(u32::MAX))
 }
 
-/// This thread wakes on time: no slack for its timers, and before all ordinary threads where that is allowed.
+/// Makes this thread wake up on time: no timer slack, and ahead of all ordinary threads if permitted.
 pub fn be_punctual() {
-    // Where either fails nothing changes.
+    // Failures change nothing.
     let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
     let _ = Attributes::real_time(1).give(0);
 }

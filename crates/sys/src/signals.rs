@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Signals: as a file to poll, sent to others, and how a program that we start gets them.
+//! Signals: receiving them through a file, sending them, and their state in child processes.
 
 use rustix::process::{Pid, Signal as SignalNumber, kill_process};
 use std::io;
@@ -9,14 +9,14 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
 
-/// The signals that `xqos run` looks after.
+/// The signals that `xqos run` handles.
 const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
     pub number: i32,
-    /// Sent by the kernel, as a terminal's ^C is: the whole foreground group has it already.
+    /// Sent by the kernel, like ^C on a terminal: the whole foreground process group has received it.
     pub from_kernel: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct Signal {
 pub struct Signals(OwnedFd);
 
 impl Signals {
-    /// From now on the watched signals arrive here only.
+    /// From now on the watched signals arrive only here.
     pub fn watch() -> io::Result<Signals> {
         let set = watched_set();
         // SAFETY: `set` is initialised and lives through the calls; SIG_DFL is a valid disposition. An inherited
@@ -44,7 +44,7 @@ impl Signals {
         }
     }
 
-    /// Whether one has arrived that is to end us: any but that of a child's end.
+    /// True if a signal has arrived that ends this process: any but SIGCHLD.
     pub fn end_us(&self) -> bool {
         std::iter::from_fn(|| self.next()).any(|signal| signal.number != libc::SIGCHLD)
     }
@@ -80,7 +80,7 @@ fn watched_set() -> libc::sigset_t {
     }
 }
 
-/// The program is to get the signals that we watch, as it would without us.
+/// Makes a command's program receive the signals that we watch as it normally would.
 pub fn unblock_signals_in(command: &mut Command) {
     let set = watched_set();
     // SAFETY: between fork and exec only sigprocmask is called, which is async-signal-safe.
@@ -92,15 +92,15 @@ pub fn unblock_signals_in(command: &mut Command) {
     }
 }
 
-/// Sends a signal; a process that is gone is no error.
+/// Sends a signal; a process that has exited is not an error.
 pub fn send(pid: i32, signal: i32) {
-    // A pid above 0 is one process.
+    // Only a pid above 0 means a single process.
     if let (true, Some(pid), Some(signal)) = (pid > 0, Pid::from_raw(pid), SignalNumber::from_named_raw(signal)) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// What ends a terminal's programs does not end this one.
+/// Ignores the signals that end the programs of a terminal.
 pub fn ignore_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
         // SAFETY: SIG_IGN is a valid disposition.

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-//! The kernel's table of Unix sockets, by netlink.
+//! The kernel's table of Unix sockets, through netlink.
 
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use std::io;
 
-/// SOCK_DIAG_BY_FAMILY (linux/sock_diag.h), and its flags: a request, and all that there are.
+/// SOCK_DIAG_BY_FAMILY (linux/sock_diag.h), and its flags NLM_F_REQUEST and NLM_F_DUMP.
 const BY_FAMILY: u16 = 20;
 const DUMP: u16 = 0x301;
 const UNIX: u8 = 1;
 const ESTABLISHED: u8 = 1;
-/// What is to be told of a socket (linux/unix_diag.h): its name and its peer.
+/// Requested attributes of a socket (linux/unix_diag.h): name and peer.
 const SHOW: u32 = 0x1 | 0x4;
 const NAME: u16 = 0;
 const PEER: u16 = 2;
 const HEADER_BYTES: usize = 16;
 const SOCKET_BYTES: usize = 16;
 
-/// The name of each connected Unix socket that has one, as of a server's end, and the inode of its peer.
+/// The name of each connected Unix socket that has one (a server's end), and the inode of its peer.
 pub fn connected_sockets() -> io::Result<Vec<(String, u32)>> {
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
     send(&socket, &request(), SendFlags::empty())?;
@@ -30,7 +30,7 @@ pub fn connected_sockets() -> io::Result<Vec<(String, u32)>> {
     }
 }
 
-/// All connected sockets of this machine, with names and peers.
+/// A request for all connected sockets of this machine, with names and peers.
 fn request() -> Vec<u8> {
     let mut request = Vec::new();
     request.extend(40u32.to_ne_bytes());
@@ -45,7 +45,7 @@ fn request() -> Vec<u8> {
     request
 }
 
-/// Takes what is told of sockets. False: there is no more.
+/// Reads the sockets of a message. Returns false after the last one.
 fn take(mut bytes: &[u8], found: &mut Vec<(String, u32)>) -> bool {
     while let Some((kind, socket, rest)) = message(bytes) {
         if kind != BY_FAMILY {
@@ -67,14 +67,14 @@ fn take(mut bytes: &[u8], found: &mut Vec<(String, u32)>) -> bool {
     true
 }
 
-/// Cuts the first message off: its kind, what is in it, and what follows.
+/// Splits off the first message: its kind, its contents, and the rest.
 fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
     let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
     Some((kind, bytes.get(HEADER_BYTES..length)?, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
-/// The same of an attribute.
+/// Splits off the first attribute: its kind, its value, and the rest.
 fn attribute(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
     let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?);
