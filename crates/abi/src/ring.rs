@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! The ring: trace records in memory that the server shares with readers, by a file descriptor.
+//! The ring: trace records in memory that the server shares with readers through a file descriptor.
 //!
 //! ```text
 //! byte 0     magic, record bytes, capacity          written once
 //! byte 64    head: records written since the start  the server
 //! byte 128   ended: 1 after the last record         the server
 //! byte 4096  record 0 | record 1 | ... | record capacity - 1
-//!            record n stands in place n % capacity
+//!            record n is in slot n % capacity
 //! ```
 //!
-//! One writer, any number of readers, none of which the writer knows: a slow reader costs it nothing and finds out that
-//! records were overwritten. Readers map the memory read-only, and the seals keep it from shrinking under them.
+//! There is one writer and any number of readers, which the writer does not know: a slow reader costs it nothing and
+//! detects overwritten records. Readers map the memory read-only, and seals keep it from shrinking.
 //!
-//! `protocol` says in which order the two touch the words, and why no reader sees half a record. What a hostile writer
-//! puts in is the matter of [`crate::trace::Event::decode`].
+//! `protocol` defines the order in which both sides access the words, and why no reader sees half a record.
+//! [`crate::trace::Event::decode`] handles whatever a hostile writer stores.
 
 #![allow(unsafe_code)]
 
@@ -31,9 +31,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"xqosring");
 const HEADER_BYTES: usize = 4096;
 const HEAD_AT: usize = 64;
 const ENDED_AT: usize = 128;
-/// Records in a ring: powers of two within.
+/// The range of a ring's capacity in records; a capacity is a power of two.
 pub const CAPACITIES: std::ops::RangeInclusive<u32> = 1 << 8..=1 << 22;
-/// What a reader gets who asks for nothing else: 4 MB, half a second at 250,000 slices a second.
+/// The default capacity: 4 MB, half a second at 250,000 slices per second.
 pub const DEFAULT_CAPACITY: u32 = 1 << 17;
 
 /// A mapping of the whole ring.
@@ -60,7 +60,7 @@ impl Mapping {
         Ok(Mapping { start, bytes, capacity })
     }
 
-    /// The word at a byte of the header or of the records.
+    /// The word at a byte offset of the header or the records.
     #[inline]
     fn word(&self, byte: usize) -> &AtomicU64 {
         debug_assert!(byte % 8 == 0 && byte < self.bytes);
@@ -116,7 +116,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A new ring with room for this many records, rounded up to a power of two within [`CAPACITIES`].
+    /// Creates a ring with room for this many records, rounded up to a power of two within [`CAPACITIES`].
     pub fn create(capacity: u32) -> io::Result<Writer> {
         let capacity = capacity.clamp(*CAPACITIES.start(), *CAPACITIES.end()).next_power_of_two();
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
@@ -133,7 +133,7 @@ impl Writer {
         mapping.word(0).store(MAGIC, Ordering::Relaxed);
         mapping.word(8).store(RECORD_BYTES as u64, Ordering::Relaxed);
         mapping.word(16).store(capacity.into(), Ordering::Release);
-        // Linux 5.1; our own mapping stays writable, and nobody gets another one that is.
+        // F_SEAL_FUTURE_WRITE needs Linux 5.1. Our own mapping stays writable, and no other writable one can be made.
         let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
         // SAFETY: an open descriptor and no pointers.
         if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) } < 0 {
@@ -142,22 +142,22 @@ impl Writer {
         Ok(Writer { fd, mapping, head: 0 })
     }
 
-    /// What readers are given.
+    /// The descriptor for readers.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Records that fit.
+    /// The number of records that fit.
     pub fn capacity(&self) -> u32 {
         self.mapping.capacity as u32
     }
 
-    /// Records written so far: the number of the next one.
+    /// Records written so far, which is the number of the next one.
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// Writes a record over the oldest.
+    /// Writes a record over the oldest one.
     #[inline]
     pub fn push(&mut self, words: Words) {
         protocol::write(&self.mapping, self.head, words);
@@ -171,15 +171,15 @@ impl Drop for Writer {
     }
 }
 
-/// What a reader finds next.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Record(Words),
-    /// How many were overwritten before they were read.
+    /// This many records were overwritten before they were read.
     Lost(u64),
-    /// Nothing new yet.
+    /// No new record yet.
     Nothing,
-    /// And nothing will come.
+    /// The trace has ended.
     Ended,
 }
 
@@ -188,14 +188,14 @@ pub enum Next {
 pub struct Reader {
     mapping: Mapping,
     cursor: Cursor,
-    /// What was read at once, and how many of it were given.
+    /// Records read in one batch, and how many of them were returned.
     read: Vec<Words>,
     given: usize,
 }
 
 impl Reader {
-    /// Maps a ring that a server handed over, to be read from record `next` on. Refuses what is none: a descriptor that
-    /// could shrink under us, and sizes that do not fit.
+    /// Maps a ring received from a server, to read from record `next` on. Refuses an invalid ring: a descriptor that
+    /// could shrink, and sizes that do not match.
     pub fn open(fd: OwnedFd, next: u64) -> io::Result<Reader> {
         let unfit = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("not a trace ring: {what}"));
         // SAFETY: an open descriptor and no pointers.
@@ -217,7 +217,7 @@ impl Reader {
         Ok(Reader { mapping, cursor: Cursor::new(next), read: Vec::with_capacity(BATCH as usize), given: 0 })
     }
 
-    /// The next record, or why there is none.
+    /// The next record, or the reason why there is none.
     pub fn read(&mut self) -> Next {
         if let Some(&words) = self.read.get(self.given) {
             self.given += 1;
@@ -324,7 +324,7 @@ mod tests {
         assert!(Mapping::new(writer.fd(), 256, true).is_err());
     }
 
-    /// In plain memory, so that Miri can look at each access: what it knows of the mapping is its length and alignment alone.
+    /// Uses plain memory so that Miri can check each access; the mapping has only its length and alignment.
     #[test]
     fn two_threads_share_the_words_of_a_mapping_and_nothing_else() {
         const CAPACITY: u64 = 8;
@@ -333,7 +333,7 @@ mod tests {
         let memory: Vec<AtomicU64> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
         let mapping = || {
             let start = NonNull::new(memory.as_ptr().cast_mut()).unwrap();
-            // Not to be unmapped.
+            // Must not be unmapped.
             ManuallyDrop::new(Mapping { start, bytes, capacity: CAPACITY })
         };
         let (writers, readers) = (mapping(), mapping());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! The scheduler's snapshot in a trace: a [`What::Begin`] tells its length, [`What::State`] records bring two words each.
+//! The scheduler's snapshot in a trace: [`What::Begin`] has its length, each [`What::State`] record two of its words.
 //!
-//! Whoever reads a trace needs the scheduler as it stood at a beginning. A snapshot of which records are missing is none.
+//! A reader of a trace needs the state of the scheduler at the beginning. A snapshot with missing records is discarded.
 
 use crate::trace::What;
 
@@ -9,12 +9,12 @@ use crate::trace::What;
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
     words: Vec<u64>,
-    /// Words of the snapshot that has begun; `None` outside of one.
+    /// The number of words of the current snapshot; `None` outside of one.
     length: Option<usize>,
 }
 
 impl Collector {
-    /// Takes any record in. With the last one of a snapshot it gives the words, for
+    /// Takes the next record. After the last one of a snapshot, returns its words for
     /// [`xqos_core::Scheduler::restore`].
     pub fn take(&mut self, what: &What) -> Option<Vec<u64>> {
         match *what {
@@ -37,7 +37,7 @@ impl Collector {
         if self.words.len() < length {
             return None;
         }
-        // An odd length leaves a word that is filled up.
+        // With an odd length the last word is padding.
         self.words.truncate(length);
         self.length = None;
         Some(std::mem::take(&mut self.words))
@@ -59,7 +59,7 @@ mod tests {
         What::State { index, words: [first, first + 1] }
     }
 
-    /// What comes of each record.
+    /// The result of each record.
     fn collected<const N: usize>(records: [What; N]) -> [Option<Vec<u64>>; N] {
         let mut collector = Collector::default();
         records.map(|what| collector.take(&what))

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Trace records: what happened inside the server, one fact in 32 bytes.
+//! Trace records: the events inside the server, one per 32 bytes.
 //!
-//! Seven kinds are those of Manica et al., section 2.1: begin, end, creation, destruction, activation, deactivation (a slice
-//! after which the client has nothing left) and dispatch. With the other facts replay gives [`xqos_core::Scheduler`] the very
-//! calls that it had in the server. Records stand in the order in which the scheduler was told; `at` is when the thing
-//! happened, which for an activation may be earlier than the record before it.
+//! Seven kinds are those of Manica et al., section 2.1: begin, end, creation, destruction, activation, deactivation (a
+//! slice after which the client has no more requests) and dispatch. With the other facts, replay makes the same calls
+//! of [`xqos_core::Scheduler`] as the server did. Records are in the order of these calls. `at` is the time of the
+//! event, which for an activation can be earlier than the previous record.
 //!
-//! `record` has the layout and the names: any four words decode to an event or to `None`, and nothing panics on any input.
+//! `record` defines the layout and the names. Any four words decode to an event or to `None`; nothing panics on any
+//! input.
 
 mod record;
 #[cfg(test)]
@@ -15,18 +16,18 @@ mod tests;
 pub use record::names;
 use xqos_core::{Choice, ClientId, Fact, Mode, Outcome, ReservationKind, ReservationState, Scheduler, Slice, Time};
 
-/// A record as it stands in the ring.
+/// A record as stored in the ring.
 pub type Words = [u64; 4];
-/// Bytes of a record.
+/// Size of a record in bytes.
 pub const RECORD_BYTES: usize = 32;
 
 words! {
-    /// How much is traced.
+    /// The level of detail of a trace.
     #[derive(PartialOrd, Ord, Hash)]
     Level {
-        /// Decisions and slices: nothing is done for a request.
+        /// Decisions and slices, without any work per request.
         Slices = 1,
-        /// Each request besides, with its length and duration.
+        /// Each request as well, with its length and duration.
         Requests = 2
     }
 }
@@ -41,20 +42,20 @@ impl Level {
     }
 }
 
-/// Why this client was chosen.
+/// The reason why this client was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The policy `stock` leaves the choice to the server.
+    /// The server chooses: policy `stock`, or `fair` without contention.
     Stock,
-    /// Somebody holds the server grab.
+    /// A client holds the server grab.
     Grab,
-    /// Of the reserved clients with budget it has the earliest scheduling deadline.
+    /// It has the earliest scheduling deadline of all clients with reservation budget.
     Deadline,
     /// It is the first in the policy's order.
     Policy,
-    /// Nobody else is ready.
+    /// No other client is ready.
     Alone,
-    /// It works for others.
+    /// It is a compositor or window manager in its turn.
     Desktop,
 }
 
@@ -75,51 +76,52 @@ impl Reason {
         [Reason::Stock, Reason::Grab, Reason::Deadline, Reason::Policy, Reason::Alone, Reason::Desktop];
 }
 
-/// Something that happened, and its time.
+/// An event with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub at: Time,
     pub what: What,
 }
 
-/// What a record tells: a fact, or one of the few things that the scheduler is not told.
+/// The contents of a record: a fact, or an event that the scheduler does not learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// The scheduler was told this. Of [`Fact::Served`] `at` is the end.
+    /// A fact passed to the scheduler. For [`Fact::Served`], `at` is the end.
     Fact(Fact),
-    /// A reservation that was asked for and not admitted.
+    /// A request for a reservation that was not admitted.
     Refused(Fact),
-    /// Tracing began, or a reader joined; `State` and `Identity` of everybody follow. `words`: of the snapshot.
+    /// Tracing began or a reader joined; `State` and the `Identity` of all clients follow. `words`: length of the
+    /// snapshot.
     Begin { level: Level, server_pid: u32, words: u32 },
     /// Two words of the scheduler's snapshot.
     State { index: u32, words: [u64; 2] },
-    /// Nothing comes after it.
+    /// The last record.
     End,
-    /// Who a client is; pid 0 where it is not local.
+    /// The identity of a client; pid 0 if it is not local.
     Identity { client: ClientId, pid: u32, base: u32, uid: u32 },
-    /// Sixteen bytes of its program's name, filled up with zeros.
+    /// Sixteen bytes of the program's name, padded with zeros.
     Name { client: ClientId, part: u8, bytes: [u8; 16] },
-    /// A client uncovered others, and is held until they have redrawn, at most until then.
+    /// A client uncovered others and is held until they have redrawn, at most until this time.
     Paced { client: ClientId, until: Time },
-    /// A decision. `client` is `None` where the server chooses.
+    /// A decision. `client` is `None` if the server chooses.
     Dispatch { client: Option<ClientId>, mode: Mode, reason: Reason, until: Time, requests: u32, bytes: u32 },
-    /// Of the slice that ends next: the server had a processor for less time, since the kernel ran something else meanwhile.
-    /// Without this record it had one nearly all the time.
+    /// The server had the processor for only this part of the slice that ends next, because the kernel ran other
+    /// threads. Without this record it had the processor nearly all the time.
     Processor { client: ClientId, ns: u64 },
-    /// A reservation as it stands now.
+    /// The current state of a reservation.
     Budget { client: ClientId, kind: ReservationKind, depleted: bool, left_ns: i64, deadline: Time },
-    /// A request was executed; `at` is its end. Level `requests` only.
+    /// A request was executed; `at` is its end. Only at level `requests`.
     Request { client: ClientId, request: u32, bytes: u32, ns: u64 },
-    /// Written by readers: how many records are missing here.
+    /// Written by readers: the number of missing records.
     Lost { records: u64 },
-    /// From the kernel, written by readers: this processor goes from one thread to another.
+    /// From the kernel, written by readers: this processor switches from one thread to another.
     Switch { cpu: u32, from: u32, to: u32, still_runnable: bool },
     /// From the kernel: a thread was woken.
     Wakeup { cpu: u32, thread: u32 },
 }
 
 impl What {
-    /// A fact, and what came of it.
+    /// A fact with its outcome.
     pub fn of(fact: Fact, outcome: Outcome) -> What {
         let is_refused = matches!(outcome, Outcome::Admission(_)) && !outcome.is_admitted();
         if is_refused { What::Refused(fact) } else { What::Fact(fact) }
@@ -134,13 +136,13 @@ impl What {
         What::Dispatch { client, mode, reason, until: slice.until, requests: slice.requests, bytes: slice.bytes }
     }
 
-    /// A reservation as it stands.
+    /// The current state of a reservation.
     pub fn budget(client: ClientId, state: &ReservationState) -> What {
         let (kind, depleted) = (state.reservation.kind, state.depleted);
         What::Budget { client, kind, depleted, left_ns: state.budget_left_ns, deadline: state.deadline }
     }
 
-    /// What the scheduler was told, whatever came of it.
+    /// The fact passed to the scheduler, whatever its outcome.
     pub fn fact(&self) -> Option<Fact> {
         match *self {
             What::Fact(fact) | What::Refused(fact) => Some(fact),
@@ -148,7 +150,7 @@ impl What {
         }
     }
 
-    /// Whom it is about.
+    /// The client concerned.
     pub fn client(&self) -> Option<ClientId> {
         match *self {
             What::Fact(fact) | What::Refused(fact) => fact.client(),

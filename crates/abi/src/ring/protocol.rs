@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: MIT
-//! How records pass from one writer to a reader that it does not wait for.
+//! The access order with which records pass from one writer to readers that it never waits for.
 //!
-//! The writer: release fence, words (relaxed), head (release). A reader: head (acquire), words (relaxed), acquire fence,
-//! head again. The second reading pairs with the fence: a reader that saw a word of record n also sees a head of n at
-//! least, and so knows that the place of record n - capacity was being overwritten. So of `capacity` places one less can
-//! be read. A record is given whole or counted as lost.
+//! Writer: release fence, words (relaxed), head (release). Reader: head (acquire), words (relaxed), acquire fence, head
+//! again. The second read of head pairs with the fence: a reader that saw a word of record n also sees a head of at
+//! least n, so it knows that the slot of record n - capacity was being overwritten. Therefore only capacity - 1 slots
+//! are readable. A record is returned whole or counted as lost.
 //!
-//! Written for any memory, so that it is the same in the mapping and in the model, where loom tries every interleaving.
+//! Generic over the memory, so that the mapping and the model use the same code; loom tries every interleaving of the
+//! model.
 
 #![deny(unsafe_code)]
 
 use std::sync::atomic::Ordering;
 
-/// Records that are read between two looks at the head, whose place the writer needs for each record.
+/// Records read per access to the head. Each access takes the head's cache line from the writer, which needs it often.
 pub const BATCH: u64 = 256;
 
 /// A word of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// How many records were written.
+    /// The number of records written.
     Head,
     /// 1 after the last record.
     Ended,
-    /// A word of the record of this number.
+    /// A word of the record with this number.
     Record(u64, usize),
 }
 
-/// What the ring lies in.
+/// The memory of a ring.
 pub trait Memory {
-    /// Records that fit.
+    /// The number of records that fit.
     fn capacity(&self) -> u64;
     fn load(&self, place: Place, ordering: Ordering) -> u64;
     fn store(&self, place: Place, word: u64, ordering: Ordering);
     fn fence(&self, ordering: Ordering);
 }
 
-/// Writes record `number`, over that of `number` - capacity. There is one writer, which counts.
+/// Writes record `number` over record `number` - capacity. There must be only one writer, which counts the records.
 #[inline]
 pub fn write<const N: usize>(memory: &impl Memory, number: u64, words: [u64; N]) {
     memory.fence(Ordering::Release);
@@ -45,25 +46,25 @@ pub fn write<const N: usize>(memory: &impl Memory, number: u64, words: [u64; N])
     memory.store(Place::Head, number + 1, Ordering::Release);
 }
 
-/// Nothing will be written any more.
+/// Marks the end: nothing will be written after this.
 pub fn end(memory: &impl Memory) {
     memory.store(Place::Ended, 1, Ordering::Release);
 }
 
-/// What a reader finds.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Records.
+    /// There are records.
     Some,
-    /// How many were overwritten before they were read.
+    /// This many records were overwritten before they were read.
     Lost(u64),
-    /// Nothing new yet.
+    /// No new record yet.
     Nothing,
-    /// And nothing will come.
+    /// The trace has ended.
     Ended,
 }
 
-/// How far a reader is: the number of the next record.
+/// The position of a reader: the number of the next record.
 #[derive(Debug)]
 pub struct Cursor {
     next: u64,
@@ -74,7 +75,7 @@ impl Cursor {
         Cursor { next }
     }
 
-    /// Puts the next records into `read`, in place of what is in it.
+    /// Replaces the contents of `read` with the next records.
     pub fn read<const N: usize>(&mut self, memory: &impl Memory, read: &mut Vec<[u64; N]>) -> Found {
         read.clear();
         let ended = memory.load(Place::Ended, Ordering::Acquire) != 0;
@@ -90,7 +91,7 @@ impl Cursor {
         }
         memory.fence(Ordering::Acquire);
         let head = memory.load(Place::Head, Ordering::Relaxed);
-        // The first of them is the oldest: if that one was not being overwritten, none was.
+        // The first record is the oldest: if it was not being overwritten, none was.
         if let Some(lost) = self.skip_overwritten(head, memory.capacity()) {
             read.clear();
             return lost;
@@ -99,7 +100,7 @@ impl Cursor {
         Found::Some
     }
 
-    /// Goes on where there is still something to read, with some room before the writer's heels.
+    /// If records were overwritten, continues half a ring behind the writer.
     fn skip_overwritten(&mut self, head: u64, capacity: u64) -> Option<Found> {
         let behind = head.saturating_sub(self.next);
         if behind < capacity {
@@ -111,6 +112,6 @@ impl Cursor {
     }
 }
 
-/// `scripts/check-loom` runs these.
+/// Run by `scripts/check-loom`.
 #[cfg(all(test, loom))]
 mod tests;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! Events as records, and records as events again: two tables, of facts and of the rest, that are read both ways.
+//! Converts events to records and back, with two tables that serve both directions: facts, and all other events.
 //!
 //! | word | bits |
 //! |---|---|
 //! | 0 | `at`, ns of CLOCK_MONOTONIC |
 //! | 1 | 0-7 number, 8-14 flags, 15 refused, 16-31 client or none, 32-63 a value |
-//! | 2, 3 | what the row of that number says |
+//! | 2, 3 | depends on the number, see its row |
 //!
-//! A row has the number, the name for people, where each field stands, and what the fields make. Without a row for each
-//! fact this does not compile.
+//! A row has the number, the display name, the position of each field, and the event made of the fields. A fact without
+//! a row does not compile.
 
 use super::{Event, Level, Reason, What, Words};
 use std::collections::BTreeSet;
@@ -17,10 +17,10 @@ use xqos_core::{
     Supply, Time,
 };
 
-/// No client has this index.
+/// The index that stands for no client.
 const NOBODY: u64 = 0xffff;
 
-/// Where a field stands: the word, its lowest bit, how many bits.
+/// The position of a field: word, lowest bit, number of bits.
 #[derive(Clone, Copy)]
 struct Bits(usize, u32, u32);
 
@@ -40,7 +40,7 @@ impl Bits {
         u64::MAX >> (64 - self.2)
     }
 
-    /// Writes a field; what is more than there is room for as the greatest number.
+    /// Writes a field; a value that does not fit is stored as the largest number.
     #[inline]
     fn put(self, words: &mut Words, field: impl Field) {
         let word = &mut words[self.0];
@@ -52,10 +52,10 @@ impl Bits {
     }
 }
 
-/// What stands in a record.
+/// A value stored in a record.
 trait Field: Sized {
     fn bits(self) -> u64;
-    /// `None` where bits mean nothing.
+    /// `None` if the bits are not valid.
     fn of(bits: u64) -> Option<Self>;
 }
 
@@ -98,7 +98,7 @@ fields! {
     Reason: reason => reason as u64, bits => Reason::ALL.get(usize::from(u8::of(bits)?)).copied();
 }
 
-/// Words 2 and 3 as letters.
+/// Words 2 and 3 as text.
 struct Letters;
 
 impl Letters {
@@ -112,12 +112,12 @@ impl Letters {
     }
 }
 
-/// What is written as a record.
+/// An event that can be written as a record.
 trait Record: Sized {
-    /// Of each row.
+    /// The names of all rows.
     const NAMES: &'static [&'static str];
 
-    /// The words, and the name for people.
+    /// The words, and the display name.
     fn record(&self, at: Time) -> (Words, &'static str);
     fn of(words: &Words) -> Option<Self>;
 }
@@ -232,13 +232,13 @@ records! {
 }
 
 impl Event {
-    /// The record.
+    /// Encodes the event as a record.
     #[inline]
     pub fn encode(&self) -> Words {
         self.what.record(self.at).0
     }
 
-    /// The event of a record; `None` where it is none that we know.
+    /// Decodes a record; `None` if it is unknown or invalid.
     pub fn decode(words: Words) -> Option<Event> {
         let what = match (Fact::of(&words), REFUSED.get(&words)?) {
             (Some(fact), false) => What::Fact(fact),
@@ -250,7 +250,7 @@ impl Event {
 }
 
 impl What {
-    /// What it is called, wherever a trace is shown or written.
+    /// The name of the event wherever a trace is displayed or exported.
     pub fn name(&self) -> &'static str {
         self.record(Time(0)).1
     }

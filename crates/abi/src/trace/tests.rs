@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
+//! Records survive encoding and decoding; invalid ones are refused.
+
 use super::*;
 use std::collections::BTreeSet;
 use xqos_core::{Parameters, PolicyKind, Reservation, Service};
 
-/// Records of all numbers, with random fields.
+/// Records with all numbers and random fields.
 fn records() -> impl Iterator<Item = Words> {
     let mut seed = 1_u64;
     let mut word = move || {

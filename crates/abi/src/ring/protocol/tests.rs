@@ -6,17 +6,17 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, fence};
 use loom::thread;
 
-/// As few as the protocol works with, and as a model can try.
+/// The smallest sizes that the protocol works with and a model can handle.
 const CAPACITY: u64 = 2;
 const WORDS: usize = 2;
-/// One more than fit, so that a place is overwritten while it may be read. With another one it takes a minute.
+/// One more than fits, so that a slot is overwritten while it may be read. One more would take a minute.
 const WRITTEN: u64 = 3;
 
 struct Model {
     head: AtomicU64,
     ended: AtomicU64,
     records: [AtomicU64; CAPACITY as usize * WORDS],
-    /// Left out, to show that it is needed.
+    /// The fence to omit, to show that it is needed.
     missing: Option<Ordering>,
 }
 
@@ -55,12 +55,12 @@ impl Memory for Model {
     }
 }
 
-/// Tells each record from the others and from memory that was never written.
+/// Distinguishes each record from the others and from memory that was never written.
 fn record(number: u64) -> [u64; WORDS] {
     [number + 1; WORDS]
 }
 
-/// A reader's look; `seen` are the records that it has read or lost.
+/// Reads once; `seen` counts the records that were read or lost.
 fn look(cursor: &mut Cursor, memory: &Model, seen: &mut u64) -> Found {
     let mut read = Vec::new();
     let found = cursor.read(memory, &mut read);
@@ -75,7 +75,7 @@ fn look(cursor: &mut Cursor, memory: &Model, seen: &mut u64) -> Found {
     found
 }
 
-/// Reads while it is written, then the rest.
+/// Reads during writing, then the rest.
 fn write_and_read(missing: Option<Ordering>) {
     loom::model(move || {
         let memory = Arc::new(Model::new(missing));
@@ -87,7 +87,7 @@ fn write_and_read(missing: Option<Ordering>) {
             end(&*written);
         });
         let (mut cursor, mut seen) = (Cursor::new(0), 0);
-        // Not until the end: a reader that waits for a writer that is never run would make the model endless.
+        // A fixed number of reads: waiting for a writer that never runs would make the model endless.
         for _ in 0..2 {
             look(&mut cursor, &memory, &mut seen);
         }
