@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! Reading and writing X11 integers in a connection's byte order, with every access checked.
+//! Reads and writes X11 integers in a connection's byte order; every access is checked.
 
 use crate::request::Mistake;
 
-/// The byte order of one connection, relative to this machine.
+/// The byte order of a connection, relative to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Native,
     Swapped,
 }
 
-/// The bytes end before the structure does, or are none.
+/// The data is shorter than the structure, or invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;
 
@@ -40,12 +40,12 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// The next so many bytes, to be read by themselves.
+    /// A reader for the next `count` bytes.
     pub(crate) fn part(&mut self, count: usize) -> Result<Reader<'a>, Mistake> {
         Ok(Reader { bytes: self.bytes(count)?, order: self.order, at: 0 })
     }
 
-    /// The bytes of a number in this machine's order.
+    /// A number, as bytes in this machine's order.
     pub(crate) fn number<const N: usize>(&mut self) -> Result<[u8; N], Mistake> {
         let mut number: [u8; N] = self.bytes(N)?.try_into().map_err(|_| Mistake::Length)?;
         if self.order == Order::Swapped {
@@ -72,7 +72,7 @@ impl Writer {
         self
     }
 
-    /// A number, given by its bytes in this machine's order.
+    /// Appends a number, given as bytes in this machine's order.
     pub(crate) fn number<const N: usize>(&mut self, mut number: [u8; N]) -> &mut Self {
         if self.order == Order::Swapped {
             number.reverse();
@@ -80,7 +80,7 @@ impl Writer {
         self.raw(&number)
     }
 
-    /// Zeros up to the offset `end`.
+    /// Appends zeros up to the offset `end`.
     pub(crate) fn pad_to(&mut self, end: usize) -> &mut Self {
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! The control socket: requests of XQOS without the extension, for servers that cannot have one.
+//! The control socket: XQOS requests without the extension, for servers that cannot have extensions.
 //!
-//! Requests, replies, errors and events are those of the extension, in this machine's byte order, with the codes below. Each
-//! request is answered: one that has no reply by an empty one. A request names clients by a resource of theirs; 0 is nobody.
+//! Requests, replies, errors and events are those of the extension, in this machine's byte order, with the codes below.
+//! Each request gets an answer: an empty reply if it has none in the extension. Requests name a client by any of its
+//! resource ids; 0 is no client.
 
 use std::path::PathBuf;
 
-/// Code of XqosNotify.
+/// The code of XqosNotify.
 pub const EVENT: u8 = 64;
-/// Code of the extension's first error.
+/// The code of the extension's first error.
 pub const FIRST_ERROR: u8 = 128;
-/// Longest request, bytes.
+/// The longest request in bytes.
 pub const MAX_REQUEST_BYTES: usize = 256;
 
-/// Where the socket of a display is, the best place first; `user`: whom the server runs as.
+/// Paths of the control socket of a display, in order of preference; `user`: the user that runs the server.
 pub fn paths(display: u32, user: u32) -> Vec<PathBuf> {
     let name = format!("{display}.socket");
     vec![
@@ -23,7 +24,7 @@ pub fn paths(display: u32, user: u32) -> Vec<PathBuf> {
     ]
 }
 
-/// Number of the display in the path of an X server's socket.
+/// The display number in the path of an X server's socket.
 pub fn display_of_socket(path: &str) -> Option<u32> {
     path.rsplit_once("/.X11-unix/X")?.1.parse().ok()
 }
@@ -37,7 +38,7 @@ pub fn error(code: u8, sequence: u16, value: u32) -> [u8; 32] {
     record
 }
 
-/// The answer to a request that has no reply.
+/// The answer to a request without a reply.
 pub fn done(sequence: u16) -> [u8; 32] {
     let mut record = [0; 32];
     record[0] = 1;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! A name in a request or a reply: at most 31 bytes of text, filled up with zeros to 32, so that a reader in C finds its end.
+//! A name in a request or reply: at most 31 bytes of text, padded with zeros to 32 so that C code finds the end.
 
-/// Bytes of a name.
+/// Size of a name in bytes.
 pub const LABEL_BYTES: usize = 32;
 
-/// A short name, of a group or of what made a setting.
+/// A short name, of a group or of the origin of a setting.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Label([u8; LABEL_BYTES]);
 
 impl Label {
-    /// As much of a text as there is room for, in whole characters and without control characters.
+    /// As many whole characters of a text as fit, without control characters.
     pub fn new(text: &str) -> Label {
         let mut bytes = [0; LABEL_BYTES];
         let mut end = 0;
@@ -22,7 +22,7 @@ impl Label {
         Label(bytes)
     }
 
-    /// What somebody sent.
+    /// Reads a name from untrusted bytes.
     pub(crate) fn read(bytes: &[u8]) -> Label {
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         Label::new(&String::from_utf8_lossy(&bytes[..end]))

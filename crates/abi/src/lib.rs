@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! What crosses a border: the wire structures of the XQOS extension, and the trace in shared memory, for the server's
-//! side and for a client's. The only unsafe code is the mapping in `ring`.
+//! Binary formats: the wire structures of the XQOS extension, and the trace in shared memory, for servers and clients.
+//! The only unsafe code is the mapping in `ring`.
 //!
-//! `proto/xqosproto.md` explains the messages, and `protocol` declares them, made from `proto/xqos.xml`. Bytes become types
-//! once, here: whoever holds a [`Request`] knows that its length and its enumerations were checked. Nothing here panics
-//! on any input; the fuzz target `request` and the tests below hold that.
+//! `proto/xqosproto.md` explains the messages; `protocol` declares them and is generated from `proto/xqos.xml`. Bytes
+//! become types only here: the length and enumerations of a [`Request`] have been checked. Nothing panics on any input;
+//! the fuzz target `request` and the tests below verify this.
 
 #![deny(unsafe_code)]
 
@@ -27,18 +27,18 @@ pub use reply::{cut, flag_of};
 pub use request::{Mistake, NO_RESERVATION, PolicyChange, Subject, reservation};
 pub use xqos_core::ReservationKind;
 
-/// Microseconds, in which intervals cross the border; the greatest number where they are more.
+/// Microseconds, the unit of intervals on the wire; saturates at the largest number.
 pub fn us(ns: u64) -> u32 {
     u32::try_from(ns / 1000).unwrap_or(u32::MAX)
 }
 
-/// The extension's name, as QueryExtension knows it.
+/// The extension's name for QueryExtension.
 pub const EXTENSION_NAME: &str = "XQOS";
-/// Version of the protocol: (major, minor).
+/// The version of the protocol: (major, minor).
 pub const VERSION: (u32, u32) = (1, 0);
-/// Events that the extension defines.
+/// The number of events of the extension.
 pub const EVENTS: u8 = 1;
-/// Errors that the extension defines.
+/// The number of errors of the extension.
 pub const ERRORS: u8 = 1;
-/// Offset of the error `Admission` from the extension's first error.
+/// The offset of the error `Admission` from the extension's first error.
 pub const ADMISSION_ERROR: u8 = 0;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! What replies and events mean beyond their fields.
+//! The meaning of replies and events beyond their fields.
 
 use crate::protocol::{ClientEntry, Grouping, NotifyKind, ReservationReport, entry_flag, event_mask, reservation_flag};
 use xqos_core::ReservationKind;
 
-/// What clients of other machines are called together.
+/// The common name of all clients on other machines.
 const REMOTE: &str = "(remote)";
 const NAME_BYTES: usize = 32;
 
-/// As much of a program's name as the server's lists have room for, in whole characters.
+/// As many whole characters of a program's name as fit into the server's lists.
 pub fn cut(name: &str) -> &str {
     cut_to(name, NAME_BYTES - 1)
 }
@@ -39,12 +39,12 @@ impl ReservationReport {
 }
 
 impl ClientEntry {
-    /// Of its own reservation.
+    /// The kind of the client's own reservation.
     pub fn kind(&self) -> ReservationKind {
         self.kind_by(entry_flag::HARD, entry_flag::SOFT_PAPER)
     }
 
-    /// Of its group's.
+    /// The kind of its group's reservation.
     pub fn group_kind(&self) -> ReservationKind {
         self.kind_by(entry_flag::GROUP_HARD, entry_flag::GROUP_SOFT_PAPER)
     }
@@ -53,7 +53,7 @@ impl ClientEntry {
         if self.flags & paper != 0 { ReservationKind::SoftPaper } else { (self.flags & hard != 0).into() }
     }
 
-    /// The user and the program for which its figures are summed up when it is gone. Empty: nobody knows.
+    /// The user and the program under which its figures are summed up after it disconnects. Empty if unknown.
     pub fn program(&self) -> (u32, &str) {
         match (self.name.as_str(), self.host.as_str()) {
             ("", "") => (u32::MAX, ""),
@@ -62,7 +62,7 @@ impl ClientEntry {
         }
     }
 
-    /// As one of a list of departed clients: a sum of one.
+    /// The client as an entry of a list of departed clients: a sum over one client.
     pub fn departed(&self) -> ClientEntry {
         let (uid, name) = self.program();
         let (connected_ns, name) = (self.connected_ns, name.to_owned());
@@ -72,7 +72,7 @@ impl ClientEntry {
         sum
     }
 
-    /// Adds what another one has used and suffered. In a list of departed clients `client` is how many they are.
+    /// Adds the figures of another client. In a list of departed clients, `client` is the number of clients.
     pub fn absorb(&mut self, other: &ClientEntry) {
         macro_rules! add {
             ($($field:ident)*) => {$(self.$field = self.$field.saturating_add(other.$field);)*};
@@ -105,7 +105,7 @@ impl Grouping {
 }
 
 impl NotifyKind {
-    /// The bit of SelectEvents that asks for it.
+    /// The bit of SelectEvents that selects this event.
     pub fn mask(self) -> u32 {
         match self {
             NotifyKind::ClientConnected | NotifyKind::ClientGone => event_mask::CLIENTS,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! What requests are made of beside numbers: subjects, settings, and changes of the policy.
+//! Parts of requests other than numbers: subjects, settings, and changes of the policy.
 //!
-//! The server has read a whole request of the length that its header gives, so the only lengths to check are those of
-//! each kind; what is wrong is named the way X names it.
+//! The caller has read a whole request with the length from its header, so only the length of each kind is checked.
+//! Mistakes have the names of X errors.
 
 use crate::bytes::{Order, Reader, Writer};
 use crate::label::Label;
@@ -11,14 +11,14 @@ use crate::us;
 use crate::wire::{Field, Word};
 use xqos_core::{DEFAULT_SHARE_PPM, Pacing, PolicyKind, Reservation, ReservationKind};
 
-/// What is wrong with a request, as X names it.
+/// A mistake in a request, as an X error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// BadLength
+    /// BadLength.
     Length,
-    /// BadRequest: no such minor opcode
+    /// BadRequest: unknown minor opcode.
     Opcode,
-    /// BadValue, with the value
+    /// BadValue, with the value.
     Value(u32),
 }
 
@@ -29,27 +29,27 @@ impl Request {
     }
 }
 
-/// Whom a setting is of. A client is named by any resource id of it; 0 is the sender.
+/// The subject of a setting. A client is named by any of its resource ids; 0 is the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     Client(u32),
-    /// The group that this client is in.
+    /// The group of this client.
     Group(u32),
     Server,
 }
 
 impl Subject {
-    /// The request that sets this.
+    /// The request that changes a setting.
     pub fn set(self, setting: Setting) -> Request {
         Request::Set { subject: self, setting }
     }
 
-    /// The request that takes a setting back.
+    /// The request that resets a setting.
     pub fn clear(self, setting: SettingKind) -> Request {
         Request::Clear { subject: self, setting }
     }
 
-    /// The client that is named; 0: none, or the sender.
+    /// The named client; 0: none, or the sender.
     pub fn client(self) -> u32 {
         match self {
             Subject::Client(client) | Subject::Group(client) => client,
@@ -57,7 +57,7 @@ impl Subject {
         }
     }
 
-    /// The same, with 0 replaced: over the control socket the sender is no client.
+    /// Replaces client 0 with `own`: on the control socket the sender is not a client.
     pub fn named(self, own: u32) -> Subject {
         match self {
             Subject::Client(0) => Subject::Client(own),
@@ -89,22 +89,22 @@ impl Field<8> for Subject {
     }
 }
 
-/// What a client or a group without a reservation has.
+/// A client or a group without a reservation.
 pub const NO_RESERVATION: Reservation = Reservation { budget_ns: 0, period_ns: 0, kind: ReservationKind::Soft };
 
-/// A reservation in the unit of the wire.
+/// A reservation in microseconds, the unit on the wire.
 pub fn reservation(budget_us: u32, period_us: u32, kind: impl Into<ReservationKind>) -> Reservation {
     let [budget_ns, period_ns] = [budget_us, period_us].map(|us| u64::from(us) * 1000);
     Reservation { budget_ns, period_ns, kind: kind.into() }
 }
 
 impl Setting {
-    /// [`Setting::Reservation`] in the unit of the wire.
+    /// [`Setting::Reservation`] in microseconds, the unit on the wire.
     pub fn reservation(budget_us: u32, period_us: u32, kind: impl Into<ReservationKind>) -> Setting {
         Setting::Reservation(reservation(budget_us, period_us, kind))
     }
 
-    /// [`Setting::Pacing`] in the unit of the wire.
+    /// [`Setting::Pacing`] in microseconds, the unit on the wire.
     pub fn pacing(limit_us: u32, floor_us: u32) -> Setting {
         let [limit_ns, floor_ns] = [limit_us, floor_us].map(|us| u64::from(us) * 1000);
         Setting::Pacing(Pacing { limit_ns, floor_ns })
@@ -112,13 +112,13 @@ impl Setting {
 }
 
 impl SettingKind {
-    /// What a subject has of this setting until it is set, and what Clear goes back to. `None`: this subject has no such setting.
+    /// The initial value of this setting, which Clear restores. `None` if the subject has no such setting.
     pub fn initial(self, subject: Subject) -> Option<Setting> {
         use Subject::{Client, Group, Server};
         Some(match (self, subject) {
             (SettingKind::Reservation, Client(_) | Group(_)) => Setting::Reservation(NO_RESERVATION),
             (SettingKind::Weight, Client(_)) => Setting::Weight(100),
-            // That of the heaviest client in it.
+            // 0 means the weight of the group's heaviest client.
             (SettingKind::Weight, Group(_)) => Setting::Weight(0),
             (SettingKind::Priority, Client(_)) => Setting::Priority(0),
             (SettingKind::Cap, Group(_)) => Setting::Cap(0),
@@ -158,7 +158,7 @@ impl Field<8> for Pacing {
     }
 }
 
-/// Which values of a SetPolicy count; `None` leaves a value as it is.
+/// The values that a SetPolicy changes; `None` leaves a value unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PolicyChange {
     pub policy: Option<PolicyKind>,
@@ -166,11 +166,11 @@ pub struct PolicyChange {
     pub timer_interval_us: Option<u32>,
     pub maximum_slice_us: Option<u32>,
     pub max_utilization_ppm: Option<u32>,
-    /// 0: use the blocking time observed.
+    /// 0: use the observed blocking time.
     pub blocking_us: Option<u32>,
 }
 
-/// A mask, and as many words as it has bits.
+/// A mask, followed by one word per bit.
 impl Field<28> for PolicyChange {
     fn put(&self, out: &mut Writer) {
         let &PolicyChange { policy, slice_us, timer_interval_us, maximum_slice_us, max_utilization_ppm, blocking_us } =

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! How values stand in a message, and the macros that make types from the tables in `protocol`.
+//! The encoding of values in messages, and the macros that turn the tables in `protocol` into types.
 //!
-//! A table gives each field its type and its size in bytes; fields follow each other without gaps. Encoding and decoding come
-//! from the same row, so they cannot disagree. Nothing here panics on any input.
+//! A table gives each field's type and size in bytes; fields follow each other without gaps. Encoding and decoding use
+//! the same row, so they cannot disagree. Nothing panics on any input.
 
 use crate::bytes::{Order, Reader, Short, Writer};
 use crate::request::Mistake;
 
-/// A value that takes so many bytes of a message.
+/// A value that takes `BYTES` bytes of a message.
 pub(crate) trait Field<const BYTES: usize>: Sized {
     fn put(&self, out: &mut Writer);
     fn get(read: &mut Reader<'_>) -> Result<Self, Mistake>;
 }
 
-/// A value that is one word of a message.
+/// A value that takes one word of a message.
 pub(crate) trait Word: Copy {
     fn word(self) -> u32;
-    /// `None` for a word that means nothing.
+    /// `None` if the word is not valid.
     fn of(word: u32) -> Option<Self>;
 }
 
@@ -88,7 +88,7 @@ impl Field<32> for [u32; 8] {
     }
 }
 
-/// Filled up with zeros; at least one is kept, so that a reader in C finds the end.
+/// Text padded with at least one zero, so that C code finds the end.
 impl<const BYTES: usize> Field<BYTES> for String {
     fn put(&self, out: &mut Writer) {
         let end = out.len() + BYTES;
@@ -102,7 +102,7 @@ impl<const BYTES: usize> Field<BYTES> for String {
     }
 }
 
-/// Bits of a word, each set in a module.
+/// Modules of constants for the bits of a word.
 macro_rules! bits {
     ($($(#[$meta:meta])* $name:ident { $($bit:ident = $value:literal),* })*) => {$(
         $(#[$meta])*
@@ -113,7 +113,7 @@ macro_rules! bits {
     )*};
 }
 
-/// Enumerations that are one word.
+/// Enumerations that take one word.
 macro_rules! words {
     ($($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $item:ident = $code:literal),* })*) => {$(
         $(#[$meta])*
@@ -142,21 +142,21 @@ macro_rules! words {
     )*};
 }
 
-/// The requests, by minor opcode; the last word says whether there is a reply.
+/// The requests by minor opcode. The last word of a row says whether there is a reply.
 macro_rules! requests {
     ($($(#[$meta:meta])* $minor:literal $name:ident $({ $($field:ident: $type:ty [$bytes:literal]),* })? $replies:literal;)*) => {
-        /// One request of the extension, its length and enumerations checked.
+        /// A request of the extension, with checked length and enumerations.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Request { $($(#[$meta])* $name $({ $($field: $type),* })?),* }
 
-        /// Names of the requests, by minor opcode, and whether they have a reply.
+        /// The names of the requests by minor opcode, and whether they have a reply.
         pub const REQUESTS: &[(&str, bool)] = &[$((stringify!($name), $replies)),*];
 
-        /// Length in bytes of a request, by minor opcode.
+        /// The length of each request in bytes, by minor opcode.
         pub(crate) const LENGTHS: &[usize] = &[$(4 $($(+ $bytes)*)?),*];
 
         impl Request {
-            /// Parses a whole request, header included.
+            /// Parses a whole request including its header.
             pub fn parse(bytes: &[u8], order: Order) -> Result<Request, Mistake> {
                 let &minor = bytes.get(1).ok_or(Mistake::Length)?;
                 if bytes.len() != *LENGTHS.get(usize::from(minor)).ok_or(Mistake::Opcode)? {
@@ -170,7 +170,7 @@ macro_rules! requests {
                 })
             }
 
-            /// [`encode`](Self::encode) in a byte order of choice, for tests of foreign clients.
+            /// Like [`encode`](Self::encode) in a given byte order, to test foreign clients.
             pub fn encode_as(&self, major_opcode: u8, order: Order) -> Vec<u8> {
                 let minor = self.minor();
                 let mut out = Writer::new(order);
@@ -189,15 +189,15 @@ macro_rules! requests {
     };
 }
 
-/// The settings, by the word that names them.
+/// The settings, by their code on the wire.
 macro_rules! settings {
     ($($(#[$meta:meta])* $code:literal $name:ident($type:ty [$bytes:literal]);)*) => {
         words! {
-            /// What can be set.
+            /// The kind of a setting.
             SettingKind { $($(#[$meta])* $name = $code),* }
         }
 
-        /// What can be set, and to what.
+        /// A setting with its value.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Setting { $($(#[$meta])* $name($type)),* }
 
@@ -207,7 +207,7 @@ macro_rules! settings {
             }
         }
 
-        /// The word, and room for the longest value.
+        /// The code, and room for the longest value.
         impl Field<36> for Setting {
             fn put(&self, out: &mut Writer) {
                 let end = out.len() + 36;
@@ -225,7 +225,7 @@ macro_rules! settings {
     };
 }
 
-/// Structures that stand in replies.
+/// Structures in replies.
 macro_rules! entries {
     ($($(#[$meta:meta])* $name:ident [$size:literal] { $($field:ident: $type:ty [$bytes:literal]),* })*) => {$(
         $(#[$meta])*
@@ -247,7 +247,7 @@ macro_rules! entries {
     )*};
 }
 
-/// Replies: what the byte beside the type says, then fields from offset 8 on, then the entries of a list.
+/// Replies: the data byte next to the type, the fields from offset 8 on, then the entries of a list.
 macro_rules! replies {
     ($($(#[$meta:meta])* $name:ident [$end:literal] $(($data:ident: $word:ty))? {
         $($field:ident: $type:ty [$bytes:literal]),*
@@ -288,7 +288,7 @@ macro_rules! replies {
     )*};
 }
 
-/// The event: its kind stands beside its type, its fields from offset 4 on.
+/// The event: the kind is next to the type, the fields start at offset 4.
 macro_rules! event {
     ($(#[$meta:meta])* $name:ident ($kind:ident: $word:ty) { $($field:ident: $type:ty [$bytes:literal]),* }) => {
         $(#[$meta])*
@@ -320,7 +320,7 @@ pub(crate) fn reply(data: u32, sequence: u16, order: Order) -> Writer {
     out
 }
 
-/// Fills in the length of a reply, in words behind the first 32 bytes.
+/// Fills in the length of a reply: the number of words after the first 32 bytes.
 pub(crate) fn finish(out: Writer, order: Order) -> Vec<u8> {
     let mut bytes = out.finish();
     let mut length = Writer::new(order);
@@ -329,7 +329,7 @@ pub(crate) fn finish(out: Writer, order: Order) -> Vec<u8> {
     bytes
 }
 
-/// The entries of a list: how many there are, and how far apart they stand; the first is at 32.
+/// Reads a list: the number of entries, their distance in bytes, and the entries from offset 32 on.
 pub(crate) fn list<T: Field<BYTES>, const BYTES: usize>(
     bytes: &[u8],
     order: Order,
@@ -337,6 +337,6 @@ pub(crate) fn list<T: Field<BYTES>, const BYTES: usize>(
 ) -> Result<Vec<T>, Short> {
     let (count, size) = (u32::get(read)?, u32::get(read)? as usize);
     let mut entries = Reader::new(bytes, order, 32);
-    // Those of a newer server may be longer; the rest is skipped.
+    // Entries of a newer server may be longer; the rest is skipped.
     (0..count).map(|_| Ok(T::get(&mut entries.part(size)?)?)).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Replies and events as they cross the border: each survives it, and what is none is refused.
+//! Replies and events survive encoding and decoding; invalid ones are refused.
 
 use super::*;
 use crate::bytes::{Order, Short};

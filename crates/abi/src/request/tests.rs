@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Requests as they cross the border: each survives it, and what is no request is refused.
+//! Requests survive encoding and decoding; invalid ones are refused.
 
 use super::*;
 use crate::protocol::{LENGTHS, REQUESTS};
@@ -76,7 +76,7 @@ fn a_request_of_any_other_length_is_refused() {
     }
 }
 
-/// A request with another word at this offset.
+/// Parses a request with another word at this offset.
 fn with_word(request: Request, at: usize, word: u32) -> Result<Request, Mistake> {
     let mut bytes = request.encode(130);
     bytes[at..at + 4].copy_from_slice(&word.to_ne_bytes());
@@ -119,7 +119,7 @@ fn a_subject_begins_with_what_clear_goes_back_to() {
 #[test]
 fn random_bytes_never_panic() {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    // Miri takes a hundred thousand times as long.
+    // Miri is about 100,000 times slower.
     for _ in 0..if cfg!(miri) { 200 } else { 200_000 } {
         let mut bytes = [0u8; 52];
         for byte in &mut bytes {
