@@ -261,7 +261,7 @@ struct xqos_event {
     uint32_t size; /* set by the caller */
     uint8_t response_type;
     uint8_t kind; /* XQOS_EVENT_*, or a number of a later version: ignore it */
-    uint16_t sequence; /* of the last request that the server had read from this client */
+    uint16_t sequence; /* the last request that the server had read from this client */
     uint32_t client; /* first resource id */
     int32_t pid; /* 0 if not local */
     uint32_t budget_us;

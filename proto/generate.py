@@ -3,7 +3,7 @@
 """Generate Rust, C and documentation of the XQOS messages from proto/xqos.xml, their only definition.
 
 usage: generate.py            writes crates/abi/src/protocol.rs, libxqos/xqosproto.h and the end of proto/xqosproto.md
-       generate.py --check    compares them; exit: 0 same, 1 different
+       generate.py --check    compares them; exit status 0: same, 1: different
 
 A comment on the line of a field, an item or a structure describes it, and is copied. Fields follow each other without gaps.
 """
@@ -22,7 +22,7 @@ import xml.etree.ElementTree as tree
 PROTO = pathlib.Path(__file__).resolve().parent
 XCB_DIR = pathlib.Path("/usr/share/xcb")
 MADE = "Generated from proto/xqos.xml by proto/generate.py: edit that file instead."
-# xcbgen takes its output callbacks from the main module, at import.
+# xcbgen imports its output callbacks from the main module.
 output = {kind: (lambda *_: None) for kind in
           ("open", "close", "simple", "enum", "struct", "union", "request", "eventstruct", "event", "error")}
 LAYOUT = "## The messages, byte by byte\n"
@@ -32,21 +32,21 @@ SIZES = {"CARD8": 1, "BOOL": 1, "CARD16": 2, "CARD32": 4, "INT32": 4, "CLIENT": 
 RUST = {"CARD32": "u32", "INT32": "i32", "CLIENT": "u32", "BOOL32": "bool", "BOOL": "bool", "TIMESTAMP": "u32",
         "CARD64": "u64", "INT64": "i64", "CARD8": "u32", "Policy": "PolicyKind", "TraceLevel": "Level"}
 C = {"INT32": "int32_t", "CARD64": "uint64_t", "INT64": "int64_t"}
-# Enumerations in Rust, as a type or as a module of bits; the others are hand-made or made by a macro.
+# Enumerations to generate in Rust, as a type or as a module of bits; the others are hand-written or made by a macro.
 WORDS = ["Grouping", "Paced", "NotifyKind"]
 BITS = ["ReservationFlag", "EntryFlag", "EventMask"]
 ENTRIES = ["ClientEntry", "LongRequest"]
 PREFIXES = {"Policy": "POLICY", "Grouping": "GROUPING", "Paced": "PACING", "NotifyKind": "EVENT", "EntryFlag": "CLIENT",
             "ReservationFlag": "RESERVATION", "PolicyMask": "SET", "EventMask": "EVENTS", "SubjectKind": "SUBJECT",
             "SettingKind": "SETTING"}
-# Structures of libxqos, and how many bytes stand before those of the wire: of a reply its header.
+# Structures of libxqos, and the number of bytes before the wire format: for a reply, its header.
 STRUCTS = {"ServerInfo": ("server_info", 8), "ReservationReport": ("reservation", 8), "AdmissionReport": ("admission", 8),
            "GroupsReport": ("groups", 8), "ClientEntry": ("client", 8), "PolicyChange": ("policy_change", 4),
            "Notify": ("event", 4)}
 
 
 class Field:
-    """A field, with its offset, its size, and what is said of it."""
+    """A field, with its offset, size and description."""
 
     def __init__(self, element, at, sizes):
         self.tag, self.name, self.doc = element.tag, element.get("name"), ""
@@ -78,7 +78,7 @@ class Field:
 
 
 class Message:
-    """Whatever has fields: a structure, a request, a reply, an event."""
+    """Anything with fields: a structure, a request, a reply, an event."""
 
     def __init__(self, element, at, sizes):
         self.name, self.doc, self.fields = element.get("name"), "", []
@@ -91,7 +91,7 @@ class Message:
                 last = Field(child, at, sizes)
                 self.fields.append(last)
                 at += last.size
-                # A reply's first byte stands beside its type, as an event's does.
+                # The first byte of a reply or an event follows its type.
                 if element.tag in ("reply", "event") and len(self.fields) == 1:
                     last.at, at = 1, 8 if element.tag == "reply" else 4
         self.size = at
@@ -119,7 +119,7 @@ class Protocol:
                 self.messages["Notify"] = Message(element, 4, sizes)
 
     def items(self, element):
-        """(name, number, comment) of each item, below the comment of the enumeration."""
+        """The comment of the enumeration, and (name, number, comment) of each item."""
         items, doc = [], ""
         for child in element:
             if child.tag is tree.Comment and items:
@@ -156,13 +156,13 @@ def documented(doc, line):
 
 
 def wrapped(words):
-    """What stands in braces, in lines; what it means is said in the XML."""
+    """The words between braces, wrapped into lines."""
     return textwrap.wrap(", ".join(words), 120, initial_indent=" " * 8, subsequent_indent=" " * 8)
 
 
 def rust_fields(fields):
     for before, field in zip(fields, fields[1:]):
-        assert field.at == before.at + before.size, f"a gap before {field.name}, which no reader passes over"
+        assert field.at == before.at + before.size, f"a gap before {field.name}, which readers do not skip"
     return wrapped(f"{field.name}:\xa0{field.rust()}\xa0[{field.size}]".replace("; ", ";\xa0") for field in fields)
 
 
@@ -170,7 +170,7 @@ def rust_reply(message):
     fields = message.real()
     data = [field for field in fields if field.at == 1]
     tail = [field for field in fields if field.is_tail]
-    # A list begins with how many entries it has, and how long they are.
+    # A list begins with the number of its entries and their size.
     body = [field for field in fields if field.at > 1 and field not in tail and not (tail and field.at < 16)]
     yield f"    /// {message.doc}"
     if not tail and all(field.rust() != "String" for field in body):
@@ -232,13 +232,13 @@ def c_struct(message, name, before):
     fields = message.real()
     if before == 4 and fields[0].at == 1:
         yield from ("    uint8_t response_type;", "    uint8_t kind; /* XQOS_EVENT_*, or a number of a later version: ignore it */",
-                    "    uint16_t sequence; /* of the last request that the server had read from this client */")
+                    "    uint16_t sequence; /* the last request that the server had read from this client */")
         fields = fields[1:]
     elif before == 8 and fields[0].at != 1:
         yield "    uint32_t unused;"
     for field in fields:
         yield commented(field.c(), field.doc)
-    # In the order of the wire, each field at its natural alignment: where the last one is right, all are.
+    # In wire order, each field at its natural alignment: if the last offset is right, all are.
     at = fields[-1].at + (0 if message.fields[0].at == 1 and before == 8 else before)
     yield from ("};", f'_Static_assert(offsetof(struct xqos_{name}, {fields[-1].name}) == {at}, "as on the wire");', "")
 
@@ -291,18 +291,18 @@ def prose(protocol):
 
 
 def check_form():
-    """By the schema of xcb-proto, where it is here."""
+    """Validates the XML against the schema of xcb-proto, if it is installed."""
     schema = XCB_DIR / "xcb.xsd"
     if not shutil.which("xmllint") or not schema.exists():
         return 0
     wrong = subprocess.run(["xmllint", "--noout", "--schema", str(schema), str(PROTO / "xqos.xml")], stderr=subprocess.PIPE,
                            check=False).returncode
-    return wrong or understood_by_xcbgen()
+    return wrong or xcbgen_errors()
 
 
-def understood_by_xcbgen():
-    """Whether the generator of xcb has nothing to say of it, where that is here; it only prints what is wrong."""
-    # Debian keeps it with its own python3, which need not be the first one on the path.
+def xcbgen_errors():
+    """Parses the XML with the generator of xcb, if it is installed. It only prints errors, so any output is one."""
+    # Debian installs it for its own python3, which may not be the first one in PATH.
     sys.path.append("/usr/lib/python3/dist-packages")
     try:
         module = importlib.import_module("xcbgen.state").Module(str(PROTO / "xqos.xml"), output)

@@ -27,7 +27,7 @@ impl Control {
         let as_client = || Control::over(connect_within(display, PATIENCE, || true)?, Some(number));
         let Some(mut control) = Control::at_socket(number, None)? else { return as_client() };
         let is_free = match control.waits_for_x() {
-            // xqos is being removed from the server at this moment.
+            // xqos is disabling itself at this moment.
             Err(Error::Socket(_)) => return as_client(),
             answered => answered?,
         };
