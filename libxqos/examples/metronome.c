@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* metronome.c: draws every 10 ms, and shows what a reservation does for its response times.
+/* metronome.c: draws every 10 ms and shows how a reservation changes its response times.
  *
- * It measures twice: first as any client, then with 3 ms of server time reserved in every 10 ms. On an idle server
- * the two lines are alike; run something that keeps the server busy beside it (x11perf -putimage500 -repeat 20) and
- * they are not. The response time is that of the whole frame: requests sent, drawn by the server, answer back.
+ * It measures twice: first as an ordinary client, then with 3 ms of server time reserved in every 10 ms. On an idle
+ * server both results are the same; while another program keeps the server busy (x11perf -putimage500 -repeat 20),
+ * they differ. The response time is that of a whole frame: requests sent, drawn by the server, answer received.
  *
  * usage: metronome [frames of each measurement, 500 by default]
  * build: cc metronome.c $(pkg-config --cflags --libs xqos)
@@ -24,7 +24,7 @@ enum {
     BUDGET_US = 3000,
     WIDTH = 400,
     HEIGHT = 100,
-    BARS = 200 /* rectangles in a frame: enough that a frame is more than one request's work */
+    BARS = 200 /* rectangles per frame, so that a frame takes more than one request */
 };
 
 struct canvas {
@@ -70,7 +70,7 @@ static struct canvas open_canvas(xcb_connection_t *connection)
     return canvas;
 }
 
-/* The pendulum at its place in frame number `frame`; returns when the server has drawn it. */
+/* Draws the pendulum of frame number `frame` and returns when the server has drawn it. */
 static int draw(const struct canvas *canvas, int frame)
 {
     xcb_rectangle_t all = { 0, 0, WIDTH, HEIGHT };
@@ -82,7 +82,7 @@ static int draw(const struct canvas *canvas, int frame)
         xcb_rectangle_t bar = { (int16_t)(swing + i), (int16_t)(i % HEIGHT), 1, (uint16_t)(HEIGHT - i % HEIGHT) };
         xcb_poly_fill_rectangle(canvas->connection, canvas->window, canvas->ink, 1, &bar);
     }
-    /* Any request with a reply will do: requests of one client are carried out in order. */
+    /* Any request with a reply works: the server executes the requests of a client in order. */
     answer = xcb_get_input_focus_reply(canvas->connection, xcb_get_input_focus(canvas->connection), NULL);
     free(answer);
     return answer != NULL;
@@ -124,7 +124,7 @@ static int measure(const struct canvas *canvas, const char *title, int frames)
             return 0;
         }
         times[frame] = now_us() - begin;
-        /* The next multiple of the period: a late frame drops those it slept through. */
+        /* The next multiple of the period: frames that are already late are dropped. */
         start += PERIOD_US * ((now_us() - start) / PERIOD_US + 1);
     }
     print_times(title, times, frames);
@@ -132,7 +132,7 @@ static int measure(const struct canvas *canvas, const char *title, int frames)
     return 1;
 }
 
-/* This is all that a client needs to do. */
+/* A client needs to do no more than this. */
 static int reserve(xqos_t *xqos)
 {
     struct xqos_admission refused = { .size = sizeof refused };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* expect.h: what the test programs say, and count.
+/* expect.h: expectations of the test programs.
  *
- * A test is a function; a failing expectation prints where it is, both sides, and lets the test go on. The name of
- * each test is printed with ok or FAILED, and the program's exit status says whether any failed.
- */
+ * A test is a function. A failing expectation prints its location and both sides, and the test continues. The name of
+ * each test is printed with ok or FAILED, and the program's exit status says if any test failed. */
 #ifndef XQOS_EXPECT_H
 #define XQOS_EXPECT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fixture.h: a library opened on the mock server, for the tests that mock_test.c runs. */
+/* fixture.h: a library context on the mock server, for the tests in mock_test.c. */
 #ifndef XQOS_FIXTURE_H
 #define XQOS_FIXTURE_H
 
@@ -19,18 +19,18 @@ void put16(uint8_t *to, uint16_t value);
 void put32(uint8_t *to, uint32_t value);
 void put64(uint8_t *to, uint64_t value);
 
-/* The request seen is the header and these words. */
+/* Expects a request that consists of the header and these words. */
 void expect_request(struct fixture *f, int index, uint8_t minor, int count, const uint32_t *words);
 
 #define EXPECT_REQUEST(f, index, minor, ...)                                                                          \
     expect_request(f, index, minor, (int)(sizeof((uint32_t[]) { __VA_ARGS__ }) / 4), (uint32_t[]) { __VA_ARGS__ })
 
-/* The request sets this; a value is 8 words, 0 where none is given. */
+/* Expects a request that sets this; a value has 8 words, 0 if not given. */
 #define EXPECT_SET(f, index, subject, client, setting, ...)                                                            \
     expect_set(f, index, (const uint32_t[11]) { subject, client, setting, __VA_ARGS__ })
 void expect_set(struct fixture *f, int index, const uint32_t words[11]);
 
-/* Has the mock answer with a reservation; not active: with its numbers all the same. */
+/* Makes the mock answer with a reservation; if not active, with the same numbers. */
 void answer_reservation(struct fixture *f, uint8_t active);
 
 void test_replies(void);

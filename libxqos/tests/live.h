@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* live.h: clients of a real server, for the tests that server_test.c runs. */
+/* live.h: clients of a real server, for the tests in server_test.c. */
 #ifndef XQOS_LIVE_H
 #define XQOS_LIVE_H
 
@@ -8,10 +8,10 @@
 enum {
     PERIOD_US = 100000,
     BUDGET_US = 10000,
-    PATIENCE_MS = 2000 /* for what the server does in its own time: events, the end of a client */
+    PATIENCE_MS = 2000 /* for asynchronous effects: events, the end of a client */
 };
 
-/* The server is one without the extension: the library uses its control socket. */
+/* The server has no extension: the library uses its control socket. */
 extern int is_below;
 
 struct client {

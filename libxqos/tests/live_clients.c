@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* live_clients.c: a real server lists its clients, and sends events about them. */
+/* live_clients.c: a real server lists its clients and sends events about them. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "expect.h"
 #include "live.h"
 
-/* Returns 0 where the list does not have it. */
+/* Returns 0 if the list does not contain the client. */
 static int find_client(struct client *c, uint32_t base, struct xqos_client *out)
 {
     xqos_client_list_t *list = NULL;
@@ -155,7 +155,7 @@ static void who_stands_alone_has_no_group_to_reserve_for(void)
     disconnect_client(&c);
 }
 
-/* Each wait is counted once, by its length. */
+/* Each wait is counted once, in the class of its length. */
 static void waits_are_counted(void)
 {
     struct client c = connect_client();
@@ -193,7 +193,7 @@ static void the_grouping_and_the_limit_of_users_are_set_and_read_back(void)
     disconnect_client(&c);
 }
 
-/* What a lease has set ends with its maker, and never goes over what somebody else has set. */
+/* A leased setting ends with its client's connection, and never replaces a setting made without a lease. */
 static void leases_end_with_their_connection(void)
 {
     struct client maker = connect_client(), other = connect_client();
@@ -234,7 +234,7 @@ void test_clients(void)
     RUN(weight_and_priority_are_listed);
 }
 
-/* An event that has come, by either way. */
+/* Gets an event from either transport. */
 static int take_event(struct client *c, struct xqos_event *out)
 {
     xcb_generic_event_t *event;
@@ -247,7 +247,7 @@ static int take_event(struct client *c, struct xqos_event *out)
     return result ? result : xqos_next_event(c->xqos, out);
 }
 
-/* The next event of this kind about this client; the others are passed over. */
+/* Waits for an event of this kind about this client and skips others. */
 static int wait_for(struct client *c, uint32_t kind, uint32_t about, struct xqos_event *out)
 {
     struct pollfd fds[2] = {
@@ -330,7 +330,7 @@ static void deselected_events_do_not_come(void)
     disconnect_client(&b);
 }
 
-/* Work for the server: copies of the whole root, through a pixmap of the same size. */
+/* Keeps the server busy with copies of the whole root window through a pixmap of the same size. */
 static void keep_server_busy(struct client *c, int copies)
 {
     xcb_screen_t *screen = xcb_setup_roots_iterator(xcb_get_setup(c->connection)).data;
@@ -344,7 +344,7 @@ static void keep_server_busy(struct client *c, int copies)
         xcb_copy_area(c->connection, pixmap, pixmap, gc, 0, 0, 1, 1, width, height);
     xcb_free_gc(c->connection, gc);
     xcb_free_pixmap(c->connection, pixmap);
-    /* Its answer comes after the copies. */
+    /* The answer arrives after the copies. */
     free(xcb_get_input_focus_reply(c->connection, xcb_get_input_focus(c->connection), NULL));
 }
 

@@ -61,7 +61,7 @@ static void refusal_names_the_failing_term(void)
     EXPECT_INT(refused.failing_period_us, PERIOD_US);
     EXPECT_INT(refused.limit_ppm, limit);
     EXPECT(refused.sum_ppm + refused.blocking_ppm > refused.limit_ppm);
-    /* Rounded either way. */
+    /* The server may have rounded up or down. */
     EXPECT(refused.blocking_ppm - (uint64_t)refused.blocking_us * 1000000 / PERIOD_US <= 1);
     EXPECT_INT(reservation_of(&b, XQOS_SELF).active, 0);
     EXPECT_INT(reservation_of(&a, XQOS_SELF).budget_us, most / 2);
@@ -69,7 +69,7 @@ static void refusal_names_the_failing_term(void)
     disconnect_client(&b);
 }
 
-/* A refused change leaves the reservation that there was. */
+/* A refused change leaves the current reservation unchanged. */
 static void refused_change_keeps_the_old_reservation(void)
 {
     struct client c = connect_client();

@@ -27,14 +27,14 @@ struct packet {
 struct mock {
     int has_extension;
     uint32_t major;
-    int connection; /* the server's end; -1 until the client is there */
+    int connection; /* the server's end; -1 until the client has connected */
     int listener;   /* -1 without a display name */
     char display[16];
     struct sockaddr_un address;
     uint16_t sequence;
     pthread_t thread;
 
-    /* Between the test and the thread: */
+    /* Shared by the test and the thread: */
     pthread_mutex_t lock;
     struct packet answers[MAX_KEPT];
     int first_answer, answer_count;
@@ -55,7 +55,7 @@ static int read_all(int fd, void *out, size_t bytes)
     return 1;
 }
 
-/* A client that has gone is no error here, nor a signal. */
+/* A client that has disconnected causes no error and no signal. */
 static void write_all(int fd, const void *data, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
@@ -151,7 +151,7 @@ static void answer_core(struct mock *mock, const uint8_t *request)
     case XCB_GET_PROPERTY:
         reply(mock, plain, sizeof plain);
         break;
-    default: /* CreateGC, FreeGC: nothing to say */
+    default: /* CreateGC, FreeGC: no answer */
         break;
     }
 }
@@ -271,7 +271,7 @@ xcb_connection_t *mock_connect(struct mock *mock)
     return xcb_connect_to_fd(ends[1], NULL);
 }
 
-/* The first display number that nobody has. High ones, away from those that servers and ssh take. */
+/* Uses the first free display number, starting high, away from those that servers and ssh use. */
 static int bind_display(struct mock *mock)
 {
     for (int number = 600; number < 1000; number++) {
@@ -287,7 +287,7 @@ static int bind_display(struct mock *mock)
 
 const char *mock_display(struct mock *mock)
 {
-    /* The directory of the sockets, as the first X server makes it. */
+    /* The directory of the sockets, with the same mode as from the first X server. */
     if (mkdir("/tmp/.X11-unix", 0777) == 0)
         chmod("/tmp/.X11-unix", 01777);
     mock->listener = socket(AF_UNIX, SOCK_STREAM, 0);

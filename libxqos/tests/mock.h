@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* mock.h: a small X server in a thread, for tests of the bytes that the library sends and reads.
  *
- * It does the connection's handshake, says that it has XQOS (or not), and answers each XQOS request with what the
- * test put into its queue beforehand; of the core protocol it knows just what XCB and XOpenDisplay need. The requests
- * it saw are kept for the test to compare. It speaks the machine's byte order, as a client on that machine does.
+ * It does the connection's handshake, reports XQOS (or not), and answers each XQOS request with the next answer that
+ * the test has queued. It implements only the part of the core protocol that XCB and XOpenDisplay need. The requests
+ * that it received are kept for the test to compare. It uses the machine's byte order, like a client on that machine.
  */
 #ifndef XQOS_MOCK_H
 #define XQOS_MOCK_H
@@ -22,30 +22,30 @@ enum {
 
 struct mock;
 
-/* has_extension 0: a stock server. major: the version answered to QueryVersion. */
+/* has_extension 0: a server without xqos. major: the version in the answer to QueryVersion. */
 struct mock *mock_start(int has_extension, uint32_t major);
 
-/* A client of it over a pair of sockets. */
+/* Connects a client through a pair of sockets. */
 xcb_connection_t *mock_connect(struct mock *mock);
 
-/* The name to open it as a display. */
+/* Returns a name for opening it as a display. */
 const char *mock_display(struct mock *mock);
 
-/* What the next XQOS request gets; several may wait in the queue, each for one request. A request that finds the
- * queue empty gets no answer, as one that has no reply and no error. The sequence number is filled in. */
+/* Queue the answer to the next XQOS request. If the queue is empty, a request gets no answer, like one without a reply
+ * or an error. The sequence number is filled in. */
 void mock_answer(struct mock *mock, const void *reply, size_t bytes);
 void mock_answer_error(struct mock *mock, uint8_t code, uint32_t value);
 void mock_answer_nothing(struct mock *mock);
 void mock_hang_up(struct mock *mock);
 
-/* An event of 32 bytes, sent when the next XQOS request has arrived, before its answer. */
+/* Sends an event of 32 bytes before the answer to the next XQOS request. */
 void mock_send_event(struct mock *mock, const void *event);
 
-/* The XQOS request number `index` since the last mock_forget, without QueryVersion; null where there is none. */
+/* Returns the XQOS request number `index` since the last mock_forget, not counting QueryVersion, or null. */
 const uint8_t *mock_seen(struct mock *mock, int index, size_t *bytes);
 void mock_forget(struct mock *mock);
 
-/* Ends the thread; the client must have disconnected. */
+/* Ends the thread. The client must have disconnected. */
 void mock_stop(struct mock *mock);
 
 #endif

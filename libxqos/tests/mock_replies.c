@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* mock_replies.c: the library reads replies: of the server, of a reservation, of the admission test.
+/* mock_replies.c: the library reads replies about the server, a reservation and the admission test.
  *
- * Offsets are those of proto/xqosproto.md, as in mock_test.c.
- */
+ * Offsets are those of proto/xqosproto.md, as in mock_test.c. */
 #include <string.h>
 
 #include "expect.h"
@@ -128,7 +127,7 @@ static void no_reservation_reads_as_zeros(void)
     close_fixture(&f);
 }
 
-/* A program compiled against a later library, with a longer structure, finds zeros in what this one does not know. */
+/* A program compiled with a later, longer structure gets zeros in the fields that this library does not know. */
 static void longer_structure_is_filled_with_zeros(void)
 {
     struct fixture f = open_fixture();
@@ -224,7 +223,7 @@ static void refusal_brings_the_failing_term(void)
     close_fixture(&f);
 }
 
-/* Between the refusal and the question another reservation may have ended. */
+/* Another reservation may have ended between the refusal and the second request. */
 static void refusal_whose_cause_is_gone_names_the_client(void)
 {
     struct fixture f = open_fixture();

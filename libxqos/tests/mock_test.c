@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* mock_test.c: the library against the mock server: every byte out, every field in, every error.
+/* mock_test.c: the library against the mock server: every byte sent, every field received, every error.
  *
- * Offsets are written here as in proto/xqosproto.md, not taken from the library's headers, so that a slip in one of
- * the two shows.
- */
+ * Offsets are written as in proto/xqosproto.md and not taken from the library's headers, so that a mistake in either
+ * one is found. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -105,7 +104,7 @@ static void null_arguments_send_nothing(void)
     close_fixture(&f);
 }
 
-/* A name of 32 bytes filled with zeros, as words. */
+/* Writes a name, padded with zeros to 32 bytes, as words. */
 static void put_name_words(uint32_t words[8], const char *name)
 {
     char bytes[32] = { 0 };
@@ -345,7 +344,7 @@ static void xrt_reserves_and_reads_back(void)
     mock_stop(f.mock);
 }
 
-/* The paper has two kinds, and its soft one is what a program gets that sets rt_hard to 0. */
+/* The paper has two kinds of reservations; a program that sets rt_hard to 0 gets the paper's soft one. */
 static void xrt_is_soft_by_the_papers_rule_unless_told_otherwise(void)
 {
     struct fixture f = { .mock = mock_start(1, 1) };
@@ -383,7 +382,7 @@ static void xrt_tells_a_stock_server(void)
 
 int main(void)
 {
-    /* A test that waits for an answer that never comes must not wait for ever. */
+    /* A test must not wait forever for an answer. */
     alarm(30);
     RUN(stock_server_has_no_extension);
     RUN(other_major_version_is_refused);

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run.sh: the library's test against real servers, each an Xvfb of its own, ended by its process id.
+# run.sh: tests the library against real servers. It starts an Xvfb for each and ends it by its process id.
 #
 # usage: run.sh path/of/server_test
 #
 # XQOS_MODULE   the server module; target/release/libxqos_module.so of this tree by default
 # XVFB          the server; Xvfb by default
 #
-# exit: 0 all passed, 1 a test or a server failed, 77 what is here passed but the server or the module is not here
+# exit status: 0 all tests passed, 1 a test or a server failed, 77 passed without the server or the module
 
 set -u
 
@@ -35,7 +35,7 @@ end_server() {
 trap 'end_server; rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# start_server NAME [PRELOAD]: sets server and DISPLAY. The server chooses its number and tells it when it is ready.
+# start_server NAME [PRELOAD]: sets server and DISPLAY. The server chooses its display number and prints it when ready.
 start_server() {
     : >"$scratch/display"
     LD_PRELOAD=${2:-} "$xvfb" -displayfd 3 -noreset -nolisten tcp -screen 0 640x480x24 \
@@ -55,7 +55,7 @@ start_server() {
     export DISPLAY
 }
 
-# run NAME PRELOAD [ARGUMENT]: the test against one server, which must live to its end.
+# run NAME PRELOAD [ARGUMENT]: runs the test against one server, which must still run at the end.
 run() {
     echo "== $1 server"
     if ! start_server "$1" "$2"; then

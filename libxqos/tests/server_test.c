@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* server_test.c: the library against a real X server, of $DISPLAY.
+/* server_test.c: the library against the real X server on $DISPLAY.
  *
- * server_test         the server carries xqos and is of this user; the tests set it up and leave it as it was
- * server_test below   the same, by its control socket: it has no extension
- * server_test stock   the server does not
+ * server_test         the server has xqos and runs as this user; the tests change its settings and restore them
+ * server_test below   the same over its control socket: the server has no extension
+ * server_test stock   the server has no xqos
  *
  * Each test opens its own connections. run.sh starts the servers.
  */
@@ -117,8 +117,8 @@ static void bad_settings_change_nothing(void)
     disconnect_client(&c);
 }
 
-/* B of the admission test: what this server was seen to take so far depends on what ran on it, and must not decide
- * whether the tests' reservations are admitted. */
+/* Sets B of the admission test. The observed value depends on earlier load and must not affect the tests' reservations.
+ */
 static void set_blocking(uint32_t blocking_us)
 {
     struct client c = connect_client();
@@ -157,7 +157,7 @@ static void wrong_lengths_and_opcodes_are_refused(void)
 
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         EXPECT_INT(send_raw(&c, requests[i].opcode, requests[i].bytes + 4), XCB_LENGTH);
-        /* A request of nothing but its header cannot be shorter. */
+        /* A request that is only a header cannot be shorter. */
         if (requests[i].bytes > 4)
             EXPECT_INT(send_raw(&c, requests[i].opcode, requests[i].bytes - 4), XCB_LENGTH);
     }
@@ -262,7 +262,7 @@ static void run_all(void)
 
 int main(int argc, char **argv)
 {
-    /* A server that does not answer must not hold the test for ever. */
+    /* The test must not wait forever for a server. */
     alarm(60);
     is_below = argc > 1 && strcmp(argv[1], "below") == 0;
     if (argc > 1 && strcmp(argv[1], "stock") == 0)
