@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* clients.c: the list of clients.
  *
- * The invariant is that of xqos.c: no byte of a reply is read before the reply's length has been compared with what it
- * must hold. An entry may be longer than this library knows, never shorter.
+ * Invariant, as in xqos.c: the length of a reply is checked before any of its contents is read. An entry may be longer
+ * than this library knows, but not shorter.
  *
- * SPDX-License-Identifier: MIT
- */
+ * SPDX-License-Identifier: MIT */
 #include "xqos.h"
 
 #include <stdlib.h>
@@ -14,16 +13,16 @@
 #include "context.h"
 #include "wire.h"
 
-/* The size and what fills it up stand before the entry. */
+/* The size and padding come before the entry. */
 enum { ENTRY_AT = 8, ENTRY_BYTES = sizeof(struct xqos_client) - ENTRY_AT };
 
 struct xqos_client_list {
     struct wire_client_list *reply;
     uint32_t next;
-    uint32_t own; /* whose entry is marked here, because the socket does not know; 0: the server has marked it */
+    uint32_t own; /* the entry to mark as ours, because the socket does not know it; 0: the server has marked it */
 };
 
-/* Whether the entries fit in the reply. They may be longer than this library knows, never shorter. */
+/* Returns 1 if the entries fit in the reply. They may be longer than this library knows, but not shorter. */
 static int entries_fit(const struct wire_client_list *reply)
 {
     return reply->count == 0
@@ -90,7 +89,7 @@ int xqos_client_list_next(xqos_client_list_t *list, struct xqos_client *out)
         return 0;
     entries = (const char *)(list->reply + 1);
     memcpy((char *)&client + ENTRY_AT, entries + (size_t)list->next++ * list->reply->entry_bytes, ENTRY_BYTES);
-    /* Names end with 0 on the wire; this keeps that promise for the server. */
+    /* Names end with 0 on the wire; this does not rely on the server. */
     client.name[sizeof client.name - 1] = client.host[sizeof client.host - 1] = 0;
     client.group_name[XQOS_NAME_BYTES - 1] = 0;
     client.reservation_origin[XQOS_NAME_BYTES - 1] = client.settings_origin[XQOS_NAME_BYTES - 1] = 0;

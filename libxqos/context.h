@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* context.h: a connection to a server with xqos, and how requests go to it: over the connection where the server has
- * the extension (request.c), over its control socket where it cannot (socket.c).
+/* context.h: a connection to a server with xqos, and the transport of its requests: the X connection if the server has
+ * the extension (request.c), otherwise its control socket (socket.c).
  *
  * Private to the library: nothing here is exported.
  *
- * SPDX-License-Identifier: MIT
- */
+ * SPDX-License-Identifier: MIT */
 #ifndef XQOS_CONTEXT_H
 #define XQOS_CONTEXT_H
 
@@ -23,12 +22,12 @@ struct xqos {
     xcb_connection_t *connection;
     uint8_t first_event;
     uint8_t first_error;
-    /* The rest is for a server without the extension; sun_family is 0 for one with it. */
+    /* The rest is for servers without the extension; sun_family is 0 for the others. */
     struct sockaddr_un place;
-    uid_t server;      /* whom it runs as */
+    uid_t server;      /* the server's user */
     uint32_t own;      /* resource base of the connection */
-    _Atomic int events; /* the connection that events come on; -1 until some are selected */
-    _Atomic int kept;   /* the one that requests go over since an origin was set, one at a time; -1 before */
+    _Atomic int events; /* the connection for events; -1 until some are selected */
+    _Atomic int kept;   /* the connection for requests since an origin was set, one at a time; -1 before */
     pthread_mutex_t turn;
 };
 
@@ -37,51 +36,51 @@ static inline int xqos_is_below(const struct xqos *xqos)
     return xqos->place.sun_family != 0;
 }
 
-/* Fills a context without memory of its own: one look for the extension, which XCB remembers, then for the socket, and
- * no version asked. Errors as xqos_open, without VERSION and MEMORY. */
+/* Fills a context without allocating. Looks for the extension, which XCB caches, then for the socket; does not check
+ * the version. Returns the errors of xqos_open except VERSION and MEMORY. */
 int xqos_attach(struct xqos *xqos, xcb_connection_t *connection);
 
-/* Sends a request that has no reply, and waits until the server has carried it out or refused it. *value, where wanted,
- * gets the number that came with an X error. */
+/* Sends a request that has no reply, and waits until the server has executed or refused it. If value is not null,
+ * *value is set to the number in an X error. */
 int xqos_perform(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, uint32_t *value);
 
-/* Sends a request and waits for its reply, which is then the caller's to free and has at least `least` bytes. `reply` points
- * to a pointer to it. */
+/* Sends a request and waits for its reply, which has at least `least` bytes and must be freed by the caller. `reply`
+ * points to a pointer to it. */
 int xqos_receive(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, size_t least, void *reply);
 
-/* The same, and fills a structure of the caller's from the reply: `known` bytes are what this library knows of it. */
+/* Does the same and fills a structure of the caller from the reply; this library knows its first `known` bytes. */
 int xqos_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, void *out, size_t known);
 
-/* Fills a context by the control socket of the server at the other end. Error: NO_EXTENSION. */
+/* Fills a context from the control socket of the server at the other end. Error: NO_EXTENSION. */
 int xqos_socket_attach(struct xqos *xqos, xcb_connection_t *connection);
 
-/* Sends a request and waits for the answer, which is then the caller's to free: a reply, or an error, which begins
- * with 0 as on an X connection. */
+/* Sends a request and waits for the answer, which the caller must free: a reply, or an error, which begins with 0 as on
+ * an X connection. */
 int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, struct wire_reply **answer);
 
-/* From now on requests go over one connection, which lives as long as the context: what was said of origins holds for a
- * connection. Errors: CONNECTION. */
+/* From now on requests use one connection for the lifetime of the context, because an origin belongs to a connection.
+ * Error: CONNECTION. */
 int xqos_socket_keep(struct xqos *xqos);
 
-/* Selects events on a connection that lives as long as the context; the mask has been checked by the server before. */
+/* Selects events on a connection that lasts as long as the context. The server must have checked the mask before. */
 int xqos_socket_select(struct xqos *xqos, uint32_t mask);
 
-/* 1: an event has come; 0: none has. */
+/* Returns 1 if an event has arrived, otherwise 0. */
 int xqos_socket_next(const struct xqos *xqos, unsigned char *out);
 
 void xqos_socket_close(struct xqos *xqos);
 
-/* XQOS_OK where the server speaks a version this library can. */
+/* Returns XQOS_OK if this library supports the server's version. */
 int xqos_check_version(struct xqos *xqos);
 
-/* Whether a structure of the caller is there and has at least these bytes. */
+/* Returns 1 if the caller's structure is not null and has at least this size. */
 int xqos_has_room(const void *sized, size_t least);
 
-/* Copies ours over the caller's, all but the size: what the caller does not know is left out, what this library does
- * not know is zero. */
+/* Copies our structure over the caller's, except for the size: fields unknown to the caller are omitted, fields unknown
+ * to this library are zero. */
 void xqos_fill(void *out, const void *ours, size_t bytes);
 
-/* Bytes of a reply behind its fixed part of `fixed` bytes. */
+/* Size of a reply after its fixed part of `fixed` bytes. */
 uint64_t xqos_bytes_behind(const struct wire_reply *reply, size_t fixed);
 
 #endif

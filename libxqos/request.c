@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* request.c: requests out, answers and errors in.
+/* request.c: sends requests, and receives answers and errors.
  *
- * The requests are sent by xcb_send_request rather than by generated code: the extension is not part of xcb-proto's
- * releases, and so few requests are less than a generator. Every request is sent checked, so that its error comes back
- * to the caller and never into the event queue or an error handler.
+ * Requests are sent with xcb_send_request instead of generated code: the extension is not part of xcb-proto's releases,
+ * and a few requests are not worth a generator. Every request is sent checked, so its error is returned to the caller
+ * and never reaches the event queue or an error handler.
  *
- * SPDX-License-Identifier: MIT
- */
+ * SPDX-License-Identifier: MIT */
 #include "context.h"
 
 #include <stdlib.h>
@@ -18,7 +17,7 @@
 
 #include "wire.h"
 
-/* XCB numbers an extension once for the process and finds its opcode on each connection by that number. */
+/* XCB assigns one number per extension and process, and looks up the opcode of each connection by it. */
 static xcb_extension_t extension = { .name = "XQOS", .global_id = 0 };
 
 int xqos_attach(struct xqos *xqos, xcb_connection_t *connection)
@@ -41,8 +40,8 @@ int xqos_attach(struct xqos *xqos, xcb_connection_t *connection)
     return XQOS_OK;
 }
 
-/* The result for an X error, or one of the same layout from the socket, which is freed; *value, where wanted, gets the
- * number that came with it. */
+/* Converts an X error, or an error with the same layout from the socket, and frees it. If value is not null, *value is
+ * set to the number in the error. */
 static int result_of(const xqos_t *xqos, xcb_generic_error_t *error, uint32_t *value)
 {
     int code = error->error_code;
@@ -63,17 +62,17 @@ static int result_of(const xqos_t *xqos, xcb_generic_error_t *error, uint32_t *v
     }
 }
 
-/* Returns the sequence number, 0 where the connection is broken. */
+/* Returns the sequence number, or 0 if the connection is broken. */
 static unsigned int send_request(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, int is_void)
 {
     xcb_protocol_request_t protocol = { .count = 1, .ext = &extension, .opcode = opcode, .isvoid = (uint8_t)is_void };
-    /* XCB may write into the two places before the one it is given. */
+    /* XCB may write to the two elements before the one that it gets. */
     struct iovec parts[3] = { { 0 }, { 0 }, { .iov_base = request, .iov_len = bytes } };
 
     return xcb_send_request(xqos->connection, XCB_REQUEST_CHECKED, parts + 2, &protocol);
 }
 
-/* *answer is null after an error. */
+/* After an error, *answer is null. */
 static int ask_below(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint32_t *value,
                      struct wire_reply **answer)
 {
@@ -106,7 +105,7 @@ int xqos_perform(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint
     error = xcb_request_check(xqos->connection, cookie);
     if (error)
         return result_of(xqos, error, value);
-    /* A broken connection has no error to give either. */
+    /* On a broken connection there is no error to return either. */
     return xcb_connection_has_error(xqos->connection) ? XQOS_ERR_CONNECTION : XQOS_OK;
 }
 
@@ -120,7 +119,7 @@ int xqos_ask(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, void *ou
     result = xqos_receive(xqos, opcode, request, bytes, known, &reply);
     if (result != XQOS_OK)
         return result;
-    /* In the structure the byte beside the type stands where the reply has its length; the rest is the same. */
+    /* In the structure the reply's data byte takes the place of the reply's length; the rest has the same layout. */
     reply->length = reply->data;
     xqos_fill(out, reply, known);
     free(reply);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* settings.c: what is set of clients, groups and the server: spellings of one request; and the admission test.
+/* settings.c: shorthands for the request that changes a setting of a client, a group or the server; and the admission
+ * test.
  *
- * SPDX-License-Identifier: MIT
- */
+ * SPDX-License-Identifier: MIT */
 #include "xqos.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "context.h"
 #include "wire.h"
 
-/* What a request sets: the subject, the setting, and room for the longest value. */
+/* The request that changes a setting: subject, setting, and room for the longest value. */
 struct set {
     uint32_t header;
     uint32_t subject;
@@ -39,7 +39,7 @@ static int clear(xqos_t *xqos, uint32_t subject, uint32_t client, uint32_t setti
     return xqos_perform(xqos, XQOS_REQUEST_CLEAR, request, sizeof request, NULL);
 }
 
-/* Fills a name in; 0 where it is too long. Null is empty. */
+/* Copies a name. Returns 0 if it is too long. Null means empty. */
 static int put_name(char to[XQOS_NAME_BYTES], const char *name)
 {
     size_t bytes = name ? strlen(name) : 0;
@@ -62,7 +62,8 @@ static int check(xqos_t *xqos, uint32_t subject, uint32_t client, const uint32_t
     return xqos_ask(xqos, XQOS_REQUEST_CHECK_ADMISSION, request, sizeof request, out, sizeof *out);
 }
 
-/* A refusal brings the client of the term that fails. Where the second request does not refuse, that is all there is to say. */
+/* If the request is refused, a second request gets the failing term. If that one is not refused, only the failing
+ * client is known. */
 static int reserve(xqos_t *xqos, uint32_t subject, uint32_t client, const uint32_t reservation[3],
                    struct xqos_admission *refused)
 {

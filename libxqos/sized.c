@@ -1,7 +1,6 @@
-/* sized.c: what is common to structures whose size the program or the server tells.
+/* sized.c: helpers for structures that begin with their size.
  *
- * SPDX-License-Identifier: MIT
- */
+ * SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "context.h"

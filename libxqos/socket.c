@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* socket.c: requests over the control socket of a server that has no extension.
+/* socket.c: requests over the control socket of a server without the extension.
  *
- * Such a server is served from below, by its calls of libc, and listens on a socket of its own for the same requests
- * (proto/xqosproto.md, "The control socket"). A connection carries one request and its answer and is closed: so a
- * context stays as it was opened, threads share it without a lock, and XRT keeps nothing for a display. Only events and
- * origins need a connection that lives; over that of origins threads ask in turn.
+ * xqos serves such a server through libc (interposition). The server listens on its own socket for the same requests
+ * (proto/xqosproto.md, "The control socket"). Each connection carries one request and its answer. A context
+ * therefore never changes after it is opened, threads share it without a lock, and XRT keeps no state per display. Only
+ * events and origins need a lasting connection; threads take turns on the one for origins.
  *
- * SPDX-License-Identifier: MIT
- */
+ * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE /* struct ucred */
 
 #include "context.h"
@@ -26,13 +25,13 @@ enum {
     EVENT = 64,
     FIRST_ERROR = 128,
     RECORD_BYTES = 32,
-    PATIENCE_S = 10,              /* a server that does not answer within it hangs */
-    MAX_REPLY_BYTES = 64 << 20    /* more is no list of clients */
+    PATIENCE_S = 10,              /* a server that does not answer within this time hangs */
+    MAX_REPLY_BYTES = 64 << 20    /* no list of clients is larger */
 };
 
 /* ---- which socket ------------------------------------------------------------------------------------------ */
 
-/* The user at the other end of a socket; 0: the kernel does not say. */
+/* Sets *user to the user at the other end of a socket. Returns 0 if the kernel does not know. */
 static int peer_of(int descriptor, uid_t *user)
 {
     struct ucred peer;
@@ -44,7 +43,7 @@ static int peer_of(int descriptor, uid_t *user)
     return 1;
 }
 
-/* The display's number from the address that an X connection has at its other end; -1: it is not local. */
+/* Returns the display number from the peer address of an X connection, or -1 if the connection is not local. */
 static long display_of(int descriptor)
 {
     static const char folder[] = "/.X11-unix/X";
@@ -68,7 +67,8 @@ static long display_of(int descriptor)
     return *number >= '0' && *number <= '9' && !*end ? display : -1;
 }
 
-/* A connection to the place, whose other end is the server's user: anyone can put a socket into /tmp. */
+/* Connects to the control socket and checks that the server's user owns the other end: anyone can put a socket in /tmp.
+ */
 static int connect_to(const struct xqos *xqos)
 {
     struct timeval patience = { .tv_sec = PATIENCE_S };
@@ -114,7 +114,7 @@ int xqos_socket_attach(struct xqos *xqos, xcb_connection_t *connection)
 
 /* ---- a request and its answer ------------------------------------------------------------------------------ */
 
-/* Where a request names a client; 0: nowhere. */
+/* The offset of the client in a request; 0: none. */
 static size_t client_at(uint8_t opcode)
 {
     switch (opcode) {
@@ -132,10 +132,10 @@ static int send_request(const struct xqos *xqos, int descriptor, uint8_t opcode,
     char *client = (char *)request + client_at(opcode);
 
     memcpy(request, &header, sizeof header);
-    /* On the socket 0 is nobody: the X connection is named. */
+    /* On the socket 0 means no client: name the X connection instead. */
     if (client != request && memcmp(client, &(uint32_t) { XQOS_SELF }, sizeof xqos->own) == 0)
         memcpy(client, &xqos->own, sizeof xqos->own);
-    /* At most 48 bytes into an empty buffer: all or nothing. */
+    /* At most 48 bytes into an empty buffer: sent completely or not at all. */
     return send(descriptor, request, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
@@ -156,7 +156,7 @@ static int receive_all(int descriptor, void *to, size_t bytes)
     return 1;
 }
 
-/* Reads up to the answer, which is then the caller's to free. */
+/* Reads until the answer, which the caller must free. */
 static int receive_answer(int descriptor, struct wire_reply **out)
 {
     unsigned char record[RECORD_BYTES];
@@ -168,7 +168,7 @@ static int receive_answer(int descriptor, struct wire_reply **out)
             return XQOS_ERR_CONNECTION;
     } while (record[0] == EVENT);
     memcpy(&head, record, sizeof head);
-    /* An error has a value where a reply has its length. */
+    /* An error has its value in place of a reply's length. */
     more = head.type == 0 ? 0 : 4 * (size_t)head.length;
     if (more > MAX_REPLY_BYTES)
         return XQOS_ERR_LENGTH;
@@ -214,7 +214,7 @@ int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t byt
 
 /* ---- events ------------------------------------------------------------------------------------------------ */
 
-/* A connection that lives, made by the first thread that wants it; -1: the server is gone. */
+/* Returns a lasting connection, made by the first thread that needs it, or -1 if the server has exited. */
 static int living(struct xqos *xqos, _Atomic int *place)
 {
     int none = -1, descriptor = atomic_load(place);
@@ -256,12 +256,12 @@ int xqos_socket_next(const struct xqos *xqos, unsigned char *out)
             return 0;
         if (received <= 0)
             return XQOS_ERR_CONNECTION;
-        /* The rest of it is on its way. */
+        /* The rest of the event has not arrived yet. */
         if (received < WIRE_EVENT_BYTES)
             return 0;
         if (!receive_all(descriptor, out, WIRE_EVENT_BYTES))
             return XQOS_ERR_CONNECTION;
-        /* Others are the answers to SelectEvents, which were checked before. */
+        /* Other records are answers to SelectEvents, which was checked before. */
         if (out[0] == EVENT)
             return 1;
     }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* wire.h: what stands at the head of requests and replies. What follows is xqosproto.h's.
+/* wire.h: the headers of requests and replies. The rest of each message is in xqosproto.h.
  *
- * Private to the library. XCB speaks the byte order of the machine, so the structures are what travels. A request is words:
- * the first is the header, which XCB fills in.
+ * Private to the library. XCB uses the byte order of the machine, so these structures are the wire format. A request is
+ * an array of words; XCB fills in the first, which is the header.
  *
- * SPDX-License-Identifier: MIT
- */
+ * SPDX-License-Identifier: MIT */
 #ifndef XQOS_WIRE_H
 #define XQOS_WIRE_H
 
@@ -31,11 +30,11 @@ struct wire_client_list {
     uint32_t entry_bytes;
     uint64_t now_ns;
     uint64_t server_cpu_ns;
-    /* the entries follow, entry_bytes apart */
+    /* The entries follow, entry_bytes apart. */
 };
 _Static_assert(sizeof(struct wire_client_list) == 32, "as on the wire");
 
-/* An event, as it comes. */
+/* Size of an event. */
 enum { WIRE_EVENT_BYTES = 32 };
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* xqos.c: the public functions about the connection, the server and events; the list of clients is in clients.c, and what is
- * set in settings.c.
+/* xqos.c: the public functions for the connection, the server and events. The list of clients is in clients.c, settings
+ * are in settings.c.
  *
- * The invariant: no byte of a reply is read before the reply's length has been compared with what it must hold. The
- * fixed part is compared in request.c, what follows it here.
+ * Invariant: the length of a reply is checked before any of its contents is read. request.c checks the fixed part, the
+ * functions here the rest.
  *
- * SPDX-License-Identifier: MIT
- */
+ * SPDX-License-Identifier: MIT */
 #include "xqos.h"
 
 #include <stdlib.h>
@@ -91,7 +90,7 @@ int xqos_set_policy(xqos_t *xqos, const struct xqos_policy_change *change)
 
     if (!xqos_has_room(change, sizeof *change))
         return XQOS_ERR_ARGUMENT;
-    /* The size is where the header will be. */
+    /* The request's header takes the place of the size. */
     request = *change;
     return xqos_perform(xqos, XQOS_REQUEST_SET_POLICY, &request, sizeof request, NULL);
 }
@@ -110,7 +109,7 @@ int xqos_select_events(xqos_t *xqos, uint32_t mask)
     uint32_t request[] = { 0, mask };
     int result = xqos_perform(xqos, XQOS_REQUEST_SELECT_EVENTS, request, sizeof request, NULL);
 
-    /* The first connection, now closed, has checked the mask. */
+    /* The mask was checked over the first connection, which is closed now. */
     if (result == XQOS_OK && xqos_is_below(xqos))
         result = xqos_socket_select(xqos, mask);
     return result;
@@ -121,7 +120,7 @@ int xqos_event_descriptor(const xqos_t *xqos)
     return xqos ? atomic_load(&xqos->events) : -1;
 }
 
-/* The event's bytes follow the size. */
+/* The event's bytes come after the size. */
 static void fill_event(struct xqos_event *out, const void *bytes)
 {
     struct xqos_event ours;
@@ -147,7 +146,7 @@ int xqos_decode_event(const xqos_t *xqos, const xcb_generic_event_t *event, stru
 {
     if (!xqos || !event || !xqos_has_room(out, sizeof *out))
         return XQOS_ERR_ARGUMENT;
-    /* The top bit, which SendEvent sets, is left in: such an event does not match. */
+    /* SendEvent sets the top bit; such an event must not match. */
     if (xqos_is_below(xqos) || event->response_type != xqos->first_event)
         return XQOS_ERR_EVENT;
     fill_event(out, event);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* xrt.c: the three calls of the RTAS 2008 paper, and one for groups, on an Xlib display.
  *
- * Nothing is kept for a display: XCB remembers where the extension is, so each call attaches anew at no cost.
+ * There is no state per display: XCB caches the extension, so each call attaches again at no cost.
  *
- * SPDX-License-Identifier: MIT
- */
+ * SPDX-License-Identifier: MIT */
 #include "xrt.h"
 
 #include <string.h>
@@ -13,7 +12,7 @@
 
 #include "context.h"
 
-/* Programs are compiled with it: fields may only be taken from rt_reserved. */
+/* Programs are compiled with this layout: new fields must come out of rt_reserved. */
 _Static_assert(sizeof(RTProperty) == 64, "the layout that programs know");
 
 static int attach(struct xqos *xqos, Display *display)
@@ -73,7 +72,7 @@ int RTSetGroup(Display *display, const char *name)
     return result == XQOS_OK ? xqos_set_client_group(&xqos, XQOS_SELF, name) : result;
 }
 
-/* Rounded down, so that an overdrawn budget never reads as 0. */
+/* Rounds down, so that a negative budget is never shown as 0. */
 static int64_t us_from_ns(int64_t ns)
 {
     return ns / 1000 - (ns % 1000 < 0);
