@@ -22,8 +22,8 @@ pub enum Fact {
     Withdrawn { client: ClientId },
     /// User input was delivered to a client.
     Input { client: ClientId },
-    /// An Expose was delivered to a client; `cause` is the client that caused it with a request. If the client counts as
-    /// exposing from now on, the outcome is [`Outcome::Held`] if the cause now has to wait for it, otherwise
+    /// An Expose was delivered to a client; `cause` is the client that caused it with a request. If the client counts
+    /// as exposing from now on, the outcome is [`Outcome::Held`] if the cause now has to wait for it, otherwise
     /// [`Outcome::Changed`].
     Exposed { client: ClientId, cause: Option<ClientId> },
     /// A request of this client caused work for a compositor or window manager. [`Outcome::Changed`] if that has an
