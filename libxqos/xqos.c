@@ -159,19 +159,19 @@ const char *xqos_strerror(int error)
 {
     switch (error) {
     case XQOS_OK: return "no error";
-    case XQOS_ERR_NO_EXTENSION: return "this X server does not offer xqos to this client";
+    case XQOS_ERR_NO_EXTENSION: return "this X server has no xqos, or hides it from this client";
     case XQOS_ERR_CONNECTION: return "the connection to the X server is broken";
-    case XQOS_ERR_VERSION: return "the X server speaks another version of XQOS";
-    case XQOS_ERR_ACCESS: return "not permitted for this client";
-    case XQOS_ERR_VALUE: return "a value is out of range, or there is no such client";
-    case XQOS_ERR_ADMISSION: return "the reservation would break the guarantees already given";
+    case XQOS_ERR_VERSION: return "the X server has another version of XQOS";
+    case XQOS_ERR_ACCESS: return "this client has no permission for the request";
+    case XQOS_ERR_VALUE: return "a value is out of range, or the client does not exist";
+    case XQOS_ERR_ADMISSION: return "the reservation would break guarantees already given";
     case XQOS_ERR_LENGTH: return "a request or an answer has the wrong length";
     case XQOS_ERR_REQUEST: return "the X server does not know this XQOS request";
     case XQOS_ERR_MEMORY: return "out of memory";
     case XQOS_ERR_PROTOCOL: return "the X server answered with an unexpected error";
     case XQOS_ERR_ARGUMENT: return "a null pointer or a wrong structure size";
     case XQOS_ERR_EVENT: return "not an event of the XQOS extension";
-    case XQOS_ERR_FROM_BELOW: return "this X server is served from below, where single requests are not seen";
+    case XQOS_ERR_FROM_BELOW: return "xqos serves this X server through libc and cannot see single requests";
     default: return "unknown error";
     }
 }

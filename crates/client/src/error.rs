@@ -48,49 +48,49 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NoDisplay => write!(out, "no X server is named: set DISPLAY or give --display"),
+            Error::NoDisplay => write!(out, "no X server was given: set DISPLAY or use --display"),
             Error::Unreachable { display, why } => write!(
                 out,
-                "cannot reach the X server {display} ({why}): check that it runs and that this user may connect to it"
+                "cannot connect to the X server {display} ({why}): check that it runs and that this user may use it"
             ),
             Error::Version { major, minor } => {
                 let (own_major, own_minor) = xqos_abi::VERSION;
                 write!(
                     out,
-                    "the server speaks XQOS {major}.{minor}, this program {own_major}.{own_minor}: use programs and \
-                     module of one version"
+                    "the server has XQOS {major}.{minor}, this program has {own_major}.{own_minor}: use programs and \
+                     module of the same version"
                 )
             }
             Error::Admission { failing_client } => {
-                write!(out, "the admission test fails for client {failing_client:#x}")
+                write!(out, "the reservation was refused: the admission test fails for client {failing_client:#x}")
             }
-            Error::Access => write!(out, "the server does not allow it to this user"),
-            Error::Value(value) => write!(out, "the server refuses the value {value} ({value:#x})"),
+            Error::Access => write!(out, "the server denies this to this user: run it as the server's user or root"),
+            Error::Value(value) => write!(out, "the server rejects {value} ({value:#x}): out of range or not a client"),
             Error::NotFromBelow => write!(
                 out,
-                "xqos serves this server through its calls of libc, which do not show single requests: the policy classic \
-                 and traces of requests need the host dix (xqos doctor says why it was not taken)"
+                "xqos serves this server through libc and cannot see single requests: the policy classic and traces of \
+                 requests need the host dix (run xqos doctor to see why it was not chosen)"
             ),
-            Error::Answer(kind) => write!(out, "the server answered {kind:?}"),
-            Error::Connection(why) => write!(out, "the connection to the X server broke: {why}"),
+            Error::Answer(kind) => write!(out, "the server answered with the error {kind:?}"),
+            Error::Connection(why) => write!(out, "the connection to the X server failed: {why}"),
             Error::NoConnection => write!(
                 out,
-                "the X server answers its control socket only: a client holds the server grab, or there is no place for \
-                 another client (`xqos list` names it); try again when that is over"
+                "the X server answers only on its control socket: a client holds the server grab, or no client slot \
+                 is free (`xqos list` shows which); try again later"
             ),
-            Error::Socket(why) => write!(out, "the control socket of the X server broke: {why}"),
+            Error::Socket(why) => write!(out, "the control socket of the X server failed: {why}"),
             Error::Late => write!(
                 out,
                 "the X server did not answer in time: it is busy or stopped, or a client holds the server grab"
             ),
             Error::ShortReply => {
-                write!(out, "the server's reply is too short: use programs and module of one version")
+                write!(out, "the server's reply is too short: use programs and module of the same version")
             }
             Error::TraceVersion => {
-                write!(out, "the server's trace is of another version: use programs and module of one version")
+                write!(out, "the server's trace has another version: use programs and module of the same version")
             }
             Error::NoDescriptor => {
-                write!(out, "the server sent no descriptor: a trace needs a local connection")
+                write!(out, "the server sent no file descriptor: a trace needs a local connection")
             }
             Error::Ring(why) => write!(out, "the server's trace cannot be read: {why}"),
         }
@@ -126,6 +126,6 @@ mod tests {
     #[test]
     fn a_server_that_is_served_through_libc_is_not_said_to_export_no_symbols() {
         let text = Error::NotFromBelow.to_string();
-        assert!(text.contains("through its calls of libc") && !text.contains("symbols"), "{text}");
+        assert!(text.contains("through libc") && !text.contains("symbols"), "{text}");
     }
 }

@@ -222,7 +222,7 @@ impl Socket {
         }
         state.input.extend_from_slice(&chunk[..received.bytes]);
         if state.input.len() > MAX_REPLY_BYTES {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its reply is longer than any reply is"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the reply is longer than any valid one"));
         }
         Ok(())
     }
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "Miri's socket pairs take no send and no timeouts")]
+    #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
     fn events_of_x_before_a_reply_are_passed_over() {
         let said = [record(2, 9), record(GENERIC_EVENT, 1), vec![0; 4], record(1, 1), vec![7; 4]].concat();
         let (socket, _other) = socket(&said, PATIENCE);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "Miri's socket pairs take no send and no timeouts")]
+    #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
     fn a_server_that_never_answers_is_left_in_time() {
         for said in [vec![], record(1, 1), record(1, u32::MAX)] {
             let (socket, _other) = socket(&said, Duration::from_millis(50));
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "Miri's socket pairs take no send and no timeouts")]
+    #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
     fn a_reply_without_an_end_takes_no_more_memory_than_any_reply() {
         let (socket, mut other) = socket(&record(1, u32::MAX), PATIENCE);
         let telling = std::thread::spawn(move || other.write_all(&vec![0; 2 * MAX_REPLY_BYTES]).is_err());
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "Miri's socket pairs take no send and no timeouts")]
+    #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
     fn an_end_in_the_middle_is_an_error() {
         let (socket, other) = socket(&record(1, 2), PATIENCE);
         drop(other);

@@ -123,7 +123,7 @@ fn settle<K: Ord + Copy>(entries: &mut [(K, ClientId)], places: &mut [u16], mut 
 /// Panics if an invariant is broken; for tests.
 pub(crate) fn check<K: Ord + Copy>(entries: &[(K, ClientId)], places: &[u16]) {
     for (place, &(key, client)) in entries.iter().enumerate() {
-        assert_eq!(usize::from(places[client.slot()]), place, "{client:?} is not where the heap notes it");
+        assert_eq!(usize::from(places[client.slot()]), place, "the heap has a wrong position for {client:?}");
         assert!(place == 0 || entries[(place - 1) / 2].0 <= key, "a child is smaller than its parent");
     }
 }

@@ -334,7 +334,7 @@ impl Scheduler {
         self.reservations.check();
         let queued = self.waiting.ids().chain(self.idle.ids()).chain(self.paced.ids()).chain(self.desktop.ready.ids());
         for id in queued {
-            assert!(self.client(id).is_some(), "{id:?} is queued and not connected");
+            assert!(self.client(id).is_some(), "{id:?} is queued but not connected");
         }
         assert_eq!(self.clients.iter().flatten().count(), self.connected);
         assert_eq!(self.clients.iter().flatten().filter(|record| record.watched).count(), self.watched);
@@ -358,6 +358,6 @@ impl Scheduler {
                 assert!(state.budget_left_ns <= state.reservation.budget_ns as i64, "{id:?} has more than Q");
             }
         }
-        assert!(self.admitted_ppm <= self.parameters.max_utilization_ppm, "more is admitted than may be");
+        assert!(self.admitted_ppm <= self.parameters.max_utilization_ppm, "the admitted utilization exceeds the limit");
     }
 }

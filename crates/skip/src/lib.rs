@@ -30,7 +30,7 @@ pub fn left_out(why: impl Display) {
 pub fn executable(path: &Path, content: &[u8]) {
     let mut command = Command::new("sh");
     command.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
-    let mut writer = command.spawn().expect("there is a shell");
+    let mut writer = command.spawn().expect("sh can be started");
     writer.stdin.take().expect("it has a pipe").write_all(content).expect("the pipe can be written");
     assert!(writer.wait().expect("it ends").success(), "{} cannot be written", path.display());
 }

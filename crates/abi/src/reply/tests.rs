@@ -35,7 +35,7 @@ fn info() -> ServerInfo {
         reservations: 1,
         clients_limit: 255,
         grab_holder: 0x20_0000,
-        reason: "a test asked for it".to_string(),
+        reason: "a test requested it".to_string(),
     }
 }
 

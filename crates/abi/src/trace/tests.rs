@@ -34,7 +34,7 @@ fn fields_stand_where_the_table_says() {
     let service = Service { requests: 3, last_request: 53, bytes: u64::MAX, ..Service::of(client, Time(4), Time(9)) };
     let served = What::Fact(Fact::Served(Service { ended_early: true, ..service }));
     let words = [9, (3 << 32) | (2047 << 16) | (1 << 8) | 6, (0xffff_ffff << 32) | 53, 4];
-    assert_eq!(Event { at: Time(9), what: served }.encode(), words, "more bytes than there is room for are the most");
+    assert_eq!(Event { at: Time(9), what: served }.encode(), words, "a number that is too large becomes the maximum");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn look(cursor: &mut Cursor, memory: &Model, seen: &mut u64) -> Found {
         assert_eq!(words, record(*seen), "record {seen} is torn");
         *seen += 1;
     }
-    assert!(found != Found::Ended || *seen == WRITTEN, "it ended after {seen}");
+    assert!(found != Found::Ended || *seen == WRITTEN, "the trace ended after {seen} records");
     found
 }
 
@@ -93,7 +93,7 @@ fn write_and_read(missing: Option<Ordering>) {
         }
         writer.join().unwrap();
         while look(&mut cursor, &memory, &mut seen) != Found::Ended {}
-        assert_eq!(seen, WRITTEN, "each record was read or counted as lost");
+        assert_eq!(seen, WRITTEN, "every record was read or counted as lost");
     });
 }
 
