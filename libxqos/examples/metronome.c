@@ -103,7 +103,7 @@ static void print_times(const char *title, int64_t *times, int frames)
     for (int i = 0; i < frames; i++)
         late += times[i] > PERIOD_US;
     printf("%-20s %d frames, response in us: median %" PRId64 ", 99%% %" PRId64 ", longest %" PRId64
-           "; %d later than the next frame\n",
+           "; %d finished after the next frame was due\n",
            title, frames, times[frames / 2], times[frames * 99 / 100], times[frames - 1], late);
 }
 
@@ -140,8 +140,8 @@ static int reserve(xqos_t *xqos)
 
     if (result == XQOS_ERR_ADMISSION)
         fprintf(stderr,
-                "metronome: refused: client 0x%" PRIx32 " (period %" PRIu32 " us) would need %" PRIu32 " + %" PRIu32
-                " ppm of %" PRIu32 "\n",
+                "metronome: refused: client 0x%" PRIx32 " (period %" PRIu32 " us) needs %" PRIu32 " + %" PRIu32
+                " ppm; the limit is %" PRIu32 " ppm\n",
                 refused.failing_client, refused.failing_period_us, refused.sum_ppm, refused.blocking_ppm,
                 refused.limit_ppm);
     else if (result != XQOS_OK)
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
     int result;
 
     if (frames < 1 || xcb_connection_has_error(connection)) {
-        fprintf(stderr, "metronome: %s\n", frames < 1 ? "usage: metronome [frames]" : "cannot open the display");
+        fprintf(stderr, "metronome: %s\n", frames < 1 ? "usage: metronome [frames]" : "cannot connect: check DISPLAY");
         return 1;
     }
     canvas = open_canvas(connection);

@@ -19,7 +19,7 @@ failed=
 skipped=
 
 if ! command -v "$xvfb" >/dev/null; then
-    echo "run.sh: skipped, there is no $xvfb here (Debian: xvfb)"
+    echo "run.sh: skipped, $xvfb is not installed (Debian package: xvfb)"
     exit 77
 fi
 
@@ -45,7 +45,7 @@ start_server() {
     while ! [ -s "$scratch/display" ]; do
         tries=$((tries + 1))
         if [ $tries -gt 100 ] || ! kill -0 "$server" 2>/dev/null; then
-            echo "run.sh: the $1 server did not start; it said:"
+            echo "run.sh: the $1 server did not start; its output:"
             cat "$scratch/$1.log"
             return 1
         fi
@@ -66,7 +66,7 @@ run() {
         failed="$failed $1"
     fi
     if ! kill -0 "$server" 2>/dev/null; then
-        echo "run.sh: the $1 server died during the test; it said:"
+        echo "run.sh: the $1 server exited during the test; its output:"
         cat "$scratch/$1.log"
         failed="$failed $1-died"
     fi
@@ -81,7 +81,7 @@ if [ -f "$module" ]; then
     XQOS_HOST=libc
     run below "$module" below
 else
-    echo "== xqos server: skipped, no module at $module (build it, or set XQOS_MODULE)"
+    echo "== xqos server: skipped, $module does not exist (build it, or set XQOS_MODULE)"
     skipped=1
 fi
 
