@@ -74,11 +74,11 @@ mod tests {
     fn changes(contention: &mut Contention, busy_us: u64, period_us: u64, until_ms: u64) -> Vec<(u64, bool)> {
         let begin = contention.since.0 / 1000;
         let bursts = (begin..until_ms * 1000).step_by(period_us as usize);
-        let told = bursts.filter_map(|at| {
+        let changes_ms = bursts.filter_map(|at| {
             let (start, end) = (Time(at * 1000), Time((at + busy_us) * 1000));
             contention.served(start, end).map(|is_on| (end.0 / MS, is_on))
         });
-        told.collect()
+        changes_ms.collect()
     }
 
     #[test]
@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn frames_and_loads_below_the_share_are_none_whatever_the_length_of_their_bursts() {
         for (busy_us, period_us) in [(15_000, 18_000), (10_000, 16_667), (800, 1000), (40, 50), (15_000, 100_000)] {
-            let told = changes(&mut Contention::new(Time(0)), busy_us, period_us, 5000);
-            assert_eq!(told, [], "{busy_us} us of {period_us}");
+            let changes_ms = changes(&mut Contention::new(Time(0)), busy_us, period_us, 5000);
+            assert_eq!(changes_ms, [], "{busy_us} us of {period_us}");
         }
     }
 

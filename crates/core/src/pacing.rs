@@ -64,16 +64,16 @@ pub(crate) struct Mark {
     /// The client that waits for the answer, and the beginning of its hold, which tells it from a later hold.
     pub holds: Option<(ClientId, Time)>,
     /// The client was still in an earlier redraw, whose end is no answer.
-    pub behind: bool,
+    pub mid_redraw: bool,
     /// The earlier redraw has ended.
-    pub caught_up: bool,
+    pub redraw_ended: bool,
 }
 
 impl Mark {
     /// True if another Expose now would find the client in the middle of a redraw. After one more limit the client is
     /// assumed not to draw at all.
-    pub fn leaves_behind(&self, limit_ns: u64, now: Time) -> bool {
-        !self.caught_up && now < self.until.after(limit_ns)
+    pub fn is_mid_redraw(&self, limit_ns: u64, now: Time) -> bool {
+        !self.redraw_ended && now < self.until.after(limit_ns)
     }
 }
 

@@ -17,7 +17,7 @@
 //!
 //! The end or renewal of a budget does not touch each member: members of a soft reservation are always in the
 //! best-effort queue as well, which is not consulted while a reservation has budget. When the budget is renewed, idle
-//! members have to be watched again. In `idle`, members that the watcher already knows come before index `told`, which
+//! members have to be watched again. In `idle`, members that the watcher already knows come before index `known`, which
 //! is then reset.
 //!
 //! Invariants: a member that is not paced is in `ready` or in `idle`. A reservation is in `with_budget` if it has
@@ -40,7 +40,7 @@ struct Shared {
     clock: i64,
     ready: Vec<(i64, ClientId)>,
     idle: Vec<ClientId>,
-    told: usize,
+    known: usize,
 }
 
 /// The membership of a client; `of` is [`ABSENT`] if it is no member.
@@ -56,11 +56,11 @@ const NO_MEMBER: Member = Member { of: ABSENT, idle_place: ABSENT, paid: 0 };
 
 /// The list that a member belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stand {
+pub(crate) enum MemberList {
     Ready,
     Idle,
     /// A paced member is in neither list.
-    Nowhere,
+    Neither,
 }
 
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Reservations {
             let free = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
             self.all.resize_with(self.all.len().max(free + 1), || None);
             let (ready, idle) = (Vec::new(), Vec::new());
-            self.all[free] = Some(Shared { holder, state, members: 0, clock, ready, idle, told: 0 });
+            self.all[free] = Some(Shared { holder, state, members: 0, clock, ready, idle, known: 0 });
             for heap in [&mut self.with_budget, &mut self.to_watch] {
                 heap.reserve(free);
             }
@@ -127,7 +127,7 @@ impl Reservations {
             free
         });
         if let Some(shared) = self.all.get_mut(number).and_then(Option::as_mut) {
-            (shared.state, shared.told) = (state, 0);
+            (shared.state, shared.known) = (state, 0);
         }
         self.settle(number);
     }
@@ -176,7 +176,7 @@ impl Reservations {
     }
 
     pub(crate) fn leave(&mut self, client: ClientId) {
-        self.place(client, Stand::Nowhere, Time(0));
+        self.place(client, MemberList::Neither, Time(0));
         let Some(left) = self.members.get_mut(client.slot()) else { return };
         let of = core::mem::replace(left, NO_MEMBER).of;
         if let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) {
@@ -194,10 +194,10 @@ impl Reservations {
     // Events.
 
     /// Moves a member to the list that it belongs to.
-    pub(crate) fn place(&mut self, client: ClientId, stand: Stand, now: Time) {
+    pub(crate) fn place(&mut self, client: ClientId, list: MemberList, now: Time) {
         let Some(&Member { of, paid, idle_place }) = self.members.get(client.slot()) else { return };
         let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) else { return };
-        if stand == Stand::Ready {
+        if list == MemberList::Ready {
             if shared.ready.is_empty() {
                 shared.state.arrived(now);
             }
@@ -205,18 +205,18 @@ impl Reservations {
         } else {
             heap::remove(&mut shared.ready, &mut self.ready_places, client);
         }
-        match (stand, idle_place) {
-            (Stand::Idle, ABSENT) => {
+        match (list, idle_place) {
+            (MemberList::Idle, ABSENT) => {
                 self.members[client.slot()].idle_place = shared.idle.len() as u16;
                 shared.idle.push(client);
             }
-            (Stand::Idle, _) | (_, ABSENT) => {}
+            (MemberList::Idle, _) | (_, ABSENT) => {}
             (_, place) => {
                 let mut place = usize::from(place);
-                if place < shared.told {
-                    shared.told -= 1;
-                    swap(&mut shared.idle, &mut self.members, place, shared.told);
-                    place = shared.told;
+                if place < shared.known {
+                    shared.known -= 1;
+                    swap(&mut shared.idle, &mut self.members, place, shared.known);
+                    place = shared.known;
                 }
                 let last = shared.idle.len() - 1;
                 swap(&mut shared.idle, &mut self.members, place, last);
@@ -273,7 +273,7 @@ impl Reservations {
             };
             let holder = shared.holder;
             let has_budget = shared.state.replenish(now);
-            shared.told = 0;
+            shared.known = 0;
             self.settle(number.slot());
             if has_budget {
                 return Some(holder);
@@ -283,15 +283,15 @@ impl Reservations {
     }
 
     /// Records that the watcher knows this member, which was the next one to watch.
-    pub(crate) fn told(&mut self, client: ClientId) {
+    pub(crate) fn mark_known(&mut self, client: ClientId) {
         let Some(&Member { of, idle_place, .. }) = self.members.get(client.slot()) else { return };
         let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) else { return };
         let place = usize::from(idle_place);
-        if shared.state.depleted || idle_place == ABSENT || place < shared.told {
+        if shared.state.depleted || idle_place == ABSENT || place < shared.known {
             return;
         }
-        swap(&mut shared.idle, &mut self.members, place, shared.told);
-        shared.told += 1;
+        swap(&mut shared.idle, &mut self.members, place, shared.known);
+        shared.known += 1;
         self.settle(usize::from(of));
     }
 
@@ -313,7 +313,7 @@ impl Reservations {
         let state = self.shared(number).map(|shared| {
             let has_budget = !shared.state.depleted;
             let runs = has_budget && !shared.ready.is_empty();
-            let is_to_watch = has_budget && shared.told < shared.idle.len();
+            let is_to_watch = has_budget && shared.known < shared.idle.len();
             ((shared.state.deadline, shared.holder), runs, is_to_watch, !has_budget)
         });
         let nowhere = ((Time(0), Holder::Client(id)), false, false, false);

@@ -28,7 +28,7 @@ use crate::desktop::{Desktop, Role};
 use crate::heap::Heap;
 use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, Policy, PolicyKind};
-use crate::reservations::{Reservations, Stand};
+use crate::reservations::{MemberList, Reservations};
 use crate::waiting::Waiting;
 use crate::{ClientId, Contest, Fact, GroupId, Holder, Mode, Outcome, Parameters, Rank, Supply, Time, Usage};
 use alloc::boxed::Box;
@@ -77,11 +77,11 @@ struct Client {
 
 impl Client {
     /// The list that it belongs to as a member of a reservation.
-    fn stand(&self) -> Stand {
+    fn member_list(&self) -> MemberList {
         match self.paced {
-            Some(_) => Stand::Nowhere,
-            None if self.ready => Stand::Ready,
-            None => Stand::Idle,
+            Some(_) => MemberList::Neither,
+            None if self.ready => MemberList::Ready,
+            None => MemberList::Idle,
         }
     }
 }
@@ -223,8 +223,8 @@ impl Scheduler {
         let (ready, waits_since, is_desktop) = (record.ready, record.waits_since, self.is_desktop(client));
         let tier = Rank::tier_of(record.facts.sync_priority);
         let held_back = record.paced.is_some() || record.capped || self.has_hard(client);
-        let stand = record.stand();
-        self.reservations.place(client, stand, now);
+        let list = record.member_list();
+        self.reservations.place(client, list, now);
         let is_waiting = ready && !held_back;
         let group = self.policy.group(client);
         if is_waiting && !is_desktop {
@@ -321,8 +321,8 @@ impl Scheduler {
         let has_one = |holder| self.reservations.get(holder).is_some();
         let shares = !record.role.is_any() && has_one(Holder::Group(record.facts.group));
         let is_member = has_one(Holder::Client(id)) || shares;
-        let stand = is_member.then(|| record.stand());
-        assert_eq!(self.reservations.stand_of(id), stand, "{id:?} with a reservation");
+        let list = is_member.then(|| record.member_list());
+        assert_eq!(self.reservations.list_of(id), list, "{id:?} with a reservation");
     }
 
     /// Panics unless every client is where it belongs; for tests.

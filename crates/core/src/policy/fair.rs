@@ -123,10 +123,10 @@ impl Policy for Fair {
             self.accounts.set_weights(client, facts);
             return;
         }
-        let behind = group.paid.saturating_sub(self.clock(group.sync_priority));
+        let lag = group.paid.saturating_sub(self.clock(group.sync_priority));
         let account = self.accounts.leave(client);
         self.use_clock(facts.sync_priority);
-        let paid = self.clock(facts.sync_priority).saturating_add(behind.max(-CREDIT_NS));
+        let paid = self.clock(facts.sync_priority).saturating_add(lag.max(-CREDIT_NS));
         self.accounts.enter(client, facts, paid);
         if let Some(entered) = self.accounts.of_mut(client) {
             (entered.noticed, entered.rested_us) = (account.noticed, account.rested_us);

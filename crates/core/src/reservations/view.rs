@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reservations: queries, the order among them, and the check of their invariants.
 
-use super::{Member, Reservations, Shared, Stand};
+use super::{Member, MemberList, Reservations, Shared};
 use crate::heap::{self, ABSENT};
 use crate::{ClientId, Holder, ReservationState, Time};
 
@@ -61,7 +61,7 @@ impl Reservations {
     pub(crate) fn first_to_watch(&self) -> Option<(Time, ClientId)> {
         let ((deadline, _), number) = self.to_watch.peek()?;
         let shared = self.all[number.slot()].as_ref()?;
-        Some((deadline, *shared.idle.get(shared.told)?))
+        Some((deadline, *shared.idle.get(shared.known)?))
     }
 
     pub(crate) fn next_replenish(&self) -> Option<Time> {
@@ -94,7 +94,7 @@ impl Reservations {
             let has_budget = !shared.state.depleted;
             let in_heaps = [self.with_budget.contains(id), self.to_watch.contains(id), self.depleted.contains(id)];
             let runs = has_budget && !shared.ready.is_empty();
-            let is_to_watch = has_budget && shared.told < shared.idle.len();
+            let is_to_watch = has_budget && shared.known < shared.idle.len();
             assert_eq!(in_heaps, [runs, is_to_watch, !has_budget], "{:?}: {shared:?}", shared.holder);
             assert_eq!(shared.state.budget_left_ns > 0, has_budget, "{:?}", shared.holder);
             for (place, client) in shared.idle.iter().enumerate() {
@@ -106,12 +106,12 @@ impl Reservations {
     }
 
     /// The list that a member is in; for tests.
-    pub(crate) fn stand_of(&self, client: ClientId) -> Option<Stand> {
+    pub(crate) fn list_of(&self, client: ClientId) -> Option<MemberList> {
         let member = self.members.get(client.slot()).filter(|_| self.of(client).is_some())?;
         Some(match (self.ready_places[client.slot()], member.idle_place) {
-            (ABSENT, ABSENT) => Stand::Nowhere,
-            (ABSENT, _) => Stand::Idle,
-            (_, ABSENT) => Stand::Ready,
+            (ABSENT, ABSENT) => MemberList::Neither,
+            (ABSENT, _) => MemberList::Idle,
+            (_, ABSENT) => MemberList::Ready,
             _ => panic!("{client:?} is ready and idle"),
         })
     }

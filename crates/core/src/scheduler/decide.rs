@@ -48,7 +48,7 @@ impl Scheduler {
             return None;
         }
         self.idle.remove(client);
-        self.reservations.told(client);
+        self.reservations.mark_known(client);
         let was_watched = core::mem::replace(&mut self.client_mut(client)?.watched, true);
         self.watched += usize::from(!was_watched);
         Some((client, self.rank_on_arrival(client, now)))

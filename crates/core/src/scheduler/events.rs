@@ -99,13 +99,13 @@ impl Scheduler {
         }
         let limit_ns = self.pacing.mark_ns();
         let before = self.client(client).and_then(|record| record.exposing);
-        let behind = before.is_some_and(|mark| mark.leaves_behind(limit_ns, now));
+        let mid_redraw = before.is_some_and(|mark| mark.is_mid_redraw(limit_ns, now));
         self.answered(client, now, 0);
         let cause = cause.filter(|&cause| cause != client && self.pacing.is_on());
         let unheld = cause.filter(|&cause| self.paced_until(cause).is_none());
         let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
         let until = now.after(limit_ns);
-        self.change(client, |record| record.exposing = Some(Mark { until, holds, behind, caught_up: false }));
+        self.change(client, |record| record.exposing = Some(Mark { until, holds, mid_redraw, redraw_ended: false }));
         unheld.and_then(|cause| self.paced_until(cause)).map_or(Outcome::Changed, Outcome::Held)
     }
 
@@ -153,8 +153,8 @@ impl Scheduler {
             record.rested_ns = 0;
         }
         let mut has_answered = !service.still_ready && service.requests > 0 && record.exposing.is_some();
-        if let Some(mark) = record.exposing.as_mut().filter(|mark| has_answered && mark.behind && !mark.caught_up) {
-            (mark.caught_up, has_answered) = (true, false);
+        if let Some(mark) = record.exposing.as_mut().filter(|it| has_answered && it.mid_redraw && !it.redraw_ended) {
+            (mark.redraw_ended, has_answered) = (true, false);
         }
         let is_servers_choice = self.is_servers_choice();
         if mode == Mode::Reserved {

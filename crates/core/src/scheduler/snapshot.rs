@@ -257,9 +257,9 @@ impl Client {
             }
         }
         out.push(u64::from(self.exposing.is_some()));
-        if let Some(Mark { until, holds, behind, caught_up }) = self.exposing {
+        if let Some(Mark { until, holds, mid_redraw, redraw_ended }) = self.exposing {
             let (holder, since) = holds.map_or((None, Time(0)), |(client, since)| (Some(client), since));
-            out.extend([until.0, client_word(holder), since.0, u64::from(behind), u64::from(caught_up)]);
+            out.extend([until.0, client_word(holder), since.0, u64::from(mid_redraw), u64::from(redraw_ended)]);
         }
         out.push(u64::from(self.paced.is_some()));
         if let Some(Hold { since, until, awaited }) = self.paced {
@@ -284,8 +284,8 @@ impl Client {
         let past = words.optional(ReservationState::load)?;
         let exposing = words.optional(|words| {
             let (until, holder, since) = (words.time()?, words.client()?, words.time()?);
-            let (behind, caught_up) = (words.flag()?, words.flag()?);
-            Some(Mark { until, holds: holder.map(|client| (client, since)), behind, caught_up })
+            let (mid_redraw, redraw_ended) = (words.flag()?, words.flag()?);
+            Some(Mark { until, holds: holder.map(|client| (client, since)), mid_redraw, redraw_ended })
         })?;
         let paced =
             words.optional(|words| Some(Hold { since: words.time()?, until: words.time()?, awaited: words.u32()? }))?;
