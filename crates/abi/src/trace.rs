@@ -67,7 +67,7 @@ impl Reason {
             Choice::Server => Reason::Stock,
             Choice::Client(_, Mode::Reserved) => Reason::Deadline,
             Choice::Client(..) if scheduler.ready_count() == 1 => Reason::Alone,
-            Choice::Client(client, _) if scheduler.works_for_others(client) => Reason::Desktop,
+            Choice::Client(client, _) if scheduler.is_desktop_client(client) => Reason::Desktop,
             Choice::Client(..) => Reason::Policy,
         }
     }

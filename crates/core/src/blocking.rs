@@ -8,7 +8,7 @@
 //! requests.
 
 use crate::Time;
-use crate::words::Words;
+use crate::word_reader::WordReader;
 use alloc::vec::Vec;
 
 /// 30 s: an observation is forgotten after 30 to 60 s.
@@ -38,7 +38,7 @@ impl Blocking {
         out.extend([self.current_ns, self.previous_ns, self.half_began.0]);
     }
 
-    pub(crate) fn load(&mut self, words: &mut Words) -> Option<()> {
+    pub(crate) fn load(&mut self, words: &mut WordReader) -> Option<()> {
         *self = Blocking { current_ns: words.ns()?, previous_ns: words.ns()?, half_began: Time(words.ns()?) };
         Some(())
     }

@@ -14,7 +14,7 @@
 //! - **Limit.** A turn uses its service time plus these waits: at most `share` of [`FRAME_NS`], plus the request in
 //!   progress. Other clients are served first until the next turn, which begins used / `share` after the turn began.
 //!   Under contention desktop clients thus get at most `share` of any interval, plus one turn and one request. After a
-//!   turn that was not cut short the next one begins after [`EASY_TIMES`] used, at most two frames; above 30 frames per
+//!   turn that was not cut short the next one begins after [`DEFERRAL_FACTOR`] used, at most two frames; above 30 frames per
 //!   second this leaves 90 % to other clients.
 //! - **Window managers.** All window managers together have [`MANAGERS_NS`] per turn, enough to place a window; then
 //!   the turn ends. A window manager and a client that answer each other endlessly thus delay other clients by no more
@@ -49,7 +49,7 @@ pub const MANAGERS_NS: u64 = 3_000_000;
 /// The shortest interval between the beginnings of two called turns.
 pub const CALLED_GAP_NS: u64 = 1_000_000;
 /// The next turn begins this many times the length of the turn after it began, at most two frames.
-pub const EASY_TIMES: u64 = 10;
+pub const DEFERRAL_FACTOR: u64 = 10;
 /// A client idle for this long had rested: a person probably waits for what it draws next.
 pub const RESTED_NS: u64 = FRAME_NS / 2;
 /// The default limit: a third of the server remains for other clients.
@@ -187,12 +187,12 @@ impl Desktop {
     fn next(&self, turn: &Turn) -> Time {
         let used_ns = turn.used_ns.saturating_add(WAIT_NS);
         let paid_ns = u128::from(used_ns) * 1_000_000 / u128::from(self.share_ppm.max(1));
-        let eased_ns = match turn.calls {
-            0 if !self.is_used_up(turn) => used_ns.saturating_mul(EASY_TIMES).min(2 * FRAME_NS),
+        let deferred_ns = match turn.calls {
+            0 if !self.is_used_up(turn) => used_ns.saturating_mul(DEFERRAL_FACTOR).min(2 * FRAME_NS),
             0 => 0,
             _ => CALLED_GAP_NS,
         };
-        turn.began.after(u64::try_from(paid_ns).unwrap_or(u64::MAX).max(eased_ns))
+        turn.began.after(u64::try_from(paid_ns).unwrap_or(u64::MAX).max(deferred_ns))
     }
 }
 

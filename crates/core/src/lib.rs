@@ -65,15 +65,15 @@ mod supply;
 mod time;
 mod usage;
 mod waiting;
-mod words;
+mod word_reader;
 
 pub use admission::{Admission, Holder, Term};
 pub use caps::CAP_PERIOD_NS;
 pub use contention::{BEGINS_AFTER_NS, BUSY_PERCENT, Contention};
 pub use decision::{Choice, Contest, Mode, Parameters, Rank, Service, Slice};
 pub use desktop::{
-    CALLED_GAP_NS, CALLED_TURNS, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, MANAGERS_NS, MAX_SHARE_PPM, RESTED_NS, Role,
-    WAIT_NS,
+    CALLED_GAP_NS, CALLED_TURNS, DEFAULT_SHARE_PPM, DEFERRAL_FACTOR, FRAME_NS, MANAGERS_NS, MAX_SHARE_PPM, RESTED_NS,
+    Role, WAIT_NS,
 };
 pub use fact::{Fact, Outcome};
 pub use pacing::Pacing;

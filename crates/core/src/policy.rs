@@ -14,7 +14,7 @@ mod stock;
 
 pub(crate) use fair::{CREDIT_NS, price};
 
-use crate::words::Words;
+use crate::word_reader::WordReader;
 use crate::{ClientId, GroupId, Parameters, Time};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -191,7 +191,7 @@ pub(crate) trait Policy: Debug + Send {
     fn save(&self, _clients: &[ClientId], _out: &mut Vec<u64>) {}
 
     /// Restores the state, after all clients have joined; `None` if the words are not a valid state.
-    fn load(&mut self, _clients: &[ClientId], _words: &mut Words) -> Option<()> {
+    fn load(&mut self, _clients: &[ClientId], _words: &mut WordReader) -> Option<()> {
         Some(())
     }
 
@@ -199,7 +199,7 @@ pub(crate) trait Policy: Debug + Send {
     fn save_groups(&self, _clients: &[ClientId], _out: &mut Vec<u64>) {}
 
     /// Restores the state of groups.
-    fn load_groups(&mut self, _clients: &[ClientId], _words: &mut Words) -> Option<()> {
+    fn load_groups(&mut self, _clients: &[ClientId], _words: &mut WordReader) -> Option<()> {
         Some(())
     }
 }

@@ -130,7 +130,7 @@ impl ReservationState {
     }
 
     /// A state read from a snapshot.
-    pub(crate) fn as_it_was(reservation: Reservation, budget_left_ns: i64, deadline: Time, missed: Time) -> Self {
+    pub(crate) fn restored(reservation: Reservation, budget_left_ns: i64, deadline: Time, missed: Time) -> Self {
         ReservationState { reservation, budget_left_ns, deadline, depleted: budget_left_ns <= 0, missed }
     }
 

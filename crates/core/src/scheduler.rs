@@ -39,7 +39,7 @@ const LONG_SLICE_NS: u64 = 1_000_000;
 /// A client that issued one request and waited for the reply is expected to run at most this many times as long as its
 /// last slice. Arrivals that would end the slice only later are not watched: with a dozen such clients, watching all
 /// idle clients caused 8000 useless wakeups per second.
-const LIKELY_TIMES: u64 = 2;
+const EXPECTED_FACTOR: u64 = 2;
 /// Idle clients are watched for 100 ms after a long slice. Without long slices watching would only cost time.
 const LONG_SLICE_MEMORY_NS: u64 = 100_000_000;
 
@@ -60,7 +60,7 @@ struct Client {
     rested_ns: u64,
     /// The expected maximum length of its next slice; at least 1, so that an arrival that wins immediately is always
     /// watched.
-    likely_ns: u64,
+    expected_ns: u64,
     /// The driver watches its socket.
     watched: bool,
     grabbed_at: Option<Time>,
@@ -110,7 +110,7 @@ pub struct Scheduler {
     contended: bool,
     /// Number of watched clients.
     watched: usize,
-    hogged: Option<Time>,
+    last_long_slice: Option<Time>,
     blocking: Blocking,
     /// The overrun of the last slice; 0 if no limit had passed.
     overran_ns: u64,
@@ -141,7 +141,7 @@ impl Scheduler {
             grab: None,
             contended: true,
             watched: 0,
-            hogged: None,
+            last_long_slice: None,
             blocking: Blocking::default(),
             overran_ns: 0,
             reservation_count: 0,
@@ -183,8 +183,8 @@ impl Scheduler {
             Fact::Group { client, group } => {
                 let weight = self.group_weight(group);
                 self.change_facts(client, now, |facts| (facts.group, facts.group_weight) = (group, weight));
-                self.see_cap(client, now);
-                self.see_reservation(client, now);
+                self.update_cap(client, now);
+                self.update_membership(client, now);
             }
             Fact::GroupCap { group, ppm } => self.set_group_cap(group, ppm, now),
             Fact::FixedPriority { client, priority } => {

@@ -67,7 +67,7 @@ impl Server {
 
     /// Order by SYNC priority, then compositors and window managers first.
     fn place(&self, client: ClientId) -> (i64, bool) {
-        (-i64::from(self.sync_priority(client)), !self.scheduler.works_for_others(client))
+        (-i64::from(self.sync_priority(client)), !self.scheduler.is_desktop_client(client))
     }
 
     fn apply(&mut self, op: Op) {
@@ -236,8 +236,8 @@ impl Server {
                 assert_eq!(with_budget().next(), None, "best effort is picked while a reserved client has work");
                 assert_ne!(scheduler.policy(), PolicyKind::Stock, "stock picks nobody");
                 // Two desktop turns are a gap apart if other clients wait.
-                let waits_for_turn = |id| scheduler.works_for_others(id) && scheduler.desktop_turn(self.now) > self.now;
-                let higher = ready().find(|&id| !waits_for_turn(id) && self.place(id) < self.place(client));
+                let must_wait = |id| scheduler.is_desktop_client(id) && scheduler.desktop_turn(self.now) > self.now;
+                let higher = ready().find(|&id| !must_wait(id) && self.place(id) < self.place(client));
                 assert_eq!(higher, None, "{client:?} is picked before this client of a better tier");
             }
         }

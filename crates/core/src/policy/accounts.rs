@@ -47,14 +47,14 @@ pub(super) struct Accounts {
     groups: Vec<Option<Group>>,
 }
 
-const NOBODYS: Account = Account { group: usize::MAX, paid: 0, weight: 100, noticed: false, rested_us: 0 };
+const NO_ACCOUNT: Account = Account { group: usize::MAX, paid: 0, weight: 100, noticed: false, rested_us: 0 };
 const NO_GROUP: Group =
     Group { id: GroupId::NONE, sync_priority: 0, members: 0, weight: 100, set_weight: 0, paid: 0, clock: 0 };
 
 impl Accounts {
     /// The account of a client.
     pub(super) fn of(&self, client: ClientId) -> Account {
-        self.clients.get(client.slot()).copied().flatten().unwrap_or(NOBODYS)
+        self.clients.get(client.slot()).copied().flatten().unwrap_or(NO_ACCOUNT)
     }
 
     pub(super) fn of_mut(&mut self, client: ClientId) -> Option<&mut Account> {
@@ -99,7 +99,7 @@ impl Accounts {
         if self.clients.len() <= client.slot() {
             self.clients.resize(client.slot() + 1, None);
         }
-        self.clients[client.slot()] = Some(Account { group: number, paid: clock, ..NOBODYS });
+        self.clients[client.slot()] = Some(Account { group: number, paid: clock, ..NO_ACCOUNT });
         self.set_weights(client, facts);
     }
 

@@ -12,7 +12,7 @@
 //! comparison, not a copy.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
-use crate::words::Words;
+use crate::word_reader::WordReader;
 use crate::{ClientId, Time};
 use alloc::vec::Vec;
 
@@ -105,7 +105,7 @@ impl Policy for Classic {
         }
     }
 
-    fn load(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+    fn load(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
         self.current_pass = words.ns()?;
         for &client in clients {
             let place = self.place(client);

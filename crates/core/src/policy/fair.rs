@@ -25,7 +25,7 @@
 
 use super::accounts::{Account, Accounts};
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
-use crate::words::Words;
+use crate::word_reader::WordReader;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
@@ -213,7 +213,7 @@ impl Policy for Fair {
         }
     }
 
-    fn load(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+    fn load(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
         self.clocks.clear();
         for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
             self.clocks.push(Clock { sync_priority: words.i32()?, now: words.signed()? });
@@ -234,7 +234,7 @@ impl Policy for Fair {
         }
     }
 
-    fn load_groups(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+    fn load_groups(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
         for &client in clients {
             let group = self.accounts.group_mut(client)?;
             (group.paid, group.clock) = (words.signed()?, words.signed()?);

@@ -6,7 +6,7 @@
 //! keeps out all clients of lower priority.
 
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
-use crate::words::Words;
+use crate::word_reader::WordReader;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
@@ -91,7 +91,7 @@ impl Policy for Fixed {
         }
     }
 
-    fn load(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+    fn load(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
         self.turns = words.ns()?;
         for &client in clients {
             let standing = &mut self.standings[client.slot()];

@@ -20,7 +20,7 @@
 //! first.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
-use crate::words::Words;
+use crate::word_reader::WordReader;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
@@ -162,7 +162,7 @@ impl Policy for Smart {
         }
     }
 
-    fn load(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+    fn load(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
         (self.turns, self.service_clock_ns) = (words.ns()?, words.ns()?);
         (self.slice_ns, self.alone_since) = (words.ns()?, Time(words.ns()?));
         self.last = words.client()?.filter(|client| clients.contains(client));

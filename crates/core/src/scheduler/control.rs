@@ -43,7 +43,7 @@ impl Scheduler {
         self.desktop.share_ppm = share_ppm.min(MAX_SHARE_PPM);
         if was_on != self.desktop.is_on() {
             for at in 0..self.desktop.members.len() {
-                self.begin_anew(self.desktop.members[at]);
+                self.reset_standing(self.desktop.members[at]);
             }
         }
         self.requeue_desktop(now);
@@ -73,7 +73,7 @@ impl Scheduler {
     /// Sets the cap of a group. The group starts with a full budget, so none of its clients is held back for it.
     pub(super) fn set_group_cap(&mut self, group: GroupId, ppm: u32, now: Time) {
         self.caps.set(group, ppm, now);
-        self.ids().for_each(|client| self.see_cap(client, now));
+        self.ids().for_each(|client| self.update_cap(client, now));
     }
 
     /// Sets the desktop role of a client.
@@ -85,15 +85,15 @@ impl Scheduler {
             if role.is_any() {
                 self.desktop.members.push(client);
             }
-            self.begin_anew(client);
+            self.reset_standing(client);
         }
-        self.see_cap(client, now);
-        self.see_reservation(client, now);
+        self.update_cap(client, now);
+        self.update_membership(client, now);
         self.requeue(client, now);
     }
 
     /// The desktop rule starts or stops applying to a client: in the policy it starts as if it had been idle.
-    fn begin_anew(&mut self, client: ClientId) {
+    fn reset_standing(&mut self, client: ClientId) {
         if self.policy.favours_desktop() {
             self.policy.ready(client, 0);
         }
@@ -171,13 +171,13 @@ impl Scheduler {
                 Holder::Group(group) => record.facts.group == group,
             });
             if is_concerned {
-                self.see_reservation(client, now);
+                self.update_membership(client, now);
             }
         }
     }
 
     /// Updates which reservation a client is a member of.
-    pub(super) fn see_reservation(&mut self, client: ClientId, now: Time) {
+    pub(super) fn update_membership(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
         let group = Some(Holder::Group(record.facts.group)).filter(|_| !record.role.is_any());
         if self.reservations.join(client, group) {

@@ -39,8 +39,8 @@ impl Scheduler {
     pub fn next_to_watch(&mut self, now: Time) -> Option<(ClientId, Rank)> {
         let (rank, client) = self.first_to_watch(now)?;
         let running = self.running.and_then(|(client, _)| self.client(client));
-        let likely_ns = running.map_or(u64::MAX, |record| record.likely_ns);
-        let slice_end = self.until.min(self.contest.start.after(likely_ns.min(self.parameters.slice_ns)));
+        let expected_ns = running.map_or(u64::MAX, |record| record.expected_ns);
+        let slice_end = self.until.min(self.contest.start.after(expected_ns.min(self.parameters.slice_ns)));
         // A compositor that has just had its turn may have to wait, so later clients in the queue may win earlier.
         let comes_first = rank.is_desktop() && rank.tier < self.contest.rank.tier;
         let ends_at = if comes_first { self.contest.start } else { self.contest.ends_for(rank) };
@@ -62,7 +62,7 @@ impl Scheduler {
 
     fn first_by_itself(&self, now: Time) -> Option<(Rank, ClientId)> {
         let first = self.idle.peek()?;
-        if first.0.is_always_watched() || self.is_hogged(now) {
+        if first.0.is_always_watched() || self.had_long_slice(now) {
             return Some(first);
         }
         // Other clients with a higher SYNC priority may precede them in the queue.
@@ -72,8 +72,8 @@ impl Scheduler {
     }
 
     /// True if a client had a long slice recently, so that others may have to wait.
-    pub fn is_hogged(&self, now: Time) -> bool {
-        self.hogged.is_some_and(|end| now.since(end) < LONG_SLICE_MEMORY_NS)
+    pub fn had_long_slice(&self, now: Time) -> bool {
+        self.last_long_slice.is_some_and(|end| now.since(end) < LONG_SLICE_MEMORY_NS)
     }
 
     /// The rank with which this client would contest a slice if it became ready now.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Events: clients connect, are served, redraw and disconnect; holds begin and end.
 
-use super::{Client, LIKELY_TIMES, LONG_SLICE_NS, Scheduler};
+use super::{Client, EXPECTED_FACTOR, LONG_SLICE_NS, Scheduler};
 use crate::desktop::{RESTED_NS, Role};
 use crate::pacing::{Hold, Mark, SETTLING_NS};
 use crate::policy::{Facts, Served};
@@ -19,7 +19,7 @@ impl Scheduler {
         self.paced.reserve(slot);
         self.reservations.connected(client);
         let facts = Facts::new(descriptor);
-        let fresh = Client { facts, likely_ns: u64::MAX, ..Client::default() };
+        let fresh = Client { facts, expected_ns: u64::MAX, ..Client::default() };
         let usage = Usage { connected: now, ..Usage::default() };
         self.clients[slot] = Some(Client { waits_since: now, idle_since: now, usage, ..fresh });
         self.connected += 1;
@@ -145,8 +145,8 @@ impl Scheduler {
         record.usage.waited(service.start.since(record.waits_since));
         record.usage.served(service, mode);
         record.waits_since = service.end;
-        let asked_and_waits = service.requests == 1 && !service.still_ready;
-        record.likely_ns = if asked_and_waits { length_ns.saturating_mul(LIKELY_TIMES).max(1) } else { u64::MAX };
+        let is_synchronous = service.requests == 1 && !service.still_ready;
+        record.expected_ns = if is_synchronous { length_ns.saturating_mul(EXPECTED_FACTOR).max(1) } else { u64::MAX };
         if !service.still_ready {
             record.ready = false;
             record.idle_since = service.end;
@@ -176,7 +176,7 @@ impl Scheduler {
         }
         self.charge_cap(service, mode);
         if length_ns > LONG_SLICE_NS {
-            self.hogged = Some(service.end);
+            self.last_long_slice = Some(service.end);
         }
         self.requeue(service.client, service.end);
         if has_answered {
@@ -230,11 +230,11 @@ impl Scheduler {
         if !self.caps.charge(group, service.start, service.end.since(service.start), stops) {
             return;
         }
-        self.ids().for_each(|client| self.see_cap(client, service.end));
+        self.ids().for_each(|client| self.update_cap(client, service.end));
     }
 
     /// Updates whether the cap of a client's group is used up.
-    pub(super) fn see_cap(&mut self, client: ClientId, now: Time) {
+    pub(super) fn update_cap(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
         let capped = self.caps.is_used_up(record.facts.group) && !record.role.is_any();
         if record.capped != capped {
@@ -250,7 +250,7 @@ impl Scheduler {
         }
         self.caps.replenish(now);
         let client = self.uncapped()?;
-        self.see_cap(client, now);
+        self.update_cap(client, now);
         Some(client)
     }
 

@@ -10,7 +10,7 @@ use crate::caps::Cap;
 use crate::desktop::{CALLED_TURNS, MANAGERS_NS, MAX_SHARE_PPM, Role, Turn};
 use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, PolicyKind};
-use crate::words::Words;
+use crate::word_reader::WordReader;
 use crate::{
     ClientId, GroupId, Holder, Mode, Parameters, Reservation, ReservationKind, ReservationState, Supply, Time,
 };
@@ -30,7 +30,7 @@ impl Scheduler {
             parameters.maximum_slice_ns,
             u64::from(parameters.max_utilization_ppm),
             parameters.blocking_ns,
-            self.hogged.map_or(0, |at| at.0),
+            self.last_long_slice.map_or(0, |at| at.0),
             self.overran_ns,
             client_word(self.grab),
             client_word(self.running.map(|(client, _)| client)),
@@ -76,7 +76,7 @@ impl Scheduler {
 
     /// The scheduler of a snapshot; `None` if the words are invalid.
     pub fn restore(words: &[u64]) -> Option<Scheduler> {
-        let mut words = Words::new(words);
+        let mut words = WordReader::new(words);
         let (mut scheduler, (grab, running)) = Scheduler::load_server(&mut words)?;
         let (mut clients, mut states) = (Vec::new(), Vec::new());
         for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
@@ -99,7 +99,7 @@ impl Scheduler {
     }
 
     /// The server's settings, the holder of the grab and the running client.
-    fn load_server(words: &mut Words) -> Option<(Scheduler, Served)> {
+    fn load_server(words: &mut WordReader) -> Option<(Scheduler, Served)> {
         let kind = PolicyKind::from_code(u8::try_from(words.next()?).ok()?)?;
         let parameters = Parameters {
             slice_ns: words.ns()?,
@@ -109,7 +109,7 @@ impl Scheduler {
             blocking_ns: words.ns()?,
         };
         let mut scheduler = Scheduler::new(kind, parameters);
-        scheduler.hogged = Some(words.time()?).filter(|at| at.0 != 0);
+        scheduler.last_long_slice = Some(words.time()?).filter(|at| at.0 != 0);
         scheduler.overran_ns = words.ns()?;
         let (grab, running, is_reserved) = (words.client()?, words.client()?, words.flag()?);
         let mode = if is_reserved { Mode::Reserved } else { Mode::BestEffort };
@@ -120,7 +120,7 @@ impl Scheduler {
     }
 
     /// A client and its own reservation.
-    fn load_client(&mut self, words: &mut Words) -> Option<(ClientId, Option<ReservationState>)> {
+    fn load_client(&mut self, words: &mut WordReader) -> Option<(ClientId, Option<ReservationState>)> {
         let id = words.id()?;
         let (client, [own, past]) = Client::load(words)?;
         self.connected(id, client.facts.descriptor, Time(0));
@@ -152,7 +152,7 @@ impl Scheduler {
         Some(())
     }
 
-    fn load_desktop(&mut self, words: &mut Words) -> Option<()> {
+    fn load_desktop(&mut self, words: &mut WordReader) -> Option<()> {
         self.desktop.share_ppm = words.below(u64::from(MAX_SHARE_PPM) + 1)? as u32;
         let has_turn = words.flag()?;
         let (began, served, used_ns) = (words.time()?, words.time()?, words.ns()?);
@@ -174,7 +174,7 @@ impl Scheduler {
         Some(())
     }
 
-    fn load_groups(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+    fn load_groups(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
         let groups: Option<Vec<GroupId>> = clients.iter().map(|_| words.group()).collect();
         for _ in 0..words.below(1 << 16)? {
             let (group, weight) = (words.group()?, words.u32()?);
@@ -189,10 +189,10 @@ impl Scheduler {
             let (group, ppm) = (words.group()?, words.below(1_000_001)? as u32);
             let fresh = Cap::new(group, ppm, Time(0));
             let (left_ns, deadline) = (words.signed()?.min(fresh.state.budget_left_ns), words.time()?);
-            let state = ReservationState::as_it_was(fresh.state.reservation, left_ns, deadline, Time(0));
+            let state = ReservationState::restored(fresh.state.reservation, left_ns, deadline, Time(0));
             self.caps.push(Cap { state, ..fresh });
         }
-        clients.iter().for_each(|&client| self.see_cap(client, Time(0)));
+        clients.iter().for_each(|&client| self.update_cap(client, Time(0)));
         Some(())
     }
 
@@ -221,7 +221,7 @@ impl Scheduler {
     fn load_group_reservations(
         &mut self,
         clients: &[ClientId],
-        words: &mut Words,
+        words: &mut WordReader,
     ) -> Option<Vec<(Holder, ReservationState)>> {
         let mut states = Vec::new();
         for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
@@ -231,7 +231,7 @@ impl Scheduler {
             states.push((Holder::Group(group), state));
         }
         for &id in clients {
-            self.see_reservation(id, Time(0));
+            self.update_membership(id, Time(0));
             self.reservations.set_paid(id, words.signed()?);
         }
         for _ in 0..words.below(1 << 16)? {
@@ -268,7 +268,7 @@ impl Client {
         out.push(self.resumed.0);
     }
 
-    fn load(words: &mut Words) -> Option<(Client, [Option<ReservationState>; 2])> {
+    fn load(words: &mut WordReader) -> Option<(Client, [Option<ReservationState>; 2])> {
         let descriptor = words.u32()?;
         let both = words.next()?;
         let (slice_us, weight) = ((both >> 32) as u32, both as u32);
@@ -290,7 +290,7 @@ impl Client {
         let paced =
             words.optional(|words| Some(Hold { since: words.time()?, until: words.time()?, awaited: words.u32()? }))?;
         let resumed = words.time()?;
-        let fresh = Client { facts, likely_ns: u64::MAX, slice_us, ..Client::default() };
+        let fresh = Client { facts, expected_ns: u64::MAX, slice_us, ..Client::default() };
         let client = Client { ready, waits_since, idle_since, grabbed_at, exposing, paced, resumed, ..fresh };
         Some((client, [own, past]))
     }
@@ -303,7 +303,7 @@ impl ReservationState {
         out.push(self.last_missed().0);
     }
 
-    fn load(words: &mut Words) -> Option<ReservationState> {
+    fn load(words: &mut WordReader) -> Option<ReservationState> {
         let (budget_ns, period_ns) = (words.ns()?.max(1), words.ns()?.max(1));
         let kind = ReservationKind::from_code(u8::try_from(words.next()?).ok()?)?;
         let reservation = Reservation { budget_ns, period_ns, kind };
@@ -311,7 +311,7 @@ impl ReservationState {
         if reservation.budget_ns > reservation.period_ns || budget_left_ns > reservation.budget_ns as i64 {
             return None;
         }
-        Some(ReservationState::as_it_was(reservation, budget_left_ns, deadline, missed))
+        Some(ReservationState::restored(reservation, budget_left_ns, deadline, missed))
     }
 }
 

@@ -102,7 +102,7 @@ impl Scheduler {
     }
 
     /// True if a client is served under the desktop rule.
-    pub fn works_for_others(&self, client: ClientId) -> bool {
+    pub fn is_desktop_client(&self, client: ClientId) -> bool {
         self.is_desktop(client)
     }
 

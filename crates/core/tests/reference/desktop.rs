@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use xqos_core::{
-    CALLED_GAP_NS, CALLED_TURNS, ClientId, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, MANAGERS_NS, Role, WAIT_NS,
+    CALLED_GAP_NS, CALLED_TURNS, ClientId, DEFAULT_SHARE_PPM, DEFERRAL_FACTOR, FRAME_NS, MANAGERS_NS, Role, WAIT_NS,
 };
 
 #[derive(Debug)]
@@ -64,12 +64,12 @@ impl Desktop {
         let Some(&(began, ..)) = self.slices.first().filter(|_| !self.is_open(now)) else { return now };
         let used_ns = self.used_ns() + WAIT_NS;
         let paid_ns = (u128::from(used_ns) * 1_000_000 / u128::from(self.share_ppm.max(1))) as u64;
-        let eased_ns = match (self.calls > 0, self.is_used_up()) {
+        let deferred_ns = match (self.calls > 0, self.is_used_up()) {
             (true, _) => CALLED_GAP_NS,
-            (false, false) => (used_ns * EASY_TIMES).min(2 * FRAME_NS),
+            (false, false) => (used_ns * DEFERRAL_FACTOR).min(2 * FRAME_NS),
             (false, true) => 0,
         };
-        now.max(began + paid_ns.max(eased_ns))
+        now.max(began + paid_ns.max(deferred_ns))
     }
 
     pub fn left_ns(&self, now: u64) -> u64 {

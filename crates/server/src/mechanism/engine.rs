@@ -269,7 +269,7 @@ impl<H: Host> Engine<H> {
     /// Not where the server chooses, since stock servers do not do this, and not under `classic`, whose turns are
     /// short.
     fn server_fds_may_preempt(&self, slice: &Slice, now: Time) -> bool {
-        matches!(slice.choice, Choice::Client(..)) && slice.requests == 0 && self.scheduler.is_hogged(now)
+        matches!(slice.choice, Choice::Client(..)) && slice.requests == 0 && self.scheduler.had_long_slice(now)
     }
 
     fn end_slice(&mut self, now: Time) {

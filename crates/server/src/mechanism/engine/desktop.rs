@@ -34,7 +34,7 @@ impl<H: Host> Engine<H> {
     /// An event was delivered to a client. A compositor or window manager now has work for the client that is executing
     /// a request: a DamageNotify for its drawing, or a MapRequest for its window.
     pub fn delivered(&mut self, to: ClientId) {
-        if self.roles.is_empty() || !self.scheduler.works_for_others(to) {
+        if self.roles.is_empty() || !self.scheduler.is_desktop_client(to) {
             return;
         }
         let Some(client) = self.running_client().filter(|&client| client != to) else { return };

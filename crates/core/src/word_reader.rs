@@ -10,13 +10,13 @@ const LATEST_NS: u64 = 1 << 62;
 
 /// The words that have not been read yet.
 #[derive(Debug)]
-pub(crate) struct Words<'a> {
+pub(crate) struct WordReader<'a> {
     left: &'a [u64],
 }
 
-impl<'a> Words<'a> {
-    pub(crate) fn new(words: &'a [u64]) -> Words<'a> {
-        Words { left: words }
+impl<'a> WordReader<'a> {
+    pub(crate) fn new(words: &'a [u64]) -> WordReader<'a> {
+        WordReader { left: words }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
