@@ -15,7 +15,7 @@ pub enum Fact {
     /// A client connected; it is idle. `descriptor` is its socket and determines the order under `classic`.
     Connected { client: ClientId, descriptor: u32 },
     /// A client disconnected. Its reservation and its role end.
-    Gone { client: ClientId },
+    Disconnected { client: ClientId },
     /// A client has requests. No effect if it was ready already.
     Arrived { client: ClientId },
     /// A client turned out to have no requests.
@@ -28,10 +28,10 @@ pub enum Fact {
     Exposed { client: ClientId, cause: Option<ClientId> },
     /// A request of this client caused work for a compositor or window manager. [`Outcome::Changed`] if that has an
     /// effect: the client had rested or received input.
-    MadeWork { client: ClientId },
+    CausedWork { client: ClientId },
     /// From now on this window manager works for client `whom`, whose request caused the work; `whom` is charged for
     /// it.
-    WorksFor { client: ClientId, whom: ClientId },
+    WorksFor { client: ClientId, payer: ClientId },
     /// A client grabbed the server, or the grab ended.
     Grabbed { by: Option<ClientId> },
     /// The slice that just ended exceeded its end by `ns`, because a request was still executing. If a client with a
@@ -87,12 +87,12 @@ impl Fact {
     pub fn client(&self) -> Option<ClientId> {
         match *self {
             Fact::Connected { client, .. }
-            | Fact::Gone { client }
+            | Fact::Disconnected { client }
             | Fact::Arrived { client }
             | Fact::Withdrawn { client }
             | Fact::Input { client }
             | Fact::Exposed { client, .. }
-            | Fact::MadeWork { client }
+            | Fact::CausedWork { client }
             | Fact::WorksFor { client, .. }
             | Fact::Served(Service { client, .. })
             | Fact::SyncPriority { client, .. }

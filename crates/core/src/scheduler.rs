@@ -153,15 +153,15 @@ impl Scheduler {
     pub fn handle(&mut self, now: Time, fact: Fact) -> Outcome {
         match fact {
             Fact::Connected { client, descriptor } => self.connected(client, descriptor, now),
-            Fact::Gone { client } => self.gone(client, now),
+            Fact::Disconnected { client } => self.gone(client, now),
             Fact::Arrived { client } => self.arrived(client, now),
             Fact::Withdrawn { client } => self.withdrawn(client, now),
             Fact::Input { client } => self.input(client, now),
             Fact::Exposed { client, cause } => return self.exposed(client, cause, now),
-            Fact::MadeWork { client } => return Outcome::of(self.made_work(client)),
-            Fact::WorksFor { client, whom } => {
-                let whom = Some(whom).filter(|&whom| self.client(whom).is_some());
-                self.change(client, |record| record.works_for = whom);
+            Fact::CausedWork { client } => return Outcome::of(self.made_work(client)),
+            Fact::WorksFor { client, payer } => {
+                let payer = Some(payer).filter(|&payer| self.client(payer).is_some());
+                self.change(client, |record| record.works_for = payer);
             }
             Fact::Grabbed { by } => self.grabbed(by, now),
             Fact::Overran { ns } => self.overran_ns = ns,

@@ -36,8 +36,8 @@ impl Both {
     fn apply(&mut self, op: Op) {
         match op {
             Op::Tell(fact) => self.tell(fact),
-            Op::DecideAndServe { length_ns, requests, still_ready, whom } => {
-                if let Some(client) = self.decide().and_then(|slice| self.chosen(slice.choice, whom)) {
+            Op::DecideAndServe { length_ns, requests, still_ready, index } => {
+                if let Some(client) = self.decide().and_then(|slice| self.chosen(slice.choice, index)) {
                     self.serve(client, length_ns, requests, still_ready);
                 }
             }
@@ -142,7 +142,7 @@ impl Both {
         }
     }
 
-    fn chosen(&self, choice: Choice, whom: usize) -> Option<ClientId> {
+    fn chosen(&self, choice: Choice, index: usize) -> Option<ClientId> {
         let selectable = |&id: &ClientId| {
             let held_back = self.scheduler.is_held_back(id);
             self.scheduler.is_ready(id) && !held_back && self.reference.grab.is_none_or(|holder| holder == id)
@@ -151,7 +151,7 @@ impl Both {
             Choice::Client(client, _) => Some(client),
             Choice::Server => {
                 let ready: Vec<ClientId> = (0..CLIENTS).map(ClientId).filter(selectable).collect();
-                ready.get(whom % ready.len().max(1)).copied()
+                ready.get(index % ready.len().max(1)).copied()
             }
         }
     }

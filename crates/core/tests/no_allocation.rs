@@ -122,7 +122,7 @@ fn run(scheduler: &mut Scheduler) {
             Choice::Client(client, _) => serve(scheduler, client, now, length_ns, turn % 4 != 0),
             Choice::Server => serve(scheduler, other, now, length_ns, false),
         };
-        scheduler.handle(Time(0), Fact::MadeWork { client: other });
+        scheduler.handle(Time(0), Fact::CausedWork { client: other });
         scheduler.next_request_of(other, now);
     }
 }

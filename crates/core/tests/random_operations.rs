@@ -73,8 +73,8 @@ impl Server {
     fn apply(&mut self, op: Op) {
         match op {
             Op::Tell(fact) => self.tell(fact),
-            Op::DecideAndServe { length_ns, requests, still_ready, whom } => {
-                self.decide_and_serve(length_ns, requests, still_ready, whom);
+            Op::DecideAndServe { length_ns, requests, still_ready, index } => {
+                self.decide_and_serve(length_ns, requests, still_ready, index);
             }
             Op::Decide => {
                 self.decide();
@@ -112,9 +112,9 @@ impl Server {
                 assert!(!scheduler.is_ready(client) && scheduler.reservation(client).is_none());
                 self.sync_priorities[usize::from(client.0)] = 0;
             }
-            Fact::Gone { client } => assert_eq!(scheduler.rank_on_arrival(client, now), Rank::LAST),
-            Fact::MadeWork { client } => {
-                assert_eq!(self.scheduler.handle(now, Fact::MadeWork { client }), Outcome::None, "it counts once");
+            Fact::Disconnected { client } => assert_eq!(scheduler.rank_on_arrival(client, now), Rank::LAST),
+            Fact::CausedWork { client } => {
+                assert_eq!(self.scheduler.handle(now, Fact::CausedWork { client }), Outcome::None, "it counts once");
             }
             Fact::Role { client, role } => {
                 assert_eq!(scheduler.role(client), if is_connected(client) { role } else { Role::NONE });
@@ -243,13 +243,13 @@ impl Server {
         }
     }
 
-    fn decide_and_serve(&mut self, length_ns: u64, requests: u32, still_ready: bool, whom: usize) {
+    fn decide_and_serve(&mut self, length_ns: u64, requests: u32, still_ready: bool, index: usize) {
         self.replenish();
         let Some(slice) = self.decide() else { return };
         self.watch(&slice);
         let client = match slice.choice {
             Choice::Client(client, _) => client,
-            Choice::Server => match self.servers_choice(whom) {
+            Choice::Server => match self.servers_choice(index) {
                 Some(client) => client,
                 None => return,
             },
@@ -272,13 +272,13 @@ impl Server {
         }
     }
 
-    fn servers_choice(&self, whom: usize) -> Option<ClientId> {
+    fn servers_choice(&self, index: usize) -> Option<ClientId> {
         if let Some(holder) = self.scheduler.grab() {
             return Some(holder).filter(|&id| self.scheduler.is_ready(id));
         }
         let ready: Vec<ClientId> =
             all().filter(|&id| self.scheduler.is_ready(id) && !self.scheduler.is_held_back(id)).collect();
-        ready.get(whom % ready.len().max(1)).copied()
+        ready.get(index % ready.len().max(1)).copied()
     }
 
     fn serve(&mut self, client: ClientId, length_ns: u64, requests: u32, still_ready: bool) {

@@ -30,12 +30,12 @@ fn apply(scheduler: &mut Scheduler, op: Op, now: &mut Time) -> (Vec<Outcome>, Op
             (Vec::new(), None)
         }
         Op::ServeUnchosen { client, length_ns } => (vec![serve(scheduler, client, now, length_ns, 1, false)], None),
-        Op::DecideAndServe { length_ns, requests, still_ready, whom } => {
+        Op::DecideAndServe { length_ns, requests, still_ready, index } => {
             let told = replenish(scheduler, *now);
             let slice = scheduler.decide(*now);
             let chosen = match slice.map(|slice| slice.choice) {
                 Some(Choice::Client(client, _)) => Some(client),
-                Some(Choice::Server) => servers_choice(scheduler, whom),
+                Some(Choice::Server) => servers_choice(scheduler, index),
                 None => None,
             };
             if let Some(client) = chosen {
@@ -46,10 +46,10 @@ fn apply(scheduler: &mut Scheduler, op: Op, now: &mut Time) -> (Vec<Outcome>, Op
     }
 }
 
-fn servers_choice(scheduler: &Scheduler, whom: usize) -> Option<ClientId> {
+fn servers_choice(scheduler: &Scheduler, index: usize) -> Option<ClientId> {
     let may_run = |id: &ClientId| scheduler.grab().is_none_or(|holder| holder == *id) && !scheduler.is_held_back(*id);
     let ready: Vec<ClientId> = (0..CLIENTS).map(ClientId).filter(|id| scheduler.is_ready(*id) && may_run(id)).collect();
-    ready.get(whom % ready.len().max(1)).copied()
+    ready.get(index % ready.len().max(1)).copied()
 }
 
 fn replenish(scheduler: &mut Scheduler, now: Time) -> Vec<Outcome> {

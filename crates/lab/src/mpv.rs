@@ -198,7 +198,7 @@ impl Playing {
             What::Identity { client, pid, .. } if self.is_of_mpv(pid) => {
                 self.clients.insert(client);
             }
-            What::Fact(Fact::Gone { client }) => {
+            What::Fact(Fact::Disconnected { client }) => {
                 self.clients.remove(&client);
             }
             What::Fact(Fact::Arrived { client }) if self.clients.contains(&client) => self.activated_ns = at_ns,

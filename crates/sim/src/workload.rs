@@ -89,7 +89,7 @@ impl Workload {
     fn take(&mut self, reading: &mut BTreeMap<ClientId, Reading>, event: &Event) {
         let at = event.at;
         match event.what {
-            What::Fact(Fact::Gone { client }) => self.finish(reading.remove(&client)),
+            What::Fact(Fact::Disconnected { client }) => self.finish(reading.remove(&client)),
             What::Fact(Fact::Connected { client, .. }) => self.finish(reading.insert(client, Reading::new(client))),
             What::Identity { client, .. } | What::Name { client, .. } => {
                 let plan = reading.entry(client).or_insert_with(|| Reading::new(client)).plan.as_mut();

@@ -185,7 +185,7 @@ impl Model {
     fn take_fact(&mut self, fact: Fact, at: Time) -> Option<Burst> {
         match fact {
             Fact::Connected { client, .. } => _ = self.create(client, at),
-            Fact::Gone { client } => self.destroy(client, at),
+            Fact::Disconnected { client } => self.destroy(client, at),
             Fact::Arrived { client } => self.activate(client, at),
             Fact::Withdrawn { client } => {
                 let key = self.key(client)?;

@@ -121,8 +121,8 @@ fn told(fact: &Fact, is_refused: bool, names: &Names) -> String {
     match *fact {
         Fact::Exposed { cause: Some(cause), .. } => format!("by client {}", cause.0),
         Fact::Role { role, .. } => role_name(role).unwrap_or("none").to_owned(),
-        Fact::WorksFor { whom, .. } => format!("works for client {}", whom.0),
-        Fact::MadeWork { .. } => "for a compositor or window manager, after a rest".to_owned(),
+        Fact::WorksFor { payer, .. } => format!("works for client {}", payer.0),
+        Fact::CausedWork { .. } => "for a compositor or window manager, after a rest".to_owned(),
         Fact::Served(Service { start, end, requests, last_request, ended_early, .. }) => {
             let early = if ended_early { ", ended early" } else { "" };
             let plural = if requests == 1 { "" } else { "s" };

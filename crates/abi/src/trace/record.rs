@@ -157,7 +157,7 @@ macro_rules! records {
 records! {
     Fact, at, {}
     3 "creation" (client CLIENT, descriptor VALUE) { Fact::Connected { client, descriptor } }
-    4 "destruction" (client CLIENT) { Fact::Gone { client } }
+    4 "destruction" (client CLIENT) { Fact::Disconnected { client } }
     5 "activation" (client CLIENT) { Fact::Arrived { client } }
     6 "deactivation" (client CLIENT, start THREE, end AT, requests VALUE, last_request LOW, bytes HIGH, ended_early FLAG) {
         Fact::Served(Service { client, start, end, requests, bytes, last_request, still_ready: false, ended_early })
@@ -168,8 +168,8 @@ records! {
     11 "withdrawal" (client CLIENT) { Fact::Withdrawn { client } }
     12 "input" (client CLIENT) { Fact::Input { client } }
     45 "expose" (client CLIENT, cause VALUE) { Fact::Exposed { client, cause } }
-    34 "work" (client CLIENT) { Fact::MadeWork { client } }
-    42 "manages" (client CLIENT, whom VALUE) { Fact::WorksFor { client, whom } }
+    34 "work" (client CLIENT) { Fact::CausedWork { client } }
+    42 "manages" (client CLIENT, payer VALUE) { Fact::WorksFor { client, payer } }
     13 "grab" (client CLIENT) { Fact::Grabbed { by: Some(client) } }
     44 "ungrab" () { Fact::Grabbed { by: None } }
     14 "overrun" (ns TWO) { Fact::Overran { ns } }

@@ -52,7 +52,7 @@ impl Scheduler {
         self.unwatch(client);
         self.clients[client.slot()] = None;
         for record in self.clients.iter_mut().flatten() {
-            record.works_for = record.works_for.filter(|&whom| whom != client);
+            record.works_for = record.works_for.filter(|&payer| payer != client);
         }
         self.connected -= 1;
     }
@@ -187,10 +187,10 @@ impl Scheduler {
     /// A window manager's service is charged to the client that it works for; a compositor's to no client.
     fn charge_cause(&mut self, manager: ClientId, length_ns: u64, end: Time) {
         let Some(record) = self.client(manager).filter(|record| !record.role.compositor) else { return };
-        if let Some(whom) = record.works_for.filter(|&whom| !self.is_desktop(whom)) {
-            self.policy.served(whom, &Served { length_ns, requests: 0, bytes: 0 });
-            self.requeue(whom, end);
-            self.change(whom, |it| it.usage.charged_ns = it.usage.charged_ns.saturating_add(length_ns));
+        if let Some(payer) = record.works_for.filter(|&payer| !self.is_desktop(payer)) {
+            self.policy.served(payer, &Served { length_ns, requests: 0, bytes: 0 });
+            self.requeue(payer, end);
+            self.change(payer, |it| it.usage.charged_ns = it.usage.charged_ns.saturating_add(length_ns));
             self.change(manager, |it| it.usage.charged_ns = it.usage.charged_ns.saturating_sub(length_ns));
         }
     }

@@ -228,7 +228,7 @@ fn what_a_window_manager_does_for_one_client_that_client_pays() {
             server.connect(Load::backlogged(100 * US..=400 * US));
         }
         server.scheduler.handle(Time(0), Fact::Role { client: id, role: MANAGER });
-        server.scheduler.handle(Time(0), Fact::WorksFor { client: id, whom: culprit });
+        server.scheduler.handle(Time(0), Fact::WorksFor { client: id, payer: culprit });
         server.run_until(4 * SECOND);
         let [managed, paid, got] = [id, culprit, bystander].map(|id| server.service_ns(id, None));
         assert!(managed > SECOND / 4, "{others} others: it has work: {managed} ns");

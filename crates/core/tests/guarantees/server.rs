@@ -206,7 +206,7 @@ impl Server {
         closed.pending.clear();
         (closed.next_arrival_ns, closed.next_notice_ns, closed.waits_since_ns) = (u64::MAX, u64::MAX, None);
         self.armed.remove(&client);
-        self.scheduler.handle(Time(self.now_ns), Fact::Gone { client });
+        self.scheduler.handle(Time(self.now_ns), Fact::Disconnected { client });
     }
 
     /// The process is stopped for a while (a debugger, a page fault, a grab): time passes and no client is served.
@@ -322,7 +322,7 @@ impl Server {
     }
 
     fn made_work(&mut self, client: ClientId) -> bool {
-        self.scheduler.handle(Time(self.now_ns), Fact::MadeWork { client }) == Outcome::Changed
+        self.scheduler.handle(Time(self.now_ns), Fact::CausedWork { client }) == Outcome::Changed
     }
 
     /// True if a watched socket is readable and its client now beats the running one.

@@ -19,12 +19,12 @@ pub const CLIENTS: u16 = 6;
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     Tell(Fact),
-    /// One decision and its slice. If the server chooses, `whom` selects one of the ready clients.
+    /// One decision and its slice. If the server chooses, `index` selects one of the ready clients.
     DecideAndServe {
         length_ns: u64,
         requests: u32,
         still_ready: bool,
-        whom: usize,
+        index: usize,
     },
     /// A decision without a slice.
     Decide,
@@ -87,11 +87,11 @@ fn length() -> impl Strategy<Value = u64> {
 fn decide_and_serve() -> impl Strategy<Value = Op> {
     let requests = prop_oneof![Just(1u32), 1..=20u32, Just(3000u32)];
     (length(), requests, any::<bool>(), any::<prop::sample::Index>()).prop_map(
-        |(length_ns, requests, still_ready, whom)| Op::DecideAndServe {
+        |(length_ns, requests, still_ready, index)| Op::DecideAndServe {
             length_ns,
             requests,
             still_ready,
-            whom: whom.index(usize::from(CLIENTS)),
+            index: index.index(usize::from(CLIENTS)),
         },
     )
 }
@@ -110,13 +110,13 @@ fn fact() -> impl Strategy<Value = Fact> {
     let desktop_share = prop::sample::select(vec![0, 100_000, 666_667, 900_000]);
     prop_oneof![
         3 => (client(), 3..20u32).prop_map(|(client, descriptor)| Fact::Connected { client, descriptor }),
-        2 => client().prop_map(|client| Fact::Gone { client }),
+        2 => client().prop_map(|client| Fact::Disconnected { client }),
         30 => client().prop_map(|client| Fact::Arrived { client }),
         3 => client().prop_map(|client| Fact::Withdrawn { client }),
         2 => client().prop_map(|client| Fact::Input { client }),
         3 => (client(), prop::option::of(client())).prop_map(|(client, cause)| Fact::Exposed { client, cause }),
-        4 => client().prop_map(|client| Fact::MadeWork { client }),
-        4 => (client(), client()).prop_map(|(client, whom)| Fact::WorksFor { client, whom }),
+        4 => client().prop_map(|client| Fact::CausedWork { client }),
+        4 => (client(), client()).prop_map(|(client, payer)| Fact::WorksFor { client, payer }),
         2 => prop::option::of(client()).prop_map(|by| Fact::Grabbed { by }),
         1 => (0..10 * MS).prop_map(|ns| Fact::Overran { ns }),
         4 => Just(Fact::Replenish),

@@ -152,7 +152,7 @@ impl Reference {
     fn take(&mut self, now: u64, fact: Fact) -> bool {
         match fact {
             Fact::Connected { client, descriptor } => self.connected(client, descriptor, now),
-            Fact::Gone { client } => self.gone(client, now),
+            Fact::Disconnected { client } => self.gone(client, now),
             Fact::Arrived { client } => self.arrived(client, now),
             Fact::Withdrawn { client } => self.withdrawn(client, now),
             Fact::Input { client } => self.noticed(client, true),
@@ -160,8 +160,8 @@ impl Reference {
                 self.noticed(client, false);
                 return self.exposed(client, cause, now);
             }
-            Fact::MadeWork { client } => return self.made_work(client),
-            Fact::WorksFor { client, whom } => self.works_for(client, whom),
+            Fact::CausedWork { client } => return self.made_work(client),
+            Fact::WorksFor { client, payer } => self.works_for(client, payer),
             Fact::Grabbed { by } => self.grabbed(by),
             Fact::Policy(policy) => self.set_policy(policy),
             Fact::Parameters(parameters) => self.set_parameters(parameters),
@@ -207,7 +207,7 @@ impl Reference {
         self.clients.remove(&id);
         self.shared.sort_in(id, None);
         self.desktop.roles.remove(&id);
-        self.desktop.work.retain(|&manager, &mut whom| manager != id && whom != id);
+        self.desktop.work.retain(|&manager, &mut payer| manager != id && payer != id);
         self.paced.gone(id, now);
         self.rules.leave(id);
         self.grab = self.grab.filter(|&holder| holder != id);
@@ -247,11 +247,11 @@ impl Reference {
         true
     }
 
-    fn works_for(&mut self, id: ClientId, whom: ClientId) {
+    fn works_for(&mut self, id: ClientId, payer: ClientId) {
         if self.clients.contains_key(&id) {
             self.desktop.work.remove(&id);
-            if self.clients.contains_key(&whom) {
-                self.desktop.work.insert(id, whom);
+            if self.clients.contains_key(&payer) {
+                self.desktop.work.insert(id, payer);
             }
         }
     }
@@ -299,8 +299,8 @@ impl Reference {
                 }
             }
             _ if self.is_desktop(id) => {
-                if let Some(whom) = self.desktop.paid_by(id).filter(|&whom| !self.is_desktop(whom)) {
-                    self.rules.pay(whom, end - start, 0, 0);
+                if let Some(payer) = self.desktop.paid_by(id).filter(|&payer| !self.is_desktop(payer)) {
+                    self.rules.pay(payer, end - start, 0, 0);
                 }
             }
             picked => {

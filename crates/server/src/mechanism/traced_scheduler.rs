@@ -37,7 +37,7 @@ impl TracedScheduler {
         }
         self.overran |= matches!(fact, Fact::Overran { .. });
         let outcome = self.scheduler.handle(now, fact);
-        let changed_nothing = matches!(fact, Fact::MadeWork { .. }) && outcome == Outcome::None;
+        let changed_nothing = matches!(fact, Fact::CausedWork { .. }) && outcome == Outcome::None;
         if !self.trace.is_on() || changed_nothing {
             return outcome;
         }
@@ -67,7 +67,7 @@ impl TracedScheduler {
                 self.scheduler.next_replenish().is_some_and(|at| at <= now) || self.scheduler.is_uncapped_to_resume()
             }
             Fact::Supply(supply) => supply != self.scheduler.supply(),
-            Fact::WorksFor { client, whom } => Some(whom) != self.scheduler.works_for(client),
+            Fact::WorksFor { client, payer } => Some(payer) != self.scheduler.works_for(client),
             Fact::Role { client, role } => role != self.scheduler.role(client),
             _ => true,
         }

@@ -150,7 +150,7 @@ fn grabs_are_counted_with_their_time_also_when_the_client_goes() {
     script.fact(1, Fact::Grabbed { by: Some(ClientId(1)) });
     script.fact(4, Fact::Grabbed { by: None });
     script.fact(5, Fact::Grabbed { by: Some(ClientId(1)) });
-    script.fact(15, Fact::Gone { client: ClientId(1) });
+    script.fact(15, Fact::Disconnected { client: ClientId(1) });
     let total = &script.0.clients()[0].total;
     assert_eq!((total.grabs, total.grabbed_ns, total.longest_grab_ns), (2, 13 * MS, 10 * MS));
 }
@@ -196,7 +196,7 @@ fn a_grab_that_is_not_over_counts_until_the_end() {
 #[test]
 fn an_index_used_again_is_another_client() {
     let mut script = two_clients();
-    script.fact(1, Fact::Gone { client: ClientId(1) });
+    script.fact(1, Fact::Disconnected { client: ClientId(1) });
     script.fact(2, Fact::Connected { client: ClientId(1), descriptor: 4 });
     assert_eq!(script.0.clients().len(), 3);
     assert_eq!(script.0.name(2), "client 0x0");

@@ -55,11 +55,11 @@ fn clients_that_left_are_summed_up_by_program_and_shares_add_up() {
         connect(&mut model, 2, 100 + turn as u32, *b"xwd\0\0\0\0\0\0\0\0\0\0\0\0\0");
         serve(&mut model, 2, begin, (begin, begin + 4));
         serve(&mut model, 1, begin + 1, (begin + 4, begin + 5));
-        model.take(&Event { at: model.now, what: What::Fact(Fact::Gone { client: ClientId(2) }) });
+        model.take(&Event { at: model.now, what: What::Fact(Fact::Disconnected { client: ClientId(2) }) });
     }
     connect(&mut model, 2, 200, *b"xprop\0\0\0\0\0\0\0\0\0\0\0");
     serve(&mut model, 2, 90, (90, 100));
-    model.take(&Event { at: model.now, what: What::Fact(Fact::Gone { client: ClientId(2) }) });
+    model.take(&Event { at: model.now, what: What::Fact(Fact::Disconnected { client: ClientId(2) }) });
 
     let statistics = Statistics::of(&model, &Names::default());
     let [xwd] = &statistics.departed[..] else { panic!("{:?}", statistics.departed) };

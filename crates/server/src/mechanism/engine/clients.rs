@@ -56,7 +56,7 @@ impl<H: Host> Engine<H> {
         self.roles.leave(id);
         self.set_linked(id, false);
         self.host.forget(id);
-        self.scheduler.handle(self.host.now(), Fact::Gone { client: id });
+        self.scheduler.handle(self.host.now(), Fact::Disconnected { client: id });
         self.leave_group(id);
         self.owed_answers.end(id);
         self.control_gone(id);

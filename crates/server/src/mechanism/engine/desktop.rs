@@ -39,9 +39,9 @@ impl<H: Host> Engine<H> {
         }
         let Some(client) = self.running_client().filter(|&client| client != to) else { return };
         if !self.scheduler.role(to).compositor {
-            self.scheduler.handle(self.host.now(), Fact::WorksFor { client: to, whom: client });
+            self.scheduler.handle(self.host.now(), Fact::WorksFor { client: to, payer: client });
         }
-        if self.scheduler.handle(self.host.now(), Fact::MadeWork { client }) == Outcome::Changed {
+        if self.scheduler.handle(self.host.now(), Fact::CausedWork { client }) == Outcome::Changed {
             self.host.end_slice();
         }
     }
