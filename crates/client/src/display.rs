@@ -15,14 +15,14 @@ pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {
     })
 }
 
-/// Connects like [`connect`], for at most `patience` and only while `has_a_chance` returns true. A connection that
+/// Connects like [`connect`], for at most `patience` and only while `can_succeed` returns true. A connection that
 /// succeeds later is closed.
 pub fn connect_within(
     display: Option<&str>,
     patience: Duration,
-    has_a_chance: impl Fn() -> bool,
+    can_succeed: impl Fn() -> bool,
 ) -> Result<(RustConnection, usize)> {
-    /// The interval between two checks of `has_a_chance`.
+    /// The interval between two checks of `can_succeed`.
     const STEP: Duration = Duration::from_millis(300);
     let until = Instant::now() + patience;
     let (sender, receiver) = channel();
@@ -38,7 +38,7 @@ pub fn connect_within(
             let _ = connecting.join();
             return connected;
         }
-        if Instant::now() >= until || !has_a_chance() {
+        if Instant::now() >= until || !can_succeed() {
             return Err(Error::Late);
         }
     }

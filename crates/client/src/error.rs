@@ -24,7 +24,7 @@ pub enum Error {
     /// A value out of range, or an unknown client.
     Value(u32),
     /// The request needs to see single X requests, but xqos serves this server through libc.
-    NotFromBelow,
+    NeedsSingleRequests,
     /// Any other error from the server.
     Answer(ErrorKind),
     /// The connection broke.
@@ -66,7 +66,7 @@ impl fmt::Display for Error {
             }
             Error::Access => write!(out, "the server denies this to this user: run it as the server's user or root"),
             Error::Value(value) => write!(out, "the server rejects {value} ({value:#x}): out of range or not a client"),
-            Error::NotFromBelow => write!(
+            Error::NeedsSingleRequests => write!(
                 out,
                 "xqos serves this server through libc and cannot see single requests: the policy classic and traces of \
                  requests need the host dix (run xqos doctor to see why it was not chosen)"
@@ -125,7 +125,7 @@ mod tests {
     /// XQOS_HOST=libc selects libc also for a server that exports all symbols.
     #[test]
     fn a_server_that_is_served_through_libc_is_not_said_to_export_no_symbols() {
-        let text = Error::NotFromBelow.to_string();
+        let text = Error::NeedsSingleRequests.to_string();
         assert!(text.contains("through libc") && !text.contains("symbols"), "{text}");
     }
 }

@@ -42,15 +42,15 @@ pub struct Control {
     /// `None`: only the control socket is connected.
     connection: Option<RustConnection>,
     screen: usize,
-    way: Way,
+    transport: Transport,
     version: Version,
     /// Requests sent but not yet checked; `None`: each request waits for its answer.
-    held: Mutex<Option<Held>>,
+    held: Mutex<Option<HeldRequests>>,
 }
 
 /// Settings that were sent without waiting for the answers.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldRequests {
     /// Requests over the extension.
     sent: Vec<SequenceNumber>,
     /// Number of requests over the control socket.
@@ -64,7 +64,7 @@ const MAX_POSTED: usize = 64;
 
 /// The transport of requests.
 #[derive(Debug)]
-enum Way {
+enum Transport {
     Extension { major_opcode: u8, first_event: u8, first_error: u8 },
     Socket(Socket),
 }
@@ -95,7 +95,7 @@ impl Control {
     /// From now on settings are sent without waiting and report success, until [`Control::settle`]; many requests then
     /// take one round trip. This affects all users of the connection.
     pub fn hold(&self) {
-        *self.held_requests() = Some(Held::default());
+        *self.held_requests() = Some(HeldRequests::default());
     }
 
     /// The number of requests sent since [`Control::hold`].
@@ -114,7 +114,7 @@ impl Control {
 
     /// Reads answers from the control socket until at most `most` are outstanding.
     fn take_answers(&self, most: usize) {
-        let Way::Socket(socket) = &self.way else { return };
+        let Transport::Socket(socket) = &self.transport else { return };
         if let Some(held) = self.held_requests().as_mut() {
             while held.posted - held.refused.len() > most {
                 held.refused.push(socket.answer().is_err());
@@ -122,7 +122,7 @@ impl Control {
         }
     }
 
-    fn held_requests(&self) -> MutexGuard<'_, Option<Held>> {
+    fn held_requests(&self) -> MutexGuard<'_, Option<HeldRequests>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,9 +133,9 @@ impl Control {
 
     /// The process at the other end of the control socket.
     pub fn peer(&self) -> Option<Peer> {
-        match &self.way {
-            Way::Socket(socket) => socket.peer(),
-            Way::Extension { .. } => None,
+        match &self.transport {
+            Transport::Socket(socket) => socket.peer(),
+            Transport::Extension { .. } => None,
         }
     }
 
@@ -145,7 +145,7 @@ impl Control {
     }
 
     /// True if the server has no extension, because xqos serves it through libc. `None` without an X connection.
-    pub fn is_below(&self) -> Option<bool> {
+    pub fn is_served_through_libc(&self) -> Option<bool> {
         let extension = self.connection.as_ref()?.extension_information(EXTENSION_NAME).ok()?;
         Some(extension.is_none())
     }
@@ -158,7 +158,7 @@ impl Control {
     /// Lists all clients. Our own X connection is marked on either transport.
     pub fn clients(&self) -> Result<ClientList> {
         let mut list = self.ask(Request::ListClients, ClientList::decode)?;
-        if let (Way::Socket(_), Some(own)) = (&self.way, self.own_base()) {
+        if let (Transport::Socket(_), Some(own)) = (&self.transport, self.own_base()) {
             list.clients
                 .iter_mut()
                 .filter(|entry| entry.client == own)
@@ -217,7 +217,7 @@ impl Control {
 
     /// The next XQOS event, if one has arrived; other events are skipped.
     pub fn next_notify(&self) -> Result<Option<Notify>> {
-        let Way::Extension { first_event, .. } = self.way else { return self.next_of_socket() };
+        let Transport::Extension { first_event, .. } = self.transport else { return self.next_of_socket() };
         while let Some(event) = self.connection()?.poll_for_event()? {
             match event {
                 Event::Unknown(bytes) if bytes.first().is_some_and(|code| code & 0x7f == first_event) => {
@@ -236,17 +236,17 @@ impl Control {
         if let Some(connection) = &self.connection {
             while connection.poll_for_event()?.is_some() {}
         }
-        match &self.way {
-            Way::Socket(socket) => socket.next_event(),
-            Way::Extension { .. } => Ok(None),
+        match &self.transport {
+            Transport::Socket(socket) => socket.next_event(),
+            Transport::Extension { .. } => Ok(None),
         }
     }
 
     /// The descriptor that becomes readable when an event arrives or the server ends.
     pub fn descriptor(&self) -> RawFd {
-        match (&self.way, &self.connection) {
-            (Way::Socket(socket), _) => socket.descriptor(),
-            (Way::Extension { .. }, connection) => connection.as_ref().map_or(-1, |it| it.stream().as_raw_fd()),
+        match (&self.transport, &self.connection) {
+            (Transport::Socket(socket), _) => socket.descriptor(),
+            (Transport::Extension { .. }, connection) => connection.as_ref().map_or(-1, |it| it.stream().as_raw_fd()),
         }
     }
 
@@ -258,9 +258,9 @@ impl Control {
     /// The subject of a request. On the control socket a request has no sender, so our own X connection is named
     /// explicitly.
     fn subject(&self, subject: Subject) -> Subject {
-        match &self.way {
-            Way::Socket(_) => subject.named(self.own_base().unwrap_or(0)),
-            Way::Extension { .. } => subject,
+        match &self.transport {
+            Transport::Socket(_) => subject.named(self.own_base().unwrap_or(0)),
+            Transport::Extension { .. } => subject,
         }
     }
 
@@ -273,8 +273,8 @@ impl Control {
     }
 
     fn answer(&self, request: Request) -> Result<Answer> {
-        match &self.way {
-            Way::Extension { major_opcode, first_error, .. } => {
+        match &self.transport {
+            Transport::Extension { major_opcode, first_error, .. } => {
                 let bytes = request.encode(*major_opcode);
                 let (parts, connection) = ([IoSlice::new(&bytes)], self.connection()?);
                 // If asked for descriptors, x11rb takes the second byte of any reply as their number.
@@ -286,7 +286,7 @@ impl Control {
                 };
                 answer.map_err(|error| refusal(error, *first_error))
             }
-            Way::Socket(socket) => {
+            Transport::Socket(socket) => {
                 self.take_answers(0);
                 socket.ask(request)
             }
@@ -294,8 +294,8 @@ impl Control {
     }
 
     fn send(&self, request: Request) -> Result<()> {
-        match &self.way {
-            Way::Extension { major_opcode, first_error, .. } => {
+        match &self.transport {
+            Transport::Extension { major_opcode, first_error, .. } => {
                 let bytes = request.encode(*major_opcode);
                 let cookie = self.connection()?.send_request_without_reply(&[IoSlice::new(&bytes)], Vec::new())?;
                 if let Some(held) = self.held_requests().as_mut() {
@@ -306,7 +306,7 @@ impl Control {
                 }
                 cookie.check().map_err(|error| refusal(error, *first_error))
             }
-            Way::Socket(socket) => {
+            Transport::Socket(socket) => {
                 if self.held_requests().as_mut().map(|held| held.posted += 1).is_none() {
                     return socket.ask(request).map(|_| ());
                 }

@@ -2,7 +2,7 @@
 //! Opens a control connection: over an X connection, over the control socket, or over both.
 
 use crate::display::{connect, connect_within, number_of};
-use crate::{Authority, Control, Error, Result, Socket, Way};
+use crate::{Authority, Control, Error, Result, Socket, Transport};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use x11rb::connection::RequestConnection;
@@ -26,15 +26,15 @@ impl Control {
         let Some(number) = number_of(display) else { return Control::connect(display) };
         let as_client = || Control::over(connect_within(display, PATIENCE, || true)?, Some(number));
         let Some(mut control) = Control::at_socket(number, None)? else { return as_client() };
-        let is_free = match control.waits_for_x() {
+        let is_free = match control.accepts_clients_soon() {
             // xqos is disabling itself at this moment.
             Err(Error::Socket(_)) => return as_client(),
             answered => answered?,
         };
         // Do not try while the server would not answer: each attempt occupies a client slot until the grab ends.
         if is_free {
-            let has_a_chance = || control.takes_clients().unwrap_or(true);
-            if let Ok((connection, screen)) = connect_within(display, PATIENCE, has_a_chance) {
+            let can_succeed = || control.accepts_clients().unwrap_or(true);
+            if let Ok((connection, screen)) = connect_within(display, PATIENCE, can_succeed) {
                 (control.connection, control.screen) = (Some(connection), screen);
             }
         }
@@ -45,37 +45,37 @@ impl Control {
     /// server ends, or it does not answer users without a client.
     pub fn at_socket(display: u32, until: Option<Instant>) -> Result<Option<Control>> {
         let Some(socket) = Socket::of_display(display, until) else { return Ok(None) };
-        match Control::meet(None, 0, Way::Socket(socket)) {
+        match Control::negotiate(None, 0, Transport::Socket(socket)) {
             Err(Error::Access | Error::Socket(_)) => Ok(None),
-            met => met.map(Some),
+            negotiated => negotiated.map(Some),
         }
     }
 
     /// Connects as a client over the display's own socket.
-    pub fn enter(door: Socket, display: u32, authority: Authority) -> Result<Option<Control>> {
-        let entered = door.enter(display, authority)?;
-        entered.map(|socket| Control::meet(None, 0, Way::Socket(socket))).transpose()
+    pub fn enter(socket: Socket, display: u32, authority: Authority) -> Result<Option<Control>> {
+        let entered = socket.enter(display, authority)?;
+        entered.map(|socket| Control::negotiate(None, 0, Transport::Socket(socket))).transpose()
     }
 
     fn over((connection, screen): (RustConnection, usize), display: Option<u32>) -> Result<Option<Control>> {
-        let way = match connection.extension_information(EXTENSION_NAME)? {
-            Some(extension) => Way::Extension {
+        let transport = match connection.extension_information(EXTENSION_NAME)? {
+            Some(extension) => Transport::Extension {
                 major_opcode: extension.major_opcode,
                 first_event: extension.first_event,
                 first_error: extension.first_error,
             },
             None => match display.and_then(|number| Socket::of_server(connection.stream(), number)) {
-                Some(socket) => Way::Socket(socket),
+                Some(socket) => Transport::Socket(socket),
                 None => return Ok(None),
             },
         };
-        Control::meet(Some(connection), screen, way).map(Some)
+        Control::negotiate(Some(connection), screen, transport).map(Some)
     }
 
     /// Waits until the server accepts another client. Returns false if it still does not after `GRAB_PATIENCE`.
-    fn waits_for_x(&self) -> Result<bool> {
+    fn accepts_clients_soon(&self) -> Result<bool> {
         let until = Instant::now() + GRAB_PATIENCE;
-        while !self.takes_clients()? {
+        while !self.accepts_clients()? {
             if Instant::now() >= until {
                 return Ok(false);
             }
@@ -85,15 +85,15 @@ impl Control {
     }
 
     /// True if no client holds the server grab and a client slot is free.
-    fn takes_clients(&self) -> Result<bool> {
+    fn accepts_clients(&self) -> Result<bool> {
         let info = self.server_info()?;
         let has_place = info.clients_limit == 0 || info.clients < info.clients_limit;
         Ok(info.grab_holder == 0 && has_place)
     }
 
-    fn meet(connection: Option<RustConnection>, screen: usize, way: Way) -> Result<Control> {
+    fn negotiate(connection: Option<RustConnection>, screen: usize, transport: Transport) -> Result<Control> {
         let (version, held) = (Version { major: 0, minor: 0 }, Mutex::new(None));
-        let mut control = Control { connection, screen, way, version, held };
+        let mut control = Control { connection, screen, transport, version, held };
         let query = Request::QueryVersion { major: VERSION.0, minor: VERSION.1 };
         control.version = control.ask(query, Version::decode)?;
         if control.version.major != VERSION.0 {

@@ -93,7 +93,7 @@ impl Socket {
     }
 
     /// Connects to the display's own socket, for [`Control::enter`](crate::Control::enter).
-    pub fn of_x(display: u32, until: Instant) -> Result<Socket> {
+    pub fn for_display(display: u32, until: Instant) -> Result<Socket> {
         let path = format!("/tmp/.X11-unix/X{display}");
         let opened = match Socket::open(SocketAddrUnix::new(&path), Some(until)) {
             Err(error) if error != Errno::AGAIN => {
@@ -279,7 +279,7 @@ fn broken(error: io::Error) -> Error {
 
 fn refusal(code: u8, value: u32) -> Error {
     match code {
-        17 => Error::NotFromBelow,
+        17 => Error::NeedsSingleRequests,
         code => Error::of_answer(code, value, FIRST_ERROR, ErrorKind::Unknown(code)),
     }
 }

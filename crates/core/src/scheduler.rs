@@ -158,7 +158,7 @@ impl Scheduler {
             Fact::Withdrawn { client } => self.withdrawn(client, now),
             Fact::Input { client } => self.input(client, now),
             Fact::Exposed { client, cause } => return self.exposed(client, cause, now),
-            Fact::CausedWork { client } => return Outcome::of(self.made_work(client)),
+            Fact::CausedWork { client } => return Outcome::of(self.caused_work(client)),
             Fact::WorksFor { client, payer } => {
                 let payer = Some(payer).filter(|&payer| self.client(payer).is_some());
                 self.change(client, |record| record.works_for = payer);

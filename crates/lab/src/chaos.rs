@@ -87,7 +87,7 @@ pub fn run(options: &Options) -> Result<Stood> {
     setup.resets = true;
     setup.environment.push(("XQOS_HOST".into(), options.host.name().into()));
     let stage = Stage::start(&setup)?;
-    let is_below = stage.witness()?.is_below().unwrap_or(false);
+    let is_below = stage.witness()?.is_served_through_libc().unwrap_or(false);
     ensure!(is_below == (options.host == Host::Libc), "the server is not served by host {}", options.host.name());
     let mut run = Run { stage, sums: Sums::default(), rested: None, stood: Stood::default() };
     let watch = Watch::start(run.stage.server.pid());

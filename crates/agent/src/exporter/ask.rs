@@ -56,7 +56,7 @@ fn visit(display: u32, until: Instant, server: &mut Option<ServerProcess>) -> Re
             Some(control)
         }
         None => {
-            let socket = Socket::of_x(display, until)?;
+            let socket = Socket::for_display(display, until)?;
             let authority = socket.peer().map(|peer| authority::find(note_peer(peer), display));
             Control::enter(socket, display, authority.unwrap_or_default())?
         }

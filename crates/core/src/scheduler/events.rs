@@ -109,7 +109,7 @@ impl Scheduler {
         unheld.and_then(|cause| self.paced_until(cause)).map_or(Outcome::Changed, Outcome::Held)
     }
 
-    pub(super) fn made_work(&mut self, client: ClientId) -> bool {
+    pub(super) fn caused_work(&mut self, client: ClientId) -> bool {
         if self.is_servers_choice() {
             return false;
         }

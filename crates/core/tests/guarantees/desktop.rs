@@ -165,7 +165,7 @@ fn shown_after_ms(calls: bool) -> f64 {
     let behaviour = Behaviour::RoundTrip { think_ns: 400 * US };
     let (mut server, compositor) = desktop(5, Load::new(behaviour, 2 * MS..=2 * MS), 4, 200 * US);
     let light = Load::new(Behaviour::Periodic { period_ns: 101 * MS, requests: 1 }, 10 * US..=10 * US);
-    let light = server.connect(Load { makes_work: calls, ..light });
+    let light = server.connect(Load { causes_work: calls, ..light });
     let is_of = |server: &Server, client| server.runs.last().is_some_and(|run| run.client == client);
     let mut shown_ns = Vec::new();
     while server.now_ns < 4 * SECOND {

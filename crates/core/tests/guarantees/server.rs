@@ -65,12 +65,12 @@ pub struct Load {
     /// The interval at which it receives input and an Expose in turn; 0: never.
     pub noticed_every_ns: u64,
     /// Each request causes work for compositors and window managers.
-    pub makes_work: bool,
+    pub causes_work: bool,
 }
 
 impl Load {
     pub fn new(behaviour: Behaviour, cost_ns: RangeInclusive<u64>) -> Self {
-        Load { behaviour, cost_ns, request_bytes: 16, start_ns: 0, noticed_every_ns: 0, makes_work: false }
+        Load { behaviour, cost_ns, request_bytes: 16, start_ns: 0, noticed_every_ns: 0, causes_work: false }
     }
 
     pub fn backlogged(cost_ns: RangeInclusive<u64>) -> Self {
@@ -300,7 +300,7 @@ impl Server {
             let limited = slice.requests != 0 && requests >= slice.requests
                 || slice.bytes != 0 && bytes >= u64::from(slice.bytes);
             let drained = self.clients[place].pending.is_empty();
-            let calls = self.clients[place].load.makes_work && self.made_work(id);
+            let calls = self.clients[place].load.causes_work && self.caused_work(id);
             if drained || limited || calls || self.now_ns >= until_ns || self.is_contested(&slice) {
                 break;
             }
@@ -321,7 +321,7 @@ impl Server {
         }
     }
 
-    fn made_work(&mut self, client: ClientId) -> bool {
+    fn caused_work(&mut self, client: ClientId) -> bool {
         self.scheduler.handle(Time(self.now_ns), Fact::CausedWork { client }) == Outcome::Changed
     }
 

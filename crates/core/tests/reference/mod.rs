@@ -160,7 +160,7 @@ impl Reference {
                 self.noticed(client, false);
                 return self.exposed(client, cause, now);
             }
-            Fact::CausedWork { client } => return self.made_work(client),
+            Fact::CausedWork { client } => return self.caused_work(client),
             Fact::WorksFor { client, payer } => self.works_for(client, payer),
             Fact::Grabbed { by } => self.grabbed(by),
             Fact::Policy(policy) => self.set_policy(policy),
@@ -236,7 +236,7 @@ impl Reference {
         }
     }
 
-    fn made_work(&mut self, id: ClientId) -> bool {
+    fn caused_work(&mut self, id: ClientId) -> bool {
         if self.is_servers_choice() {
             return false;
         }

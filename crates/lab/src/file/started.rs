@@ -27,7 +27,7 @@ impl Started {
         let control = setup.module.as_ref().map(|_| server.armed()).transpose()?;
         if let Some(control) = &control {
             let is_below = setup.environment.iter().any(|(name, host)| name == "XQOS_HOST" && host == "libc");
-            if is_below && control.is_below() != Some(true) {
+            if is_below && control.is_served_through_libc() != Some(true) {
                 bail!("{:?} is not served by libc:\n{}", setup.kind, server.log());
             }
         }

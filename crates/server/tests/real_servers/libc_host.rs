@@ -45,7 +45,7 @@ fn every_kind_of_server_can_be_served_through_libc() {
         }
         let mut server = start_with_libc(kind);
         server.assert_armed();
-        assert!(server.control().unwrap().is_below() == Some(true), "{kind:?}");
+        assert!(server.control().unwrap().is_served_through_libc() == Some(true), "{kind:?}");
         assert_eq!(server.info().server_pid, server.pid());
         let mut wire = server.native();
         wire.sync();
@@ -59,7 +59,7 @@ fn requests_that_need_single_requests_are_refused() {
     let server = start_with_libc(Kind::Xvfb);
     let control = server.control().unwrap();
     let classic = PolicyChange { policy: Some(PolicyKind::Classic), ..PolicyChange::default() };
-    assert!(matches!(control.set_policy(classic), Err(Error::NotFromBelow)));
+    assert!(matches!(control.set_policy(classic), Err(Error::NeedsSingleRequests)));
     assert!(server.info().policy == PolicyKind::Fair, "the policy is unchanged");
 }
 

@@ -43,7 +43,7 @@ fn start(folder: &Path, host: Option<&str>) -> Fixture {
 
 fn assert_serves(server: &Fixture, is_below: bool) {
     let control = server.control().unwrap();
-    assert_eq!(control.is_below(), Some(is_below));
+    assert_eq!(control.is_served_through_libc(), Some(is_below));
     assert!(control.server_info().unwrap().armed);
     let busy = [Busy::start(server), Busy::start(server)];
     let mut wire = server.native();

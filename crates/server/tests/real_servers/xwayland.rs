@@ -47,7 +47,7 @@ fn start(compositor: Compositor) -> (Fixture, Control) {
     let server = Fixture::start(&setup(Kind::Xwayland(compositor)));
     let control = server.control().unwrap();
     let info = control.server_info().unwrap();
-    assert!(control.is_below() == Some(true) && info.armed, "{compositor:?}: {}", info.reason);
+    assert!(control.is_served_through_libc() == Some(true) && info.armed, "{compositor:?}: {}", info.reason);
     assert_eq!(info.server_pid, server.pid(), "{compositor:?}: the pid of Xwayland, not of the compositor");
     (server, control)
 }
