@@ -183,8 +183,8 @@ def rust_reply(message):
 
 def rust(protocol):
     lines = ["// SPDX-License-Identifier: MIT", f"//! The messages of XQOS. {MADE}", "",
-             "use crate::bytes::{Order, Reader, Short, Writer};", "use crate::label::Label;",
-             "use crate::request::{Mistake, PolicyChange, Subject};", "use crate::trace::Level;",
+             "use crate::bytes::{Malformed, Order, Reader, Writer};", "use crate::label::Label;",
+             "use crate::request::{PolicyChange, RequestError, Subject};", "use crate::trace::Level;",
              "use crate::wire::{Field, Word};", "use xqos_core::{Pacing, PolicyKind, Reservation};", "", "bits! {"]
     for name in BITS:
         doc, items = protocol.enums[name]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reads and writes X11 integers in a connection's byte order; every access is checked.
 
-use crate::request::Mistake;
+use crate::request::RequestError;
 
 /// The byte order of a connection, relative to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,11 +12,11 @@ pub enum Order {
 
 /// The data is shorter than the structure, or invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Short;
+pub struct Malformed;
 
-impl From<Mistake> for Short {
-    fn from(_: Mistake) -> Short {
-        Short
+impl From<RequestError> for Malformed {
+    fn from(_: RequestError) -> Malformed {
+        Malformed
     }
 }
 
@@ -33,21 +33,21 @@ impl<'a> Reader<'a> {
         Reader { bytes, order, at }
     }
 
-    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Mistake> {
-        let end = self.at.checked_add(count).ok_or(Mistake::Length)?;
-        let bytes = self.bytes.get(self.at..end).ok_or(Mistake::Length)?;
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], RequestError> {
+        let end = self.at.checked_add(count).ok_or(RequestError::Length)?;
+        let bytes = self.bytes.get(self.at..end).ok_or(RequestError::Length)?;
         self.at = end;
         Ok(bytes)
     }
 
     /// A reader for the next `count` bytes.
-    pub(crate) fn part(&mut self, count: usize) -> Result<Reader<'a>, Mistake> {
+    pub(crate) fn part(&mut self, count: usize) -> Result<Reader<'a>, RequestError> {
         Ok(Reader { bytes: self.bytes(count)?, order: self.order, at: 0 })
     }
 
     /// A number, as bytes in this machine's order.
-    pub(crate) fn number<const N: usize>(&mut self) -> Result<[u8; N], Mistake> {
-        let mut number: [u8; N] = self.bytes(N)?.try_into().map_err(|_| Mistake::Length)?;
+    pub(crate) fn number<const N: usize>(&mut self) -> Result<[u8; N], RequestError> {
+        let mut number: [u8; N] = self.bytes(N)?.try_into().map_err(|_| RequestError::Length)?;
         if self.order == Order::Swapped {
             number.reverse();
         }

@@ -20,11 +20,11 @@ pub mod ring;
 pub mod snapshot;
 pub mod trace;
 
-pub use bytes::{Order, Short};
+pub use bytes::{Malformed, Order};
 pub use label::Label;
 pub use protocol::*;
 pub use reply::{cut, flag_of};
-pub use request::{Mistake, NO_RESERVATION, PolicyChange, Subject, reservation};
+pub use request::{NO_RESERVATION, PolicyChange, RequestError, Subject, reservation};
 pub use xqos_core::ReservationKind;
 
 /// Microseconds, the unit of intervals on the wire; saturates at the largest number.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The messages of XQOS. Generated from proto/xqos.xml by proto/generate.py: edit that file instead.
 
-use crate::bytes::{Order, Reader, Short, Writer};
+use crate::bytes::{Malformed, Order, Reader, Writer};
 use crate::label::Label;
-use crate::request::{Mistake, PolicyChange, Subject};
+use crate::request::{PolicyChange, RequestError, Subject};
 use crate::trace::Level;
 use crate::wire::{Field, Word};
 use xqos_core::{Pacing, PolicyKind, Reservation};

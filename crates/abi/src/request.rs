@@ -13,7 +13,7 @@ use xqos_core::{DEFAULT_SHARE_PPM, Pacing, PolicyKind, Reservation, ReservationK
 
 /// A mistake in a request, as an X error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mistake {
+pub enum RequestError {
     /// BadLength.
     Length,
     /// BadRequest: unknown minor opcode.
@@ -78,13 +78,13 @@ impl Field<8> for Subject {
         self.client().put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Subject, Mistake> {
+    fn get(read: &mut Reader<'_>) -> Result<Subject, RequestError> {
         let (kind, client) = (u32::get(read)?, u32::get(read)?);
         match kind {
             0 => Ok(Subject::Client(client)),
             1 => Ok(Subject::Group(client)),
             2 => Ok(Subject::Server),
-            _ => Err(Mistake::Value(kind)),
+            _ => Err(RequestError::Value(kind)),
         }
     }
 }
@@ -141,7 +141,7 @@ impl Field<12> for Reservation {
         self.kind.put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Reservation, Mistake> {
+    fn get(read: &mut Reader<'_>) -> Result<Reservation, RequestError> {
         Ok(reservation(u32::get(read)?, u32::get(read)?, ReservationKind::get(read)?))
     }
 }
@@ -152,7 +152,7 @@ impl Field<8> for Pacing {
         us(self.floor_ns).put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Pacing, Mistake> {
+    fn get(read: &mut Reader<'_>) -> Result<Pacing, RequestError> {
         let [limit_ns, floor_ns] = [u32::get(read)?, u32::get(read)?].map(|us| u64::from(us) * 1000);
         Ok(Pacing { limit_ns, floor_ns })
     }
@@ -182,17 +182,17 @@ impl Field<28> for PolicyChange {
         words.iter().for_each(|word| word.unwrap_or(0).put(out));
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<PolicyChange, Mistake> {
+    fn get(read: &mut Reader<'_>) -> Result<PolicyChange, RequestError> {
         let mask = u32::get(read)?;
         let mut words = [None; 6];
         for (bit, place) in (0..).zip(&mut words) {
             *place = Some(u32::get(read)?).filter(|_| mask & (1 << bit) != 0);
         }
         if mask >> words.len() != 0 {
-            return Err(Mistake::Value(mask));
+            return Err(RequestError::Value(mask));
         }
         let [policy, slice_us, timer_interval_us, maximum_slice_us, max_utilization_ppm, blocking_us] = words;
-        let policy = policy.map(|code| PolicyKind::of(code).ok_or(Mistake::Value(code))).transpose()?;
+        let policy = policy.map(|code| PolicyKind::of(code).ok_or(RequestError::Value(code))).transpose()?;
         Ok(PolicyChange { policy, slice_us, timer_interval_us, maximum_slice_us, max_utilization_ppm, blocking_us })
     }
 }
@@ -202,7 +202,7 @@ impl Field<32> for Label {
         out.raw(self.bytes());
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<Label, Mistake> {
+    fn get(read: &mut Reader<'_>) -> Result<Label, RequestError> {
         Ok(Label::read(read.bytes(32)?))
     }
 }

@@ -20,7 +20,7 @@
 mod protocol;
 
 use crate::trace::{RECORD_BYTES, Words};
-use protocol::{BATCH, Cursor, Found, Memory, Place};
+use protocol::{BATCH, Cursor, Memory, ReadResult, RingWord};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -69,11 +69,11 @@ impl Mapping {
     }
 
     #[inline]
-    fn place(&self, place: Place) -> &AtomicU64 {
-        self.word(match place {
-            Place::Head => HEAD_AT,
-            Place::Ended => ENDED_AT,
-            Place::Record(number, i) => HEADER_BYTES + (number % self.capacity) as usize * RECORD_BYTES + 8 * i,
+    fn word_at(&self, at: RingWord) -> &AtomicU64 {
+        self.word(match at {
+            RingWord::Head => HEAD_AT,
+            RingWord::Ended => ENDED_AT,
+            RingWord::Record(number, i) => HEADER_BYTES + (number % self.capacity) as usize * RECORD_BYTES + 8 * i,
         })
     }
 }
@@ -85,13 +85,13 @@ impl Memory for Mapping {
     }
 
     #[inline]
-    fn load(&self, place: Place, ordering: Ordering) -> u64 {
-        self.place(place).load(ordering)
+    fn load(&self, at: RingWord, ordering: Ordering) -> u64 {
+        self.word_at(at).load(ordering)
     }
 
     #[inline]
-    fn store(&self, place: Place, word: u64, ordering: Ordering) {
-        self.place(place).store(word, ordering);
+    fn store(&self, at: RingWord, word: u64, ordering: Ordering) {
+        self.word_at(at).store(word, ordering);
     }
 
     #[inline]
@@ -225,10 +225,10 @@ impl Reader {
         }
         self.given = 0;
         match self.cursor.read(&self.mapping, &mut self.read) {
-            Found::Some => self.read(),
-            Found::Lost(records) => Next::Lost(records),
-            Found::Nothing => Next::Nothing,
-            Found::Ended => Next::Ended,
+            ReadResult::Some => self.read(),
+            ReadResult::Lost(records) => Next::Lost(records),
+            ReadResult::Nothing => Next::Nothing,
+            ReadResult::Ended => Next::Ended,
         }
     }
 }
@@ -345,15 +345,15 @@ mod tests {
             let (mut cursor, mut read, mut next) = (Cursor::new(0), Vec::<Words>::new(), 0);
             loop {
                 match cursor.read(&*readers, &mut read) {
-                    Found::Some => {
+                    ReadResult::Some => {
                         for &words in &read {
                             assert_eq!(words, [next; 4], "record {next}");
                             next += 1;
                         }
                     }
-                    Found::Lost(records) => next += records,
-                    Found::Nothing => std::thread::yield_now(),
-                    Found::Ended => break,
+                    ReadResult::Lost(records) => next += records,
+                    ReadResult::Nothing => std::thread::yield_now(),
+                    ReadResult::Ended => break,
                 }
             }
             assert_eq!(next, WRITTEN);

@@ -4,13 +4,13 @@
 //! A table gives each field's type and size in bytes; fields follow each other without gaps. Encoding and decoding use
 //! the same row, so they cannot disagree. Nothing panics on any input.
 
-use crate::bytes::{Order, Reader, Short, Writer};
-use crate::request::Mistake;
+use crate::bytes::{Malformed, Order, Reader, Writer};
+use crate::request::RequestError;
 
 /// A value that takes `BYTES` bytes of a message.
 pub(crate) trait Field<const BYTES: usize>: Sized {
     fn put(&self, out: &mut Writer);
-    fn get(read: &mut Reader<'_>) -> Result<Self, Mistake>;
+    fn get(read: &mut Reader<'_>) -> Result<Self, RequestError>;
 }
 
 /// A value that takes one word of a message.
@@ -25,9 +25,9 @@ impl<T: Word> Field<4> for T {
         out.number(self.word().to_ne_bytes());
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<T, Mistake> {
+    fn get(read: &mut Reader<'_>) -> Result<T, RequestError> {
         let word = u32::from_ne_bytes(read.number()?);
-        T::of(word).ok_or(Mistake::Value(word))
+        T::of(word).ok_or(RequestError::Value(word))
     }
 }
 
@@ -59,7 +59,7 @@ impl Field<8> for u64 {
         out.number(self.to_ne_bytes());
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<u64, Mistake> {
+    fn get(read: &mut Reader<'_>) -> Result<u64, RequestError> {
         Ok(u64::from_ne_bytes(read.number()?))
     }
 }
@@ -69,7 +69,7 @@ impl Field<8> for i64 {
         (*self as u64).put(out);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<i64, Mistake> {
+    fn get(read: &mut Reader<'_>) -> Result<i64, RequestError> {
         Ok(u64::get(read)? as i64)
     }
 }
@@ -79,7 +79,7 @@ impl Field<32> for [u32; 8] {
         self.iter().for_each(|number| number.put(out));
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<[u32; 8], Mistake> {
+    fn get(read: &mut Reader<'_>) -> Result<[u32; 8], RequestError> {
         let mut numbers = [0; 8];
         for number in &mut numbers {
             *number = u32::get(read)?;
@@ -95,7 +95,7 @@ impl<const BYTES: usize> Field<BYTES> for String {
         out.raw(crate::reply::cut_to(self, BYTES - 1).as_bytes()).pad_to(end);
     }
 
-    fn get(read: &mut Reader<'_>) -> Result<String, Mistake> {
+    fn get(read: &mut Reader<'_>) -> Result<String, RequestError> {
         let bytes = read.bytes(BYTES)?;
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(BYTES);
         Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
@@ -157,16 +157,16 @@ macro_rules! requests {
 
         impl Request {
             /// Parses a whole request including its header.
-            pub fn parse(bytes: &[u8], order: Order) -> Result<Request, Mistake> {
-                let &minor = bytes.get(1).ok_or(Mistake::Length)?;
-                if bytes.len() != *LENGTHS.get(usize::from(minor)).ok_or(Mistake::Opcode)? {
-                    return Err(Mistake::Length);
+            pub fn parse(bytes: &[u8], order: Order) -> Result<Request, RequestError> {
+                let &minor = bytes.get(1).ok_or(RequestError::Length)?;
+                if bytes.len() != *LENGTHS.get(usize::from(minor)).ok_or(RequestError::Opcode)? {
+                    return Err(RequestError::Length);
                 }
                 #[allow(unused_mut, unused_variables)]
                 let mut read = Reader::new(bytes, order, 4);
                 Ok(match minor {
                     $($minor => Request::$name $({ $($field: Field::<$bytes>::get(&mut read)?),* })?,)*
-                    _ => return Err(Mistake::Opcode),
+                    _ => return Err(RequestError::Opcode),
                 })
             }
 
@@ -216,7 +216,7 @@ macro_rules! settings {
                 out.pad_to(end);
             }
 
-            fn get(read: &mut Reader<'_>) -> Result<Setting, Mistake> {
+            fn get(read: &mut Reader<'_>) -> Result<Setting, RequestError> {
                 let kind = SettingKind::get(read)?;
                 let mut value = read.part(32)?;
                 Ok(match kind { $(SettingKind::$name => Setting::$name(Field::<$bytes>::get(&mut value)?)),* })
@@ -239,7 +239,7 @@ macro_rules! entries {
                 out.pad_to(end);
             }
 
-            fn get(read: &mut Reader<'_>) -> Result<$name, Mistake> {
+            fn get(read: &mut Reader<'_>) -> Result<$name, RequestError> {
                 let mut read = read.part($size)?;
                 Ok($name { $($field: Field::<$bytes>::get(&mut read)?),* })
             }
@@ -274,12 +274,12 @@ macro_rules! replies {
                 $crate::wire::finish(out, order)
             }
 
-            pub fn decode(bytes: &[u8], order: Order) -> Result<$name, Short> {
+            pub fn decode(bytes: &[u8], order: Order) -> Result<$name, Malformed> {
                 #[allow(unused_mut)]
                 let mut read = Reader::new(bytes, order, 8);
                 $(let $list: Vec<$entry> = $crate::wire::list::<$entry, $size>(bytes, order, &mut read)?;)?
                 Ok($name {
-                    $($data: bytes.get(1).and_then(|&data| Word::of(data.into())).ok_or(Short)?,)?
+                    $($data: bytes.get(1).and_then(|&data| Word::of(data.into())).ok_or(Malformed)?,)?
                     $($field: Field::<$bytes>::get(&mut read)?,)*
                     $($list,)?
                 })
@@ -303,10 +303,10 @@ macro_rules! event {
                 out.finish().try_into().unwrap_or([0; 32])
             }
 
-            pub fn decode(bytes: &[u8], order: Order) -> Result<$name, Short> {
+            pub fn decode(bytes: &[u8], order: Order) -> Result<$name, Malformed> {
                 let mut read = Reader::new(bytes, order, 4);
                 Ok($name {
-                    $kind: bytes.get(1).and_then(|&kind| Word::of(kind.into())).ok_or(Short)?,
+                    $kind: bytes.get(1).and_then(|&kind| Word::of(kind.into())).ok_or(Malformed)?,
                     $($field: Field::<$bytes>::get(&mut read)?),*
                 })
             }
@@ -334,7 +334,7 @@ pub(crate) fn list<T: Field<BYTES>, const BYTES: usize>(
     bytes: &[u8],
     order: Order,
     read: &mut Reader<'_>,
-) -> Result<Vec<T>, Short> {
+) -> Result<Vec<T>, Malformed> {
     let (count, size) = (u32::get(read)?, u32::get(read)? as usize);
     let mut entries = Reader::new(bytes, order, 32);
     // Entries of a newer server may be longer; the rest is skipped.

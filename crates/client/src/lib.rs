@@ -28,9 +28,9 @@ use x11rb::rust_connection::RustConnection;
 use x11rb::utils::RawFdContainer;
 use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{
-    AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, GroupsReport, Label, LongestRequests, Notify, Order,
-    PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, Short, Subject, TraceStarted,
-    Version, entry_flag, reservation, ring,
+    AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, GroupsReport, Label, LongestRequests, Malformed,
+    Notify, Order, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, Subject,
+    TraceStarted, Version, entry_flag, reservation, ring,
 };
 
 /// The result of a request.
@@ -203,7 +203,7 @@ impl Control {
     /// the default.
     pub fn start_trace(&self, level: Level, capacity: u32) -> Result<ring::Reader> {
         let Answer { reply, mut descriptors } = self.answer(Request::StartTrace { level, capacity })?;
-        let started = TraceStarted::decode(&reply, Order::Native).map_err(|Short| Error::ShortReply)?;
+        let started = TraceStarted::decode(&reply, Order::Native).map_err(|Malformed| Error::ShortReply)?;
         if started.record_bytes != RECORD_BYTES as u32 {
             return Err(Error::TraceVersion);
         }
@@ -267,9 +267,9 @@ impl Control {
     fn ask<T>(
         &self,
         request: Request,
-        decode: impl FnOnce(&[u8], Order) -> std::result::Result<T, Short>,
+        decode: impl FnOnce(&[u8], Order) -> std::result::Result<T, Malformed>,
     ) -> Result<T> {
-        decode(&self.answer(request)?.reply, Order::Native).map_err(|Short| Error::ShortReply)
+        decode(&self.answer(request)?.reply, Order::Native).map_err(|Malformed| Error::ShortReply)
     }
 
     fn answer(&self, request: Request) -> Result<Answer> {

@@ -2,7 +2,7 @@
 //! Replies and events survive encoding and decoding; invalid ones are refused.
 
 use super::*;
-use crate::bytes::{Order, Short};
+use crate::bytes::{Malformed, Order};
 use crate::protocol::{AdmissionReport, ClientList, LongRequest, LongestRequests, Notify, ServerInfo, TraceStarted};
 use xqos_core::PolicyKind;
 
@@ -104,7 +104,7 @@ fn traces_and_long_requests_survive_both_byte_orders() {
         let back = LongestRequests::decode(&bytes, order).unwrap();
         assert_eq!((bytes.len(), back.requests[1].name.len()), (32 + 2 * LONG_REQUEST_BYTES, 31));
         assert_eq!((back.requests[1].ns, back.requests[1].request), (13_000_000, 73));
-        assert_eq!(LongestRequests::decode(&bytes[..bytes.len() - 1], order), Err(Short));
+        assert_eq!(LongestRequests::decode(&bytes[..bytes.len() - 1], order), Err(Malformed));
         let bytes = started.encode(3, order);
         assert_eq!((bytes.len(), TraceStarted::decode(&bytes, order)), (32, Ok(started)));
     }
@@ -115,11 +115,11 @@ fn cut_replies_are_refused_without_a_panic() {
     let whole =
         ClientList { now_ns: 5, server_cpu_ns: 6, clients: vec![ClientEntry::default()] }.encode(3, Order::Native);
     for length in 0..whole.len() {
-        assert_eq!(ClientList::decode(&whole[..length], Order::Native), Err(Short));
+        assert_eq!(ClientList::decode(&whole[..length], Order::Native), Err(Malformed));
     }
     let mut lying = whole;
     lying[8..12].copy_from_slice(&u32::MAX.to_ne_bytes());
-    assert_eq!(ClientList::decode(&lying, Order::Native), Err(Short));
+    assert_eq!(ClientList::decode(&lying, Order::Native), Err(Malformed));
 }
 
 #[test]

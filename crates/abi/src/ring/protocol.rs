@@ -18,7 +18,7 @@ pub const BATCH: u64 = 256;
 
 /// A word of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RingWord {
     /// The number of records written.
     Head,
     /// 1 after the last record.
@@ -31,8 +31,8 @@ pub enum Place {
 pub trait Memory {
     /// The number of records that fit.
     fn capacity(&self) -> u64;
-    fn load(&self, place: Place, ordering: Ordering) -> u64;
-    fn store(&self, place: Place, word: u64, ordering: Ordering);
+    fn load(&self, at: RingWord, ordering: Ordering) -> u64;
+    fn store(&self, at: RingWord, word: u64, ordering: Ordering);
     fn fence(&self, ordering: Ordering);
 }
 
@@ -41,19 +41,19 @@ pub trait Memory {
 pub fn write<const N: usize>(memory: &impl Memory, number: u64, words: [u64; N]) {
     memory.fence(Ordering::Release);
     for (i, word) in words.into_iter().enumerate() {
-        memory.store(Place::Record(number, i), word, Ordering::Relaxed);
+        memory.store(RingWord::Record(number, i), word, Ordering::Relaxed);
     }
-    memory.store(Place::Head, number + 1, Ordering::Release);
+    memory.store(RingWord::Head, number + 1, Ordering::Release);
 }
 
 /// Marks the end: nothing will be written after this.
 pub fn end(memory: &impl Memory) {
-    memory.store(Place::Ended, 1, Ordering::Release);
+    memory.store(RingWord::Ended, 1, Ordering::Release);
 }
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ReadResult {
     /// There are records.
     Some,
     /// This many records were overwritten before they were read.
@@ -76,39 +76,39 @@ impl Cursor {
     }
 
     /// Replaces the contents of `read` with the next records.
-    pub fn read<const N: usize>(&mut self, memory: &impl Memory, read: &mut Vec<[u64; N]>) -> Found {
+    pub fn read<const N: usize>(&mut self, memory: &impl Memory, read: &mut Vec<[u64; N]>) -> ReadResult {
         read.clear();
-        let ended = memory.load(Place::Ended, Ordering::Acquire) != 0;
-        let head = memory.load(Place::Head, Ordering::Acquire);
+        let ended = memory.load(RingWord::Ended, Ordering::Acquire) != 0;
+        let head = memory.load(RingWord::Head, Ordering::Acquire);
         if self.next >= head {
-            return if ended { Found::Ended } else { Found::Nothing };
+            return if ended { ReadResult::Ended } else { ReadResult::Nothing };
         }
         if let Some(lost) = self.skip_overwritten(head, memory.capacity()) {
             return lost;
         }
         for number in self.next..head.min(self.next + BATCH) {
-            read.push(std::array::from_fn(|i| memory.load(Place::Record(number, i), Ordering::Relaxed)));
+            read.push(std::array::from_fn(|i| memory.load(RingWord::Record(number, i), Ordering::Relaxed)));
         }
         memory.fence(Ordering::Acquire);
-        let head = memory.load(Place::Head, Ordering::Relaxed);
+        let head = memory.load(RingWord::Head, Ordering::Relaxed);
         // The first record is the oldest: if it was not being overwritten, none was.
         if let Some(lost) = self.skip_overwritten(head, memory.capacity()) {
             read.clear();
             return lost;
         }
         self.next += read.len() as u64;
-        Found::Some
+        ReadResult::Some
     }
 
     /// If records were overwritten, continues half a ring behind the writer.
-    fn skip_overwritten(&mut self, head: u64, capacity: u64) -> Option<Found> {
+    fn skip_overwritten(&mut self, head: u64, capacity: u64) -> Option<ReadResult> {
         let behind = head.saturating_sub(self.next);
         if behind < capacity {
             return None;
         }
         let lost = behind - capacity / 2;
         self.next += lost;
-        Some(Found::Lost(lost))
+        Some(ReadResult::Lost(lost))
     }
 }
 

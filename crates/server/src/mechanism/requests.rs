@@ -12,8 +12,8 @@ use crate::mechanism::engine::{Engine, RESOURCE_ID_BITS};
 use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{
-    ADMISSION_ERROR, ClientEntry, ClientList, LongestRequests, Mistake, NO_RESERVATION, Order, PolicyChange, Request,
-    Setting, TraceStarted, event_mask,
+    ADMISSION_ERROR, ClientEntry, ClientList, LongestRequests, NO_RESERVATION, Order, PolicyChange, Request,
+    RequestError, Setting, TraceStarted, event_mask,
 };
 use xqos_core::{ClientId, Holder, Parameters, PolicyKind, Time};
 
@@ -261,10 +261,10 @@ fn changed_parameters<H: Host>(engine: &Engine<H>, change: PolicyChange) -> Resu
     Ok(parameters)
 }
 
-fn mistake_of(mistake: Mistake) -> Refused {
+fn mistake_of(mistake: RequestError) -> Refused {
     match mistake {
-        Mistake::Length => Refused::Length,
-        Mistake::Opcode => Refused::Request,
-        Mistake::Value(value) => Refused::Value(value),
+        RequestError::Length => Refused::Length,
+        RequestError::Opcode => Refused::Request,
+        RequestError::Value(value) => Refused::Value(value),
     }
 }

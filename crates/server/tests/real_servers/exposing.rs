@@ -12,7 +12,7 @@ use x11rb::protocol::xproto::{
     ConfigureWindowAux, ConnectionExt, CreateGCAux, CreateWindowAux, EventMask, Rectangle, Window, WindowClass,
 };
 use x11rb::rust_connection::RustConnection;
-use xqos_abi::{Mistake, NotifyKind, entry_flag, event_mask};
+use xqos_abi::{NotifyKind, RequestError, entry_flag, event_mask};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 
@@ -233,7 +233,7 @@ fn invalid_pacing_is_refused_and_only_the_owner_may_set_it() {
         control.set_pacing(limit_us, floor_us).unwrap_err();
     }
     assert_eq!(control.pacing().unwrap().limit_us, 0);
-    assert!(matches!(xqos_abi::Request::parse(&[130, 15, 1, 0], xqos_abi::Order::Native), Err(Mistake::Length)));
+    assert!(matches!(xqos_abi::Request::parse(&[130, 15, 1, 0], xqos_abi::Order::Native), Err(RequestError::Length)));
     if !is_not_root() {
         let display = fixture.display().to_owned();
         let refused = as_nobody(move || {

@@ -26,11 +26,11 @@ impl Model {
         Model { head: word(), ended: word(), records: std::array::from_fn(|_| word()), missing }
     }
 
-    fn word(&self, place: Place) -> &AtomicU64 {
-        match place {
-            Place::Head => &self.head,
-            Place::Ended => &self.ended,
-            Place::Record(number, i) => &self.records[(number % CAPACITY) as usize * WORDS + i],
+    fn word(&self, at: RingWord) -> &AtomicU64 {
+        match at {
+            RingWord::Head => &self.head,
+            RingWord::Ended => &self.ended,
+            RingWord::Record(number, i) => &self.records[(number % CAPACITY) as usize * WORDS + i],
         }
     }
 }
@@ -40,12 +40,12 @@ impl Memory for Model {
         CAPACITY
     }
 
-    fn load(&self, place: Place, ordering: Ordering) -> u64 {
-        self.word(place).load(ordering)
+    fn load(&self, at: RingWord, ordering: Ordering) -> u64 {
+        self.word(at).load(ordering)
     }
 
-    fn store(&self, place: Place, word: u64, ordering: Ordering) {
-        self.word(place).store(word, ordering);
+    fn store(&self, at: RingWord, word: u64, ordering: Ordering) {
+        self.word(at).store(word, ordering);
     }
 
     fn fence(&self, ordering: Ordering) {
@@ -61,18 +61,18 @@ fn record(number: u64) -> [u64; WORDS] {
 }
 
 /// Reads once; `seen` counts the records that were read or lost.
-fn look(cursor: &mut Cursor, memory: &Model, seen: &mut u64) -> Found {
+fn read_once(cursor: &mut Cursor, memory: &Model, seen: &mut u64) -> ReadResult {
     let mut read = Vec::new();
-    let found = cursor.read(memory, &mut read);
-    if let Found::Lost(records) = found {
+    let result = cursor.read(memory, &mut read);
+    if let ReadResult::Lost(records) = result {
         *seen += records;
     }
     for words in read {
         assert_eq!(words, record(*seen), "record {seen} is torn");
         *seen += 1;
     }
-    assert!(found != Found::Ended || *seen == WRITTEN, "the trace ended after {seen} records");
-    found
+    assert!(result != ReadResult::Ended || *seen == WRITTEN, "the trace ended after {seen} records");
+    result
 }
 
 /// Reads during writing, then the rest.
@@ -89,10 +89,10 @@ fn write_and_read(missing: Option<Ordering>) {
         let (mut cursor, mut seen) = (Cursor::new(0), 0);
         // A fixed number of reads: waiting for a writer that never runs would make the model endless.
         for _ in 0..2 {
-            look(&mut cursor, &memory, &mut seen);
+            read_once(&mut cursor, &memory, &mut seen);
         }
         writer.join().unwrap();
-        while look(&mut cursor, &memory, &mut seen) != Found::Ended {}
+        while read_once(&mut cursor, &memory, &mut seen) != ReadResult::Ended {}
         assert_eq!(seen, WRITTEN, "every record was read or counted as lost");
     });
 }
