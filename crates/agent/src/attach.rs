@@ -114,7 +114,7 @@ impl Attached {
             sys::poll(&[std::os::fd::AsRawFd::as_raw_fd(&self.signals)], Some(left.min(READ_INTERVAL)))
                 .map_err(asking("cannot wait"))?;
             self.watch.read()?;
-            if self.signals.end_us() {
+            if self.signals.termination_requested() {
                 return Ok(None);
             }
             if !xqos_sys::exists(self.target.pid) {

@@ -55,7 +55,7 @@ pub fn may_reserve() -> bool {
 
 /// Returns true if this process may raise priorities. It is tried on a separate thread.
 pub fn may_raise() -> bool {
-    let try_it = || Attributes::real_time(1).give(0).or_else(|_| Attributes::usual(-10, 0).give(0)).is_ok();
+    let try_it = || Attributes::real_time(1).give(0).or_else(|_| Attributes::normal(-10, 0).give(0)).is_ok();
     std::thread::spawn(try_it).join().unwrap_or(false)
 }
 
@@ -65,9 +65,9 @@ pub fn may_raise() -> bool {
 pub fn raise_other_threads(pid: i32) {
     let reserved = Attributes::of(pid).ok().filter(|main| main.reservation().is_some());
     for (thread, now) in other_threads(pid) {
-        if now.is_usual() && now.nice() == 0 || Some(now) == reserved {
+        if now.is_normal() && now.nice() == 0 || Some(now) == reserved {
             // The thread may have ended.
-            let _ = Attributes::ahead(OTHER_THREADS.0, OTHER_THREADS.1).give(thread);
+            let _ = Attributes::favoured(OTHER_THREADS.0, OTHER_THREADS.1).give(thread);
         }
     }
 }

@@ -68,7 +68,7 @@ impl Raised {
             Err(error) => return Verdict::Impossible(error),
         }
         let before = match Attributes::of(pid) {
-            Ok(before) if before.is_usual() => before,
+            Ok(before) if before.is_normal() => before,
             Ok(_) => return Verdict::Otherwise,
             Err(error) => return Verdict::Impossible(error),
         };
@@ -186,7 +186,7 @@ fn put_back([entry_pid, started, words @ ..]: &Entry) {
         return;
     }
     if Procfs.look(pid).is_some_and(|process| process.started == started.load(Ordering::SeqCst)) {
-        let before = Attributes::of_words([0, 1, 2, 3].map(|at: usize| words[at].load(Ordering::SeqCst)));
+        let before = Attributes::from_words([0, 1, 2, 3].map(|at: usize| words[at].load(Ordering::SeqCst)));
         let raised = Attributes::of(pid).ok();
         // The process may have ended, here and below.
         let _ = before.give(pid);
@@ -230,7 +230,7 @@ mod tests {
 
     // Anybody may lower a priority, but restoring it needs the privilege.
     fn is_allowed() -> bool {
-        let may = std::thread::spawn(|| Attributes::usual(-1, 0).give(0).is_ok()).join().unwrap();
+        let may = std::thread::spawn(|| Attributes::normal(-1, 0).give(0).is_ok()).join().unwrap();
         if !may {
             xqos_skip::left_out("this user may not raise priorities");
         }
@@ -243,9 +243,9 @@ mod tests {
             return;
         }
         let sleeper = Sleeper::start();
-        Attributes::usual(3, 0).give(sleeper.pid()).unwrap();
+        Attributes::normal(3, 0).give(sleeper.pid()).unwrap();
         let mut raised = Raised::new(Some(calling_user())).unwrap();
-        let nicer = Attributes::usual(-5, 0);
+        let nicer = Attributes::normal(-5, 0);
         let soon = Instant::now() + Duration::from_millis(10);
         assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(soon), &Procfs), Verdict::Raised));
         assert_eq!((sleeper.nice(), raised.next()), (-5, Some(soon)));
@@ -273,7 +273,7 @@ mod tests {
         let path = told.recv().unwrap();
         let copier: i32 = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
         let own = std::process::id() as i32;
-        let (before, nicer) = (Attributes::of(copier).unwrap(), Attributes::ahead(-5, 0));
+        let (before, nicer) = (Attributes::of(copier).unwrap(), Attributes::favoured(-5, 0));
         let mut raised = Raised::new(Some(calling_user())).unwrap();
         assert!(matches!(raised.raise(own, nicer, Some(Instant::now()), &Procfs), Verdict::Raised));
         Attributes::of(own).unwrap().give(copier).unwrap();
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn foreign_missing_and_real_time_processes_are_not_raised() {
         let sleeper = Sleeper::start();
-        let (soon, nicer) = (Instant::now(), Attributes::usual(5, 0));
+        let (soon, nicer) = (Instant::now(), Attributes::normal(5, 0));
         let mut of_others = Raised::new(Some(calling_user() + 1)).unwrap();
         assert!(matches!(of_others.raise(sleeper.pid(), nicer, Some(soon), &Procfs), Verdict::Foreign));
         let mut raised = Raised::new(Some(calling_user())).unwrap();

@@ -80,7 +80,7 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         // The normal class needs no right.
-        let _ = Attributes::usual(0, 0).give(0);
+        let _ = Attributes::normal(0, 0).give(0);
     }
 }
 
@@ -98,15 +98,15 @@ mod tests {
 
     #[test]
     fn processor_time_is_reserved_and_given_back_or_the_right_that_lacks_is_named() {
-        let is_usual = || Attributes::of(0).unwrap().is_usual();
+        let is_normal = || Attributes::of(0).unwrap().is_normal();
         match Reserved::this_thread(Duration::from_millis(1), Duration::from_millis(10)) {
             Ok(reserved) => {
-                assert!(!is_usual());
+                assert!(!is_normal());
                 drop(reserved);
             }
             Err(error) => assert!(format!("{error:#}").contains("CAP_SYS_NICE"), "{error:#}"),
         }
-        assert!(is_usual());
+        assert!(is_normal());
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub fn shared<const WIDTH: usize, const ROWS: usize>() -> io::Result<&'static [[
 }
 
 /// For a forked process: blocks all signals, leaves the terminal, and closes all files but `kept`.
-pub fn stand_alone(kept: BorrowedFd<'_>) {
+pub fn isolate(kept: BorrowedFd<'_>) {
     let kept = kept.as_raw_fd();
     // SAFETY: the set is initialised before it is used; strings end with a zero; the descriptors that are closed belong
     // to frames of the parent's copy, which never run again.

@@ -23,15 +23,15 @@ mod sched;
 mod signals;
 mod sockets;
 
-pub use child::{adopt_orphans, end_with_this_thread, fork, hand_over, reap, schedule, shared, stand_alone, wait};
+pub use child::{adopt_orphans, end_with_this_thread, fork, hand_over, isolate, reap, schedule, shared, wait};
 pub use files::{peer_pid, poll, readable, ready};
-pub use network::{Interface, New, enter_before_exec, open_tun, unshare};
+pub use network::{Interface, Namespaces, enter_before_exec, open_tun, unshare};
 pub use own::{
     calling_user, effective_ids, has_capabilities, host_name, own_path, realtime_offset_ns, terminal_columns,
 };
 pub use process::{Process, Processes, Procfs, exists, pids, threads};
 pub use program::{last_part, program};
-pub use sched::{Attributes, allow_real_time, be_punctual};
+pub use sched::{Attributes, allow_real_time, wake_on_time};
 pub use signals::{Signal, Signals, ignore_signals, send, unblock_signals_in};
 pub use sockets::connected_sockets;
 

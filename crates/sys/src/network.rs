@@ -18,15 +18,15 @@ use std::sync::Arc;
 
 /// The namespaces to replace with new ones.
 #[derive(Clone, Copy, Debug)]
-pub enum New {
+pub enum Namespaces {
     Network,
     UserAndNetwork,
 }
 
-pub fn unshare(what: New) -> io::Result<()> {
-    let flags = match what {
-        New::Network => UnshareFlags::NEWNET,
-        New::UserAndNetwork => UnshareFlags::NEWUSER | UnshareFlags::NEWNET,
+pub fn unshare(namespaces: Namespaces) -> io::Result<()> {
+    let flags = match namespaces {
+        Namespaces::Network => UnshareFlags::NEWNET,
+        Namespaces::UserAndNetwork => UnshareFlags::NEWUSER | UnshareFlags::NEWNET,
     };
     // SAFETY: the table of descriptors stays shared.
     Ok(unsafe { unshare_unsafe(flags) }?)

@@ -29,14 +29,14 @@ pub struct Attributes {
 
 impl Attributes {
     /// The default policy. A slice of 0 lets the kernel choose; kernels before 6.12 always do.
-    pub fn usual(nice: i32, slice_ns: u64) -> Attributes {
+    pub fn normal(nice: i32, slice_ns: u64) -> Attributes {
         Attributes { policy: libc::SCHED_OTHER as u32, nice, runtime_ns: slice_ns, ..Attributes::default() }
     }
 
     /// The default policy with an advantage for this thread only: children and new threads start with default
     /// scheduling.
-    pub fn ahead(nice: i32, slice_ns: u64) -> Attributes {
-        Attributes { flags: RESET_ON_FORK, ..Attributes::usual(nice, slice_ns) }
+    pub fn favoured(nice: i32, slice_ns: u64) -> Attributes {
+        Attributes { flags: RESET_ON_FORK, ..Attributes::normal(nice, slice_ns) }
     }
 
     /// A real-time priority, 1 to 99, round robin among equal priorities.
@@ -70,7 +70,7 @@ impl Attributes {
     }
 
     /// True for the default policy with any nice value.
-    pub fn is_usual(&self) -> bool {
+    pub fn is_normal(&self) -> bool {
         self.policy == libc::SCHED_OTHER as u32
     }
 
@@ -96,7 +96,7 @@ impl Attributes {
     }
 
     /// Restores attributes from these numbers.
-    pub fn of_words([head, runtime_ns, deadline_ns, period_ns]: [u64; 4]) -> Attributes {
+    pub fn from_words([head, runtime_ns, deadline_ns, period_ns]: [u64; 4]) -> Attributes {
         let (policy, priority) = (head as u32 & 0xff, (head as u32 >> 8) & 0xff);
         let (flags, nice) = ((head >> 16) & 0xff, (head >> 32) as u32 as i32);
         Attributes { size: 0, policy, flags, nice, priority, runtime_ns, deadline_ns, period_ns }
@@ -122,7 +122,7 @@ pub fn allow_real_time(pid: i32, priority: u32) -> io::Result<u32> {
 }
 
 /// Makes this thread wake up on time: no timer slack, and ahead of all ordinary threads if permitted.
-pub fn be_punctual() {
+pub fn wake_on_time() {
     // Failures change nothing.
     let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
     let _ = Attributes::real_time(1).give(0);
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn attributes_survive_as_numbers() {
-        let kinds = [Attributes::usual(-20, 300_000), Attributes::real_time(99), Attributes::deadline(2, 10)];
+        let kinds = [Attributes::normal(-20, 300_000), Attributes::real_time(99), Attributes::deadline(2, 10)];
         for attributes in kinds {
-            assert_eq!(Attributes::of_words(attributes.words()), attributes);
+            assert_eq!(Attributes::from_words(attributes.words()), attributes);
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
     fn a_thread_has_the_usual_policy_and_may_keep_it() {
         std::thread::spawn(|| {
             let own = Attributes::of(0).unwrap();
-            assert!(own.is_usual() && own.reservation().is_none() && own.real_time_priority().is_none());
+            assert!(own.is_normal() && own.reservation().is_none() && own.real_time_priority().is_none());
             own.give(0).unwrap();
             assert_eq!(Attributes::of(0).unwrap(), own);
         })

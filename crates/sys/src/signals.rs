@@ -45,7 +45,7 @@ impl Signals {
     }
 
     /// True if a signal has arrived that ends this process: any but SIGCHLD.
-    pub fn end_us(&self) -> bool {
+    pub fn termination_requested(&self) -> bool {
         std::iter::from_fn(|| self.next()).any(|signal| signal.number != libc::SIGCHLD)
     }
 

@@ -137,7 +137,7 @@ impl Daemon {
 
     /// Receives all events, evaluates changed clients, and sleeps.
     fn turn(&mut self, signals: &Signals) -> Result<Option<End>> {
-        if signals.end_us() {
+        if signals.termination_requested() {
             return Ok(Some(End::Signal));
         }
         self.take_notifications()?;

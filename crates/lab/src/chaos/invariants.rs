@@ -89,7 +89,7 @@ pub(super) fn rested(stage: &Stage, first: Option<Rested>) -> Result<Rested> {
     let nice = Attributes::of(0)?.nice();
     for thread in process::switches(pid)? {
         let attributes = Attributes::of(thread.tid as i32)?;
-        let is_plain = attributes.is_usual() && attributes.nice() >= nice;
+        let is_plain = attributes.is_normal() && attributes.nice() >= nice;
         ensure!(is_plain, "the thread {} is left raised: {attributes:?}", thread.name);
     }
     ensure!(now.reservations == 0, "{} reservations are left of clients that are gone", now.reservations);

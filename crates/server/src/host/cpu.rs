@@ -32,7 +32,7 @@ const WATCHER_PRIORITY: u32 = 4;
 fn usual(thread: i32, slice_ns: u64) -> Attributes {
     // SAFETY: a number only.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t) };
-    Attributes::usual(nice, slice_ns)
+    Attributes::normal(nice, slice_ns)
 }
 
 /// The calling thread's id.
@@ -43,7 +43,7 @@ fn this_thread() -> i32 {
 
 /// Sets the calling thread's slice length if it has the default scheduling policy; 0 leaves it to the kernel.
 pub fn ask_for_slices(ns: u64) {
-    if Attributes::of(0).is_ok_and(|own| own.is_usual()) {
+    if Attributes::of(0).is_ok_and(|own| own.is_normal()) {
         let _ = usual(0, ns).give(0);
     }
 }
@@ -106,7 +106,7 @@ impl Loan {
     /// Begins the loan. Fails if the kernel does not allow it or the server's thread does not have the default policy.
     pub fn begin(&self) -> io::Result<()> {
         let watcher = self.watcher.load(Ordering::SeqCst);
-        if watcher == 0 || !Attributes::of(self.server)?.is_usual() {
+        if watcher == 0 || !Attributes::of(self.server)?.is_normal() {
             return Err(io::ErrorKind::ResourceBusy.into());
         }
         Attributes::real_time(WATCHER_PRIORITY).give(watcher)?;
@@ -187,7 +187,7 @@ mod tests {
         let loan = Arc::new(Loan::new().unwrap());
         loan.raise(Time::NEVER);
         assert!(!loan.is_raised(), "nobody lends");
-        assert!(Attributes::of(0).unwrap().is_usual());
+        assert!(Attributes::of(0).unwrap().is_normal());
     }
 
     #[test]
@@ -213,12 +213,12 @@ mod tests {
                 loan.raise(Time::NEVER);
                 assert_eq!(Attributes::of(0).unwrap().real_time_priority(), Some(SERVER_PRIORITY));
                 loan.lower();
-                assert!(Attributes::of(0).unwrap().is_usual());
+                assert!(Attributes::of(0).unwrap().is_normal());
                 loan.raise(Time::NEVER);
                 loan.end();
                 assert!(!loan.is_raised() && !loan.is_on());
-                assert!(Attributes::of(0).unwrap().is_usual());
-                assert!(Attributes::of(loan.watcher.load(Ordering::SeqCst)).unwrap().is_usual());
+                assert!(Attributes::of(0).unwrap().is_normal());
+                assert!(Attributes::of(loan.watcher.load(Ordering::SeqCst)).unwrap().is_normal());
             }
         }
         drop(done);

@@ -19,7 +19,7 @@ fn kernel_slice_ns(thread: u32) -> u64 {
 /// Kernels before 6.12 do not support slice lengths.
 fn knows_slices() -> bool {
     let tried = std::thread::spawn(|| {
-        Attributes::usual(0, SHORT_NS).give(0).unwrap();
+        Attributes::normal(0, SHORT_NS).give(0).unwrap();
         kernel_slice_ns(0)
     });
     tried.join().unwrap() == SHORT_NS

@@ -175,7 +175,7 @@ impl Report {
 
 /// Main function of the guard.
 fn guard(socket: &UnixStream, ids: (u32, u32)) {
-    sys::stand_alone(socket.as_fd());
+    sys::isolate(socket.as_fd());
     let (tuns, networks, user) = match make(ids) {
         Ok(made) => made,
         Err((step, error)) => {
@@ -204,18 +204,18 @@ type Handles = ([File; 2], [File; 2], Option<File>);
 fn make(ids: (u32, u32)) -> Result<Handles, (Step, io::Error)> {
     let user = leave_for_new_network(ids)?;
     let client = make_side(Side::Client)?;
-    sys::unshare(sys::New::Network).map_err(|error| (Step::Namespace, error))?;
+    sys::unshare(sys::Namespaces::Network).map_err(|error| (Step::Namespace, error))?;
     let server = make_side(Side::Server)?;
     Ok(([client.0, server.0], [client.1, server.1], user))
 }
 
 /// Creates a user namespace first if it is not permitted otherwise.
 fn leave_for_new_network((user, group): (u32, u32)) -> Result<Option<File>, (Step, io::Error)> {
-    match sys::unshare(sys::New::Network) {
+    match sys::unshare(sys::Namespaces::Network) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
         left => return left.map(|()| None).map_err(|error| (Step::Namespace, error)),
     }
-    sys::unshare(sys::New::UserAndNetwork).map_err(|error| (Step::Namespace, error))?;
+    sys::unshare(sys::Namespaces::UserAndNetwork).map_err(|error| (Step::Namespace, error))?;
     let become_root = || {
         // The kernel requires this before an ordinary user may write gid_map.
         fs::write("/proc/self/setgroups", "deny")?;

@@ -31,7 +31,7 @@ pub fn start([client, server]: [File; 2], shape: Shape, seed: u64, log: Option<W
     ];
     let mut link = Loop { directions, log, totals: Default::default(), clock: Clock::new() };
     Background::start("link", move |stop| {
-        xqos_sys::be_punctual();
+        xqos_sys::wake_on_time();
         link.run(&stop).map_err(Error::Run)?;
         link.finish()
     })

@@ -102,7 +102,7 @@ impl How {
         match self {
             How::Auto | How::Rr => Attributes::real_time(share.priority),
             How::Deadline => Attributes::deadline(ns, 2 * ns),
-            How::Nice => Attributes::usual(share.nice, 0),
+            How::Nice => Attributes::normal(share.nice, 0),
         }
     }
 
@@ -226,7 +226,7 @@ impl Boost {
             note("the guard process has ended, and without it nobody is raised");
             return Some(ExitCode::FAILURE);
         }
-        signals.end_us().then_some(ExitCode::SUCCESS)
+        signals.termination_requested().then_some(ExitCode::SUCCESS)
     }
 
     fn take(&mut self, notify: &Notify) {

@@ -107,7 +107,7 @@ impl Arguments {
                 Answer { status: "200 OK", content_type: format.content_type(), body: page.into() }
             })
         })?;
-        while !signals.end_us() {
+        while !signals.termination_requested() {
             sys::poll(&[signals.as_raw_fd()], None)?;
         }
         // A look in progress ends first, and takes the kernel's trace away.

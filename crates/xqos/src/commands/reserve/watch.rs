@@ -47,7 +47,7 @@ fn look_after(session: &Session, auto: &mut Auto, signals: &Signals) -> Result<(
                 auto.gone(notify.client).iter().try_for_each(|line| output::line(line))?;
             }
         }
-        if signals.end_us() {
+        if signals.termination_requested() {
             return Ok(());
         }
         auto.turn(session)?.iter().try_for_each(|line| output::line(line))?;
