@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn displays_are_told_by_their_sockets() {
+    fn display_numbers_are_read_from_socket_paths() {
         assert_eq!(display_of_socket("/tmp/.X11-unix/X12"), Some(12));
         assert_eq!(display_of_socket("\0/tmp/.X11-unix/X0"), Some(0));
         for other in ["/tmp/.X11-unix/X", "/tmp/X12", "/tmp/.X11-unix/X1a"] {

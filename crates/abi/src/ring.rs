@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no memfd_create")]
-    fn records_come_in_order_and_the_end_comes_last() {
+    fn records_are_read_in_order_and_the_end_last() {
         let (mut writer, mut reader) = pair(256);
         assert_eq!(reader.read(), Next::Nothing);
         writer.push([1, 2, 3, 4]);
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no memfd_create")]
-    fn a_slow_reader_is_told_how_much_it_lost() {
+    fn a_slow_reader_learns_how_many_records_it_lost() {
         let (mut writer, mut reader) = pair(256);
         for number in 0..1000 {
             writer.push([number; 4]);
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no memfd_create")]
-    fn what_is_no_ring_is_refused() {
+    fn an_invalid_ring_is_refused() {
         let (writer, _reader) = pair(256);
         writer.mapping.word(16).store(1 << 20, Ordering::Relaxed);
         let error = Reader::open(writer.fd().try_clone_to_owned().unwrap(), 0).unwrap_err();

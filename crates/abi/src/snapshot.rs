@@ -78,13 +78,13 @@ mod tests {
     }
 
     #[test]
-    fn a_new_beginning_leaves_the_unfinished_one_behind() {
+    fn a_new_snapshot_replaces_an_unfinished_one() {
         let [.., last] = collected([begin(4), state(7), begin(2), state(0)]);
         assert_eq!(last, Some(vec![0, 1]));
     }
 
     #[test]
-    fn a_snapshot_with_a_gap_is_none() {
+    fn a_snapshot_with_a_gap_is_discarded() {
         let gap = What::Lost { records: 1 };
         assert_eq!(collected([begin(4), state(0), gap, state(1), state(2)]), [const { None }; 5]);
         assert_eq!(collected([state(0)]), [None], "nor is one whose beginning is missing");

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_displays_of_this_machine_have_a_number() {
+    fn only_local_displays_have_a_number() {
         assert_eq!([":7", "unix:7", ":7.1"].map(|name| number_of(Some(name))), [Some(7); 3]);
         assert_eq!(["far:7", "localhost:10", "7", ":x"].map(|name| number_of(Some(name))), [None; 4]);
     }

@@ -124,7 +124,7 @@ mod tests {
 
     /// XQOS_HOST=libc selects libc also for a server that exports all symbols.
     #[test]
-    fn a_server_that_is_served_through_libc_is_not_said_to_export_no_symbols() {
+    fn the_error_for_the_host_libc_does_not_blame_missing_symbols() {
         let text = Error::NeedsSingleRequests.to_string();
         assert!(text.contains("through libc") && !text.contains("symbols"), "{text}");
     }

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_come_whole_and_events_are_kept_however_the_bytes_are_cut() {
+    fn answers_and_events_are_reassembled_from_any_fragments() {
         let said = [event(1), reply(3), event(2), error(2, 2, 99).to_vec(), reply(0)].concat();
         for cut in (1..said.len()).step_by(if cfg!(miri) { 16 } else { 1 }) {
             let (mut state, mut answers) = (State::default(), Vec::new());
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
-    fn events_of_x_before_a_reply_are_passed_over() {
+    fn x_events_before_a_reply_are_skipped() {
         let said = [record(2, 9), record(GENERIC_EVENT, 1), vec![0; 4], record(1, 1), vec![7; 4]].concat();
         let (socket, _other) = socket(&said, PATIENCE);
         assert_eq!(socket.answer().unwrap().reply[RECORD_BYTES..], [7; 4]);
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
-    fn a_server_that_never_answers_is_left_in_time() {
+    fn a_server_that_never_answers_causes_a_timeout() {
         for said in [vec![], record(1, 1), record(1, u32::MAX)] {
             let (socket, _other) = socket(&said, Duration::from_millis(50));
             assert!(matches!(socket.answer(), Err(Error::Late)));
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
-    fn a_reply_without_an_end_takes_no_more_memory_than_any_reply() {
+    fn an_endless_reply_uses_limited_memory() {
         let (socket, mut other) = socket(&record(1, u32::MAX), PATIENCE);
         let telling = std::thread::spawn(move || other.write_all(&vec![0; 2 * MAX_REPLY_BYTES]).is_err());
         assert!(matches!(socket.answer(), Err(Error::Socket(why)) if why.kind() == io::ErrorKind::InvalidData));
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri's socket pairs support neither send nor timeouts")]
-    fn an_end_in_the_middle_is_an_error() {
+    fn a_connection_closed_within_a_reply_is_an_error() {
         let (socket, other) = socket(&record(1, 2), PATIENCE);
         drop(other);
         assert!(matches!(socket.answer(), Err(Error::Socket(_))));

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_failing_term_is_named() {
+    fn the_failing_term_is_reported() {
         // 0.3 + 0.2 for the first reservation, then 0.3 + 0.25 + 0.1 for the second.
         let set = [ms(3, 10), ms(5, 20)];
         assert!(matches!(run(&set, 2, 650_000), Some(Admission::Admitted(_))));

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_blocking_is_forgotten_after_the_window() {
+    fn a_long_blocking_time_expires_with_the_window() {
         let mut blocking = Blocking::default();
         let s = |seconds: u64| Time(seconds * 1_000_000_000);
         blocking.note(7_000_000, s(100));

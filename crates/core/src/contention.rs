@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_after_twenty_busy_milliseconds_and_ends_with_a_rest_of_a_few() {
+    fn contention_begins_after_20_busy_ms_and_ends_after_a_short_pause() {
         let mut contention = Contention::new(Time(0));
         assert_eq!(changes(&mut contention, 1000, 1000, 500), [(20, true)]);
         assert_eq!(contention.served(Time(503 * MS), Time(504 * MS)), None, "it rested for 3 ms");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_and_loads_below_the_share_are_none_whatever_the_length_of_their_bursts() {
+    fn loads_below_the_share_cause_no_contention_however_long_their_bursts() {
         for (busy_us, period_us) in [(15_000, 18_000), (10_000, 16_667), (800, 1000), (40, 50), (15_000, 100_000)] {
             let changes_ms = changes(&mut Contention::new(Time(0)), busy_us, period_us, 5000);
             assert_eq!(changes_ms, [], "{busy_us} us of {period_us}");
@@ -98,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn a_load_above_the_share_has_it_for_good_and_sooner_the_larger_it_is() {
+    fn a_load_above_the_share_causes_lasting_contention_and_a_larger_one_sooner() {
         let began = |busy_us| changes(&mut Contention::new(Time(0)), busy_us, 1000, 5000);
         assert_eq!((began(900), began(950)), (vec![(58, true)], vec![(29, true)]));
     }
 
     #[test]
-    fn a_wait_for_one_client_is_no_rest() {
+    fn a_wait_for_one_client_does_not_count_as_idle() {
         let mut contention = Contention::new(Time(0));
         for ms in 0..200 {
             contention.served(Time(ms * MS), Time(ms * MS + MS / 2));

@@ -14,8 +14,8 @@
 //! - **Limit.** A turn uses its service time plus these waits: at most `share` of [`FRAME_NS`], plus the request in
 //!   progress. Other clients are served first until the next turn, which begins used / `share` after the turn began.
 //!   Under contention desktop clients thus get at most `share` of any interval, plus one turn and one request. After a
-//!   turn that was not cut short the next one begins after [`DEFERRAL_FACTOR`] used, at most two frames; above 30 frames per
-//!   second this leaves 90 % to other clients.
+//!   turn that was not cut short the next one begins after [`DEFERRAL_FACTOR`] used, at most two frames; above 30
+//!   frames per   second this leaves 90 % to other clients.
 //! - **Window managers.** All window managers together have [`MANAGERS_NS`] per turn, enough to place a window; then
 //!   the turn ends. A window manager and a client that answer each other endlessly thus delay other clients by no more
 //!   than a slice.
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_goes_on_while_requests_come_and_is_paid_for_after_it() {
+    fn a_turn_lasts_while_requests_arrive_and_delays_the_next_one() {
         let mut desktop = Desktop { share_ppm: 500_000, ..Desktop::new() };
         assert_eq!(desktop.turn_from(at(0)), at(0));
         desktop.served(COMPOSITOR, (at(0), at(50)), true);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_uses_all_is_cut_short_and_others_get_their_part() {
+    fn a_turn_that_reaches_the_limit_is_cut_short() {
         let mut desktop = Desktop { share_ppm: 500_000, ..Desktop::new() };
         assert_eq!(desktop.left_ns(at(0), COMPOSITOR), FRAME_NS / 2);
         desktop.served(COMPOSITOR, (at(0), at(5000)), true);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn costly_frames_come_less_often_down_to_every_second_one() {
+    fn costly_frames_are_served_less_often_down_to_every_second_one() {
         let rest_after = |length_us: u64| {
             let mut desktop = Desktop::new();
             desktop.served(COMPOSITOR, (at(0), at(length_us)), true);

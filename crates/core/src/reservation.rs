@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn by_the_papers_rule_a_depleted_budget_is_recharged_at_once_and_the_deadline_postponed() {
+    fn the_papers_rule_recharges_a_depleted_budget_and_postpones_the_deadline() {
         let mut server = state(ReservationKind::SoftPaper);
         let mut use_up = |ns: u64, now: Time| {
             assert!(server.charge(ns));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_papers_rule_gave_ahead_counts_to_the_longest_period_and_no_further() {
+    fn excess_service_by_the_papers_rule_counts_up_to_the_longest_period() {
         let mut server = state(ReservationKind::SoftPaper);
         server.charge(3000 * MS);
         server.postpone(Time(0));

@@ -24,7 +24,7 @@ fn serve_for_ever(scheduler: &mut Scheduler) {
 }
 
 #[test]
-fn a_debt_of_centuries_is_paid_at_once() {
+fn a_debt_of_centuries_is_paid_in_one_step() {
     let reservation = Reservation { budget_ns: 1, period_ns: 2, kind: ReservationKind::Hard };
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
     scheduler.handle(Time(0), Fact::Connected { client: FIRST, descriptor: 4 });
@@ -39,7 +39,7 @@ fn a_debt_of_centuries_is_paid_at_once() {
 }
 
 #[test]
-fn lengths_whose_sum_is_too_large_are_taken() {
+fn lengths_with_an_overflowing_sum_are_accepted() {
     let reservation = Reservation { budget_ns: 3_000_000, period_ns: 10_000_000, kind: ReservationKind::Soft };
     for kind in PolicyKind::ALL {
         let mut scheduler = Scheduler::new(kind, Parameters::default());

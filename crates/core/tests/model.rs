@@ -233,7 +233,7 @@ proptest! {
     #![proptest_config(config(400))]
 
     #[test]
-    fn scheduler_decides_as_the_naive_reference_does((policy, ops) in sequence(200)) {
+    fn the_scheduler_and_the_naive_reference_decide_alike((policy, ops) in sequence(200)) {
         report(|| {
             let mut both = Both::new(policy);
             for op in ops {

@@ -140,7 +140,7 @@ fn decisions_allocate_nothing_under_any_policy() {
 
 /// Reallocating memory for each client of a group leaves holes, which cost several times the memory in use.
 #[test]
-fn a_crowd_in_one_group_connects_with_few_allocations() {
+fn many_clients_of_one_group_connect_with_few_allocations() {
     for policy in PolicyKind::ALL {
         let mut scheduler = Scheduler::new(policy, Parameters::default());
         let reservation = Reservation { budget_ns: MS, period_ns: 10 * MS, kind: ReservationKind::Soft };

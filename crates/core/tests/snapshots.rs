@@ -77,7 +77,7 @@ proptest! {
     #![proptest_config(config(200))]
 
     #[test]
-    fn a_restored_scheduler_decides_as_the_one_that_was_written_down((policy, ops) in sequence(200)) {
+    fn a_restored_scheduler_decides_like_the_original((policy, ops) in sequence(200)) {
         report(|| check(policy, &ops))?;
     }
 }

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn we_are_among_the_processes() {
+    fn this_process_is_listed() {
         let me = std::process::id() as i32;
         let process = Procfs.look(me).expect("/proc is mounted");
         assert_eq!(process.parent, std::os::unix::process::parent_id() as i32);

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_last_part_of_the_first_argument() {
+    fn the_name_is_the_last_part_of_the_first_argument() {
         assert_eq!(name("/usr/bin/xterm\0-e\0/bin/sh\0", "renamed"), "xterm");
         assert_eq!(name("xterm\0", "renamed"), "xterm");
         assert_eq!(name("", "gone"), "");
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_were_written_over_the_first_are_not_its_name() {
+    fn arguments_that_overwrite_the_first_are_not_part_of_the_name() {
         let line = "/usr/lib/chromium/chromium --no-sandbox --app=file:///tmp/page.html\0";
         assert_eq!(name(line, "chromium"), "chromium");
         assert_eq!(name(line, "renamed"), "chromium");
@@ -69,13 +69,13 @@ mod tests {
     }
 
     #[test]
-    fn a_path_may_hold_spaces() {
+    fn a_path_may_contain_spaces() {
         assert_eq!(name("/opt/My Editor/my editor\0", "my editor"), "my editor");
         assert_eq!(name("/opt/My Editor/editor\0", "renamed"), "editor");
     }
 
     #[test]
-    fn a_path_of_windows_gives_the_name_behind_its_last_separator_whole() {
+    fn a_windows_path_gives_the_whole_name_after_its_last_separator() {
         let door = r"Z:\home\user\common\Get To The Orange Door\Get To The Orange Door.exe";
         assert_eq!(name(&format!("{door}\0"), "Get To The Oran"), "Get To The Orange Door.exe");
         assert_eq!(name(&format!("{door}\0-windowed\0"), "Get To The Oran"), "Get To The Orange Door.exe");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_name_is_found() {
+    fn the_name_of_this_process_is_found() {
         let own = std::env::current_exe().unwrap();
         assert_eq!(program(std::process::id() as i32), own.file_name().unwrap().to_str().unwrap());
         assert_eq!(program(-1), "");

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_survive_as_numbers() {
+    fn attributes_survive_conversion_to_numbers() {
         let kinds = [Attributes::normal(-20, 300_000), Attributes::real_time(99), Attributes::deadline(2, 10)];
         for attributes in kinds {
             assert_eq!(Attributes::from_words(attributes.words()), attributes);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_the_usual_policy_and_may_keep_it() {
+    fn a_thread_has_the_normal_policy_and_may_set_it() {
         std::thread::spawn(|| {
             let own = Attributes::of(0).unwrap();
             assert!(own.is_normal() && own.reservation().is_none() && own.real_time_priority().is_none());

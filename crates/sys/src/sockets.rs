@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damaged_answers_of_the_kernel_are_read_without_a_panic() {
+    fn truncated_kernel_answers_cause_no_panic() {
         let whole = request();
         for length in 0..whole.len() {
             take(&whole[..length], &mut Vec::new());

@@ -67,7 +67,7 @@ fn replies_survive_both_byte_orders_and_give_their_length() {
 }
 
 #[test]
-fn a_list_keeps_every_field_and_cuts_long_names() {
+fn a_list_keeps_every_field_and_truncates_long_names() {
     let client = ClientEntry {
         client: 0x200000,
         pid: 12,
@@ -111,7 +111,7 @@ fn traces_and_long_requests_survive_both_byte_orders() {
 }
 
 #[test]
-fn cut_replies_are_refused_without_a_panic() {
+fn truncated_replies_are_refused_without_a_panic() {
     let whole =
         ClientList { now_ns: 5, server_cpu_ns: 6, clients: vec![ClientEntry::default()] }.encode(3, Order::Native);
     for length in 0..whole.len() {

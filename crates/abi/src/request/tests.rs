@@ -84,7 +84,7 @@ fn with_word(request: Request, at: usize, word: u32) -> Result<Request, RequestE
 }
 
 #[test]
-fn unknown_opcodes_enumerations_and_masks_are_named() {
+fn unknown_opcodes_enumerations_and_masks_are_reported() {
     assert_eq!(Request::parse(&[130, 99, 1, 0], Order::Native), Err(RequestError::Opcode));
     let weight = Subject::Client(1).set(Setting::Weight(1));
     assert_eq!(with_word(weight, 4, 3), Err(RequestError::Value(3)), "no such subject");
@@ -98,7 +98,7 @@ fn unknown_opcodes_enumerations_and_masks_are_named() {
 }
 
 #[test]
-fn every_request_and_every_setting_is_there_once() {
+fn every_request_and_every_setting_is_listed_once() {
     assert_eq!(one_of_each().iter().map(|request| usize::from(request.minor())).collect::<Vec<_>>(), {
         (0..REQUESTS.len()).collect::<Vec<_>>()
     });
@@ -106,7 +106,7 @@ fn every_request_and_every_setting_is_there_once() {
 }
 
 #[test]
-fn a_subject_begins_with_what_clear_goes_back_to() {
+fn clear_restores_the_initial_value_of_the_same_setting() {
     for subject in [Subject::Client(1), Subject::Group(1), Subject::Server] {
         for kind in SettingKind::ALL {
             assert!(kind.initial(subject).is_none_or(|setting| setting.kind() == kind), "{subject:?} {kind:?}");

@@ -19,7 +19,7 @@ fn records() -> impl Iterator<Item = Words> {
 }
 
 #[test]
-fn every_record_is_read_back_as_what_it_was_written_from() {
+fn every_record_survives_encoding_and_decoding() {
     let mut seen = BTreeSet::new();
     for event in records().filter_map(Event::decode) {
         assert_eq!(Event::decode(event.encode()), Some(event));
@@ -29,7 +29,7 @@ fn every_record_is_read_back_as_what_it_was_written_from() {
 }
 
 #[test]
-fn fields_stand_where_the_table_says() {
+fn fields_are_at_the_documented_bits() {
     let client = ClientId(2047);
     let service = Service { requests: 3, last_request: 53, bytes: u64::MAX, ..Service::of(client, Time(4), Time(9)) };
     let served = What::Fact(Fact::Served(Service { ended_early: true, ..service }));
@@ -38,7 +38,7 @@ fn fields_stand_where_the_table_says() {
 }
 
 #[test]
-fn parameters_are_one_record_and_lose_nothing_that_a_server_takes() {
+fn parameters_fit_one_record_for_all_valid_values() {
     let parameters = Parameters {
         slice_ns: 1_000_000_000,
         timer_interval_ns: 100_000,
@@ -51,7 +51,7 @@ fn parameters_are_one_record_and_lose_nothing_that_a_server_takes() {
 }
 
 #[test]
-fn a_refused_reservation_is_told_apart() {
+fn a_refused_reservation_differs_from_an_admitted_one() {
     let reservation = Reservation { budget_ns: 3_000_000, period_ns: 10_000_000, kind: ReservationKind::SoftPaper };
     let fact = Fact::Reserve { holder: ClientId(1).into(), reservation };
     for what in [What::Fact(fact), What::Refused(fact)] {
@@ -60,7 +60,7 @@ fn a_refused_reservation_is_told_apart() {
 }
 
 #[test]
-fn numbers_clients_and_codes_that_are_none_are_refused() {
+fn invalid_numbers_clients_and_codes_are_refused() {
     let arrived = Event { at: Time(1), what: What::Fact(Fact::Arrived { client: ClientId(1) }) }.encode();
     let policy = Event { at: Time(1), what: What::Fact(Fact::Policy(PolicyKind::Smart)) }.encode();
     for head in [arrived[1] | 0xff, arrived[1] | (0xffff << 16), policy[1] | (0x7f << 8), 0] {

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeper_comes_back_at_most_the_credit_behind() {
+    fn a_sleeper_returns_at_most_the_credit_behind() {
         let mut fair = Fair::new(&Parameters::default());
         let (busy, sleeper) = (ClientId(1), ClientId(2));
         fair.join(busy, &facts(100, 0));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_come_back_alike_the_longer_rested_is_first() {
+    fn among_equal_returning_clients_the_longer_idle_one_goes_first() {
         let mut fair = Fair::new(&Parameters::default());
         let (asker, busy, sleeper) = (ClientId(1), ClientId(2), ClientId(3));
         for client in [asker, busy, sleeper] {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn input_earns_latency_and_no_bandwidth() {
+    fn input_improves_latency_but_not_bandwidth() {
         let parameters = Parameters::default();
         let mut fair = Fair::new(&parameters);
         let (a, b) = (ClientId(1), ClientId(2));
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_high_sync_priority_leaves_the_clock_of_the_others_alone() {
+    fn a_high_sync_priority_does_not_affect_the_clock_of_others() {
         let mut fair = Fair::new(&Parameters::default());
         let (high, low) = (ClientId(1), ClientId(2));
         fair.join(high, &facts(100, 10));

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_uses_whole_slices_falls_to_the_minimum_and_rests_back_to_the_base() {
+    fn whole_slices_lower_the_priority_to_the_minimum_and_rest_restores_it() {
         let (mut smart, a, b) = two_clients();
         for _ in 0..50 {
             use_a_slice(&mut smart, a);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ready_client_is_not_praised_for_waiting() {
+    fn a_ready_client_gains_nothing_by_waiting() {
         let (mut smart, a, b) = two_clients();
         use_a_slice(&mut smart, a);
         for _ in 0..9 {
@@ -238,7 +238,7 @@ mod tests {
     /// Clients that pause for two intervals after each turn stay at the base. A frame takes 1.2 turns, so within each
     /// frame the animation drops a level below them. The rest of the frame must not wait until the next frames are due.
     #[test]
-    fn an_animation_keeps_up_at_any_interval_beside_clients_that_rest_between_their_turns() {
+    fn an_animation_keeps_up_with_clients_that_pause_between_turns() {
         for interval_us in [250, 500, 1_000, 2_000, 5_000] {
             let interval = interval_us * 1_000;
             let mut smart = Smart::new(&Parameters { timer_interval_ns: interval, ..Parameters::default() });
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn input_lifts_above_the_base_and_equals_take_turns() {
+    fn input_raises_the_priority_above_the_base_and_equals_take_turns() {
         let (mut smart, a, b) = two_clients();
         assert!(smart.key(a) < smart.key(b));
         smart.noticed(b, true);

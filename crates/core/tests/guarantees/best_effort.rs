@@ -56,7 +56,7 @@ fn ready_client_is_served_within_a_few_rounds() {
 }
 
 #[test]
-fn clients_that_wait_for_each_reply_do_not_starve_a_busy_one() {
+fn synchronous_clients_do_not_starve_a_busy_one() {
     // Three clients with 2 ms requests keep the server busy, but none of them uses a whole slice without a break.
     for policy in STARVE_NOBODY {
         let mut server = Server::new(policy, Parameters::default(), 1);
@@ -70,7 +70,7 @@ fn clients_that_wait_for_each_reply_do_not_starve_a_busy_one() {
 }
 
 #[test]
-fn clients_that_rest_between_turns_do_not_starve_a_busy_one() {
+fn clients_that_pause_between_turns_do_not_starve_a_busy_one() {
     // Each returns at the base of `smart`, and together they demand more than the whole server.
     for policy in STARVE_NOBODY {
         let mut server = Server::new(policy, Parameters::default(), 1);
@@ -87,7 +87,7 @@ fn clients_that_rest_between_turns_do_not_starve_a_busy_one() {
 }
 
 #[test]
-fn greedy_soft_reservations_starve_nobody() {
+fn greedy_soft_reservations_starve_no_client() {
     for seed in 0..40 {
         for policy in STARVE_NOBODY {
             let mut random = Random(seed);
@@ -115,7 +115,7 @@ fn greedy_soft_reservations_starve_nobody() {
 }
 
 #[test]
-fn soft_reservation_takes_nothing_away_from_its_client() {
+fn a_soft_reservation_never_reduces_its_clients_share() {
     // A small budget, depleted in each period: the client must get at least an equal share as well.
     for policy in [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair, PolicyKind::Fixed] {
         let mut server = Server::new(policy, Parameters::default(), 1);
@@ -133,7 +133,7 @@ fn soft_reservation_takes_nothing_away_from_its_client() {
 }
 
 #[test]
-fn stock_leaves_the_choice_to_the_server_but_for_reserved_clients() {
+fn stock_lets_the_server_choose_except_for_reserved_clients() {
     let mut server = Server::new(PolicyKind::Stock, Parameters::default(), 1);
     let busy = server.connect(Load::backlogged(100 * US..=200 * US));
     let reserved = server.connect(Load::new(Behaviour::RoundTrip { think_ns: 2 * MS }, 100 * US..=100 * US));
@@ -195,7 +195,7 @@ fn twelve_hogs(seed: u64, light: Load, hog_cost_ns: u64) -> (Server, ClientId) {
 }
 
 #[test]
-fn light_client_among_twelve_hogs_waits_for_the_request_in_progress_only() {
+fn a_light_client_among_twelve_hogs_waits_only_for_the_running_request() {
     for seed in 0..30 {
         let behaviour = Behaviour::Periodic { period_ns: 10 * MS, requests: 1 };
         // Starts after the first round of the hogs, during which all have paid the same.
@@ -210,7 +210,7 @@ fn light_client_among_twelve_hogs_waits_for_the_request_in_progress_only() {
 }
 
 #[test]
-fn light_client_that_draws_in_bursts_is_served_in_one_go() {
+fn bursts_of_a_light_client_are_served_without_interruption() {
     for seed in 0..30 {
         let behaviour = Behaviour::Periodic { period_ns: 16 * MS, requests: 20 };
         let light = Load { start_ns: 100 * MS, noticed_every_ns: 16 * MS, ..Load::new(behaviour, 20 * US..=40 * US) };
@@ -222,7 +222,7 @@ fn light_client_that_draws_in_bursts_is_served_in_one_go() {
 }
 
 #[test]
-fn a_client_with_a_longest_slice_is_served_for_no_longer_and_gets_its_share() {
+fn a_limited_slice_is_respected_without_reducing_the_share() {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     let [limited, other] = [(); 2].map(|()| server.connect(Load::backlogged(20 * US..=100 * US)));
     server.scheduler.handle(Time(0), Fact::Slice { client: limited, us: 1000 });

@@ -11,7 +11,7 @@ fn ms(budget: u64, period: u64, kind: ReservationKind) -> Reservation {
 }
 
 #[test]
-fn reserving_again_and_again_gives_no_more_than_reserving_once() {
+fn reserving_repeatedly_gives_no_more_than_reserving_once() {
     for (kind, request_ns) in [(Hard, 100 * US), (Soft, 100 * US), (Hard, 5 * MS), (Soft, 5 * MS)] {
         let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
         let others = server.connect(Load::backlogged(100 * US..=100 * US));
@@ -31,7 +31,7 @@ fn reserving_again_and_again_gives_no_more_than_reserving_once() {
 }
 
 #[test]
-fn reserving_again_and_again_by_the_papers_soft_rule_costs_other_reservations_nothing() {
+fn reserving_repeatedly_by_the_papers_soft_rule_costs_other_reservations_nothing() {
     let parameters = Parameters { blocking_ns: 20 * US, ..Parameters::default() };
     for kinds in [[SoftPaper, SoftPaper], [SoftPaper, Hard]] {
         let mut server = Server::new(PolicyKind::Fair, parameters, 1);
@@ -51,7 +51,7 @@ fn reserving_again_and_again_by_the_papers_soft_rule_costs_other_reservations_no
 }
 
 #[test]
-fn a_client_that_had_an_idle_server_by_the_papers_soft_rule_is_not_held_back_for_as_long() {
+fn using_an_idle_server_by_the_papers_soft_rule_leaves_no_long_debt() {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     let client = server.connect(Load::backlogged(100 * US..=100 * US));
     assert!(server.try_reserve(client, ms(1, 10, SoftPaper)));
@@ -64,7 +64,7 @@ fn a_client_that_had_an_idle_server_by_the_papers_soft_rule_is_not_held_back_for
 }
 
 #[test]
-fn ending_a_reservation_and_reserving_anew_forgives_no_debt() {
+fn ending_and_renewing_a_reservation_cancels_no_debt() {
     let mut server = Server::new(PolicyKind::Stock, Parameters::default(), 1);
     server.connect(Load::backlogged(100 * US..=100 * US));
     let client = server.connect(Load::backlogged(9 * MS..=9 * MS));
@@ -98,7 +98,7 @@ fn larger_budget_takes_effect_at_no_cost_to_other_reservations() {
 }
 
 #[test]
-fn shorter_period_takes_effect_at_once() {
+fn a_shorter_period_takes_effect_immediately() {
     let mut server = Server::new(PolicyKind::Stock, Parameters::default(), 1);
     server.connect(Load::backlogged(10 * US..=10 * US));
     let client = server.connect(Load { start_ns: 20 * MS, ..Load::backlogged(10 * US..=10 * US) });
@@ -127,7 +127,7 @@ fn changing_the_only_reservation_does_not_forget_the_blocking_time() {
 }
 
 #[test]
-fn client_whose_reservation_ends_has_saved_up_nothing() {
+fn a_client_saves_up_nothing_during_a_reservation() {
     // It is held back or served from its budget, so it enters the policy's queue only after two seconds.
     for policy in [PolicyKind::Fair, PolicyKind::Classic] {
         let mut server = Server::new(policy, Parameters::default(), 1);

@@ -44,7 +44,7 @@ fn most_above_share(server: &Server, client: ClientId, share: f64) -> f64 {
 }
 
 #[test]
-fn a_compositor_whose_turn_has_come_waits_for_at_most_one_request_of_others() {
+fn a_compositor_in_its_turn_waits_for_at_most_one_request_of_others() {
     for seed in 0..40 {
         let mut random = Random(seed);
         let longest_ns = random.one_of(&[20 * US, 300 * US, 3 * MS, 12 * MS]);
@@ -62,7 +62,7 @@ fn a_compositor_whose_turn_has_come_waits_for_at_most_one_request_of_others() {
 }
 
 #[test]
-fn nobody_is_served_between_the_requests_of_a_turn() {
+fn no_other_client_is_served_between_the_requests_of_a_turn() {
     // Round trips, as when a compositor queries the damage of many windows.
     let think_ns = WAIT_NS / 2;
     let load = Load::new(Behaviour::RoundTrip { think_ns }, 10 * US..=20 * US);
@@ -83,7 +83,7 @@ fn nobody_is_served_between_the_requests_of_a_turn() {
 }
 
 #[test]
-fn a_compositor_gone_mad_leaves_others_their_part_of_any_window() {
+fn an_endlessly_busy_compositor_leaves_others_their_share_of_any_window() {
     for (seed, share_ppm) in (0..40).flat_map(|seed| [(seed, 200_000), (seed, 666_667), (seed, 900_000)]) {
         let mut random = Random(seed);
         let longest_ns = random.one_of(&[100 * US, MS, 9 * MS]);
@@ -103,7 +103,7 @@ fn a_compositor_gone_mad_leaves_others_their_part_of_any_window() {
 
 /// 80 servers, and more than 10,000 requests in total.
 #[test]
-fn those_who_pay_for_a_compositor_never_drift_apart_by_more_than_a_slice_and_a_request() {
+fn clients_stay_fair_within_a_slice_and_a_request_despite_a_compositor() {
     let mut requests = 0;
     for seed in 0..80 {
         let mut random = Random(seed);
@@ -133,7 +133,7 @@ fn those_who_pay_for_a_compositor_never_drift_apart_by_more_than_a_slice_and_a_r
 }
 
 #[test]
-fn a_reserved_client_keeps_its_budget_beside_a_compositor_gone_mad() {
+fn a_reserved_client_keeps_its_budget_despite_an_endlessly_busy_compositor() {
     for seed in 0..20 {
         let (mut server, _) = desktop(seed, mad(), 4, 500 * US);
         let reserved = server.connect(Load::backlogged(50 * US..=100 * US));
@@ -151,7 +151,7 @@ fn a_reserved_client_keeps_its_budget_beside_a_compositor_gone_mad() {
 }
 
 #[test]
-fn a_compositor_with_a_higher_sync_priority_is_bounded_as_well() {
+fn a_compositor_with_a_higher_sync_priority_is_limited_too() {
     let (mut server, compositor) = desktop(3, mad(), 3, MS);
     server.scheduler.handle(Time(0), Fact::SyncPriority { client: compositor, priority: 10 });
     server.run_until(2 * SECOND);
@@ -183,13 +183,13 @@ fn shown_after_ms(calls: bool) -> f64 {
 }
 
 #[test]
-fn drawing_after_a_rest_has_the_next_turn_begin_early() {
+fn drawing_after_a_rest_lets_the_next_turn_begin_early() {
     let (called, not_called) = (shown_after_ms(true), shown_after_ms(false));
     assert!(called < 5.0 && not_called > 2.0 * called, "{called} ms with the call, {not_called} ms without");
 }
 
 #[test]
-fn without_a_desktop_client_every_slice_is_the_same_with_the_rule_and_without() {
+fn without_desktop_clients_the_rule_changes_no_slice() {
     let run = |share_ppm| {
         let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 9);
         server.scheduler.handle(Time(0), Fact::DesktopShare { ppm: share_ppm });
@@ -204,7 +204,7 @@ fn without_a_desktop_client_every_slice_is_the_same_with_the_rule_and_without() 
 }
 
 #[test]
-fn a_bystander_waits_for_a_window_manager_gone_mad_no_longer_than_its_part_of_a_turn() {
+fn an_endlessly_busy_window_manager_delays_others_by_no_more_than_its_part_of_a_turn() {
     for seed in 0..20 {
         let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
         let manager = server.connect(mad());
@@ -219,7 +219,7 @@ fn a_bystander_waits_for_a_window_manager_gone_mad_no_longer_than_its_part_of_a_
 
 /// While a client and the window manager answer each other, other clients get as much as beside one busy client.
 #[test]
-fn what_a_window_manager_does_for_one_client_that_client_pays() {
+fn a_client_pays_for_the_work_of_a_window_manager_that_it_causes() {
     for (others, seed) in [(1, 1), (3, 2), (8, 3)] {
         let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
         let id = server.connect(Load::new(Behaviour::RoundTrip { think_ns: 100 * US }, 100 * US..=400 * US));

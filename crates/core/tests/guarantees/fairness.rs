@@ -180,7 +180,7 @@ fn two_beside_another(policy: PolicyKind, seed: u64) -> Server {
 }
 
 #[test]
-fn a_capped_group_gets_no_more_than_its_cap_in_any_period_and_the_rest_is_left_to_others() {
+fn a_capped_group_never_exceeds_its_cap_and_others_get_the_rest() {
     for policy in [PolicyKind::Fair, PolicyKind::Smart, PolicyKind::Fixed] {
         let mut server = two_beside_another(policy, 5);
         server.scheduler.handle(Time(0), Fact::GroupCap { group: GroupId(1), ppm: 50_000 });
@@ -197,7 +197,7 @@ fn a_capped_group_gets_no_more_than_its_cap_in_any_period_and_the_rest_is_left_t
 }
 
 #[test]
-fn a_reservation_above_the_cap_of_its_group_leaves_half_of_it_to_the_others_and_no_debt() {
+fn a_reservation_above_the_cap_leaves_half_of_the_cap_to_the_group_and_no_debt() {
     for policy in [PolicyKind::Fair, PolicyKind::Smart, PolicyKind::Fixed] {
         let mut server = two_beside_another(policy, 7);
         let reservation = Reservation { budget_ns: 9 * MS, period_ns: 20 * MS, kind: ReservationKind::Hard };

@@ -49,7 +49,7 @@ fn together_ns(server: &Server, members: &[ClientId], mode: Option<Mode>) -> u64
 }
 
 #[test]
-fn a_group_has_its_budget_in_every_period_beside_busy_others() {
+fn a_group_gets_its_budget_in_every_period_despite_busy_clients() {
     for seed in 0..30 {
         let mut random = Random(seed);
         let longest_ns = random.one_of(&[100 * US, 500 * US, MS]);
@@ -107,7 +107,7 @@ fn members_share_the_budget_by_their_weights_under_every_policy() {
 }
 
 #[test]
-fn who_joins_a_group_shares_from_then_on_and_catches_up_on_nothing() {
+fn a_client_that_joins_a_group_shares_from_then_on_only() {
     let (mut server, members) = server_with(PolicyKind::Smart, 2, &[100, 100], 200 * US, 2);
     reserve(&mut server, reservation(4, 10, Hard));
     server.run_until(SECOND);
@@ -120,7 +120,7 @@ fn who_joins_a_group_shares_from_then_on_and_catches_up_on_nothing() {
 }
 
 #[test]
-fn a_soft_group_goes_on_as_best_effort_or_above_it_and_a_hard_one_waits() {
+fn a_depleted_soft_group_continues_and_a_hard_one_waits() {
     for (kind, least_ns, most_ns) in
         [(Soft, 590 * MS, 610 * MS), (Hard, 190 * MS, 206 * MS), (SoftPaper, 1000 * MS, 1001 * MS)]
     {
@@ -134,7 +134,7 @@ fn a_soft_group_goes_on_as_best_effort_or_above_it_and_a_hard_one_waits() {
 }
 
 #[test]
-fn a_member_with_a_reservation_of_its_own_keeps_that_and_leaves_the_groups_to_the_others() {
+fn a_client_with_its_own_reservation_does_not_use_its_groups() {
     for policy in PolicyKind::ALL {
         let (mut server, members) = server_with(policy, 2, &[100, 100, 100], 300 * US, 5);
         reserve(&mut server, reservation(3, 10, Hard));
@@ -149,7 +149,7 @@ fn a_member_with_a_reservation_of_its_own_keeps_that_and_leaves_the_groups_to_th
 }
 
 #[test]
-fn groups_count_in_the_admission_of_clients_and_clients_in_that_of_groups() {
+fn the_admission_test_covers_groups_and_clients_together() {
     let (mut server, members) = server_with(PolicyKind::Fair, 0, &[100, 100], 100 * US, 6);
     reserve(&mut server, reservation(5, 10, Soft));
     assert!(!server.try_reserve(members[0], reservation(5, 10, Soft)), "0.5 + 0.5 is above 0.9");
@@ -162,7 +162,7 @@ fn groups_count_in_the_admission_of_clients_and_clients_in_that_of_groups() {
 }
 
 #[test]
-fn asking_again_gives_no_fresh_budget() {
+fn reserving_for_a_group_again_gives_no_fresh_budget() {
     let (mut server, members) = server_with(PolicyKind::Fair, 1, &[100, 100], 100 * US, 7);
     let of = reservation(2, 20, Hard);
     for _ in 0..200 {
@@ -175,7 +175,7 @@ fn asking_again_gives_no_fresh_budget() {
 }
 
 #[test]
-fn a_member_that_was_idle_is_named_to_watch_again_when_its_group_has_budget_again() {
+fn an_idle_member_is_watched_again_when_its_group_is_replenished() {
     let (mut server, _) = server_with(PolicyKind::Fair, 1, &[100], 100 * US, 8);
     let late = server.connect(Load { start_ns: SECOND, ..Load::backlogged(100 * US..=100 * US) });
     put_into_group(&mut server, late, 100);
@@ -190,7 +190,7 @@ fn a_member_that_was_idle_is_named_to_watch_again_when_its_group_has_budget_agai
 }
 
 #[test]
-fn compositors_and_window_managers_take_no_part() {
+fn compositors_and_window_managers_use_no_group_reservation() {
     let (mut server, members) = server_with(PolicyKind::Fixed, 1, &[100, 100], 100 * US, 9);
     reserve(&mut server, reservation(1, 10, Hard));
     let role = Role { compositor: true, window_manager: false };

@@ -39,7 +39,7 @@ fn classic_gives_turns_of_ten_requests_smallest_descriptor_first() {
 }
 
 #[test]
-fn classic_lets_an_arrival_wait_for_the_end_of_the_pass() {
+fn classic_makes_an_arrival_wait_for_the_end_of_the_pass() {
     let mut server = Server::new(PolicyKind::Classic, Parameters::default(), 1);
     server.connect_as(busy(10 * US), 20);
     server.connect_as(busy(10 * US), 30);
@@ -52,7 +52,7 @@ fn classic_lets_an_arrival_wait_for_the_end_of_the_pass() {
 }
 
 #[test]
-fn classic_is_done_with_a_client_for_this_pass_when_its_buffer_is_empty() {
+fn classic_ends_a_clients_part_of_the_pass_when_its_buffer_is_empty() {
     let mut server = Server::new(PolicyKind::Classic, Parameters::default(), 1);
     server.connect_as(busy(10 * US), 20);
     // Fifteen requests together; the next fifteen arrive during the pass of the busy client.
@@ -64,7 +64,7 @@ fn classic_is_done_with_a_client_for_this_pass_when_its_buffer_is_empty() {
 }
 
 #[test]
-fn classic_does_not_turn_its_passes_back_for_a_client_of_lower_sync_priority() {
+fn classic_never_repeats_passes_for_a_client_of_lower_sync_priority() {
     let mut server = Server::new(PolicyKind::Classic, Parameters::default(), 1);
     let high = server.connect(busy(20 * US));
     server.scheduler.handle(Time(0), Fact::SyncPriority { client: high, priority: 10 });
@@ -87,7 +87,7 @@ fn slice_lengths_ns(server: &Server, from_ns: u64) -> Vec<u64> {
 }
 
 #[test]
-fn smart_gives_longer_slices_to_a_client_alone_for_a_second_and_ends_that_with_company() {
+fn smart_lengthens_slices_only_while_a_client_is_alone() {
     let mut server = Server::new(PolicyKind::Smart, Parameters::default(), 1);
     server.connect(busy(50 * US));
     server.connect(Load { start_ns: 1500 * MS, ..busy(50 * US) });
@@ -100,7 +100,7 @@ fn smart_gives_longer_slices_to_a_client_alone_for_a_second_and_ends_that_with_c
 }
 
 #[test]
-fn smart_does_not_take_a_newcomer_for_the_client_that_had_its_place() {
+fn smart_does_not_confuse_a_new_client_with_an_earlier_one_of_the_same_id() {
     let mut server = Server::new(PolicyKind::Smart, Parameters::default(), 1);
     let first = server.connect(busy(50 * US));
     server.run_until(3 * SECOND);
@@ -112,7 +112,7 @@ fn smart_does_not_take_a_newcomer_for_the_client_that_had_its_place() {
 }
 
 #[test]
-fn smart_serves_a_resting_client_before_any_number_of_busy_ones() {
+fn smart_serves_a_mostly_idle_client_before_any_number_of_busy_ones() {
     for hogs in [1, 3, 12] {
         let mut server = Server::new(PolicyKind::Smart, Parameters::default(), 1);
         for _ in 0..hogs {

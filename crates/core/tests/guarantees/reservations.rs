@@ -82,7 +82,7 @@ pub fn check_budgets_are_given(server: &Server, reserved: &[Reserved], bound_ns:
 }
 
 #[test]
-fn backlogged_reserved_client_has_its_budget_in_every_period_up_to_one_blocking_time() {
+fn a_backlogged_reserved_client_gets_its_budget_in_every_period_within_one_blocking_time() {
     for seed in 0..150 {
         let mut random = Random(seed ^ 0xa);
         let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
@@ -96,7 +96,7 @@ fn backlogged_reserved_client_has_its_budget_in_every_period_up_to_one_blocking_
 }
 
 #[test]
-fn admission_with_one_blocking_time_gives_each_budget_up_to_a_request_of_each_reservation() {
+fn admission_with_one_blocking_time_bounds_the_shortfall_of_each_budget() {
     for seed in 0..150 {
         let mut random = Random(seed ^ 0xb);
         let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
@@ -107,7 +107,7 @@ fn admission_with_one_blocking_time_gives_each_budget_up_to_a_request_of_each_re
 }
 
 #[test]
-fn earliest_deadline_is_served_first_whoever_is_replenished_first() {
+fn the_earliest_deadline_is_served_first_in_any_order_of_replenishment() {
     // While `long` runs, `slow` resumes first, at 89 ms, with a later deadline (178 ms) than that of `long` (175 ms).
     // `quick` resumes 1 ms later with the earliest deadline (100 ms) and must not have to wait for `long`.
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
@@ -183,7 +183,7 @@ fn hard_reservation_never_gets_more_than_its_budget_and_a_request() {
 }
 
 #[test]
-fn hard_reservation_of_a_client_that_waits_for_each_reply_is_no_loophole() {
+fn a_synchronous_client_cannot_exceed_its_hard_reservation() {
     for seed in 0..80 {
         let mut random = Random(seed);
         let longest_ns = random.one_of(&[100 * US, MS, 5 * MS]);
@@ -234,7 +234,7 @@ fn requests_longer_than_the_period_are_paid_back_and_no_more() {
 }
 
 #[test]
-fn hard_reservation_does_not_catch_up_on_periods_in_which_nobody_was_served() {
+fn a_hard_reservation_does_not_make_up_for_a_stall() {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     let others = server.connect(Load::backlogged(100 * US..=100 * US));
     let client = server.connect(Load::backlogged(100 * US..=100 * US));
@@ -250,7 +250,7 @@ fn hard_reservation_does_not_catch_up_on_periods_in_which_nobody_was_served() {
 }
 
 #[test]
-fn soft_reservation_does_not_catch_up_on_periods_in_which_nobody_was_served() {
+fn a_soft_reservation_does_not_make_up_for_a_stall() {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     let others = server.connect(Load::backlogged(100 * US..=100 * US));
     let client = server.connect(Load::backlogged(100 * US..=100 * US));
@@ -265,7 +265,7 @@ fn soft_reservation_does_not_catch_up_on_periods_in_which_nobody_was_served() {
 }
 
 #[test]
-fn best_effort_keeps_what_reservations_leave_however_greedy_they_are() {
+fn best_effort_keeps_the_time_that_reservations_leave() {
     for seed in 0..60 {
         let mut random = Random(seed ^ 0xe);
         let longest_ns = random.one_of(&[100 * US, 500 * US, MS]);
@@ -284,7 +284,7 @@ fn best_effort_keeps_what_reservations_leave_however_greedy_they_are() {
 }
 
 #[test]
-fn by_the_papers_soft_rule_a_busy_client_has_all_that_other_reservations_leave() {
+fn the_papers_soft_rule_gives_a_busy_client_all_time_left_by_reservations() {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     let best_effort = server.connect(Load::backlogged(100 * US..=100 * US));
     let mut reserve = |kind| {

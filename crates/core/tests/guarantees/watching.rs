@@ -37,7 +37,7 @@ fn hogged_scheduler(prepare: impl FnOnce(&mut Scheduler)) -> Scheduler {
 }
 
 #[test]
-fn watched_client_is_named_again_when_it_is_reserved() {
+fn a_watched_client_is_returned_again_when_it_gets_a_reservation() {
     let mut scheduler = hogged_scheduler(|_| {});
     scheduler
         .handle(
@@ -54,7 +54,7 @@ fn watched_client_is_named_again_when_it_is_reserved() {
 }
 
 #[test]
-fn watched_client_is_named_again_when_its_sync_priority_or_the_policy_changes() {
+fn a_watched_client_is_returned_again_when_its_priority_or_the_policy_changes() {
     let mut scheduler = hogged_scheduler(|_| {});
     scheduler.handle(at(20), Fact::SyncPriority { client: IDLE, priority: 5 });
     assert_eq!(next_to_watch(&mut scheduler, at(20)), Some(IDLE));
@@ -63,7 +63,7 @@ fn watched_client_is_named_again_when_its_sync_priority_or_the_policy_changes() 
 }
 
 #[test]
-fn watched_client_is_named_again_when_its_budget_is_replenished() {
+fn a_watched_client_is_returned_again_when_its_budget_is_replenished() {
     let mut scheduler = hogged_scheduler(|scheduler| {
         scheduler
             .handle(
@@ -85,7 +85,7 @@ fn watched_client_is_named_again_when_its_budget_is_replenished() {
 }
 
 #[test]
-fn members_are_named_again_when_the_budget_of_their_group_is_replenished() {
+fn members_are_returned_again_when_the_budget_of_their_group_is_replenished() {
     let (group, member) = (GroupId(1), ClientId(3));
     let reservation = Reservation { budget_ns: 2 * MS, period_ns: 30 * MS, kind: ReservationKind::Soft };
     let mut scheduler = hogged_scheduler(|scheduler| {
@@ -116,7 +116,7 @@ fn members_are_named_again_when_the_budget_of_their_group_is_replenished() {
 }
 
 #[test]
-fn notice_does_not_make_a_watched_client_look_unwatched() {
+fn input_does_not_end_the_watch_of_a_client() {
     let mut scheduler = hogged_scheduler(|_| {});
     scheduler.handle(at(21), Fact::Input { client: IDLE });
     assert!(scheduler.is_watched(IDLE), "its socket is armed still, and knows when it becomes readable");
@@ -127,7 +127,7 @@ fn notice_does_not_make_a_watched_client_look_unwatched() {
 }
 
 #[test]
-fn best_effort_clients_are_watched_for_a_tenth_of_a_second_after_a_hog() {
+fn best_effort_clients_are_watched_for_100_ms_after_a_long_slice() {
     for (length_us, pick_at_ms, expected) in [(1_000, 21, None), (1_001, 22, Some(IDLE)), (1_001, 122, None)] {
         let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
         scheduler.handle(at(0), Fact::Connected { client: HOG, descriptor: 11 });
@@ -142,7 +142,7 @@ fn best_effort_clients_are_watched_for_a_tenth_of_a_second_after_a_hog() {
 }
 
 #[test]
-fn reserved_client_is_watched_although_nobody_hogs() {
+fn a_reserved_client_is_watched_without_long_slices() {
     let mut scheduler = Scheduler::new(PolicyKind::Stock, Parameters::default());
     scheduler.handle(at(0), Fact::Connected { client: HOG, descriptor: 11 });
     scheduler.handle(at(0), Fact::Connected { client: IDLE, descriptor: 12 });
@@ -162,7 +162,7 @@ fn reserved_client_is_watched_although_nobody_hogs() {
 }
 
 #[test]
-fn client_that_would_not_win_before_the_end_of_the_slice_is_not_watched() {
+fn a_client_that_cannot_win_within_the_slice_is_not_watched() {
     // It has paid 10 ms more than the hog, whose slice is 5 ms.
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
     scheduler.handle(at(0), Fact::Connected { client: HOG, descriptor: 11 });
@@ -183,7 +183,7 @@ fn client_that_would_not_win_before_the_end_of_the_slice_is_not_watched() {
 }
 
 #[test]
-fn beside_a_client_that_asks_and_waits_only_those_are_watched_who_win_while_it_is_likely_to_run() {
+fn a_synchronous_client_is_interrupted_only_within_its_expected_time() {
     // It returns 3 ms behind the hog and is served for that long. Its arrival then ends a slice after the margin of 1
     // ms, less what the hog has used since.
     let named_after = |length_us: u64, still_ready| {

@@ -98,7 +98,7 @@ fn write_and_read(missing: Option<Ordering>) {
 }
 
 #[test]
-fn a_reader_gets_whole_records_and_the_count_of_those_that_it_lost() {
+fn a_reader_gets_whole_records_and_the_number_of_lost_ones() {
     write_and_read(None);
 }
 
