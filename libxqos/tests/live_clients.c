@@ -145,7 +145,7 @@ static void the_reservation_of_a_group_is_listed_for_its_clients(void)
     disconnect_client(&b);
 }
 
-static void who_stands_alone_has_no_group_to_reserve_for(void)
+static void a_client_without_a_group_cannot_reserve_for_it(void)
 {
     struct client c = connect_client();
 
@@ -177,7 +177,7 @@ static void waits_are_counted(void)
     disconnect_client(&c);
 }
 
-static void the_grouping_and_the_limit_of_users_are_set_and_read_back(void)
+static void grouping_and_user_limit_are_set_and_read_back(void)
 {
     struct client c = connect_client();
     struct xqos_groups before = { .size = sizeof before }, after = { .size = sizeof after };
@@ -225,9 +225,9 @@ void test_clients(void)
 {
     RUN(groups_and_their_settings_are_listed);
     RUN(the_reservation_of_a_group_is_listed_for_its_clients);
-    RUN(who_stands_alone_has_no_group_to_reserve_for);
+    RUN(a_client_without_a_group_cannot_reserve_for_it);
     RUN(waits_are_counted);
-    RUN(the_grouping_and_the_limit_of_users_are_set_and_read_back);
+    RUN(grouping_and_user_limit_are_set_and_read_back);
     RUN(leases_end_with_their_connection);
     RUN(list_has_this_process);
     RUN(only_one_entry_is_you);
@@ -267,7 +267,7 @@ static int wait_for(struct client *c, uint32_t kind, uint32_t about, struct xqos
     return 0;
 }
 
-static void reservations_are_told(void)
+static void reservations_cause_events(void)
 {
     struct client a = connect_client(), b = connect_client();
     struct xqos_event event;
@@ -285,7 +285,7 @@ static void reservations_are_told(void)
     disconnect_client(&b);
 }
 
-static void settings_are_told(void)
+static void settings_cause_events(void)
 {
     struct client a = connect_client(), b = connect_client();
     struct xqos_event event;
@@ -299,7 +299,7 @@ static void settings_are_told(void)
     disconnect_client(&b);
 }
 
-static void clients_are_told(void)
+static void clients_cause_events(void)
 {
     struct client listener = connect_client(), other;
     struct xqos_event event;
@@ -315,7 +315,7 @@ static void clients_are_told(void)
     disconnect_client(&listener);
 }
 
-static void deselected_events_do_not_come(void)
+static void deselected_events_are_not_sent(void)
 {
     struct client a = connect_client(), b = connect_client();
     struct xqos_event event = { .size = sizeof event };
@@ -348,7 +348,7 @@ static void keep_server_busy(struct client *c, int copies)
     free(xcb_get_input_focus_reply(c->connection, xcb_get_input_focus(c->connection), NULL));
 }
 
-static void depletions_are_told_and_counted(void)
+static void depletions_cause_events_and_are_counted(void)
 {
     struct client worker = connect_client(), listener = connect_client();
     uint32_t budget = server_info(&worker).min_budget_us;
@@ -366,9 +366,9 @@ static void depletions_are_told_and_counted(void)
 
 void test_events(void)
 {
-    RUN(reservations_are_told);
-    RUN(settings_are_told);
-    RUN(clients_are_told);
-    RUN(deselected_events_do_not_come);
-    RUN(depletions_are_told_and_counted);
+    RUN(reservations_cause_events);
+    RUN(settings_cause_events);
+    RUN(clients_cause_events);
+    RUN(deselected_events_are_not_sent);
+    RUN(depletions_cause_events_and_are_counted);
 }

@@ -83,7 +83,7 @@ static void refused_change_keeps_the_old_reservation(void)
     disconnect_client(&c);
 }
 
-static void check_says_what_set_would_and_changes_nothing(void)
+static void check_predicts_set_and_changes_nothing(void)
 {
     struct client c = connect_client();
     struct xqos_admission answer = { .size = sizeof answer };
@@ -165,7 +165,7 @@ void test_reservations(void)
     RUN(any_resource_id_means_its_client);
     RUN(refusal_names_the_failing_term);
     RUN(refused_change_keeps_the_old_reservation);
-    RUN(check_says_what_set_would_and_changes_nothing);
+    RUN(check_predicts_set_and_changes_nothing);
     RUN(bad_values_are_refused);
     RUN(dead_client_is_a_bad_value);
 }

@@ -206,7 +206,7 @@ static void admission_is_read(void)
     close_fixture(&f);
 }
 
-static void refusal_brings_the_failing_term(void)
+static void refusal_returns_the_failing_term(void)
 {
     struct fixture f = open_fixture();
     struct xqos_admission refused = { .size = sizeof refused };
@@ -224,7 +224,7 @@ static void refusal_brings_the_failing_term(void)
 }
 
 /* Another reservation may have ended between the refusal and the second request. */
-static void refusal_whose_cause_is_gone_names_the_client(void)
+static void refusal_without_a_current_cause_names_the_client(void)
 {
     struct fixture f = open_fixture();
     struct xqos_admission refused = { .size = sizeof refused };
@@ -238,7 +238,7 @@ static void refusal_whose_cause_is_gone_names_the_client(void)
     close_fixture(&f);
 }
 
-static void refusal_without_interest_asks_nothing_more(void)
+static void refusal_without_output_sends_no_second_request(void)
 {
     struct fixture f = open_fixture();
     size_t bytes;
@@ -249,7 +249,7 @@ static void refusal_without_interest_asks_nothing_more(void)
     close_fixture(&f);
 }
 
-static void refusal_of_a_group_brings_the_failing_term_too(void)
+static void refusal_of_a_group_returns_the_failing_term_too(void)
 {
     struct fixture f = open_fixture();
     struct xqos_admission refused = { .size = sizeof refused, .admitted = 1, .sum_ppm = 7, .limit_ppm = 7 };
@@ -272,8 +272,8 @@ static void refusal_of_a_group_brings_the_failing_term_too(void)
 void test_admission(void)
 {
     RUN(admission_is_read);
-    RUN(refusal_brings_the_failing_term);
-    RUN(refusal_whose_cause_is_gone_names_the_client);
-    RUN(refusal_without_interest_asks_nothing_more);
-    RUN(refusal_of_a_group_brings_the_failing_term_too);
+    RUN(refusal_returns_the_failing_term);
+    RUN(refusal_without_a_current_cause_names_the_client);
+    RUN(refusal_without_output_sends_no_second_request);
+    RUN(refusal_of_a_group_returns_the_failing_term_too);
 }

@@ -41,7 +41,7 @@ static void other_major_version_is_refused(void)
     mock_stop(mock);
 }
 
-static void broken_connection_is_told(void)
+static void broken_connection_is_reported(void)
 {
     struct fixture f = open_fixture();
     struct xqos_reservation out = { .size = sizeof out };
@@ -55,7 +55,7 @@ static void broken_connection_is_told(void)
     close_fixture(&f);
 }
 
-static void connection_lost_in_a_void_request_is_told(void)
+static void connection_lost_in_a_void_request_is_reported(void)
 {
     struct fixture f = open_fixture();
 
@@ -172,7 +172,7 @@ static void settings_have_their_bytes(void)
     close_fixture(&f);
 }
 
-static void long_names_and_large_numbers_are_not_cut(void)
+static void long_names_and_large_numbers_are_not_truncated(void)
 {
     struct fixture f = open_fixture();
     struct xqos_policy_change change = { .size = sizeof change, .mask = XQOS_SET_POLICY, .policy = 256 + 2 };
@@ -218,7 +218,7 @@ static void errors_become_results(void)
     close_fixture(&f);
 }
 
-static void every_result_has_its_sentence(void)
+static void every_result_has_a_text(void)
 {
     for (int error = 0; error >= XQOS_ERR_FROM_BELOW; error--) {
         EXPECT(strcmp(xqos_strerror(error), "unknown error") != 0);
@@ -270,7 +270,7 @@ static void event_is_decoded(void)
     close_fixture(&f);
 }
 
-static void foreign_events_are_not_taken(void)
+static void foreign_events_are_rejected(void)
 {
     struct fixture f = open_fixture();
     struct xqos_event out = { .size = sizeof out, .count = 99 };
@@ -345,7 +345,7 @@ static void xrt_reserves_and_reads_back(void)
 }
 
 /* The paper has two kinds of reservations; a program that sets rt_hard to 0 gets the paper's soft one. */
-static void xrt_is_soft_by_the_papers_rule_unless_told_otherwise(void)
+static void xrt_uses_the_papers_soft_rule_by_default(void)
 {
     struct fixture f = { .mock = mock_start(1, 1) };
     Display *display = XOpenDisplay(mock_display(f.mock));
@@ -363,7 +363,7 @@ static void xrt_is_soft_by_the_papers_rule_unless_told_otherwise(void)
     mock_stop(f.mock);
 }
 
-static void xrt_tells_a_stock_server(void)
+static void xrt_recognizes_a_stock_server(void)
 {
     struct mock *mock = mock_start(0, 1);
     Display *display = XOpenDisplay(mock_display(mock));
@@ -386,23 +386,23 @@ int main(void)
     alarm(30);
     RUN(stock_server_has_no_extension);
     RUN(other_major_version_is_refused);
-    RUN(broken_connection_is_told);
-    RUN(connection_lost_in_a_void_request_is_told);
+    RUN(broken_connection_is_reported);
+    RUN(connection_lost_in_a_void_request_is_reported);
     RUN(version_is_read);
     RUN(null_arguments_send_nothing);
     RUN(void_requests_have_their_bytes);
     RUN(settings_have_their_bytes);
-    RUN(long_names_and_large_numbers_are_not_cut);
+    RUN(long_names_and_large_numbers_are_not_truncated);
     RUN(errors_become_results);
-    RUN(every_result_has_its_sentence);
+    RUN(every_result_has_a_text);
     test_replies();
     test_admission();
     test_list();
     RUN(event_is_decoded);
-    RUN(foreign_events_are_not_taken);
+    RUN(foreign_events_are_rejected);
     RUN(xrt_reserves_and_reads_back);
-    RUN(xrt_is_soft_by_the_papers_rule_unless_told_otherwise);
-    RUN(xrt_tells_a_stock_server);
+    RUN(xrt_uses_the_papers_soft_rule_by_default);
+    RUN(xrt_recognizes_a_stock_server);
     printf("mock_test: %d failed\n", failed_tests);
     return failed_tests != 0;
 }

@@ -21,7 +21,7 @@
 
 /* ---- the server -------------------------------------------------------------------------------------------- */
 
-static void server_is_armed_and_says_its_ranges(void)
+static void server_is_armed_and_reports_its_ranges(void)
 {
     struct client c = connect_client();
     struct xqos_server_info info = server_info(&c);
@@ -168,7 +168,7 @@ static void wrong_lengths_and_opcodes_are_refused(void)
 
 /* ---- xrt --------------------------------------------------------------------------------------------------- */
 
-static void xrt_goes_round(void)
+static void xrt_sets_reads_and_clears(void)
 {
     Display *display = XOpenDisplay(NULL);
     RTProperty rt;
@@ -244,7 +244,7 @@ static void run_stock(void)
 
 static void run_all(void)
 {
-    RUN(server_is_armed_and_says_its_ranges);
+    RUN(server_is_armed_and_reports_its_ranges);
     RUN(policy_is_set_and_read_back);
     RUN(settings_are_set_and_read_back);
     RUN(bad_settings_change_nothing);
@@ -255,7 +255,7 @@ static void run_all(void)
     test_events();
     if (!is_below)
         RUN(wrong_lengths_and_opcodes_are_refused);
-    RUN(xrt_goes_round);
+    RUN(xrt_sets_reads_and_clears);
     set_blocking(0);
     end_of_test("set_blocking back");
 }
