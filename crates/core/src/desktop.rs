@@ -14,8 +14,8 @@
 //! - **Limit.** A turn uses its service time plus these waits: at most `share` of [`FRAME_NS`], plus the request in
 //!   progress. Other clients are served first until the next turn, which begins used / `share` after the turn began.
 //!   Under contention desktop clients thus get at most `share` of any interval, plus one turn and one request. After a
-//!   turn that was not cut short the next one begins after [`DEFERRAL_FACTOR`] used, at most two frames; above 30
-//!   frames per   second this leaves 90 % to other clients.
+//!   turn that was not cut short the next one begins only after [`DEFERRAL_FACTOR`] x used, at most two frames. Above
+//!   30 frames per second this leaves 90 % to other clients.
 //! - **Window managers.** All window managers together have [`MANAGERS_NS`] per turn, enough to place a window; then
 //!   the turn ends. A window manager and a client that answer each other endlessly thus delay other clients by no more
 //!   than a slice.

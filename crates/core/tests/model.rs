@@ -18,7 +18,7 @@ use xqos_core::{
 };
 
 #[derive(Debug)]
-struct Both {
+struct Pair {
     scheduler: Scheduler,
     reference: Reference,
     /// The watched clients with their ranks: all that a watcher knows.
@@ -26,11 +26,11 @@ struct Both {
     now: u64,
 }
 
-impl Both {
+impl Pair {
     fn new(policy: PolicyKind) -> Self {
         let parameters = Parameters::default();
         let scheduler = Scheduler::new(policy, parameters);
-        Both { scheduler, reference: Reference::new(policy, parameters), watched: BTreeMap::new(), now: 1_000_000_000 }
+        Pair { scheduler, reference: Reference::new(policy, parameters), watched: BTreeMap::new(), now: 1_000_000_000 }
     }
 
     fn apply(&mut self, op: Op) {
@@ -104,10 +104,10 @@ impl Both {
     /// must end it.
     fn check_end(&self, slice: &Slice, decision: &Decision) {
         let until = slice.until.0;
-        let first_comeback = self.reference.comebacks(self.now, decision.end).min();
+        let first_resumption = self.reference.resumptions(self.now, decision.end).min();
         assert!(
-            until <= first_comeback.unwrap_or(decision.end),
-            "{slice:?} outlasts the comeback at {first_comeback:?}"
+            until <= first_resumption.unwrap_or(decision.end),
+            "{slice:?} outlasts the resumption at {first_resumption:?}"
         );
         let next_replenish = self.scheduler.next_replenish().map(|at| at.0.max(self.now));
         assert!(
@@ -235,10 +235,10 @@ proptest! {
     #[test]
     fn the_scheduler_and_the_naive_reference_decide_alike((policy, ops) in sequence(200)) {
         report(|| {
-            let mut both = Both::new(policy);
+            let mut pair = Pair::new(policy);
             for op in ops {
-                both.apply(op);
-                both.check_states();
+                pair.apply(op);
+                pair.check_states();
             }
         })?;
     }

@@ -23,7 +23,7 @@ fn desktop(seed: u64, compositor: Load, busy: usize, longest_ns: u64) -> (Server
 }
 
 /// Always has another request.
-fn mad() -> Load {
+fn endless() -> Load {
     Load::backlogged(20 * US..=400 * US)
 }
 
@@ -135,7 +135,7 @@ fn clients_stay_fair_within_a_slice_and_a_request_despite_a_compositor() {
 #[test]
 fn a_reserved_client_keeps_its_budget_despite_an_endlessly_busy_compositor() {
     for seed in 0..20 {
-        let (mut server, _) = desktop(seed, mad(), 4, 500 * US);
+        let (mut server, _) = desktop(seed, endless(), 4, 500 * US);
         let reserved = server.connect(Load::backlogged(50 * US..=100 * US));
         let (budget_ns, period_ns) = (3 * MS, 10 * MS);
         assert!(server.try_reserve(reserved, Reservation { budget_ns, period_ns, kind: ReservationKind::Hard }));
@@ -152,7 +152,7 @@ fn a_reserved_client_keeps_its_budget_despite_an_endlessly_busy_compositor() {
 
 #[test]
 fn a_compositor_with_a_higher_sync_priority_is_limited_too() {
-    let (mut server, compositor) = desktop(3, mad(), 3, MS);
+    let (mut server, compositor) = desktop(3, endless(), 3, MS);
     server.scheduler.handle(Time(0), Fact::SyncPriority { client: compositor, priority: 10 });
     server.run_until(2 * SECOND);
     let got = server.service_ns(compositor, None) as f64 / server.now_ns as f64;
@@ -207,7 +207,7 @@ fn without_desktop_clients_the_rule_changes_no_slice() {
 fn an_endlessly_busy_window_manager_delays_others_by_no_more_than_its_part_of_a_turn() {
     for seed in 0..20 {
         let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
-        let manager = server.connect(mad());
+        let manager = server.connect(endless());
         server.scheduler.handle(Time(0), Fact::Role { client: manager, role: MANAGER });
         let bystander = server.connect(Load::new(Behaviour::RoundTrip { think_ns: 7 * MS }, 10 * US..=50 * US));
         server.run_until(2 * SECOND);

@@ -117,7 +117,7 @@ impl Reference {
     }
 
     /// The times before `end` at which a depleted client resumes with a better rank than the client chosen last.
-    pub fn comebacks(&self, now: u64, end: u64) -> impl Iterator<Item = u64> + '_ {
+    pub fn resumptions(&self, now: u64, end: u64) -> impl Iterator<Item = u64> + '_ {
         self.clients.iter().filter_map(move |(&id, client)| {
             let budget = client.budget.or_else(|| self.shared.budget_of(id)).filter(|budget| budget.depleted)?;
             let at = Some(budget.deadline).filter(|&at| at < end)?;

@@ -130,23 +130,23 @@ impl Reference {
     /// their own are not accepted.
     pub fn handle(&mut self, now: u64, fact: Fact) -> bool {
         let changed = self.take(now, fact);
-        self.see_groups(now);
+        self.update_groups(now);
         changed
     }
 
     /// Updates which clients are members of which reservation, and whether a group has arrived.
-    fn see_groups(&mut self, now: u64) {
+    fn update_groups(&mut self, now: u64) {
         let ids: Vec<ClientId> = self.clients.keys().copied().collect();
         for id in ids {
             let may_share = SharedBudgets::may_share(&self.clients[&id], self.desktop.roles.contains_key(&id));
             let group = Some(self.rules.standings[&id].group).filter(|_| may_share);
-            if self.shared.sort_in(id, group) {
+            if self.shared.update_member(id, group) {
                 // The same as with a reservation of its own.
                 self.rules.enter(id, 0);
             }
         }
         let (clients, paced) = (&self.clients, &self.paced);
-        self.shared.see_work(now, |id| clients[&id].ready && !paced.holds(id));
+        self.shared.update_arrivals(now, |id| clients[&id].ready && !paced.holds(id));
     }
 
     fn take(&mut self, now: u64, fact: Fact) -> bool {
@@ -205,7 +205,7 @@ impl Reference {
 
     fn gone(&mut self, id: ClientId, now: u64) {
         self.clients.remove(&id);
-        self.shared.sort_in(id, None);
+        self.shared.update_member(id, None);
         self.desktop.roles.remove(&id);
         self.desktop.work.retain(|&manager, &mut payer| manager != id && payer != id);
         self.paced.gone(id, now);
@@ -273,7 +273,7 @@ impl Reference {
 
     pub fn served(&mut self, id: ClientId, start: u64, end: u64, work: (u32, u64), still_ready: bool) {
         self.serve(id, start, end, work, still_ready);
-        self.see_groups(end);
+        self.update_groups(end);
     }
 
     fn serve(&mut self, id: ClientId, start: u64, end: u64, (requests, bytes): (u32, u64), still_ready: bool) {
@@ -467,7 +467,7 @@ impl Reference {
             Holder::Client(id) => self.reserved_for(id, of, now),
             Holder::Group(group) => self.shared.set(group, of, now, self.longest_period_ns(of)),
         }
-        self.see_groups(now);
+        self.update_groups(now);
     }
 
     /// The members enter the policy as after idleness.
@@ -505,7 +505,7 @@ impl Reference {
 
     /// The clients and groups that have budget again.
     pub fn replenish(&mut self, now: u64) -> (Vec<ClientId>, Vec<GroupId>) {
-        let mut told = self.paced.let_go(now);
+        let mut told = self.paced.release_due(now);
         // A client that got a reservation while it was paced arrives now.
         for id in &told {
             let client = self.clients.get_mut(id).filter(|client| client.ready);
@@ -513,7 +513,7 @@ impl Reference {
                 *budget = budget.at_arrival(now);
             }
         }
-        self.see_groups(now);
+        self.update_groups(now);
         let capped: Vec<ClientId> = self.clients.keys().copied().filter(|&id| self.is_capped(id)).collect();
         self.caps.values_mut().for_each(|cap| *cap = cap.replenished(now));
         told.extend(capped.into_iter().filter(|&id| !self.is_capped(id)));

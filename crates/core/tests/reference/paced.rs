@@ -92,7 +92,7 @@ impl Paced {
         }
     }
 
-    pub fn let_go(&mut self, now: u64) -> Vec<ClientId> {
+    pub fn release_due(&mut self, now: u64) -> Vec<ClientId> {
         let over: Vec<ClientId> = self.held.iter().filter(|(_, (_, until))| *until <= now).map(|(&id, _)| id).collect();
         for &id in &over {
             self.held.remove(&id);

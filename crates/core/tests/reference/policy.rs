@@ -59,14 +59,14 @@ pub struct Turn {
 
 /// `fair`: the account of a group, or of a client in no group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Purse {
+enum AccountKey {
     Alone(ClientId),
     Group(GroupId, i32),
 }
 
 /// `fair`: what an account has paid.
 #[derive(Clone, Copy, Debug, Default)]
-struct Paid {
+struct Account {
     paid: i128,
     /// What the last picked client of the account had paid.
     clock: i128,
@@ -77,7 +77,7 @@ pub struct Rules {
     pub kind: PolicyKind,
     parameters: Parameters,
     pub standings: BTreeMap<ClientId, Standing>,
-    purses: BTreeMap<Purse, Paid>,
+    accounts: BTreeMap<AccountKey, Account>,
     group_weights: BTreeMap<GroupId, u32>,
     /// `fair`: for each SYNC priority, what the last picked client had paid.
     clocks: BTreeMap<i32, i128>,
@@ -99,7 +99,7 @@ impl Rules {
             kind,
             parameters,
             standings: BTreeMap::new(),
-            purses: BTreeMap::new(),
+            accounts: BTreeMap::new(),
             group_weights: BTreeMap::new(),
             clocks: BTreeMap::new(),
             rotation: Vec::new(),
@@ -169,32 +169,32 @@ impl Rules {
         self.clocks.get(&self.standings[&id].sync_priority).copied().unwrap_or(0)
     }
 
-    fn purse(&self, id: ClientId) -> Purse {
+    fn account_key(&self, id: ClientId) -> AccountKey {
         let Standing { group, sync_priority, .. } = self.standings[&id];
-        if group == GroupId::NONE { Purse::Alone(id) } else { Purse::Group(group, sync_priority) }
+        if group == GroupId::NONE { AccountKey::Alone(id) } else { AccountKey::Group(group, sync_priority) }
     }
 
-    fn purse_of(&mut self, id: ClientId) -> &mut Paid {
-        let purse = self.purse(id);
-        self.purses.get_mut(&purse).expect("each client has one")
+    fn account_of(&mut self, id: ClientId) -> &mut Account {
+        let key = self.account_key(id);
+        self.accounts.get_mut(&key).expect("each client has one")
     }
 
     /// Opens the client's account, or joins its group's. A new account starts with `paid`.
     fn open(&mut self, id: ClientId, paid: i128) {
-        let clock = self.purses.entry(self.purse(id)).or_insert(Paid { paid, clock: 0 }).clock;
+        let clock = self.accounts.entry(self.account_key(id)).or_insert(Account { paid, clock: 0 }).clock;
         self.standing(id).paid = clock;
     }
 
     /// Leaves the account.
-    fn close(&mut self, id: ClientId) -> Option<Paid> {
-        let purse = self.standings.contains_key(&id).then(|| self.purse(id))?;
-        let is_shared = self.standings.keys().any(|&other| other != id && self.purse(other) == purse);
-        if is_shared { self.purses.get(&purse).copied() } else { self.purses.remove(&purse) }
+    fn close(&mut self, id: ClientId) -> Option<Account> {
+        let key = self.standings.contains_key(&id).then(|| self.account_key(id))?;
+        let is_shared = self.standings.keys().any(|&other| other != id && self.account_key(other) == key);
+        if is_shared { self.accounts.get(&key).copied() } else { self.accounts.remove(&key) }
     }
 
-    fn weight_of_purse(&self, id: ClientId) -> u32 {
+    fn account_weight(&self, id: ClientId) -> u32 {
         let of_group = self.group_weights.get(&self.standings[&id].group).copied().filter(|&weight| weight > 0);
-        let members = self.standings.iter().filter(|&(&other, _)| self.purse(other) == self.purse(id));
+        let members = self.standings.iter().filter(|&(&other, _)| self.account_key(other) == self.account_key(id));
         of_group.unwrap_or_else(|| members.map(|(_, standing)| standing.weight).max().expect("it is one of them"))
     }
 
@@ -234,7 +234,7 @@ impl Rules {
 
     /// Moves the client to another account; a new one starts as far from the clock as the old one was.
     fn move_to(&mut self, id: ClientId, change: impl FnOnce(&mut Standing)) {
-        let behind = self.purse_of(id).paid - self.clock_of(id);
+        let behind = self.account_of(id).paid - self.clock_of(id);
         self.close(id);
         change(self.standing(id));
         let paid = self.clock_of(id) + behind.max(-CREDIT_NS);
@@ -259,9 +259,9 @@ impl Rules {
         if rests > 0 || self.kind == PolicyKind::Fixed {
             self.end_turn(id);
         }
-        let purse = self.purse_of(id);
-        purse.paid = purse.paid.max(least_paid);
-        let least_of_group = purse.clock - CREDIT_NS;
+        let account = self.account_of(id);
+        account.paid = account.paid.max(least_paid);
+        let least_of_group = account.clock - CREDIT_NS;
         let standing = self.standing(id);
         standing.paid = standing.paid.max(least_of_group);
         standing.rested_us = u32::try_from(idle_ns / 1000).unwrap_or(u32::MAX);
@@ -272,8 +272,8 @@ impl Rules {
         let turn_ns = if self.kind == PolicyKind::Smart { self.slice_ns } else { self.parameters.slice_ns };
         let next_pass = self.standings[&id].pass + 1;
         self.used_by_all += length_ns;
-        let group_price = i128::from(length_ns) * 100 / i128::from(self.weight_of_purse(id));
-        self.purse_of(id).paid += group_price;
+        let group_price = i128::from(length_ns) * 100 / i128::from(self.account_weight(id));
+        self.account_of(id).paid += group_price;
         let standing = self.standing(id);
         standing.paid += i128::from(length_ns) * 100 / i128::from(standing.weight);
         standing.turn_requests += requests;
@@ -319,7 +319,7 @@ impl Rules {
             }
             _ => {
                 let place = |id| (self.place(id), Reverse(standing(id).rested_us), id);
-                if self.purse(a) == self.purse(b) {
+                if self.account_key(a) == self.account_key(b) {
                     return place(a).cmp(&place(b));
                 }
                 // A group is ordered by the first of its contenders.
@@ -327,7 +327,7 @@ impl Rules {
                     contenders
                         .iter()
                         .copied()
-                        .filter(|&it| self.purse(it) == self.purse(id))
+                        .filter(|&it| self.account_key(it) == self.account_key(id))
                         .min_by_key(|&it| place(it))
                 };
                 let (a, b) = (first(a).expect("it is one"), first(b).expect("it is one"));
@@ -342,7 +342,7 @@ impl Rules {
     pub fn run(&mut self, id: ClientId, alone: bool, now: u64) -> Turn {
         let Standing { paid, noticed, sync_priority, pass, turn_requests, pass_bytes, used_ns, .. } =
             self.standings[&id];
-        let of_group = *self.purse_of(id);
+        let of_group = *self.account_of(id);
         match self.kind {
             PolicyKind::Classic => {
                 self.pass = self.pass.max(pass);
@@ -360,7 +360,7 @@ impl Rules {
             _ => {
                 let clock = self.clocks.entry(sync_priority).or_insert(0);
                 *clock = of_group.paid.max(*clock);
-                self.purse_of(id).clock = of_group.clock.max(paid);
+                self.account_of(id).clock = of_group.clock.max(paid);
                 self.standing(id).noticed = false;
                 let slice_ns = self.parameters.slice_ns;
                 Turn { length_ns: if noticed { slice_ns - slice_ns / 2 } else { slice_ns }, requests: 0, bytes: 0 }
@@ -391,22 +391,22 @@ impl Rules {
         if self.kind == PolicyKind::Fixed {
             return (standing.fixed_priority > running.fixed_priority).then_some(0);
         }
-        let paid = self.purses[&self.purse(arrival)].paid;
+        let paid = self.accounts[&self.account_key(arrival)].paid;
         let back_at =
-            paid.max(self.clock_of(arrival) - CREDIT_NS) - self.head_start(&standing, self.weight_of_purse(arrival));
+            paid.max(self.clock_of(arrival) - CREDIT_NS) - self.head_start(&standing, self.account_weight(arrival));
         let lead = back_at + MARGIN_NS - defence.paid;
         Some(u64::try_from(lead.max(0) * i128::from(defence.weight) / 100).expect("a lead of less than 500 years"))
     }
 
     /// The strength of a client's group against arrivals.
     pub fn defence(&self, id: ClientId) -> Defence {
-        Defence { paid: self.purses[&self.purse(id)].paid, weight: self.weight_of_purse(id) }
+        Defence { paid: self.accounts[&self.account_key(id)].paid, weight: self.account_weight(id) }
     }
 
     /// `fair`: smaller comes first.
     fn place_of_group(&self, first: ClientId) -> i128 {
-        let head_start = self.head_start(&self.standings[&first], self.weight_of_purse(first));
-        self.purses[&self.purse(first)].paid - head_start
+        let head_start = self.head_start(&self.standings[&first], self.account_weight(first));
+        self.accounts[&self.account_key(first)].paid - head_start
     }
 
     /// `fair`, within a group: smaller comes first.

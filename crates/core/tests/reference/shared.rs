@@ -57,7 +57,7 @@ impl SharedBudgets {
     }
 
     /// Makes a client a member of that group's reservation. Returns true if it was a member before and is none now.
-    pub fn sort_in(&mut self, id: ClientId, group: Option<GroupId>) -> bool {
+    pub fn update_member(&mut self, id: ClientId, group: Option<GroupId>) -> bool {
         let group = group.filter(|group| self.all.contains_key(group));
         let before = self.group_of(id);
         match group {
@@ -73,7 +73,7 @@ impl SharedBudgets {
     }
 
     /// A group arrives with the first of its members that could be served.
-    pub fn see_work(&mut self, now: u64, works: impl Fn(ClientId) -> bool) {
+    pub fn update_arrivals(&mut self, now: u64, works: impl Fn(ClientId) -> bool) {
         for (&group, shared) in &mut self.all {
             let has_work = self.members.iter().any(|(&id, member)| member.0 == group && works(id));
             if has_work && !shared.had_work {
