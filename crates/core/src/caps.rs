@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! Caps: the maximum server time of a group in each period of [`CAP_PERIOD_NS`].
 //!
-//! A cap is a Constant Bandwidth Server that only limits. It is charged for all server time of the group's clients.
-//! When it is used up, clients without reservation budget are held back until the period ends. A new period begins with
-//! the first use after the last one ended. An overrun is paid back in the following periods. Desktop clients and the
-//! client that holds the server grab are never held back, because other clients wait for them.
+//! A cap is a Constant Bandwidth Server that limits a group but guarantees it nothing. It is charged for all server
+//! time of the group's clients. When it is used up, clients without reservation budget are held back until the period
+//! ends. A new period begins with the first use after the last one ended. An overrun is paid back in the following
+//! periods. Desktop clients and the client that holds the server grab are never held back, because other clients wait
+//! for them.
 //!
 //! A cap does not stop clients that run from a reservation, nor desktop clients. Their use is charged to at most half
 //! of each period's budget, so the other half always remains for the clients that the cap does stop. Otherwise a

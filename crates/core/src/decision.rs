@@ -31,7 +31,7 @@ impl Default for Parameters {
     }
 }
 
-/// The distance of two SYNC priorities in [`Rank::tier`]. Desktop clients use the odd tiers in between.
+/// The distance between adjacent SYNC priorities in [`Rank::tier`]. Desktop clients use the odd tiers in between.
 const TIERS: i64 = 2;
 
 /// The account that pays for a slice.

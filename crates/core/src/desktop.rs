@@ -14,14 +14,14 @@
 //! - **Limit.** A turn uses its service time plus these waits: at most `share` of [`FRAME_NS`], plus the request in
 //!   progress. Other clients are served first until the next turn, which begins used / `share` after the turn began.
 //!   Under contention desktop clients thus get at most `share` of any interval, plus one turn and one request. After a
-//!   turn that was not cut short the next one begins only after [`DEFERRAL_FACTOR`] x used, at most two frames. Above
-//!   30 frames per second this leaves 90 % to other clients.
+//!   turn that was not cut short, the next one is deferred until [`DEFERRAL_FACTOR`] x used after it began, but for two
+//!   frames at most. Above 30 frames per second this leaves 90 % to other clients.
 //! - **Window managers.** All window managers together have [`MANAGERS_NS`] per turn, enough to place a window; then
 //!   the turn ends. A window manager and a client that answer each other endlessly thus delay other clients by no more
 //!   than a slice.
-//! - **Called turns.** A client had rested if it was idle for half a frame, or received input. When its request then
-//!   causes an event for a desktop client, the next [`CALLED_TURNS`] turns begin as early as the limit allows, because
-//!   a person is probably waiting for the result. Each rest counts once.
+//! - **Called turns.** A client counts as rested after it was idle for half a frame or received input. When a request
+//!   of such a client causes an event for a desktop client, the next [`CALLED_TURNS`] turns begin as early as the limit
+//!   allows: a person is probably waiting for the result. Each rest counts once.
 //! - **Accounting.** A compositor works for all clients: its turns are charged to no account, so the order of and the
 //!   fairness among the other clients are those of a server without it. A window manager works for one client at a
 //!   time, the last one whose request caused an event for it, and that client pays. Keeping a window manager busy
@@ -36,7 +36,7 @@ use crate::heap::Heap;
 use crate::{ClientId, Time};
 use alloc::vec::Vec;
 
-/// The length of a turn's frame: 1/60 s, as on most screens.
+/// The length of a frame: 1/60 s, as on most screens.
 pub const FRAME_NS: u64 = 16_666_667;
 /// How long the server waits for the next request of a desktop client. 0.1 ms was too short for picom on a loaded
 /// machine with two processors; 0.2 and 0.4 ms gave the same result as 0.3 ms.
@@ -48,9 +48,9 @@ pub const CALLED_TURNS: u8 = 3;
 pub const MANAGERS_NS: u64 = 3_000_000;
 /// The shortest interval between the beginnings of two called turns.
 pub const CALLED_GAP_NS: u64 = 1_000_000;
-/// The next turn begins this many times the length of the turn after it began, at most two frames.
+/// The next turn is deferred by this multiple of a turn's length, but by two frames at most.
 pub const DEFERRAL_FACTOR: u64 = 10;
-/// A client idle for this long had rested: a person probably waits for what it draws next.
+/// A client that was idle for this long counts as rested: a person probably waits for what it draws next.
 pub const RESTED_NS: u64 = FRAME_NS / 2;
 /// The default limit: a third of the server remains for other clients.
 pub const DEFAULT_SHARE_PPM: u32 = 666_667;
@@ -144,8 +144,9 @@ impl Desktop {
         (now < until).then_some(until)
     }
 
-    /// Records a slice of a desktop client; `others_wait`: others are waiting now. Without other clients it uses no
-    /// turn, unless a window manager used up its part: clients that became ready meanwhile then go first.
+    /// Records a slice of a desktop client; `others_wait`: others are waiting now. If no other client waits, the slice
+    /// does not count, unless a window manager used up its part of the turn: clients that became ready meanwhile are
+    /// then served first.
     pub(crate) fn served(&mut self, role: Role, (start, end): (Time, Time), others_wait: bool) {
         let is_all = !role.compositor && end.since(start) >= MANAGERS_NS;
         let was_alone = !others_wait || self.turn_from(start) > start;

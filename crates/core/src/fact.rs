@@ -16,7 +16,7 @@ pub enum Fact {
     Connected { client: ClientId, descriptor: u32 },
     /// A client disconnected. Its reservation and its role end.
     Disconnected { client: ClientId },
-    /// A client has requests. No effect if it was ready already.
+    /// A client has requests. Has no effect if it was ready already.
     Arrived { client: ClientId },
     /// A client turned out to have no requests.
     Withdrawn { client: ClientId },
@@ -29,14 +29,14 @@ pub enum Fact {
     /// A request of this client caused work for a compositor or window manager. [`Outcome::Changed`] if that has an
     /// effect: the client had rested or received input.
     CausedWork { client: ClientId },
-    /// From now on this window manager works for client `whom`, whose request caused the work; `whom` is charged for
-    /// it.
+    /// From now on this window manager works for client `payer`, which caused the work with a request and is charged
+    /// for it.
     WorksFor { client: ClientId, payer: ClientId },
     /// A client grabbed the server, or the grab ended.
     Grabbed { by: Option<ClientId> },
-    /// The slice that just ended exceeded its end by `ns`, because a request was still executing. If a client with a
-    /// reservation is chosen next, this is its blocking time. The driver measures it without the time for which the
-    /// kernel ran other threads.
+    /// The slice that just ended lasted `ns` longer than allowed, because a request was still executing. If a client
+    /// with a reservation is chosen next, this is its blocking time. The driver measures it without the time for which
+    /// the kernel ran other threads.
     Overran { ns: u64 },
     /// A slice ended.
     Served(Service),

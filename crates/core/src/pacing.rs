@@ -63,7 +63,7 @@ pub(crate) struct Mark {
     pub until: Time,
     /// The client that waits for the answer, and the beginning of its hold, which tells it from a later hold.
     pub holds: Option<(ClientId, Time)>,
-    /// The client was still in an earlier redraw, whose end is no answer.
+    /// The client was still in an earlier redraw; the end of that redraw is not an answer to this Expose.
     pub mid_redraw: bool,
     /// The earlier redraw has ended.
     pub redraw_ended: bool,

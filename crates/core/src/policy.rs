@@ -65,7 +65,7 @@ impl PolicyKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(pub u64, pub u64);
 
-/// What a policy knows about a client apart from its behaviour.
+/// Properties of a client that a policy knows, apart from its behaviour.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     /// The descriptor of the socket: the order of the 1987 scheduler.
@@ -103,7 +103,7 @@ pub(crate) struct Allowance {
     pub(crate) bytes: u32,
 }
 
-/// The strength of a running client against arrivals.
+/// The position of a running client against arrivals that contest its slice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Defence {
     pub(crate) key: i64,
@@ -156,7 +156,7 @@ pub(crate) trait Policy: Debug + Send {
 
     fn key(&self, client: ClientId) -> Key;
 
-    /// The number of the group in which the client waits, below the number of clients.
+    /// The index of the group in which the client waits; indices are smaller than the number of clients.
     fn group(&self, _client: ClientId) -> usize {
         0
     }

@@ -14,9 +14,10 @@
 //! effort gets only what the reservations leave, so this rule is not the default. All kinds guarantee Q every T.
 //!
 //! A debt survives idleness: only a client that is not depleted gets the fresh budget of the first row. Otherwise a
-//! synchronous client would be forgiven each overrun. Changing a reservation does not cancel a debt either, except that
-//! a deadline counts as no further away than the longest reserved period: no other reservation loses by that, and a
-//! client that used an idle server for an hour under the paper's rule is not held back for an hour once it is hard.
+//! synchronous client would be forgiven each overrun. Changing a reservation does not cancel a debt either. However, a
+//! deadline then counts as no further away than the longest reserved period. No other reservation loses by that, and a
+//! client that used an idle server for an hour under the paper's rule is not held back for an hour after a change to
+//! hard.
 
 use crate::{Time, admission};
 
@@ -184,7 +185,7 @@ impl ReservationState {
         self.budget_left_ns = i64::try_from(left_ns).unwrap_or(i64::MAX);
         self.deadline = self.deadline.after(periods.saturating_mul(period_ns));
         self.depleted = self.budget_left_ns <= 0;
-        // Only once the debt is paid, so that the periods during its own long request count too.
+        // Done only after the debt is paid: the periods that passed during the client's own long request count as well.
         if !self.depleted && self.deadline <= now {
             self.deadline = now.after(self.reservation.period_ns);
         }
@@ -199,7 +200,7 @@ impl ReservationState {
         missed
     }
 
-    /// When a service that begins now would use up the budget.
+    /// The time at which a service that begins now would use up the budget.
     pub(crate) fn budget_end(&self, now: Time) -> Time {
         now.after(self.budget_left_ns.max(0) as u64)
     }

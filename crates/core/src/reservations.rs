@@ -36,7 +36,7 @@ struct Shared {
     holder: Holder,
     state: ReservationState,
     members: usize,
-    /// What the member picked last had paid.
+    /// The payment of the member picked last.
     clock: i64,
     ready: Vec<(i64, ClientId)>,
     idle: Vec<ClientId>,
@@ -113,7 +113,7 @@ impl Reservations {
         self.put(holder, state, 0);
     }
 
-    /// Sets the state of a reservation; a new one starts with this `clock`.
+    /// Sets the state of a reservation. `clock`: what the member picked last had paid, for a new one.
     pub(crate) fn put(&mut self, holder: Holder, state: ReservationState, clock: i64) {
         let number = self.number_of(holder).unwrap_or_else(|| {
             let free = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());

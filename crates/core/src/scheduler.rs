@@ -13,7 +13,8 @@
 //!
 //! See [`crate::reservations`], [`crate::waiting`] and [`crate::desktop`]. A ready client with a soft reservation is
 //! also in `waiting` or `desktop.ready`, so nothing moves when the budget ends. A paced client ([`crate::pacing`]) is
-//! in `paced`, ordered by the end of its hold, and in no other queue, ready or not. [`Scheduler::verify`] checks this.
+//! in `paced`, ordered by the end of its hold; ready or not, it does not wait for service in any queue.
+//! [`Scheduler::verify`] checks this.
 
 mod control;
 mod decide;

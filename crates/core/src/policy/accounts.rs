@@ -61,7 +61,7 @@ impl Accounts {
         self.clients.get_mut(client.slot())?.as_mut()
     }
 
-    /// The number of a client's group, below the number of clients.
+    /// The index of a client's group; indices are smaller than the number of clients.
     pub(super) fn group_number(&self, client: ClientId) -> usize {
         self.of(client).group
     }

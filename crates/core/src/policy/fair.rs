@@ -82,7 +82,7 @@ impl Fair {
         if account.noticed { self.slice_ns / 2 } else { 0 }
     }
 
-    /// The standing of a client's group that has paid this much, with the client's head start.
+    /// The position of a client's group if it has paid `paid`, including the client's head start.
     fn group_standing(&self, client: ClientId, paid: i64) -> i64 {
         let head_start_ns = self.head_start_ns(&self.accounts.of(client));
         paid.saturating_sub(price(head_start_ns, self.accounts.group(client).weight))

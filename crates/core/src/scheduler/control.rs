@@ -92,7 +92,7 @@ impl Scheduler {
         self.requeue(client, now);
     }
 
-    /// The desktop rule starts or stops applying to a client: in the policy it starts as if it had been idle.
+    /// Restarts a client in the policy as after idleness, because the desktop rule starts or stops applying to it.
     fn reset_standing(&mut self, client: ClientId) {
         if self.policy.favours_desktop() {
             self.policy.ready(client, 0);
@@ -136,7 +136,7 @@ impl Scheduler {
         if matches!(admission, Some(Admission::Admitted(_))) {
             if let Holder::Client(client) = holder {
                 if self.reservations.end(holder, now) {
-                    // Like a return from idleness: time paid from a reservation saves nothing up.
+                    // The client restarts as after idleness: it must not save up time while a reservation pays.
                     self.policy.ready(client, 0);
                 }
                 self.release(client, now);

@@ -141,8 +141,8 @@ impl Scheduler {
         (self.desktop.turn_from(now) <= now && tier <= others).then_some(client)
     }
 
-    /// Serves a desktop client. Its slice ends with the turn while others wait, for a window manager in any case.
-    /// Arrivals of clients that wait for it do not end the slice.
+    /// Serves a desktop client. While others wait, its slice ends with the turn at the latest; a window manager's slice
+    /// always does. Arrivals of clients that wait for it do not end the slice.
     fn pick_desktop(&mut self, client: ClientId, now: Time) -> Slice {
         self.running = Some((client, Mode::BestEffort));
         let slice_end = now.after(self.parameters.slice_ns);

@@ -30,7 +30,7 @@ impl Scheduler {
 
     pub(super) fn gone(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client_mut(client) else { return };
-        // Not ready, so that it counts as no arrival when it becomes a member of its group's reservation below.
+        // Marked as idle first: otherwise it would count as an arrival when it joins its group's reservation below.
         record.ready = false;
         self.end_reservation(Holder::Client(client), now);
         self.set_role(client, Role::NONE, now);
@@ -162,8 +162,8 @@ impl Scheduler {
         } else if !self.is_desktop(service.client) {
             let served = Served { length_ns, requests: service.requests, bytes: service.bytes };
             if picked.is_none() && is_servers_choice {
-                // Advances virtual time. Otherwise a client served without contention would have to pay for that time
-                // under contention.
+                // Advances virtual time. Otherwise a client that was served without contention would have to wait for
+                // that time once there is contention.
                 self.policy.picked(service.client, false, service.start);
             }
             self.policy.served(service.client, &served);

@@ -3,7 +3,7 @@
 //! state.
 //!
 //! Not included: each client's accounting, which affects no decision, and the set of watched clients, which the driver
-//! gets again. Invalid words are refused; any accepted snapshot can be continued without a panic.
+//! is given again. Invalid words are refused; any accepted snapshot can be continued without a panic.
 
 use super::{Client, Scheduler};
 use crate::caps::Cap;
@@ -136,7 +136,7 @@ impl Scheduler {
         Some((id, own))
     }
 
-    /// Puts all clients into their queues. Reservations are restored last, since that makes their clients arrive.
+    /// Puts all clients into their queues, then restores the reservations, whose states change when clients are queued.
     fn put_back(&mut self, clients: &[ClientId], states: Vec<(Holder, ReservationState)>) -> Option<()> {
         for &id in clients {
             let &Client { paced, ready, waits_since, idle_since, .. } = self.client(id)?;

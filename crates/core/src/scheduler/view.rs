@@ -122,8 +122,8 @@ impl Scheduler {
         self.desktop.turn_from(now)
     }
 
-    /// Until when the server waits for the next request of the client it has just served, before it serves others;
-    /// `None`: it does not wait. It waits for a compositor or window manager during its turn.
+    /// The time until which the server waits for the next request of the client just served; `None`: it does not wait.
+    /// It waits only for compositors and window managers, during their turn.
     pub fn next_request_of(&self, served: ClientId, now: Time) -> Option<Time> {
         let nobody_first = self.next_reserved().is_none() && self.desktop.ready.len() == 0 && self.grab.is_none();
         let waits = !self.is_servers_choice()
