@@ -2,7 +2,7 @@
 //! The control socket: XQOS requests without the extension, for servers that cannot have extensions.
 //!
 //! Requests, replies, errors and events are those of the extension, in this machine's byte order, with the codes below.
-//! Each request gets an answer: an empty reply if it has none in the extension. Requests name a client by any of its
+//! Each request gets an answer: an empty one if the extension defines no reply. Requests name a client by any of its
 //! resource ids; 0 is no client.
 
 use std::path::PathBuf;

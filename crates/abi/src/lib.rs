@@ -3,8 +3,8 @@
 //! The only unsafe code is the mapping in `ring`.
 //!
 //! `proto/xqosproto.md` explains the messages; `protocol` declares them and is generated from `proto/xqos.xml`. Bytes
-//! become types only here: the length and enumerations of a [`Request`] have been checked. Nothing panics on any input;
-//! the fuzz target `request` and the tests below verify this.
+//! are converted to types only here, so a [`Request`] always has a valid length and valid enumerations. Nothing panics
+//! on any input; the fuzz target `request` and the tests below verify this.
 
 #![deny(unsafe_code)]
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Parts of requests other than numbers: subjects, settings, and changes of the policy.
 //!
-//! The caller has read a whole request with the length from its header, so only the length of each kind is checked.
-//! Mistakes have the names of X errors.
+//! The caller passes a whole request of the length in its header, so only the length that its kind requires is checked.
+//! Errors have the names of X errors.
 
 use crate::bytes::{Order, Reader, Writer};
 use crate::label::Label;
@@ -11,7 +11,7 @@ use crate::us;
 use crate::wire::{Field, Word};
 use xqos_core::{DEFAULT_SHARE_PPM, Pacing, PolicyKind, Reservation, ReservationKind};
 
-/// A mistake in a request, as an X error.
+/// An error in a request, as an X error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError {
     /// BadLength.

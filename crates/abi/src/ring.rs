@@ -44,14 +44,14 @@ struct Mapping {
     capacity: u64,
 }
 
-// SAFETY: only atomics are reached through it, and it belongs to whoever holds it.
+// SAFETY: the mapping is accessed only through atomics, and only its owner unmaps it.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
     fn new(fd: BorrowedFd<'_>, capacity: u64, writable: bool) -> io::Result<Mapping> {
         let bytes = HEADER_BYTES + capacity as usize * RECORD_BYTES;
         let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
-        // SAFETY: a new mapping of a descriptor that is at least `bytes` long, which both callers made sure of.
+        // SAFETY: creates a new mapping; both callers have checked that the file has at least `bytes` bytes.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -64,7 +64,7 @@ impl Mapping {
     #[inline]
     fn word(&self, byte: usize) -> &AtomicU64 {
         debug_assert!(byte % 8 == 0 && byte < self.bytes);
-        // SAFETY: within the mapping, aligned, and never reached but as an atomic.
+        // SAFETY: the word is within the mapping and aligned, and is only accessed as an atomic.
         unsafe { self.start.add(byte / 8).as_ref() }
     }
 
@@ -102,7 +102,7 @@ impl Memory for Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: our own mapping, which nobody can reach any more.
+        // SAFETY: this is our own mapping, and nothing refers to it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -120,12 +120,12 @@ impl Writer {
     pub fn create(capacity: u32) -> io::Result<Writer> {
         let capacity = capacity.clamp(*CAPACITIES.start(), *CAPACITIES.end()).next_power_of_two();
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: a name that lives through the call.
+        // SAFETY: the name outlives the call.
         let fd = unsafe { libc::memfd_create(c"xqos-trace".as_ptr(), flags) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a descriptor that was just made, and belongs to nobody else.
+        // SAFETY: the descriptor is new and has no other owner.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(HEADER_BYTES as u64 + u64::from(capacity) * RECORD_BYTES as u64)?;
         let fd = OwnedFd::from(file);
@@ -135,7 +135,7 @@ impl Writer {
         mapping.word(16).store(capacity.into(), Ordering::Release);
         // F_SEAL_FUTURE_WRITE needs Linux 5.1. Our own mapping stays writable, and no other writable one can be made.
         let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
-        // SAFETY: an open descriptor and no pointers.
+        // SAFETY: the descriptor is open, and the call takes no pointers.
         if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) } < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -198,7 +198,7 @@ impl Reader {
     /// could shrink, and sizes that do not match.
     pub fn open(fd: OwnedFd, next: u64) -> io::Result<Reader> {
         let unfit = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("not a trace ring: {what}"));
-        // SAFETY: an open descriptor and no pointers.
+        // SAFETY: the descriptor is open, and the call takes no pointers.
         let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
         if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
             return Err(unfit("it is not sealed"));

@@ -22,12 +22,12 @@ use std::sync::atomic::AtomicU64;
 /// The copy has only one thread. Other threads' locks may be held forever there: glibc and musl keep memory allocation
 /// usable, but `child` must not use standard streams, the environment or other threads.
 pub fn fork(child: impl FnOnce()) -> io::Result<i32> {
-    // SAFETY: the copy runs `child`, which is caught when it panics, and never returns into the caller's frames; a lock
-    // that another thread held could make it wait for ever, but never see torn data.
+    // SAFETY: the copy runs `child`, catches its panics and never returns into the caller's frames. A lock held by
+    // another thread can make it wait forever, but it never sees torn data.
     match unsafe { libc::fork() } {
         0 => {
             let _ = catch_unwind(AssertUnwindSafe(child));
-            // SAFETY: ends the copy without touching what it shares with us.
+            // SAFETY: exits the copy without touching anything that it shares with the parent.
             unsafe { libc::_exit(0) }
         }
         pid => checked(pid),
@@ -39,7 +39,7 @@ pub fn fork(child: impl FnOnce()) -> io::Result<i32> {
 pub fn shared<const WIDTH: usize, const ROWS: usize>() -> io::Result<&'static [[AtomicU64; WIDTH]; ROWS]> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     let bytes = mem::size_of::<[[AtomicU64; WIDTH]; ROWS]>();
-    // SAFETY: a new mapping of that size, page-aligned and zeroed; zeros are valid numbers, and it is never unmapped.
+    // SAFETY: the mapping is new, of that size, page-aligned and zeroed; zeros are valid numbers. It is never unmapped.
     unsafe {
         let start = libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0);
         if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(&*start.cast()) }
@@ -49,8 +49,8 @@ pub fn shared<const WIDTH: usize, const ROWS: usize>() -> io::Result<&'static [[
 /// For a forked process: blocks all signals, leaves the terminal, and closes all files but `kept`.
 pub fn isolate(kept: BorrowedFd<'_>) {
     let kept = kept.as_raw_fd();
-    // SAFETY: the set is initialised before it is used; strings end with a zero; the descriptors that are closed belong
-    // to frames of the parent's copy, which never run again.
+    // SAFETY: the set is initialised before use; the strings are zero-terminated; the closed descriptors belong to
+    // frames of the parent's copy, which never run again.
     unsafe {
         let mut all = mem::zeroed();
         libc::sigfillset(&mut all);
@@ -89,18 +89,18 @@ pub fn adopt_orphans() -> io::Result<()> {
 
 /// Sets the scheduling of a command's program from its start; its children and new threads are not affected.
 pub fn schedule(command: &mut Command, attributes: Attributes) {
-    // SAFETY: between fork and exec only a system call is made.
+    // SAFETY: only a system call is made between fork and exec.
     unsafe { command.pre_exec(move || attributes.give(0)) };
 }
 
 /// Sends SIGTERM to the command's program when the thread that starts it exits.
 pub fn end_with_this_thread(command: &mut Command) {
-    // SAFETY: between fork and exec only a system call is made.
+    // SAFETY: only a system call is made between fork and exec.
     unsafe { command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?)) };
 }
 
 /// Passes an open descriptor to the command's program under the same number.
 pub fn hand_over(command: &mut Command, descriptor: RawFd) {
-    // SAFETY: between fork and exec only a system call is made, which takes numbers.
+    // SAFETY: only a system call with numeric arguments is made between fork and exec.
     unsafe { command.pre_exec(move || checked(libc::fcntl(descriptor, libc::F_SETFD, 0)).map(drop)) };
 }

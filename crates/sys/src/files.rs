@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Waits until one of the files is readable or its peer has closed, or until `timeout`; `None`: forever.
 pub fn poll(files: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
-    // SAFETY: they are borrowed for the call only. A descriptor that is not open only makes it return.
+    // SAFETY: the descriptors are borrowed only for the call. A closed one merely makes the call return.
     let borrowed = files.iter().map(|&fd| unsafe { BorrowedFd::borrow_raw(fd) });
     wait_for(&mut borrowed.map(as_input).collect::<Vec<_>>(), timeout)
 }
@@ -49,8 +49,8 @@ fn wait_for(polled: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<
 
 /// The pid of the process that listened at the other end of a Unix socket; `None` for other sockets.
 pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
-    // Not by rustix, whose pids are never 0: that is what a peer of another pid namespace has.
-    // SAFETY: an all-zero ucred is valid; getsockopt writes at most `length` bytes into it.
+    // Not through rustix, whose pids are never 0: a peer in another pid namespace has pid 0. SAFETY: an all-zero ucred
+    // is valid; getsockopt writes at most `length` bytes into it.
     unsafe {
         let mut peer: libc::ucred = mem::zeroed();
         let mut length = mem::size_of_val(&peer) as libc::socklen_t;

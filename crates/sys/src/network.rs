@@ -28,7 +28,7 @@ pub fn unshare(namespaces: Namespaces) -> io::Result<()> {
         Namespaces::Network => UnshareFlags::NEWNET,
         Namespaces::UserAndNetwork => UnshareFlags::NEWUSER | UnshareFlags::NEWNET,
     };
-    // SAFETY: the table of descriptors stays shared.
+    // SAFETY: these flags keep the table of descriptors shared.
     Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
@@ -96,14 +96,14 @@ impl Interface {
             sin_zero: [0; 8],
         };
         let mut request = request(self.name);
-        // SAFETY: both are 16 bytes that begin with the family, which says which of them it is.
+        // SAFETY: both types have 16 bytes and begin with the address family, which identifies the type.
         request.ifr_ifru.ifru_addr = unsafe { mem::transmute::<libc::sockaddr_in, libc::sockaddr>(address) };
         request
     }
 }
 
 fn request(name: &CStr) -> libc::ifreq {
-    // SAFETY: an ifreq is plain numbers, valid as zeros.
+    // SAFETY: an ifreq consists of plain numbers, for which zeros are valid.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     // The last byte stays zero.
     let room = request.ifr_name.len() - 1;
@@ -114,6 +114,6 @@ fn request(name: &CStr) -> libc::ifreq {
 }
 
 fn control(file: BorrowedFd<'_>, code: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: all codes that are used here take an ifreq, which lives through the call.
+    // SAFETY: every code used here takes an ifreq, which outlives the call.
     checked(unsafe { libc::ioctl(file.as_raw_fd(), code, ptr::from_mut(request)) }).map(drop)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The kernel's scheduling of a thread: reading and setting its `struct sched_attr`.
 //!
-//! Used by the module for the server's thread, by `xqos boost` for exposing programs, by `xqos run --cpu`, and by
-//! displays of these settings. Raised settings use reset-on-fork: children and new threads start with default
+//! The module uses it for the server's thread, `xqos boost` for exposing programs, `xqos run --cpu` for its program;
+//! other commands show these settings. Raised settings use reset-on-fork: children and new threads start with default
 //! scheduling.
 
 use rustix::thread::set_current_timer_slack;
@@ -55,7 +55,7 @@ impl Attributes {
     pub fn of(thread: i32) -> io::Result<Attributes> {
         let mut attributes = Attributes::default();
         let size = size_of::<Attributes>() as u32;
-        // SAFETY: room for as many bytes as the call is told.
+        // SAFETY: the buffer has room for `size` bytes.
         let result = unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, size, 0) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(attributes) }
     }
@@ -64,7 +64,7 @@ impl Attributes {
     /// RLIMIT_RTPRIO. EBUSY: the kernel's admission test refused a deadline reservation.
     pub fn give(mut self, thread: i32) -> io::Result<()> {
         self.size = size_of::<Attributes>() as u32;
-        // SAFETY: attributes of the size that they say.
+        // SAFETY: `size` is the size of the attributes.
         let result = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const self, 0) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
@@ -108,7 +108,7 @@ impl Attributes {
 pub fn allow_real_time(pid: i32, priority: u32) -> io::Result<u32> {
     let wanted = libc::rlimit { rlim_cur: priority.into(), rlim_max: priority.into() };
     let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: limits that live through the calls. What the process may already, it keeps.
+    // SAFETY: the limits outlive the calls. Permissions that the process already has are kept.
     unsafe {
         if libc::prlimit(pid, libc::RLIMIT_RTPRIO, ptr::null(), &mut before) != 0 {
             return Err(io::Error::last_os_error());

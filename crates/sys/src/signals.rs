@@ -28,8 +28,8 @@ impl Signals {
     /// From now on the watched signals arrive only here.
     pub fn watch() -> io::Result<Signals> {
         let set = watched_set();
-        // SAFETY: `set` is initialised and lives through the calls; SIG_DFL is a valid disposition. An inherited
-        // SIG_IGN for SIGCHLD would make children vanish without a status.
+        // SAFETY: `set` is initialised and outlives the calls; SIG_DFL is a valid disposition. An inherited SIG_IGN for
+        // SIGCHLD would make children vanish without a status.
         unsafe {
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
             if libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()) != 0 {
@@ -39,7 +39,7 @@ impl Signals {
             if fd < 0 {
                 return Err(io::Error::last_os_error());
             }
-            // SAFETY (continued): `fd` is new and nobody else's.
+            // SAFETY (continued): `fd` is new and has no other owner.
             Ok(Signals(OwnedFd::from_raw_fd(fd)))
         }
     }
@@ -51,7 +51,8 @@ impl Signals {
 
     /// The next signal, if one has arrived.
     pub fn next(&self) -> Option<Signal> {
-        // SAFETY: a signalfd_siginfo is plain numbers, valid as zeros; read writes at most its size into it.
+        // SAFETY: a signalfd_siginfo consists of plain numbers, for which zeros are valid; read writes at most its
+        // size.
         unsafe {
             let mut info: libc::signalfd_siginfo = mem::zeroed();
             let size = mem::size_of_val(&info);
@@ -80,7 +81,7 @@ fn watched_set() -> libc::sigset_t {
     }
 }
 
-/// Makes a command's program receive the signals that we watch as it normally would.
+/// Unblocks the watched signals in a command's program, so that it receives them as usual.
 pub fn unblock_signals_in(command: &mut Command) {
     let set = watched_set();
     // SAFETY: between fork and exec only sigprocmask is called, which is async-signal-safe.
