@@ -2,8 +2,8 @@
 //! Model test: given the same facts, the scheduler and a naive reference make the same decisions.
 //!
 //! The scheduler keeps heaps and keys; [`reference`] searches everything each time. They must agree on the client that
-//! runs and the account that pays, the length of the slice, the arrivals that end it and when, the watched clients, and
-//! on each budget and deadline.
+//! runs, the account that pays, the length of the slice, the arrivals that end it, the watched clients, and each budget
+//! and deadline.
 
 mod operations;
 mod reference;
@@ -100,8 +100,8 @@ impl Pair {
         Some(slice)
     }
 
-    /// A slice ends at the end of the budget or slice, or earlier if a depleted client resumes. A client that wins then
-    /// must end it.
+    /// A slice ends when the budget or the slice is used up, or earlier when a depleted client resumes. If that client
+    /// would win, the slice must end then.
     fn check_end(&self, slice: &Slice, decision: &Decision) {
         let until = slice.until.0;
         let first_resumption = self.reference.resumptions(self.now, decision.end).min();

@@ -25,23 +25,23 @@ fn count() {
     let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
 }
 
-// SAFETY: every call is passed on to the system's allocator with the same arguments; counting allocates nothing, since
+// SAFETY: every call is forwarded to the system's allocator with the same arguments. Counting allocates nothing, since
 // the counter is a constant-initialized thread-local without a destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        // SAFETY: the caller fulfils the contract of `alloc`, which is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: `place` came from `alloc` or `realloc` above, so from the system's allocator with this layout.
+        // SAFETY: `place` came from `alloc` or `realloc` above, and thus from the system's allocator with this layout.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: as for `dealloc`; the caller keeps the contract for `size`.
+        // SAFETY: as in `dealloc`; the caller fulfils the contract for `size`.
         unsafe { System.realloc(place, layout, size) }
     }
 }

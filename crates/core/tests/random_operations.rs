@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Random sequences of all operations. After each one the scheduler's own invariants are checked (`verify`), and rules
-//! that hold for any decision.
+//! Random sequences of all operations. After each one, the test checks the scheduler's invariants (`verify`) and rules
+//! that hold for every decision.
 
 mod operations;
 
@@ -11,7 +11,7 @@ use xqos_core::{
     ReservationState, Role, Scheduler, Service, Slice, Time,
 };
 
-/// A scheduler, its clock, and the facts that it has no query for.
+/// A scheduler, its clock, and the state that it has no query for.
 #[derive(Debug)]
 struct Server {
     scheduler: Scheduler,

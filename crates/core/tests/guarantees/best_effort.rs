@@ -80,7 +80,7 @@ fn clients_that_pause_between_turns_do_not_starve_a_busy_one() {
         }
         server.run_until(20 * SECOND);
         let waited_ns = server.longest_wait_ns(busy);
-        // Under `smart` 20 levels of 50 ms each, and the slices in between.
+        // Bound under `smart`: 20 levels of 50 ms each, plus the slices in between.
         let bound_ns = if policy == PolicyKind::Smart { 1100 * MS } else { 60 * MS };
         assert!(waited_ns <= bound_ns, "policy {}: the busy client waited {waited_ns} ns", policy.name());
     }

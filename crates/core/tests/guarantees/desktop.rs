@@ -144,7 +144,8 @@ fn a_reserved_client_keeps_its_budget_despite_an_endlessly_busy_compositor() {
             let (from_ns, to_ns) = (period * period_ns, (period + 1) * period_ns);
             let of_it = server.runs.iter().filter(|run| run.client == reserved && run.mode == Mode::Reserved);
             let got_ns: u64 = of_it.map(|run| run.within(from_ns, to_ns)).sum();
-            // A request of another client may be running at its beginning, and an overrun of its own is paid back.
+            // A request of another client may be running when the period begins, and an overrun of the client itself is
+            // paid back.
             assert!(got_ns + 600 * US >= budget_ns, "seed {seed}: {got_ns} ns of its budget in period {period}");
         }
     }
@@ -217,7 +218,7 @@ fn an_endlessly_busy_window_manager_delays_others_by_no_more_than_its_part_of_a_
     }
 }
 
-/// While a client and the window manager answer each other, other clients get as much as beside one busy client.
+/// While a client and the window manager answer each other, other clients get as much as with one busy client.
 #[test]
 fn a_client_pays_for_the_work_of_a_window_manager_that_it_causes() {
     for (others, seed) in [(1, 1), (3, 2), (8, 3)] {
@@ -235,7 +236,7 @@ fn a_client_pays_for_the_work_of_a_window_manager_that_it_causes() {
         let charged = [id, culprit, bystander].map(|id| server.scheduler.usage(id).expect("it is there").charged_ns);
         assert_eq!(charged, [0, managed + paid, got], "and so others are told");
         assert!(paid + 20 * MS < got, "{others} others: it pays: {paid} of {got} ns");
-        // Unless the work alone exceeds the share of one client.
+        // This does not hold if the work alone exceeds the share of one client.
         let part = (managed + paid).saturating_sub(got);
         assert!(part < 20 * MS || paid < 20 * MS, "{others} others: {managed} + {paid}, and {got} ns");
     }

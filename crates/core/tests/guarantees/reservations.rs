@@ -87,7 +87,7 @@ fn a_backlogged_reserved_client_gets_its_budget_in_every_period_within_one_block
         let mut random = Random(seed ^ 0xa);
         let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
         let count = random.within(1..=8) as usize;
-        // Room for an excess of each reservation: all budgets are then given in time.
+        // Leaves room for an excess of each reservation, so that all budgets are given in time.
         let (mut server, reserved) =
             loaded_server(seed, count, longest_ns, longest_ns * count as u64, &ReservationKind::ALL);
         server.run_until(1500 * MS);

@@ -315,7 +315,7 @@ impl Server {
                 ..Service::of(id, Time(start_ns), Time(self.now_ns))
             }),
         );
-        // Like a real server during a desktop turn.
+        // Waits for the next request, like a real server during a desktop turn.
         if let Some(until) = self.scheduler.next_request_of(id, Time(self.now_ns)) {
             self.now_ns = until.0.min(self.clients[place].next_arrival_ns.max(self.now_ns));
         }

@@ -126,8 +126,7 @@ impl Reference {
         }
     }
 
-    /// Applies a fact. Returns true if the outcome reports a change. Facts that the test applies through methods of
-    /// their own are not accepted.
+    /// Applies a fact. Returns true if the outcome reports a change. Not for facts that have a method of their own.
     pub fn handle(&mut self, now: u64, fact: Fact) -> bool {
         let changed = self.take(now, fact);
         self.update_groups(now);
@@ -141,7 +140,7 @@ impl Reference {
             let may_share = SharedBudgets::may_share(&self.clients[&id], self.desktop.roles.contains_key(&id));
             let group = Some(self.rules.standings[&id].group).filter(|_| may_share);
             if self.shared.update_member(id, group) {
-                // The same as with a reservation of its own.
+                // The client restarts in the policy, as after a reservation of its own.
                 self.rules.enter(id, 0);
             }
         }
@@ -389,7 +388,7 @@ impl Reference {
         })
     }
 
-    /// Depleted and hard, paced, or in a group whose cap is used up.
+    /// True if the client is held back: depleted and hard, paced, or in a group whose cap is used up.
     fn is_out(&self, id: ClientId) -> bool {
         let client = &self.clients[&id];
         let is_depleted = match self.shared.budget_of(id) {
@@ -496,7 +495,7 @@ impl Reference {
     fn cleared(&mut self, id: ClientId) -> bool {
         let Some(client) = self.clients.get_mut(&id).filter(|client| client.budget.is_some()) else { return false };
         client.released = client.budget.take();
-        // It enters the policy as after idleness: time paid from a reservation saves nothing up.
+        // The client restarts as after idleness: it must not save up time while a reservation pays.
         self.rules.enter(id, 0);
         true
     }

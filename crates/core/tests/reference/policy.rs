@@ -398,7 +398,7 @@ impl Rules {
         Some(u64::try_from(lead.max(0) * i128::from(defence.weight) / 100).expect("a lead of less than 500 years"))
     }
 
-    /// The strength of a client's group against arrivals.
+    /// The position of a client's group against arrivals.
     pub fn defence(&self, id: ClientId) -> Defence {
         Defence { paid: self.accounts[&self.account_key(id)].paid, weight: self.account_weight(id) }
     }
