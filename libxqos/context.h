@@ -24,14 +24,14 @@ struct xqos {
     uint8_t first_error;
     /* The rest is for servers without the extension; sun_family is 0 for the others. */
     struct sockaddr_un place;
-    uid_t server;      /* the server's user */
-    uint32_t own;      /* resource base of the connection */
-    _Atomic int events; /* the connection for events; -1 until some are selected */
-    _Atomic int kept;   /* the connection for requests since an origin was set, one at a time; -1 before */
-    pthread_mutex_t turn;
+    uid_t server;         /* the server's user */
+    uint32_t own;         /* resource base of the connection */
+    _Atomic int events;   /* the connection for events; -1 until some are selected */
+    _Atomic int requests; /* the connection for requests once an origin was set, one at a time; -1 before */
+    pthread_mutex_t requests_lock;
 };
 
-static inline int xqos_is_below(const struct xqos *xqos)
+static inline int xqos_uses_socket(const struct xqos *xqos)
 {
     return xqos->place.sun_family != 0;
 }
@@ -60,7 +60,7 @@ int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t byt
 
 /* From now on requests use one connection for the lifetime of the context, because an origin belongs to a connection.
  * Error: CONNECTION. */
-int xqos_socket_keep(struct xqos *xqos);
+int xqos_socket_hold(struct xqos *xqos);
 
 /* Selects events on a connection that lasts as long as the context. The server must have checked the mask before. */
 int xqos_socket_select(struct xqos *xqos, uint32_t mask);

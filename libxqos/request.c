@@ -31,7 +31,7 @@ int xqos_attach(struct xqos *xqos, xcb_connection_t *connection)
     found = xcb_get_extension_data(connection, &extension);
     if (!found)
         return XQOS_ERR_CONNECTION;
-    *xqos = (struct xqos) { .events = -1, .kept = -1 };
+    *xqos = (struct xqos) { .events = -1, .requests = -1 };
     if (!found->present)
         return xcb_connection_has_error(connection) ? XQOS_ERR_CONNECTION : xqos_socket_attach(xqos, connection);
     xqos->connection = connection;
@@ -73,8 +73,8 @@ static unsigned int send_request(xqos_t *xqos, uint8_t opcode, void *request, si
 }
 
 /* After an error, *answer is null. */
-static int ask_below(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint32_t *value,
-                     struct wire_reply **answer)
+static int ask_over_socket(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint32_t *value,
+                           struct wire_reply **answer)
 {
     int result = xqos_socket_ask(xqos, opcode, request, bytes, answer);
 
@@ -92,9 +92,9 @@ int xqos_perform(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint
 
     if (!xqos)
         return XQOS_ERR_ARGUMENT;
-    if (xqos_is_below(xqos)) {
+    if (xqos_uses_socket(xqos)) {
         struct wire_reply *answer;
-        int result = ask_below(xqos, opcode, request, bytes, value, &answer);
+        int result = ask_over_socket(xqos, opcode, request, bytes, value, &answer);
 
         free(answer);
         return result;
@@ -133,8 +133,8 @@ int xqos_receive(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, size
 
     if (!xqos)
         return XQOS_ERR_ARGUMENT;
-    if (xqos_is_below(xqos)) {
-        int result = ask_below(xqos, opcode, request, bytes, NULL, &answer);
+    if (xqos_uses_socket(xqos)) {
+        int result = ask_over_socket(xqos, opcode, request, bytes, NULL, &answer);
 
         if (result != XQOS_OK)
             return result;

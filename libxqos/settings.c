@@ -184,7 +184,7 @@ int xqos_set_origin(xqos_t *xqos, const char *name, uint32_t lease)
 
     if (!xqos || !put_name(request.name, name))
         return XQOS_ERR_ARGUMENT;
-    if (xqos_is_below(xqos))
-        result = xqos_socket_keep(xqos);
+    if (xqos_uses_socket(xqos))
+        result = xqos_socket_hold(xqos);
     return result == XQOS_OK ? xqos_perform(xqos, XQOS_REQUEST_SET_ORIGIN, &request, sizeof request, NULL) : result;
 }

@@ -193,15 +193,15 @@ static int ask_over(const struct xqos *xqos, int descriptor, uint8_t opcode, voi
 
 int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, struct wire_reply **out)
 {
-    int result, descriptor = atomic_load(&xqos->kept);
+    int result, descriptor = atomic_load(&xqos->requests);
 
     *out = NULL;
     if (xcb_connection_has_error(xqos->connection))
         return XQOS_ERR_CONNECTION;
     if (descriptor >= 0) {
-        pthread_mutex_lock(&xqos->turn);
+        pthread_mutex_lock(&xqos->requests_lock);
         result = ask_over(xqos, descriptor, opcode, request, bytes, out);
-        pthread_mutex_unlock(&xqos->turn);
+        pthread_mutex_unlock(&xqos->requests_lock);
         return result;
     }
     descriptor = connect_to(xqos);
@@ -215,7 +215,7 @@ int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t byt
 /* ---- events ------------------------------------------------------------------------------------------------ */
 
 /* Returns a lasting connection, made by the first thread that needs it, or -1 if the server has exited. */
-static int living(struct xqos *xqos, _Atomic int *place)
+static int lasting_connection(struct xqos *xqos, _Atomic int *place)
 {
     int none = -1, descriptor = atomic_load(place);
 
@@ -228,15 +228,15 @@ static int living(struct xqos *xqos, _Atomic int *place)
     return none;
 }
 
-int xqos_socket_keep(struct xqos *xqos)
+int xqos_socket_hold(struct xqos *xqos)
 {
-    return living(xqos, &xqos->kept) < 0 ? XQOS_ERR_CONNECTION : XQOS_OK;
+    return lasting_connection(xqos, &xqos->requests) < 0 ? XQOS_ERR_CONNECTION : XQOS_OK;
 }
 
 int xqos_socket_select(struct xqos *xqos, uint32_t mask)
 {
     uint32_t request[] = { 0, mask };
-    int descriptor = living(xqos, &xqos->events);
+    int descriptor = lasting_connection(xqos, &xqos->events);
 
     if (descriptor < 0 || !send_request(xqos, descriptor, XQOS_REQUEST_SELECT_EVENTS, request, sizeof request))
         return XQOS_ERR_CONNECTION;
@@ -270,7 +270,7 @@ int xqos_socket_next(const struct xqos *xqos, unsigned char *out)
 
 void xqos_socket_close(struct xqos *xqos)
 {
-    _Atomic int *places[] = { &xqos->events, &xqos->kept };
+    _Atomic int *places[] = { &xqos->events, &xqos->requests };
 
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         int descriptor = atomic_exchange(places[i], -1);

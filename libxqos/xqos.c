@@ -43,7 +43,7 @@ int xqos_open(xcb_connection_t *connection, xqos_t **out)
     if (!*out)
         return XQOS_ERR_MEMORY;
     **out = found;
-    pthread_mutex_init(&(*out)->turn, NULL);
+    pthread_mutex_init(&(*out)->requests_lock, NULL);
     return XQOS_OK;
 }
 
@@ -51,7 +51,7 @@ void xqos_close(xqos_t *xqos)
 {
     if (xqos) {
         xqos_socket_close(xqos);
-        pthread_mutex_destroy(&xqos->turn);
+        pthread_mutex_destroy(&xqos->requests_lock);
     }
     free(xqos);
 }
@@ -110,7 +110,7 @@ int xqos_select_events(xqos_t *xqos, uint32_t mask)
     int result = xqos_perform(xqos, XQOS_REQUEST_SELECT_EVENTS, request, sizeof request, NULL);
 
     /* The mask was checked over the first connection, which is closed now. */
-    if (result == XQOS_OK && xqos_is_below(xqos))
+    if (result == XQOS_OK && xqos_uses_socket(xqos))
         result = xqos_socket_select(xqos, mask);
     return result;
 }
@@ -147,7 +147,7 @@ int xqos_decode_event(const xqos_t *xqos, const xcb_generic_event_t *event, stru
     if (!xqos || !event || !xqos_has_room(out, sizeof *out))
         return XQOS_ERR_ARGUMENT;
     /* SendEvent sets the top bit; such an event must not match. */
-    if (xqos_is_below(xqos) || event->response_type != xqos->first_event)
+    if (xqos_uses_socket(xqos) || event->response_type != xqos->first_event)
         return XQOS_ERR_EVENT;
     fill_event(out, event);
     return XQOS_OK;

@@ -8,7 +8,7 @@
 #include "expect.h"
 #include "live.h"
 
-int is_below;
+int uses_socket;
 
 struct client connect_client(void)
 {

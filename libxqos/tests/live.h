@@ -12,7 +12,7 @@ enum {
 };
 
 /* The server has no extension: the library uses its control socket. */
-extern int is_below;
+extern int uses_socket;
 
 struct client {
     xcb_connection_t *connection;

@@ -255,7 +255,7 @@ static int wait_for(struct client *c, uint32_t kind, uint32_t about, struct xqos
         { .fd = xqos_event_descriptor(c->xqos), .events = POLLIN },
     };
 
-    EXPECT_INT(xqos_event_descriptor(c->xqos) >= 0, is_below);
+    EXPECT_INT(xqos_event_descriptor(c->xqos) >= 0, uses_socket);
     out->size = sizeof *out;
     for (int waited = 0; waited < PATIENCE_MS; waited += 20) {
         while (take_event(c, out) > 0)

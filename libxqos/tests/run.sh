@@ -79,7 +79,7 @@ if [ -f "$module" ]; then
     export XQOS_HOST
     run xqos "$module"
     XQOS_HOST=libc
-    run below "$module" below
+    run libc "$module" libc
 else
     echo "== xqos server: skipped, $module does not exist (build it, or set XQOS_MODULE)"
     skipped=1

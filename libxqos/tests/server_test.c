@@ -2,7 +2,7 @@
 /* server_test.c: the library against the real X server on $DISPLAY.
  *
  * server_test         the server has xqos and runs as this user; the tests change its settings and restore them
- * server_test below   the same over its control socket: the server has no extension
+ * server_test libc    the same over its control socket: the server has no extension
  * server_test stock   the server has no xqos
  *
  * Each test opens its own connections. run.sh starts the servers.
@@ -48,7 +48,7 @@ static void policy_is_set_and_read_back(void)
     struct xqos_policy_change change = { .size = sizeof change, .mask = XQOS_SET_POLICY };
 
     for (change.policy = XQOS_POLICY_STOCK; change.policy <= XQOS_POLICY_FIXED; change.policy++) {
-        if (is_below && change.policy == XQOS_POLICY_CLASSIC) {
+        if (uses_socket && change.policy == XQOS_POLICY_CLASSIC) {
             EXPECT_INT(xqos_set_policy(c.xqos, &change), XQOS_ERR_FROM_BELOW);
             continue;
         }
@@ -253,7 +253,7 @@ static void run_all(void)
     test_reservations();
     test_clients();
     test_events();
-    if (!is_below)
+    if (!uses_socket)
         RUN(wrong_lengths_and_opcodes_are_refused);
     RUN(xrt_sets_reads_and_clears);
     set_blocking(0);
@@ -264,7 +264,7 @@ int main(int argc, char **argv)
 {
     /* The test must not wait forever for a server. */
     alarm(60);
-    is_below = argc > 1 && strcmp(argv[1], "below") == 0;
+    uses_socket = argc > 1 && strcmp(argv[1], "libc") == 0;
     if (argc > 1 && strcmp(argv[1], "stock") == 0)
         run_stock();
     else
