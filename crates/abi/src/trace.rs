@@ -61,7 +61,7 @@ pub enum Reason {
 
 impl Reason {
     /// Why a scheduler that has just picked this slice chose it.
-    pub fn of(slice: &Slice, scheduler: &Scheduler) -> Reason {
+    pub fn for_slice(slice: &Slice, scheduler: &Scheduler) -> Reason {
         match slice.choice {
             Choice::Server if scheduler.grab().is_some() => Reason::Grab,
             Choice::Server => Reason::Stock,
@@ -122,7 +122,7 @@ pub enum What {
 
 impl What {
     /// A fact with its outcome.
-    pub fn of(fact: Fact, outcome: Outcome) -> What {
+    pub fn from_fact(fact: Fact, outcome: Outcome) -> What {
         let is_refused = matches!(outcome, Outcome::Admission(_)) && !outcome.is_admitted();
         if is_refused { What::Refused(fact) } else { What::Fact(fact) }
     }

@@ -60,7 +60,7 @@ fn cycle(scheduler: &mut Scheduler, last: ClientId, now: Time) -> ClientId {
         _ => last,
     };
     let end = now.after(SLICE_NS);
-    scheduler.handle(end, Fact::Served(Service { requests: 9, bytes: 200, ..Service::of(client, now, end) }));
+    scheduler.handle(end, Fact::Served(Service { requests: 9, bytes: 200, ..Service::new(client, now, end) }));
     client
 }
 

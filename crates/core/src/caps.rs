@@ -46,7 +46,7 @@ impl Caps {
     }
 
     pub(crate) fn is_on(&self, group: GroupId) -> bool {
-        self.of(group).is_some()
+        self.find(group).is_some()
     }
 
     /// Sets the cap of a group; 0 removes it.
@@ -62,12 +62,12 @@ impl Caps {
     }
 
     pub(crate) fn is_used_up(&self, group: GroupId) -> bool {
-        self.of(group).is_some_and(|cap| cap.state.depleted)
+        self.find(group).is_some_and(|cap| cap.state.depleted)
     }
 
     /// The latest end of a slice that begins now.
     pub(crate) fn until(&self, group: GroupId, now: Time) -> Time {
-        self.of(group).map_or(Time::NEVER, |cap| {
+        self.find(group).map_or(Time::NEVER, |cap| {
             if now >= cap.state.deadline {
                 now.after(cap.state.reservation.budget_ns)
             } else {
@@ -101,7 +101,7 @@ impl Caps {
         }
     }
 
-    fn of(&self, group: GroupId) -> Option<&Cap> {
+    fn find(&self, group: GroupId) -> Option<&Cap> {
         self.0.iter().find(|cap| cap.group == group)
     }
 }

@@ -96,7 +96,7 @@ pub struct Contest {
 
 impl Contest {
     /// A contest that only an arrival of a better tier can win.
-    pub(crate) fn of(rank: Rank, start: Time) -> Contest {
+    pub(crate) fn new(rank: Rank, start: Time) -> Contest {
         Contest { rank, start, growth: 0, margin: 0, desktop_turn: start }
     }
 
@@ -143,7 +143,7 @@ pub struct Slice {
 
 impl Slice {
     /// A slice limited only by time.
-    pub(crate) const fn of(choice: Choice, until: Time, contest: Contest) -> Slice {
+    pub(crate) const fn new(choice: Choice, until: Time, contest: Contest) -> Slice {
         Slice { choice, until, requests: 0, bytes: 0, contest }
     }
 }
@@ -171,7 +171,7 @@ pub struct Service {
 
 impl Service {
     /// A slice without requests after which the client is idle; the caller fills in the rest.
-    pub const fn of(client: ClientId, start: Time, end: Time) -> Service {
+    pub const fn new(client: ClientId, start: Time, end: Time) -> Service {
         Service { client, start, end, requests: 0, bytes: 0, last_request: 0, still_ready: false, ended_early: false }
     }
 }

@@ -127,7 +127,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn of(changed: bool) -> Outcome {
+    pub(crate) fn from_change(changed: bool) -> Outcome {
         if changed { Outcome::Changed } else { Outcome::None }
     }
 

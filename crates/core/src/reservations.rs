@@ -43,16 +43,16 @@ struct Shared {
     known: usize,
 }
 
-/// The membership of a client; `of` is [`ABSENT`] if it is no member.
+/// The membership of a client; `reservation` is [`ABSENT`] if it is no member.
 #[derive(Clone, Copy, Debug)]
 struct Member {
-    of: u16,
+    reservation: u16,
     idle_place: u16,
     /// Budget used / weight, with the weight in hundredths.
     paid: i64,
 }
 
-const NO_MEMBER: Member = Member { of: ABSENT, idle_place: ABSENT, paid: 0 };
+const NO_MEMBER: Member = Member { reservation: ABSENT, idle_place: ABSENT, paid: 0 };
 
 /// The list that a member belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,21 +156,21 @@ impl Reservations {
     pub(crate) fn join(&mut self, client: ClientId, group: Option<Holder>) -> bool {
         let own = self.number_of(Holder::Client(client));
         let number = own.or_else(|| group.and_then(|group| self.number_of(group)));
-        let of = number.map_or(ABSENT, |number| number as u16);
-        if self.members[client.slot()].of == of {
+        let reservation = number.map_or(ABSENT, |number| number as u16);
+        if self.members[client.slot()].reservation == reservation {
             return false;
         }
         // The reservation of its group may just have ended.
-        let did_share = match self.of(client) {
+        let did_share = match self.shared_by(client) {
             Some(shared) => shared.holder != Holder::Client(client),
-            None => self.members[client.slot()].of != ABSENT,
+            None => self.members[client.slot()].reservation != ABSENT,
         };
         self.leave(client);
         if let Some(shared) = number.and_then(|number| self.all[number].as_mut()) {
             shared.members += 1;
             shared.ready.reserve(shared.members - shared.ready.len());
             shared.idle.reserve(shared.members - shared.idle.len());
-            self.members[client.slot()] = Member { of, paid: shared.clock, ..NO_MEMBER };
+            self.members[client.slot()] = Member { reservation, paid: shared.clock, ..NO_MEMBER };
         }
         did_share && !self.is_shared(client)
     }
@@ -178,8 +178,8 @@ impl Reservations {
     pub(crate) fn leave(&mut self, client: ClientId) {
         self.place(client, MemberList::Neither, Time(0));
         let Some(left) = self.members.get_mut(client.slot()) else { return };
-        let of = core::mem::replace(left, NO_MEMBER).of;
-        if let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) {
+        let reservation = core::mem::replace(left, NO_MEMBER).reservation;
+        if let Some(shared) = self.all.get_mut(usize::from(reservation)).and_then(Option::as_mut) {
             shared.members -= 1;
         }
     }
@@ -195,8 +195,8 @@ impl Reservations {
 
     /// Moves a member to the list that it belongs to.
     pub(crate) fn place(&mut self, client: ClientId, list: MemberList, now: Time) {
-        let Some(&Member { of, paid, idle_place }) = self.members.get(client.slot()) else { return };
-        let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) else { return };
+        let Some(&Member { reservation, paid, idle_place }) = self.members.get(client.slot()) else { return };
+        let Some(shared) = self.all.get_mut(usize::from(reservation)).and_then(Option::as_mut) else { return };
         if list == MemberList::Ready {
             if shared.ready.is_empty() {
                 shared.state.arrived(now);
@@ -224,20 +224,20 @@ impl Reservations {
                 self.members[client.slot()].idle_place = ABSENT;
             }
         }
-        self.settle(usize::from(of));
+        self.settle(usize::from(reservation));
     }
 
     /// A member was idle and became ready.
     pub(crate) fn arrived(&mut self, client: ClientId) {
-        let Some(least) = self.of(client).map(|shared| shared.clock.saturating_sub(CREDIT_NS)) else { return };
+        let Some(least) = self.shared_by(client).map(|shared| shared.clock.saturating_sub(CREDIT_NS)) else { return };
         let member = &mut self.members[client.slot()];
         member.paid = member.paid.max(least);
     }
 
     /// A member was picked. Returns when the budget ends, and whether a deadline was missed.
     pub(crate) fn picked(&mut self, client: ClientId, now: Time) -> Option<(Time, bool)> {
-        let Member { of, paid, .. } = *self.members.get(client.slot())?;
-        let shared = self.all.get_mut(usize::from(of))?.as_mut()?;
+        let Member { reservation, paid, .. } = *self.members.get(client.slot())?;
+        let shared = self.all.get_mut(usize::from(reservation))?.as_mut()?;
         shared.clock = shared.clock.max(paid);
         Some((shared.state.budget_end(now), shared.state.misses(now)))
     }
@@ -252,9 +252,9 @@ impl Reservations {
         is_capped: bool,
     ) -> Option<(bool, bool)> {
         let member = self.members.get_mut(client.slot())?;
-        let shared = self.all.get_mut(usize::from(member.of))?.as_mut()?;
+        let shared = self.all.get_mut(usize::from(member.reservation))?.as_mut()?;
         member.paid = member.paid.saturating_add(price(ns, weight));
-        let number = usize::from(member.of);
+        let number = usize::from(member.reservation);
         let missed = shared.state.misses(end);
         let depleted = shared.state.charge(ns);
         if !is_capped {
@@ -284,19 +284,19 @@ impl Reservations {
 
     /// Records that the watcher knows this member, which was the next one to watch.
     pub(crate) fn mark_known(&mut self, client: ClientId) {
-        let Some(&Member { of, idle_place, .. }) = self.members.get(client.slot()) else { return };
-        let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) else { return };
+        let Some(&Member { reservation, idle_place, .. }) = self.members.get(client.slot()) else { return };
+        let Some(shared) = self.all.get_mut(usize::from(reservation)).and_then(Option::as_mut) else { return };
         let place = usize::from(idle_place);
         if shared.state.depleted || idle_place == ABSENT || place < shared.known {
             return;
         }
         swap(&mut shared.idle, &mut self.members, place, shared.known);
         shared.known += 1;
-        self.settle(usize::from(of));
+        self.settle(usize::from(reservation));
     }
 
-    fn of(&self, client: ClientId) -> Option<&Shared> {
-        self.shared(usize::from(self.members.get(client.slot())?.of))
+    fn shared_by(&self, client: ClientId) -> Option<&Shared> {
+        self.shared(usize::from(self.members.get(client.slot())?.reservation))
     }
 
     fn shared(&self, number: usize) -> Option<&Shared> {

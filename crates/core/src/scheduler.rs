@@ -137,7 +137,7 @@ impl Scheduler {
             desktop: Desktop::new(),
             supply: Supply::default(),
             running: None,
-            contest: Contest::of(Rank::LAST, Time(0)),
+            contest: Contest::new(Rank::LAST, Time(0)),
             until: Time::NEVER,
             grab: None,
             contended: true,
@@ -159,7 +159,7 @@ impl Scheduler {
             Fact::Withdrawn { client } => self.withdrawn(client, now),
             Fact::Input { client } => self.input(client, now),
             Fact::Exposed { client, cause } => return self.exposed(client, cause, now),
-            Fact::CausedWork { client } => return Outcome::of(self.caused_work(client)),
+            Fact::CausedWork { client } => return Outcome::from_change(self.caused_work(client)),
             Fact::WorksFor { client, payer } => {
                 let payer = Some(payer).filter(|&payer| self.client(payer).is_some());
                 self.change(client, |record| record.works_for = payer);
@@ -194,7 +194,7 @@ impl Scheduler {
             Fact::Slice { client, us } => self.change(client, |record| record.slice_us = us),
             Fact::Role { client, role } => self.set_role(client, role, now),
             Fact::Reserve { holder, reservation } => return self.reserve(holder, reservation, now),
-            Fact::Release { holder } => return Outcome::of(self.end_reservation(holder, now)),
+            Fact::Release { holder } => return Outcome::from_change(self.end_reservation(holder, now)),
         }
         Outcome::None
     }

@@ -23,7 +23,7 @@ pub(crate) struct Waiting {
     /// The position of each client in the queue of its group.
     places: Vec<u16>,
     /// The group of each client.
-    of: Vec<u16>,
+    group_of: Vec<u16>,
     len: usize,
 }
 
@@ -36,7 +36,7 @@ impl Waiting {
     pub(crate) fn join(&mut self, client: ClientId, group: usize, members: usize) {
         if self.places.len() <= client.slot() {
             self.places.resize(client.slot() + 1, heap::ABSENT);
-            self.of.resize(client.slot() + 1, 0);
+            self.group_of.resize(client.slot() + 1, 0);
         }
         if self.queues.len() <= group {
             self.queues.resize_with(group + 1, Vec::new);
@@ -69,17 +69,17 @@ impl Waiting {
 
     /// Inserts a client into the queue of its group, or changes its position.
     pub(crate) fn set(&mut self, client: ClientId, group: usize, place: Place) {
-        if self.contains(client) && self.of[client.slot()] != group as u16 {
+        if self.contains(client) && self.group_of[client.slot()] != group as u16 {
             self.remove(client);
         }
         self.len += usize::from(!self.contains(client));
-        self.of[client.slot()] = group as u16;
+        self.group_of[client.slot()] = group as u16;
         heap::set(&mut self.queues[group], &mut self.places, client, place);
     }
 
     pub(crate) fn remove(&mut self, client: ClientId) {
         if self.contains(client) {
-            let group = self.of[client.slot()];
+            let group = self.group_of[client.slot()];
             heap::remove(&mut self.queues[usize::from(group)], &mut self.places, client);
             self.len -= 1;
             if self.queues[usize::from(group)].is_empty() {
@@ -101,7 +101,7 @@ impl Waiting {
     pub(crate) fn memory_bytes(&self) -> usize {
         let entries: usize = self.queues.iter().map(Vec::capacity).sum();
         let queues = self.queues.capacity() * size_of::<Vec<(Place, ClientId)>>();
-        let places = (self.places.capacity() + self.of.capacity()) * size_of::<u16>();
+        let places = (self.places.capacity() + self.group_of.capacity()) * size_of::<u16>();
         self.groups.memory_bytes() + entries * size_of::<(Place, ClientId)>() + queues + places
     }
 
@@ -112,7 +112,7 @@ impl Waiting {
         for (group, queue) in self.queues.iter().enumerate() {
             heap::check(queue, &self.places);
             assert_eq!(self.groups.contains(ClientId(group as u16)), !queue.is_empty(), "group {group}");
-            assert!(queue.iter().all(|(_, client)| usize::from(self.of[client.slot()]) == group), "group {group}");
+            assert!(queue.iter().all(|(_, id)| usize::from(self.group_of[id.slot()]) == group), "group {group}");
         }
     }
 }

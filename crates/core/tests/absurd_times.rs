@@ -20,7 +20,7 @@ fn serve_for_ever(scheduler: &mut Scheduler) {
     let (start, end) = (Time(0), Time::NEVER);
     let (requests, bytes) = (u32::MAX, u64::MAX);
     scheduler
-        .handle(end, Fact::Served(Service { requests, bytes, still_ready: true, ..Service::of(client, start, end) }));
+        .handle(end, Fact::Served(Service { requests, bytes, still_ready: true, ..Service::new(client, start, end) }));
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_debt_of_centuries_is_paid_in_one_step() {
     scheduler.handle(Time(0), Fact::Arrived { client: FIRST });
     scheduler.decide(Time(0));
     let (start, end) = (Time(0), Time(1 << 61));
-    scheduler.handle(end, Fact::Served(Service { requests: 1, still_ready: true, ..Service::of(FIRST, start, end) }));
+    scheduler.handle(end, Fact::Served(Service { requests: 1, still_ready: true, ..Service::new(FIRST, start, end) }));
     assert_eq!(scheduler.handle(end, Fact::Replenish), Outcome::None, "half of it is paid by then");
     assert_eq!(scheduler.handle(Time(1 << 62), Fact::Replenish), Outcome::Resumed(FIRST));
     assert_eq!(scheduler.handle(Time::NEVER, Fact::Replenish), Outcome::None);

@@ -158,7 +158,7 @@ impl Pair {
 
     fn serve(&mut self, client: ClientId, length_ns: u64, requests: u32, still_ready: bool) {
         let (start, end, bytes) = (self.now, self.now + length_ns, u64::from(requests) * 16);
-        let service = Service { requests, bytes, still_ready, ..Service::of(client, Time(start), Time(end)) };
+        let service = Service { requests, bytes, still_ready, ..Service::new(client, Time(start), Time(end)) };
         self.scheduler.handle(service.end, Fact::Served(service));
         self.reference.served(client, start, end, (requests, bytes), still_ready);
         self.now = end;

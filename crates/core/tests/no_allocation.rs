@@ -85,7 +85,7 @@ fn full_server(policy: PolicyKind) -> Scheduler {
 fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, length_ns: u64, still_ready: bool) -> Time {
     let (end, requests) = (start.after(length_ns), 7);
     scheduler
-        .handle(end, Fact::Served(Service { requests, bytes: 512, still_ready, ..Service::of(client, start, end) }));
+        .handle(end, Fact::Served(Service { requests, bytes: 512, still_ready, ..Service::new(client, start, end) }));
     end
 }
 

@@ -286,7 +286,7 @@ impl Server {
         let (start, end) = (self.now, self.now.after(length_ns));
         let bytes = u64::from(requests) * 16;
         self.scheduler
-            .handle(end, Fact::Served(Service { requests, bytes, still_ready, ..Service::of(client, start, end) }));
+            .handle(end, Fact::Served(Service { requests, bytes, still_ready, ..Service::new(client, start, end) }));
         self.now = end;
         if let (Some(before), Some(after)) = (before, self.scheduler.usage(client)) {
             assert_eq!(after.server_time_ns, before.server_time_ns + length_ns);

@@ -11,7 +11,7 @@ use xqos_core::{Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Schedul
 fn apply(scheduler: &mut Scheduler, op: Op, now: &mut Time) -> (Vec<Outcome>, Option<Slice>) {
     let serve = |scheduler: &mut Scheduler, client: ClientId, now: &mut Time, length_ns, requests, still_ready| {
         let (start, end) = (*now, now.after(length_ns));
-        let service = Service { requests, bytes: 8, still_ready, ..Service::of(client, start, end) };
+        let service = Service { requests, bytes: 8, still_ready, ..Service::new(client, start, end) };
         *now = end;
         scheduler.handle(end, Fact::Served(service))
     };

@@ -56,7 +56,7 @@ impl Check {
             self.compare(at, event.what, decided);
         }
         let Some(fact) = event.what.fact() else { return };
-        let decided = What::of(fact, scheduler.handle(at, fact));
+        let decided = What::from_fact(fact, scheduler.handle(at, fact));
         if decided != event.what {
             self.compare(at, event.what, Some(decided));
         }

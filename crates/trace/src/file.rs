@@ -317,7 +317,7 @@ mod tests {
 
     fn some_records(count: u64) -> Vec<Words> {
         let record = |n: u64| {
-            let service = Service::of(ClientId((n % 7) as u16), Time(SECOND_NS + n * 999), Time(SECOND_NS + n * 1000));
+            let service = Service::new(ClientId((n % 7) as u16), Time(SECOND_NS + n * 999), Time(SECOND_NS + n * 1000));
             let (requests, still_ready) = (n as u32, n % 2 == 0);
             let served = Fact::Served(Service { requests, last_request: 73, still_ready, ..service });
             Event { at: service.end, what: What::Fact(served) }.encode()

@@ -32,7 +32,7 @@ fn events() -> Vec<Event> {
         let (mode, reason) = (Mode::Reserved, Reason::Alone);
         add(at, What::Fact(Fact::Arrived { client }));
         add(at + 200, What::Dispatch { client: Some(client), mode, reason, until, requests, bytes });
-        let service = Service::of(client, Time((at + 200) * US), Time((at + 999) * US));
+        let service = Service::new(client, Time((at + 200) * US), Time((at + 999) * US));
         add(at + 999, What::Fact(Fact::Served(Service { requests, last_request: POLY_LINE, ..service })));
     }
     events

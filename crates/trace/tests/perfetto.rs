@@ -39,7 +39,7 @@ fn events() -> Vec<Event> {
                 bytes,
             },
         );
-        let service = Service::of(client, Time((at + 1) * MS), Time((at + 3) * MS));
+        let service = Service::new(client, Time((at + 1) * MS), Time((at + 3) * MS));
         add(at + 3, What::Fact(Fact::Served(Service { requests, last_request: 73, ..service })));
         if client == ClientId(2) {
             let (kind, depleted, left_ns, deadline) = (ReservationKind::Hard, true, -5000, Time((at + 9) * MS));

@@ -31,7 +31,7 @@ fn every_record_survives_encoding_and_decoding() {
 #[test]
 fn fields_are_at_the_documented_bits() {
     let client = ClientId(2047);
-    let service = Service { requests: 3, last_request: 53, bytes: u64::MAX, ..Service::of(client, Time(4), Time(9)) };
+    let service = Service { requests: 3, last_request: 53, bytes: u64::MAX, ..Service::new(client, Time(4), Time(9)) };
     let served = What::Fact(Fact::Served(Service { ended_early: true, ..service }));
     let words = [9, (3 << 32) | (2047 << 16) | (1 << 8) | 6, (0xffff_ffff << 32) | 53, 4];
     assert_eq!(Event { at: Time(9), what: served }.encode(), words, "a number that is too large becomes the maximum");

@@ -53,17 +53,17 @@ const NO_GROUP: Group =
 
 impl Accounts {
     /// The account of a client.
-    pub(super) fn of(&self, client: ClientId) -> Account {
+    pub(super) fn account(&self, client: ClientId) -> Account {
         self.clients.get(client.slot()).copied().flatten().unwrap_or(NO_ACCOUNT)
     }
 
-    pub(super) fn of_mut(&mut self, client: ClientId) -> Option<&mut Account> {
+    pub(super) fn account_mut(&mut self, client: ClientId) -> Option<&mut Account> {
         self.clients.get_mut(client.slot())?.as_mut()
     }
 
     /// The index of a client's group; indices are smaller than the number of clients.
     pub(super) fn group_number(&self, client: ClientId) -> usize {
-        self.of(client).group
+        self.account(client).group
     }
 
     /// The account of a client's group.
@@ -105,7 +105,7 @@ impl Accounts {
 
     /// Closes a client's account, and the group's account with its last client.
     pub(super) fn leave(&mut self, client: ClientId) -> Account {
-        let account = self.of(client);
+        let account = self.account(client);
         if let Some(closed) = self.clients.get_mut(client.slot()) {
             *closed = None;
         }
@@ -118,7 +118,7 @@ impl Accounts {
 
     /// Sets the weight of a client, and of its group.
     pub(super) fn set_weights(&mut self, client: ClientId, facts: &Facts) {
-        if let Some(account) = self.of_mut(client) {
+        if let Some(account) = self.account_mut(client) {
             account.weight = facts.weight;
         }
         if let Some(group) = self.group_mut(client) {

@@ -84,7 +84,7 @@ impl Fair {
 
     /// The position of a client's group if it has paid `paid`, including the client's head start.
     fn group_standing(&self, client: ClientId, paid: i64) -> i64 {
-        let head_start_ns = self.head_start_ns(&self.accounts.of(client));
+        let head_start_ns = self.head_start_ns(&self.accounts.account(client));
         paid.saturating_sub(price(head_start_ns, self.accounts.group(client).weight))
     }
 
@@ -128,7 +128,7 @@ impl Policy for Fair {
         self.use_clock(facts.sync_priority);
         let paid = self.clock(facts.sync_priority).saturating_add(lag.max(-CREDIT_NS));
         self.accounts.enter(client, facts, paid);
-        if let Some(entered) = self.accounts.of_mut(client) {
+        if let Some(entered) = self.accounts.account_mut(client) {
             (entered.noticed, entered.rested_us) = (account.noticed, account.rested_us);
         }
     }
@@ -138,20 +138,20 @@ impl Policy for Fair {
         let Some(group) = self.accounts.group_mut(client) else { return };
         group.paid = group.paid.max(clock - CREDIT_NS);
         let least = group.clock - CREDIT_NS;
-        if let Some(account) = self.accounts.of_mut(client) {
+        if let Some(account) = self.accounts.account_mut(client) {
             account.paid = account.paid.max(least);
             account.rested_us = u32::try_from(idle_ns / 1000).unwrap_or(u32::MAX);
         }
     }
 
     fn noticed(&mut self, client: ClientId, _is_input: bool) {
-        if let Some(account) = self.accounts.of_mut(client) {
+        if let Some(account) = self.accounts.account_mut(client) {
             account.noticed = true;
         }
     }
 
     fn key(&self, client: ClientId) -> Key {
-        let account = self.accounts.of(client);
+        let account = self.accounts.account(client);
         let standing = account.paid.saturating_sub(price(self.head_start_ns(&account), account.weight));
         Self::ordered(standing, &account, client)
     }
@@ -166,12 +166,12 @@ impl Policy for Fair {
 
     fn group_key(&self, first: ClientId) -> Key {
         let standing = self.group_standing(first, self.accounts.group(first).paid);
-        Self::ordered(standing, &self.accounts.of(first), first)
+        Self::ordered(standing, &self.accounts.account(first), first)
     }
 
     fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
-        let account = self.accounts.of(client);
-        if let Some(open) = self.accounts.of_mut(client) {
+        let account = self.accounts.account(client);
+        if let Some(open) = self.accounts.account_mut(client) {
             open.noticed = false;
         }
         if let Some(group) = self.accounts.group_mut(client) {
@@ -186,7 +186,7 @@ impl Policy for Fair {
         if let Some(group) = self.accounts.group_mut(client) {
             group.paid = group.paid.saturating_add(price(served.length_ns, group.weight));
         }
-        if let Some(account) = self.accounts.of_mut(client) {
+        if let Some(account) = self.accounts.account_mut(client) {
             account.paid = account.paid.saturating_add(price(served.length_ns, account.weight));
         }
     }
@@ -208,7 +208,7 @@ impl Policy for Fair {
             out.extend([i64::from(clock.sync_priority) as u64, clock.now as u64]);
         }
         for &client in clients {
-            let Account { noticed, rested_us, .. } = self.accounts.of(client);
+            let Account { noticed, rested_us, .. } = self.accounts.account(client);
             out.extend([self.accounts.group(client).paid as u64, u64::from(noticed), u64::from(rested_us)]);
         }
     }
@@ -221,7 +221,7 @@ impl Policy for Fair {
         self.clocks.sort_by_key(|clock| clock.sync_priority);
         for &client in clients {
             self.accounts.group_mut(client)?.paid = words.signed()?;
-            let account = self.accounts.of_mut(client)?;
+            let account = self.accounts.account_mut(client)?;
             (account.noticed, account.rested_us) = (words.flag()?, words.u32()?);
         }
         Some(())
@@ -230,7 +230,7 @@ impl Policy for Fair {
     fn save_groups(&self, clients: &[ClientId], out: &mut Vec<u64>) {
         for &client in clients {
             let group = self.accounts.group(client);
-            out.extend([group.paid as u64, group.clock as u64, self.accounts.of(client).paid as u64]);
+            out.extend([group.paid as u64, group.clock as u64, self.accounts.account(client).paid as u64]);
         }
     }
 
@@ -238,7 +238,7 @@ impl Policy for Fair {
         for &client in clients {
             let group = self.accounts.group_mut(client)?;
             (group.paid, group.clock) = (words.signed()?, words.signed()?);
-            self.accounts.of_mut(client)?.paid = words.signed()?;
+            self.accounts.account_mut(client)?.paid = words.signed()?;
         }
         Some(())
     }

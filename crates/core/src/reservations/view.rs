@@ -25,12 +25,12 @@ impl Reservations {
 
     /// True if the client uses the reservation of its group.
     pub(crate) fn is_shared(&self, client: ClientId) -> bool {
-        self.of(client).is_some_and(|shared| shared.holder != Holder::Client(client))
+        self.shared_by(client).is_some_and(|shared| shared.holder != Holder::Client(client))
     }
 
     /// The reservation that the client is a member of.
     pub(crate) fn state_of(&self, client: ClientId) -> Option<&ReservationState> {
-        self.of(client).map(|shared| &shared.state)
+        self.shared_by(client).map(|shared| &shared.state)
     }
 
     pub(crate) fn paid(&self, client: ClientId) -> i64 {
@@ -45,7 +45,7 @@ impl Reservations {
 
     /// The scheduling deadline of a member if it became ready now.
     pub(crate) fn deadline_at_arrival(&self, client: ClientId, now: Time) -> Option<Time> {
-        let shared = self.of(client)?;
+        let shared = self.shared_by(client)?;
         let is_idle = shared.ready.is_empty();
         Some(if is_idle { shared.state.deadline_at_arrival(now) } else { shared.state.deadline })
     }
@@ -100,14 +100,14 @@ impl Reservations {
             for (place, client) in shared.idle.iter().enumerate() {
                 assert_eq!(usize::from(self.members[client.slot()].idle_place), place, "{client:?}");
             }
-            let members = self.members.iter().filter(|member| usize::from(member.of) == number).count();
+            let members = self.members.iter().filter(|member| usize::from(member.reservation) == number).count();
             assert_eq!(members, shared.members, "{:?}", shared.holder);
         }
     }
 
     /// The list that a member is in; for tests.
     pub(crate) fn list_of(&self, client: ClientId) -> Option<MemberList> {
-        let member = self.members.get(client.slot()).filter(|_| self.of(client).is_some())?;
+        let member = self.members.get(client.slot()).filter(|_| self.shared_by(client).is_some())?;
         Some(match (self.ready_places[client.slot()], member.idle_place) {
             (ABSENT, ABSENT) => MemberList::Neither,
             (ABSENT, _) => MemberList::Idle,

@@ -110,8 +110,8 @@ impl Scheduler {
         let slice_end = now.after(self.parameters.slice_ns);
         let until = if self.reservations.is_shared(client) { end.min(slice_end) } else { end };
         self.change(client, |record| record.usage.misses += u32::from(misses));
-        let contest = Contest::of(Rank::reserved(deadline), now);
-        Slice::of(Choice::Client(client, Mode::Reserved), until, contest)
+        let contest = Contest::new(Rank::reserved(deadline), now);
+        Slice::new(Choice::Client(client, Mode::Reserved), until, contest)
     }
 
     fn pick_best_effort(&mut self, client: ClientId, now: Time) -> Slice {
@@ -131,7 +131,7 @@ impl Scheduler {
         }
         let contest = Contest { rank: Rank { tier, key }, start: now, growth, margin, desktop_turn };
         let Allowance { requests, bytes, .. } = allowance;
-        Slice { requests, bytes, ..Slice::of(Choice::Client(client, Mode::BestEffort), until, contest) }
+        Slice { requests, bytes, ..Slice::new(Choice::Client(client, Mode::BestEffort), until, contest) }
     }
 
     /// The compositor or window manager to serve now, if a turn goes on or may begin.
@@ -150,7 +150,7 @@ impl Scheduler {
         let is_bounded = self.others_wait() || !role.compositor;
         let until = if is_bounded { slice_end.min(now.after(self.desktop.left_ns(now, role))) } else { slice_end };
         let rank = Rank { tier: self.tier(client), key: i64::MIN };
-        Slice::of(Choice::Client(client, Mode::BestEffort), until, Contest::of(rank, now))
+        Slice::new(Choice::Client(client, Mode::BestEffort), until, Contest::new(rank, now))
     }
 
     /// True if the server's own order decides among best-effort clients: always under `stock`, without contention under
@@ -173,7 +173,7 @@ impl Scheduler {
         // Under a grab no other client can be served, so no arrival ends the slice. Otherwise arrivals of clients with
         // budget do.
         let tier = if self.grab.is_some() { Rank::RESERVED } else { Rank::RESERVED + 1 };
-        let contest = Contest::of(Rank { tier, key: i64::MIN }, now);
-        Some(Slice::of(Choice::Server, Time::NEVER, contest))
+        let contest = Contest::new(Rank { tier, key: i64::MIN }, now);
+        Some(Slice::new(Choice::Server, Time::NEVER, contest))
     }
 }

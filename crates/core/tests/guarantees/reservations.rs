@@ -319,7 +319,7 @@ fn arrival_with_just_its_bandwidth_left_begins_a_new_period() {
         scheduler.handle(at(0), Fact::Arrived { client });
         scheduler.decide(at(0));
         let (start, end) = (at(0), at(2));
-        scheduler.handle(end, Fact::Served(Service { requests: 1, ..Service::of(client, start, end) }));
+        scheduler.handle(end, Fact::Served(Service { requests: 1, ..Service::new(client, start, end) }));
         scheduler.handle(at(arrival_ms), Fact::Arrived { client });
         let deadline = scheduler.reservation(client).map(|state| state.deadline);
         assert_eq!(deadline, Some(at(deadline_ms)), "2 ms of 4 in 8 are left, and it arrives at {arrival_ms} ms");

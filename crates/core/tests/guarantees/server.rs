@@ -312,7 +312,7 @@ impl Server {
                 requests,
                 bytes: if slice.bytes == 0 { 0 } else { bytes },
                 still_ready: !self.clients[place].pending.is_empty(),
-                ..Service::of(id, Time(start_ns), Time(self.now_ns))
+                ..Service::new(id, Time(start_ns), Time(self.now_ns))
             }),
         );
         // Waits for the next request, like a real server during a desktop turn.

@@ -14,7 +14,7 @@ fn at(ms: u64) -> Time {
 }
 
 fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, end: Time, still_ready: bool) {
-    scheduler.handle(end, Fact::Served(Service { requests: 1, still_ready, ..Service::of(client, start, end) }));
+    scheduler.handle(end, Fact::Served(Service { requests: 1, still_ready, ..Service::new(client, start, end) }));
 }
 
 fn next_to_watch(scheduler: &mut Scheduler, now: Time) -> Option<ClientId> {

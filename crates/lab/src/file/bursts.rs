@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn served(client: ClientId, from_ms: u64, to_ms: u64, still_ready: bool) -> (u64, What) {
-        let service = Service::of(client, Time(from_ms * MS), Time(to_ms * MS));
+        let service = Service::new(client, Time(from_ms * MS), Time(to_ms * MS));
         (to_ms, What::Fact(Fact::Served(Service { requests: 1, last_request: 70, bytes: 24, still_ready, ..service })))
     }
 

@@ -41,7 +41,7 @@ impl TracedScheduler {
         if !self.trace.is_on() || changed_nothing {
             return outcome;
         }
-        self.trace.note(now, What::of(fact, outcome));
+        self.trace.note(now, What::from_fact(fact, outcome));
         match (fact, outcome) {
             (Fact::Exposed { cause: Some(client), .. }, Outcome::Held(until)) => {
                 self.trace.note(now, What::Paced { client, until });
@@ -77,7 +77,7 @@ impl TracedScheduler {
         let slice = self.scheduler.decide(now);
         match &slice {
             Some(slice) if self.trace.is_on() => {
-                self.trace.note(now, What::dispatch(slice, Reason::of(slice, &self.scheduler)))
+                self.trace.note(now, What::dispatch(slice, Reason::for_slice(slice, &self.scheduler)))
             }
             // A decision that serves nobody also uses up an overrun.
             None if self.overran => self.trace.note(now, What::Fact(Fact::Overran { ns: 0 })),

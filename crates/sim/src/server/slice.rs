@@ -20,7 +20,7 @@ struct Done {
 impl Server {
     pub(super) fn slice(&mut self, slice: &Slice, until: Time, observer: &mut impl Observer) {
         let start = self.now;
-        observer.record(Event { at: start, what: What::dispatch(slice, Reason::of(slice, &self.scheduler)) });
+        observer.record(Event { at: start, what: What::dispatch(slice, Reason::for_slice(slice, &self.scheduler)) });
         let Some(client) = self.chosen(slice) else {
             // The scheduler counts nobody as ready whom the server would not choose.
             self.now = start.after(1);

@@ -200,7 +200,7 @@ mod tests {
             What::Fact(Fact::Served(Service {
                 requests: 1,
                 last_request: 73,
-                ..Service::of(client, Time(3000), Time(4000))
+                ..Service::new(client, Time(3000), Time(4000))
             })),
         ];
         let events = events.into_iter().enumerate().map(|(at, what)| Event { at: Time(at as u64 * 1000), what });

@@ -263,7 +263,7 @@ mod tests {
     }
 
     fn served(client: u16, start: Time, ns: u64) -> Event {
-        let service = Service::of(ClientId(client), start, start.after(ns));
+        let service = Service::new(ClientId(client), start, start.after(ns));
         let what = What::Fact(Fact::Served(Service { requests: 2, last_request: 73, bytes: 8, ..service }));
         Event { at: service.end, what }
     }

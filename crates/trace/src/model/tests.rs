@@ -22,7 +22,7 @@ impl Script {
         let until = Time::NEVER;
         let (mode, reason) = (Mode::BestEffort, Reason::Policy);
         self.at(from, What::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 });
-        let service = Service::of(client, Time(from * MS), Time(to * MS));
+        let service = Service::new(client, Time(from * MS), Time(to * MS));
         self.fact(to, Fact::Served(Service { requests, last_request: 73, still_ready, ..service }))
     }
 }

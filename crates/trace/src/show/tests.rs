@@ -11,7 +11,7 @@ fn a_line_says_when_who_and_what() {
     let begin = What::Begin { level: Level::Slices, server_pid: 9, words: 0 };
     model.take(&Event { at: Time(1_000_000), what: begin });
     let client = ClientId(3);
-    let service = Service::of(client, Time(2_000_000), Time(12_000_000));
+    let service = Service::new(client, Time(2_000_000), Time(12_000_000));
     let served = Service { ended_early: true, requests: 1, last_request: 73, ..service };
     let text = line(&Event { at: Time(12_000_000), what: What::Fact(Fact::Served(served)) }, &model, &Names::default());
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -30,7 +30,7 @@ fn records_are_picked_by_their_names() {
 fn serve(model: &mut Model, id: u16, activation: u64, (from, to): (u64, u64)) {
     const MS: u64 = 1_000_000;
     let client = ClientId(id);
-    let service = Service::of(client, Time(from * MS), Time(to * MS));
+    let service = Service::new(client, Time(from * MS), Time(to * MS));
     let served = What::Fact(Fact::Served(Service { requests: 2, last_request: 73, ..service }));
     model.take(&Event { at: Time(activation * MS), what: What::Fact(Fact::Arrived { client }) });
     model.take(&Event { at: Time(to * MS), what: served });

@@ -19,7 +19,7 @@ fn film(work_ns: u64, stolen_ns: u64, seconds: u64) -> Vec<Burst> {
         let end = start.after(work_ns + dice.below(stolen_ns));
         let (mode, reason, until) = (Mode::BestEffort, Reason::Policy, Time::NEVER);
         let dispatch = What::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 };
-        let service = Service { requests: 1, last_request: 72, bytes: 40, ..Service::of(client, start, end) };
+        let service = Service { requests: 1, last_request: 72, bytes: 40, ..Service::new(client, start, end) };
         let served = What::Fact(Fact::Served(service));
         let processor = What::Processor { client, ns: work_ns };
         let arrived = What::Fact(Fact::Arrived { client });
