@@ -192,7 +192,7 @@ impl Field<28> for PolicyChange {
             return Err(RequestError::Value(mask));
         }
         let [policy, slice_us, timer_interval_us, maximum_slice_us, max_utilization_ppm, blocking_us] = words;
-        let policy = policy.map(|code| PolicyKind::of(code).ok_or(RequestError::Value(code))).transpose()?;
+        let policy = policy.map(|code| PolicyKind::from_word(code).ok_or(RequestError::Value(code))).transpose()?;
         Ok(PolicyChange { policy, slice_us, timer_interval_us, maximum_slice_us, max_utilization_ppm, blocking_us })
     }
 }

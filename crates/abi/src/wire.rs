@@ -17,7 +17,7 @@ pub(crate) trait Field<const BYTES: usize>: Sized {
 pub(crate) trait Word: Copy {
     fn word(self) -> u32;
     /// `None` if the word is not valid.
-    fn of(word: u32) -> Option<Self>;
+    fn from_word(word: u32) -> Option<Self>;
 }
 
 impl<T: Word> Field<4> for T {
@@ -27,7 +27,7 @@ impl<T: Word> Field<4> for T {
 
     fn get(read: &mut Reader<'_>) -> Result<T, RequestError> {
         let word = u32::from_ne_bytes(read.number()?);
-        T::of(word).ok_or(RequestError::Value(word))
+        T::from_word(word).ok_or(RequestError::Value(word))
     }
 }
 
@@ -39,7 +39,7 @@ macro_rules! word {
                 $to
             }
 
-            fn of($word: u32) -> Option<$type> {
+            fn from_word($word: u32) -> Option<$type> {
                 $of
             }
         }
@@ -135,7 +135,7 @@ macro_rules! words {
                 self as u32
             }
 
-            fn of(word: u32) -> Option<$name> {
+            fn from_word(word: u32) -> Option<$name> {
                 Self::ALL.into_iter().find(|&item| item as u32 == word)
             }
         }
@@ -279,7 +279,7 @@ macro_rules! replies {
                 let mut read = Reader::new(bytes, order, 8);
                 $(let $list: Vec<$entry> = $crate::wire::list::<$entry, $size>(bytes, order, &mut read)?;)?
                 Ok($name {
-                    $($data: bytes.get(1).and_then(|&data| Word::of(data.into())).ok_or(Malformed)?,)?
+                    $($data: bytes.get(1).and_then(|&data| Word::from_word(data.into())).ok_or(Malformed)?,)?
                     $($field: Field::<$bytes>::get(&mut read)?,)*
                     $($list,)?
                 })
@@ -306,7 +306,7 @@ macro_rules! event {
             pub fn decode(bytes: &[u8], order: Order) -> Result<$name, Malformed> {
                 let mut read = Reader::new(bytes, order, 4);
                 Ok($name {
-                    $kind: bytes.get(1).and_then(|&kind| Word::of(kind.into())).ok_or(Malformed)?,
+                    $kind: bytes.get(1).and_then(|&kind| Word::from_word(kind.into())).ok_or(Malformed)?,
                     $($field: Field::<$bytes>::get(&mut read)?),*
                 })
             }

@@ -48,7 +48,7 @@ impl Bits {
     }
 
     fn get<F: Field>(self, words: &Words) -> Option<F> {
-        F::of((words[self.0] >> self.1) & self.room())
+        F::from_bits((words[self.0] >> self.1) & self.room())
     }
 }
 
@@ -56,7 +56,7 @@ impl Bits {
 trait Field: Sized {
     fn bits(self) -> u64;
     /// `None` if the bits are not valid.
-    fn of(bits: u64) -> Option<Self>;
+    fn from_bits(bits: u64) -> Option<Self>;
 }
 
 macro_rules! fields {
@@ -68,7 +68,7 @@ macro_rules! fields {
                 $to
             }
 
-            fn of($bits: u64) -> Option<$type> {
+            fn from_bits($bits: u64) -> Option<$type> {
                 $from
             }
         }
@@ -80,22 +80,22 @@ fields! {
     u8: number => number.into(), bits => u8::try_from(bits).ok();
     u32: number => number.into(), bits => u32::try_from(bits).ok();
     u64: number => number, bits => Some(bits);
-    i32: number => u64::from(number as u32), bits => Some(u32::of(bits)? as i32);
+    i32: number => u64::from(number as u32), bits => Some(u32::from_bits(bits)? as i32);
     i64: number => number as u64, bits => Some(bits as i64);
     Time: time => time.0, bits => Some(Time(bits));
-    Option<ClientId>: id => id.map_or(NOBODY, |id| id.0.into()), bits => Some(ClientId::of(bits));
+    Option<ClientId>: id => id.map_or(NOBODY, |id| id.0.into()), bits => Some(ClientId::from_bits(bits));
     ClientId: id => id.0.into(), bits => {
         u16::try_from(bits).ok().filter(|&id| usize::from(id) < ClientId::LIMIT).map(ClientId)
     };
     GroupId: id => id.0.into(), bits => u16::try_from(bits).ok().map(GroupId);
-    Role: role => role.bits().into(), bits => u8::of(bits).map(Role::from_bits);
+    Role: role => role.bits().into(), bits => u8::from_bits(bits).map(Role::from_bits);
     Level: level => level as u64, bits => Level::ALL.into_iter().find(|&level| level as u64 == bits);
-    PolicyKind: kind => kind.code().into(), bits => PolicyKind::from_code(u8::of(bits)?);
-    ReservationKind: kind => kind.code().into(), bits => ReservationKind::from_code(u8::of(bits)?);
+    PolicyKind: kind => kind.code().into(), bits => PolicyKind::from_code(u8::from_bits(bits)?);
+    ReservationKind: kind => kind.code().into(), bits => ReservationKind::from_code(u8::from_bits(bits)?);
     Mode: mode => (mode == Mode::Reserved).into(), bits => {
         Some(if bits == 0 { Mode::BestEffort } else { Mode::Reserved })
     };
-    Reason: reason => reason as u64, bits => Reason::ALL.get(usize::from(u8::of(bits)?)).copied();
+    Reason: reason => reason as u64, bits => Reason::ALL.get(usize::from(u8::from_bits(bits)?)).copied();
 }
 
 /// Words 2 and 3 as text.
@@ -119,7 +119,7 @@ trait Record: Sized {
 
     /// The words, and the display name.
     fn record(&self, at: Time) -> (Words, &'static str);
-    fn of(words: &Words) -> Option<Self>;
+    fn from_words(words: &Words) -> Option<Self>;
 }
 
 macro_rules! records {
@@ -141,7 +141,7 @@ macro_rules! records {
                 }
             }
 
-            fn of(words: &Words) -> Option<$type> {
+            fn from_words(words: &Words) -> Option<$type> {
                 match words[1] as u8 {
                     $($number => {
                         $(let $field = $place.get(words)?;)*
@@ -240,10 +240,10 @@ impl Event {
 
     /// Decodes a record; `None` if it is unknown or invalid.
     pub fn decode(words: Words) -> Option<Event> {
-        let what = match (Fact::of(&words), REFUSED.get(&words)?) {
+        let what = match (Fact::from_words(&words), REFUSED.get(&words)?) {
             (Some(fact), false) => What::Fact(fact),
             (Some(fact), true) => What::Refused(fact),
-            (None, _) => Record::of(&words)?,
+            (None, _) => Record::from_words(&words)?,
         };
         Some(Event { at: Time(words[0]), what })
     }
