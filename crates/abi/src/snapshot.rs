@@ -70,11 +70,7 @@ mod tests {
         let [.., last] = collected([begin(4), state(0), state(1)]);
         assert_eq!(last, Some(vec![0, 1, 2, 3]));
         let collected = collected([begin(3), state(0), What::Fact(Fact::Replenish), state(1), state(2)]);
-        assert_eq!(
-            collected,
-            [None, None, None, Some(vec![0, 1, 2]), None],
-            "the filling is left off, what follows too"
-        );
+        assert_eq!(collected, [None, None, None, Some(vec![0, 1, 2]), None], "padding and later records are dropped");
     }
 
     #[test]
@@ -87,6 +83,6 @@ mod tests {
     fn a_snapshot_with_a_gap_is_discarded() {
         let gap = What::Lost { records: 1 };
         assert_eq!(collected([begin(4), state(0), gap, state(1), state(2)]), [const { None }; 5]);
-        assert_eq!(collected([state(0)]), [None], "nor is one whose beginning is missing");
+        assert_eq!(collected([state(0)]), [None], "a snapshot without its beginning is discarded");
     }
 }

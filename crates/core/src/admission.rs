@@ -111,7 +111,7 @@ mod tests {
         let Some(Admission::Refused(term)) = run(&set, 2, 640_000) else { panic!("0.65 is above 0.64") };
         assert_eq!((term.holder, term.sum_ppm, term.blocking_ppm), (Holder::Client(ClientId(2)), 550_000, 100_000));
         let Some(Admission::Refused(term)) = run(&set, 7, 900_000) else { panic!("0.3 + 0.7 is above 0.9") };
-        assert_eq!(term.holder, Holder::Client(ClientId(1)), "the short period suffers from long requests first");
+        assert_eq!(term.holder, Holder::Client(ClientId(1)), "long requests affect the shortest period first");
     }
 
     #[test]

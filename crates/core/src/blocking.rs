@@ -66,7 +66,7 @@ mod tests {
         blocking.note(1_000_000, s(125));
         assert_eq!(blocking.observed_ns(s(129)), 7_000_000);
         blocking.note(2_000_000, s(131));
-        assert_eq!(blocking.observed_ns(s(131)), 7_000_000, "still within the older half");
+        assert_eq!(blocking.observed_ns(s(131)), 7_000_000, "still within the older half of the window");
         assert_eq!(blocking.observed_ns(s(162)), 2_000_000);
         assert_eq!(blocking.observed_ns(s(300)), 0);
     }

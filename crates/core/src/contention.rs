@@ -85,7 +85,7 @@ mod tests {
     fn contention_begins_after_20_busy_ms_and_ends_after_a_short_pause() {
         let mut contention = Contention::new(Time(0));
         assert_eq!(changes(&mut contention, 1000, 1000, 500), [(20, true)]);
-        assert_eq!(contention.served(Time(503 * MS), Time(504 * MS)), None, "it rested for 3 ms");
+        assert_eq!(contention.served(Time(503 * MS), Time(504 * MS)), None, "it was idle for 3 ms");
         assert_eq!(contention.served(Time(508 * MS), Time(509 * MS)), Some(false));
     }
 

@@ -215,12 +215,12 @@ mod tests {
         assert_eq!(desktop.turn_from(at(0)), at(0));
         desktop.served(COMPOSITOR, (at(0), at(50)), true);
         assert_eq!((desktop.waits_until(at(60)), desktop.waits_until(at(350))), (Some(at(350)), None));
-        assert_eq!(desktop.turn_from(at(340)), at(340), "it goes on");
+        assert_eq!(desktop.turn_from(at(340)), at(340), "the turn goes on");
         desktop.served(COMPOSITOR, (at(250), at(1200)), true);
         assert_eq!(desktop.turn.map(|turn| turn.used_ns), Some(1_200_000), "two slices and a wait");
         assert_eq!(desktop.turn_from(at(1600)), at(15_000), "ten times as long, with the wait at its end");
         desktop.served(COMPOSITOR, (at(5000), at(6000)), true);
-        assert_eq!(desktop.turn.map(|turn| turn.began), Some(at(0)), "nobody else was ready");
+        assert_eq!(desktop.turn.map(|turn| turn.began), Some(at(0)), "no other client was ready");
         desktop.called();
         assert_eq!(desktop.turn_from(at(1600)), at(3000), "twice as long");
         for (began_us, next_us) in [(3000, 4000), (4000, 5000), (5000, 8100)] {
@@ -238,7 +238,7 @@ mod tests {
         desktop.served(COMPOSITOR, (at(5000), at(40_000)), true);
         assert_eq!((desktop.waits_until(at(40_000)), desktop.turn_from(at(40_000))), (None, at(80_600)));
         desktop.called();
-        assert_eq!(desktop.turn_from(at(40_000)), at(80_600), "who rested changes no bound");
+        assert_eq!(desktop.turn_from(at(40_000)), at(80_600), "a rested client does not change the limit");
         desktop.served(COMPOSITOR, (Time(u64::MAX - 1), Time::NEVER), true);
         assert_eq!(desktop.turn_from(Time::NEVER), Time::NEVER, "no overflow");
     }
@@ -260,11 +260,11 @@ mod tests {
         desktop.served(MANAGER, (at(4000), at(6000)), true);
         assert_eq!((desktop.left_ns(at(6000), MANAGER), desktop.turn_from(at(6000))), (MS, at(6000)));
         desktop.served(MANAGER, (at(6000), at(7000)), true);
-        assert_eq!(desktop.turn_from(at(7000)), at(14_600), "it is over, and paid for as any other");
+        assert_eq!(desktop.turn_from(at(7000)), at(14_600), "the turn has ended and delays the next one as usual");
         assert_eq!(desktop.left_ns(at(14_600), MANAGER), MANAGERS_NS);
         desktop.served(MANAGER, (at(20_000), at(22_000)), false);
-        assert_eq!(desktop.turn_from(at(22_000)), at(22_000), "nobody waited for it");
+        assert_eq!(desktop.turn_from(at(22_000)), at(22_000), "no client waited for it");
         desktop.served(MANAGER, (at(30_000), at(33_000)), false);
-        assert_eq!(desktop.turn_from(at(33_000)), at(36_600), "somebody may have come meanwhile");
+        assert_eq!(desktop.turn_from(at(33_000)), at(36_600), "a client may have become ready meanwhile");
     }
 }

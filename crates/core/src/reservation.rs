@@ -241,7 +241,7 @@ mod tests {
         let mut server = state(ReservationKind::Hard);
         assert!(server.charge(10 * MS));
         server.arrived(Time(12 * MS));
-        assert_eq!(server.budget_left_ns, -7 * MS as i64, "an arrival forgives no debt");
+        assert_eq!(server.budget_left_ns, -7 * MS as i64, "an arrival cancels no debt");
         assert!(!server.replenish(Time(0)));
         assert!(!server.replenish(Time(0)));
         assert!(server.replenish(Time(0)));
@@ -258,7 +258,7 @@ mod tests {
         };
         assert_eq!(use_up(3 * MS, Time(3 * MS)), (false, 3 * MS as i64, Time(20 * MS)));
         assert_eq!(use_up(10 * MS, Time(13 * MS)), (false, 2 * MS as i64, Time(50 * MS)), "7 ms are three periods");
-        assert_eq!(use_up(2 * MS, Time(900 * MS)), (false, 3 * MS as i64, Time(910 * MS)), "nobody catches up");
+        assert_eq!(use_up(2 * MS, Time(900 * MS)), (false, 3 * MS as i64, Time(910 * MS)), "missed periods are lost");
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
         let changed = server.replaced_by(hard, Time(0), 40 * MS);
         assert_eq!(changed.budget_left_ns, -6 * MS as i64, "q is 3, and 40 x 0.3 - 3 are owed");
         let again = server.replaced_by(server.reservation, Time(0), 40 * MS);
-        assert_eq!((again.depleted, again.deadline), (false, Time(40 * MS)), "a later deadline in place of a debt");
+        assert_eq!((again.depleted, again.deadline), (false, Time(40 * MS)), "a later deadline replaces the debt");
     }
 
     #[test]

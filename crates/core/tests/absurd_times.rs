@@ -33,7 +33,7 @@ fn a_debt_of_centuries_is_paid_in_one_step() {
     scheduler.decide(Time(0));
     let (start, end) = (Time(0), Time(1 << 61));
     scheduler.handle(end, Fact::Served(Service { requests: 1, still_ready: true, ..Service::new(FIRST, start, end) }));
-    assert_eq!(scheduler.handle(end, Fact::Replenish), Outcome::None, "half of it is paid by then");
+    assert_eq!(scheduler.handle(end, Fact::Replenish), Outcome::None, "half of the debt is paid by then");
     assert_eq!(scheduler.handle(Time(1 << 62), Fact::Replenish), Outcome::Resumed(FIRST));
     assert_eq!(scheduler.handle(Time::NEVER, Fact::Replenish), Outcome::None);
 }

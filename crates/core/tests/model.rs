@@ -66,7 +66,7 @@ impl Pair {
             Fact::Reserve { holder, reservation } => self.reserve(holder, fact, reservation),
             fact => {
                 let changed = self.scheduler.handle(Time(self.now), fact) != Outcome::None;
-                assert_eq!(changed, self.reference.handle(self.now, fact), "what comes of {fact:?}");
+                assert_eq!(changed, self.reference.handle(self.now, fact), "the outcome of {fact:?}");
             }
         }
     }
@@ -82,7 +82,7 @@ impl Pair {
         }
         told.sort();
         groups.sort();
-        assert_eq!((told, groups), self.reference.replenish(self.now), "who has budget again, or goes on");
+        assert_eq!((told, groups), self.reference.replenish(self.now), "clients and groups that resume");
     }
 
     fn decide(&mut self) -> Option<Slice> {
@@ -90,10 +90,10 @@ impl Pair {
         let now = self.now;
         let (slice, decision) = (self.scheduler.decide(Time(now)), self.reference.pick(now));
         let (Some(slice), Some(decision)) = (slice, decision) else {
-            assert_eq!(slice.map(|slice| slice.choice), decision.map(choice), "one picks somebody, the other nobody");
+            assert_eq!(slice.map(|slice| slice.choice), decision.map(choice), "only one of them picks a client");
             return None;
         };
-        assert_eq!(slice.choice, choice(decision), "who runs");
+        assert_eq!(slice.choice, choice(decision), "the client that runs");
         assert_eq!((slice.requests, slice.bytes), (decision.requests, decision.bytes), "limits of {decision:?}");
         self.check_end(&slice, &decision);
         self.check_contest(&slice);
@@ -107,7 +107,7 @@ impl Pair {
         let first_resumption = self.reference.resumptions(self.now, decision.end).min();
         assert!(
             until <= first_resumption.unwrap_or(decision.end),
-            "{slice:?} outlasts the resumption at {first_resumption:?}"
+            "{slice:?} lasts beyond the resumption at {first_resumption:?}"
         );
         let next_replenish = self.scheduler.next_replenish().map(|at| at.0.max(self.now));
         assert!(
@@ -206,7 +206,7 @@ impl Pair {
             let expected = expected.map(|budget| (budget.of, budget.left_ns as i64, budget.deadline, budget.depleted));
             assert_eq!(budget, expected, "reservation, budget left, deadline, depleted of {client:?}");
             let held_until = self.scheduler.paced_until(client).map(|until| until.0);
-            assert_eq!(held_until, self.reference.paced.held_until(client), "until when {client:?} is paced");
+            assert_eq!(held_until, self.reference.paced.held_until(client), "how long {client:?} is paced");
         }
         for group in (1..3).map(GroupId) {
             let budget = self.scheduler.group_reservation(group);
@@ -215,12 +215,12 @@ impl Pair {
             let expected = expected.map(|budget| (budget.of, budget.left_ns, budget.deadline));
             assert_eq!(budget, expected, "reservation, budget left, deadline of {group:?}");
         }
-        assert_eq!(self.scheduler.grab(), self.reference.grab, "who holds the grab");
+        assert_eq!(self.scheduler.grab(), self.reference.grab, "the holder of the grab");
         let turn = self.scheduler.desktop_turn(Time(self.now)).0;
-        assert_eq!(turn, self.reference.desktop.first_from(self.now), "from when on desktop clients go first");
+        assert_eq!(turn, self.reference.desktop.first_from(self.now), "when desktop clients go first");
         for client in (0..CLIENTS).map(ClientId) {
             let waited_for = self.scheduler.next_request_of(client, Time(self.now)).map(|until| until.0);
-            assert_eq!(waited_for, self.reference.next_request_of(client, self.now), "who is waited for");
+            assert_eq!(waited_for, self.reference.next_request_of(client, self.now), "the client that is waited for");
         }
     }
 }

@@ -160,5 +160,5 @@ fn many_clients_of_one_group_connect_with_few_allocations() {
 fn allocations_are_counted() {
     let before = ALLOCATIONS.get();
     drop(std::hint::black_box(Vec::<u64>::with_capacity(100)));
-    assert_eq!(ALLOCATIONS.get() - before, 1, "or else the other test proves nothing");
+    assert_eq!(ALLOCATIONS.get() - before, 1, "otherwise the other test proves nothing");
 }

@@ -51,10 +51,10 @@ impl Server {
     }
 
     fn check_group_reserve(&self, group: GroupId, outcome: Outcome, expected: Option<Admission>) {
-        assert_eq!(outcome.admission(), expected, "the check says what is then done");
+        assert_eq!(outcome.admission(), expected, "the check predicts the outcome");
         if matches!(expected, Some(Admission::Admitted(_))) {
             let members: Vec<ClientId> = all().filter(|&id| self.scheduler.shares_reservation(id)).collect();
-            assert!(self.scheduler.group_reservation(group).is_some(), "it was admitted");
+            assert!(self.scheduler.group_reservation(group).is_some(), "the reservation was admitted");
             assert!(
                 members.iter().all(|&id| self.scheduler.reservation(id).is_none() && !self.scheduler.role(id).is_any())
             );
@@ -123,9 +123,9 @@ impl Server {
                 self.sync_priorities[usize::from(client.0)] = priority;
             }
             Fact::Reserve { holder: Holder::Client(client), reservation } => {
-                assert_eq!(outcome.admission(), expected, "the check says what is then done");
+                assert_eq!(outcome.admission(), expected, "the check predicts the outcome");
                 if matches!(expected, Some(Admission::Admitted(_))) {
-                    let state = scheduler.reservation(client).expect("it was admitted");
+                    let state = scheduler.reservation(client).expect("the reservation was admitted");
                     assert_eq!(state.reservation, reservation);
                 }
             }
@@ -156,7 +156,7 @@ impl Server {
                 _ => break,
             };
             if paced.contains(&client) {
-                assert_eq!(self.scheduler.paced_until(client), None, "its hold is over");
+                assert_eq!(self.scheduler.paced_until(client), None, "its hold has ended");
                 continue;
             }
             if capped.contains(&client) && !self.scheduler.is_capped(client) {
@@ -186,7 +186,7 @@ impl Server {
         if before.is_none() && after.is_some() {
             assert!(is_new && cause != client && limit_ns > 0, "{cause:?} is held for {client:?}");
             assert!(self.scheduler.reservation_in_use(cause).is_none(), "{cause:?} has a reservation");
-            assert!(after <= Some(self.now.after(limit_ns.min(floor_ns))), "{after:?} is beyond limit and floor");
+            assert!(after <= Some(self.now.after(limit_ns.min(floor_ns))), "{after:?} exceeds limit or floor");
             let grabs = self.scheduler.grab() == Some(cause);
             assert_eq!(self.scheduler.is_held_back(cause), !grabs);
         } else {
@@ -200,7 +200,7 @@ impl Server {
             Some(slice) => self.check_choice(slice),
             None => {
                 let served = all().find(|&id| self.scheduler.is_ready(id) && !self.scheduler.is_held_back(id));
-                assert_eq!(served, None, "nobody is picked although this client is ready");
+                assert_eq!(served, None, "no client is picked although this one is ready");
             }
         }
         slice
@@ -220,21 +220,21 @@ impl Server {
             }
             Choice::Client(client, _) => {
                 assert_eq!(scheduler.grab(), None, "under a grab the choice is the server's");
-                assert!(ready().any(|id| id == client), "{client:?} is picked, and is idle or held back");
+                assert!(ready().any(|id| id == client), "{client:?} is picked but idle or held back");
             }
         }
         match slice.choice {
             Choice::Server => {}
             Choice::Client(client, Mode::Reserved) => {
                 let earliest = with_budget().map(|(deadline, _)| deadline).min();
-                let state = self.has_budget(client).expect("who is picked as reserved has budget");
-                assert_eq!(Some(state.deadline), earliest, "{client:?} has not the earliest deadline");
+                let state = self.has_budget(client).expect("a client picked as reserved has budget");
+                assert_eq!(Some(state.deadline), earliest, "{client:?} does not have the earliest deadline");
                 let budget_end = self.now.after(state.budget_left_ns as u64);
                 assert!(slice.until <= budget_end, "the slice is longer than the budget: {slice:?}, {state:?}");
             }
             Choice::Client(client, Mode::BestEffort) => {
                 assert_eq!(with_budget().next(), None, "best effort is picked while a reserved client has work");
-                assert_ne!(scheduler.policy(), PolicyKind::Stock, "stock picks nobody");
+                assert_ne!(scheduler.policy(), PolicyKind::Stock, "stock picks no client");
                 // Two desktop turns are a gap apart if other clients wait.
                 let must_wait = |id| scheduler.is_desktop_client(id) && scheduler.desktop_turn(self.now) > self.now;
                 let higher = ready().find(|&id| !must_wait(id) && self.place(id) < self.place(client));
@@ -299,7 +299,7 @@ impl Server {
         self.scheduler.verify();
         let limit_ppm = self.scheduler.parameters().max_utilization_ppm;
         let admitted_ppm = self.scheduler.admitted_utilization_ppm();
-        assert!(admitted_ppm <= limit_ppm, "{admitted_ppm} are admitted where {limit_ppm} may be");
+        assert!(admitted_ppm <= limit_ppm, "{admitted_ppm} are admitted, the limit is {limit_ppm}");
         assert_eq!(self.scheduler.client_count(), all().filter(|&id| self.is_connected(id)).count());
         let reservations = self.scheduler.reservations().count();
         assert_eq!(self.scheduler.reservation_count(), reservations);

@@ -64,12 +64,12 @@ fn check(policy: PolicyKind, ops: &[Op]) {
     for &op in before {
         apply(&mut scheduler, op, &mut now);
     }
-    let mut restored = Scheduler::restore(&scheduler.snapshot()).expect("it is a snapshot");
+    let mut restored = Scheduler::restore(&scheduler.snapshot()).expect("the snapshot is valid");
     restored.verify();
     let mut time_of_restored = now;
     for &op in after {
         let expected = apply(&mut scheduler, op, &mut now);
-        assert_eq!(apply(&mut restored, op, &mut time_of_restored), expected, "what comes of {op:?}");
+        assert_eq!(apply(&mut restored, op, &mut time_of_restored), expected, "the outcome of {op:?}");
     }
 }
 

@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(fair.accounts.group(asker).paid, fair.accounts.group(sleeper).paid);
         assert!(fair.group_key(sleeper) < fair.group_key(asker));
         fair.served(sleeper, &Served { length_ns: 1, requests: 1, bytes: 4 });
-        assert!(fair.group_key(asker) < fair.group_key(sleeper), "it is a tie's end and no more");
+        assert!(fair.group_key(asker) < fair.group_key(sleeper), "idle time only decides ties");
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
         }
         assert_eq!(fair.clock(0), 0);
         fair.changed(high, &facts(100, 0));
-        assert!(fair.accounts.group(high).paid <= fair.clock(0) + 5_000_000, "it does not have to wait for its past");
+        assert!(fair.accounts.group(high).paid <= fair.clock(0) + 5_000_000, "its past use is forgotten");
         assert_eq!(fair.clocks.len(), 1);
     }
 }

@@ -233,7 +233,7 @@ fn a_limited_slice_is_respected_without_reducing_the_share() {
         of_it.for_each(|run| *slices.entry(run.slice).or_default() += run.end_ns - run.start_ns);
         slices.into_values().max().unwrap_or(0)
     };
-    assert!(longest_ns(limited) <= MS + 100 * US && longest_ns(other) > 4 * MS, "its slices alone are short");
+    assert!(longest_ns(limited) <= MS + 100 * US && longest_ns(other) > 4 * MS, "only its slices are short");
     let [got, others] = [limited, other].map(|client| server.service_ns(client, None));
     assert!(got.abs_diff(others) < 10 * MS, "{got} and {others} ns");
 }

@@ -56,7 +56,7 @@ fn using_an_idle_server_by_the_papers_soft_rule_leaves_no_long_debt() {
     let client = server.connect(Load::backlogged(100 * US..=100 * US));
     assert!(server.try_reserve(client, ms(1, 10, SoftPaper)));
     server.run_until(2 * SECOND);
-    assert_eq!(server.service_ns(client, None), 2 * SECOND, "nobody else is there");
+    assert_eq!(server.service_ns(client, None), 2 * SECOND, "no other client is connected");
     assert!(server.try_reserve(client, ms(1, 10, Hard)));
     server.run_until(3 * SECOND);
     let got_ns = server.service_ns(client, None) - 2 * SECOND;
@@ -168,7 +168,7 @@ fn admission_is_exact_to_a_millionth() {
         is_admitted(
             scheduler.handle(now, Fact::Reserve { holder: first.into(), reservation: of(900_000) }).admission()
         ),
-        "its own reservation does not stand in its way"
+        "its own reservation does not count against it"
     );
     assert_eq!(scheduler.admitted_utilization_ppm(), 900_000);
 }

@@ -186,7 +186,7 @@ fn shown_after_ms(calls: bool) -> f64 {
 #[test]
 fn drawing_after_a_rest_lets_the_next_turn_begin_early() {
     let (called, not_called) = (shown_after_ms(true), shown_after_ms(false));
-    assert!(called < 5.0 && not_called > 2.0 * called, "{called} ms with the call, {not_called} ms without");
+    assert!(called < 5.0 && not_called > 2.0 * called, "{called} ms with calls, {not_called} ms without");
 }
 
 #[test]
@@ -233,8 +233,8 @@ fn a_client_pays_for_the_work_of_a_window_manager_that_it_causes() {
         server.run_until(4 * SECOND);
         let [managed, paid, got] = [id, culprit, bystander].map(|id| server.service_ns(id, None));
         assert!(managed > SECOND / 4, "{others} others: it has work: {managed} ns");
-        let charged = [id, culprit, bystander].map(|id| server.scheduler.usage(id).expect("it is there").charged_ns);
-        assert_eq!(charged, [0, managed + paid, got], "and so others are told");
+        let charged = [id, culprit, bystander].map(|id| server.scheduler.usage(id).expect("connected").charged_ns);
+        assert_eq!(charged, [0, managed + paid, got], "the accounting reports this");
         assert!(paid + 20 * MS < got, "{others} others: it pays: {paid} of {got} ns");
         // This does not hold if the work alone exceeds the share of one client.
         let part = (managed + paid).saturating_sub(got);

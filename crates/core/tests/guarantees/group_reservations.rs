@@ -116,7 +116,7 @@ fn a_client_that_joins_a_group_shares_from_then_on_only() {
     let before_ns = server.service_ns(members[0], None);
     server.run_until(2 * SECOND);
     let (first_ns, late_ns) = (server.service_ns(members[0], None) - before_ns, server.service_ns(late, None));
-    assert!(first_ns.abs_diff(late_ns) <= 15 * MS, "{first_ns} ns beside {late_ns} of who came later");
+    assert!(first_ns.abs_diff(late_ns) <= 15 * MS, "{first_ns} ns, and {late_ns} ns for the late one");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn classic_makes_an_arrival_wait_for_the_end_of_the_pass() {
     server.run_until((2 + 3) * 256 * 10 * US);
     let first_pass = [alternating(&[1, 2], 25, 10), alternating(&[1, 2], 1, 6)].concat();
     let second_pass = [alternating(&[3, 1, 2], 25, 10), alternating(&[3, 1, 2], 1, 6)].concat();
-    assert_eq!(turns(&server), [first_pass, second_pass].concat(), "the newcomer is first in the second pass");
+    assert_eq!(turns(&server), [first_pass, second_pass].concat(), "the new client is first in the second pass");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn smart_does_not_confuse_a_new_client_with_an_earlier_one_of_the_same_id() {
     server.scheduler.handle(now, Fact::Connected { client: first, descriptor: 11 });
     server.scheduler.handle(now, Fact::Arrived { client: first });
     let slice = server.scheduler.decide(now).expect("the newcomer is ready");
-    assert_eq!(slice.until.since(now), 5 * MS, "it was never alone for a second");
+    assert_eq!(slice.until.since(now), 5 * MS, "it was not alone for a second");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn fixed_ends_a_slice_for_higher_priority_at_the_next_request() {
     server.run_until(SECOND);
     let longest_ns = server.responses_ns(high).into_iter().max().unwrap_or(0);
     assert!(longest_ns <= 4 * 100 * US, "a burst of three requests took {longest_ns} ns beside requests of 0.1 ms");
-    assert!(server.service_ns(low, None) > 900 * MS, "what is left is the low one's");
+    assert!(server.service_ns(low, None) > 900 * MS, "the low one gets the rest");
 }
 
 #[test]

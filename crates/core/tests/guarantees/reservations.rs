@@ -124,7 +124,7 @@ fn the_earliest_deadline_is_served_first_in_any_order_of_replenishment() {
     let long = reserve(&mut server, 60, 95);
     server.run_until(200 * MS);
     check_budgets_are_given(&server, &[quick, slow], 10 * US, 1);
-    assert!(server.service_ns(long.client, None) >= 60 * MS, "the long one has its budget too");
+    assert!(server.service_ns(long.client, None) >= 60 * MS, "the long one gets its budget too");
 }
 
 /// The maximum service of a hard reservation in a window of m periods.

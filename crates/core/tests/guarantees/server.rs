@@ -342,7 +342,7 @@ impl Server {
                 && self.scheduler.grab().is_none_or(|holder| holder == *id)
         };
         let turns = (1..=n).map(|step| (self.stock_turn + step) % n).map(|place| self.clients[place].id);
-        let id = turns.into_iter().find(selectable).expect("the choice was left to the server and nobody is ready");
+        let id = turns.into_iter().find(selectable).expect("the server should choose, but no client is ready");
         self.stock_turn = usize::from(id.0) - 1;
         id
     }

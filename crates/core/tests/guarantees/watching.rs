@@ -32,7 +32,7 @@ fn hogged_scheduler(prepare: impl FnOnce(&mut Scheduler)) -> Scheduler {
     serve(&mut scheduler, HOG, at(10), at(20), true);
     scheduler.decide(at(20));
     assert_eq!(next_to_watch(&mut scheduler, at(20)), Some(IDLE), "the idle client is to be watched");
-    assert_eq!(next_to_watch(&mut scheduler, at(20)), None, "once is enough while nothing changes");
+    assert_eq!(next_to_watch(&mut scheduler, at(20)), None, "it is returned only once without a change");
     scheduler
 }
 
@@ -50,7 +50,7 @@ fn a_watched_client_is_returned_again_when_it_gets_a_reservation() {
         .admission();
     assert_eq!(next_to_watch(&mut scheduler, at(20)), Some(IDLE));
     scheduler.handle(at(20), Fact::Release { holder: IDLE.into() });
-    assert_eq!(next_to_watch(&mut scheduler, at(20)), Some(IDLE), "or else it ends slices as if it were reserved");
+    assert_eq!(next_to_watch(&mut scheduler, at(20)), Some(IDLE), "otherwise it acts like a reserved client");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn members_are_returned_again_when_the_budget_of_their_group_is_replenished() {
 fn input_does_not_end_the_watch_of_a_client() {
     let mut scheduler = hogged_scheduler(|_| {});
     scheduler.handle(at(21), Fact::Input { client: IDLE });
-    assert!(scheduler.is_watched(IDLE), "its socket is armed still, and knows when it becomes readable");
+    assert!(scheduler.is_watched(IDLE), "its socket is still armed");
     assert_eq!(next_to_watch(&mut scheduler, at(21)), Some(IDLE), "with its new rank");
     assert_eq!(scheduler.watched_count(), 1);
     scheduler.handle(at(22), Fact::Arrived { client: IDLE });
@@ -199,6 +199,6 @@ fn a_synchronous_client_is_interrupted_only_within_its_expected_time() {
         next_to_watch(&mut scheduler, end)
     };
     assert_eq!(named_after(300, false), None, "0.6 ms are likely, and 0.7 ms would be left");
-    assert_eq!(named_after(300, true), Some(IDLE), "it was cut short and has more to do");
+    assert_eq!(named_after(300, true), Some(IDLE), "its slice was cut short and it has more requests");
     assert_eq!(named_after(400, false), Some(IDLE), "0.8 ms are likely, and 0.6 would be left");
 }

@@ -20,12 +20,12 @@ impl Reference {
             shared.filter(|(_, shared)| earliest.is_none_or(|(_, own)| shared.deadline < own.deadline))
         {
             self.shared.picked(client);
-            let left_ns = u64::try_from(budget.left_ns).expect("who is not depleted has budget");
+            let left_ns = u64::try_from(budget.left_ns).expect("a client that is not depleted has budget");
             let end = now + left_ns.min(self.parameters.slice_ns);
             let decision = Decision { client: Some((client, Mode::Reserved)), end, requests: 0, bytes: 0 };
             (decision, Running::Reserved { client, deadline: budget.deadline })
         } else if let Some((client, budget)) = earliest {
-            let end = now + u64::try_from(budget.left_ns).expect("who is not depleted has budget");
+            let end = now + u64::try_from(budget.left_ns).expect("a client that is not depleted has budget");
             let decision = Decision { client: Some((client, Mode::Reserved)), end, requests: 0, bytes: 0 };
             (decision, Running::Reserved { client, deadline: budget.deadline })
         } else if best_effort.is_empty() {
@@ -64,7 +64,7 @@ impl Reference {
     /// Picks the client that has waited longest, for one slice; if others wait, no longer than the turn.
     fn pick_desktop(&mut self, contenders: &[ClientId], now: u64) -> Decision {
         let longest = contenders.iter().min_by_key(|&&id| (self.clients[&id].waits_since, id));
-        let client = *longest.expect("somebody is ready");
+        let client = *longest.expect("a client is ready");
         let slice_end = now + self.parameters.slice_ns;
         let is_bounded = self.others_wait() || !self.desktop.roles[&client].compositor;
         let end = if is_bounded { slice_end.min(now + self.desktop.left_for(client, now)) } else { slice_end };
