@@ -337,7 +337,7 @@ fn apply_and_check(server: &mut Server, op: Op) {
         let after = format!("{:?}", server.scheduler);
         assert!(
             may_end_something || before == after,
-            "{op:?} of {client:?}, who is not connected, changed\n{before}\nto\n{after}"
+            "{op:?} of {client:?}, which is not connected, changed\n{before}\nto\n{after}"
         );
         assert!(!server.scheduler.is_ready(client) && server.scheduler.grab() != Some(client));
     }

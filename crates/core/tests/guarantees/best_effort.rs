@@ -28,7 +28,7 @@ fn check_waits(server: &Server, clients: &[ClientId], longest_ns: u64, rounds: u
         let waited_ns = server.longest_wait_ns(client);
         assert!(
             waited_ns <= bound_ns,
-            "{setup}, policy {}: {client:?} waited {waited_ns} ns among {} clients, at most {bound_ns} ns may be",
+            "{setup}, policy {}: {client:?} waited {waited_ns} ns among {} clients, the bound is {bound_ns} ns",
             server.scheduler.policy().name(),
             clients.len()
         );

@@ -164,7 +164,7 @@ fn check_hard_bound(server: &Server, reserved: Reserved, longest_ns: u64, goes_i
         let bound_ns = hard_bound_ns(reserved.reservation, periods, longest_ns, goes_idle);
         assert!(
             most_ns <= bound_ns,
-            "{setup}, policy {}: {reserved:?} got {most_ns} ns within {periods} periods; at most {bound_ns} ns may be",
+            "{setup}, policy {}: {reserved:?} got {most_ns} ns within {periods} periods; the bound is {bound_ns} ns",
             server.scheduler.policy().name()
         );
     }

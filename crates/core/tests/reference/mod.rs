@@ -179,7 +179,7 @@ impl Reference {
             Fact::Release { holder: Holder::Group(group) } => return self.released_group(group),
             Fact::Overran { .. } | Fact::Supply(_) => {}
             Fact::Served(_) | Fact::Replenish | Fact::Reserve { .. } => {
-                panic!("told one by one: {fact:?}")
+                panic!("this fact has a method of its own: {fact:?}")
             }
         }
         false
