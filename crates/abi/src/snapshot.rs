@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The scheduler's snapshot in a trace: [`What::Begin`] has its length, each [`What::State`] record two of its words.
+//! The scheduler's snapshot in a trace: [`Entry::Begin`] has its length, each [`Entry::State`] record two of its words.
 //!
 //! A reader of a trace needs the state of the scheduler at the beginning. A snapshot with missing records is discarded.
 
-use crate::trace::What;
+use crate::trace::Entry;
 
 /// Collects a snapshot from the records of a trace.
 #[derive(Clone, Debug, Default)]
@@ -16,11 +16,11 @@ pub struct Collector {
 impl Collector {
     /// Takes the next record. After the last one of a snapshot, returns its words for
     /// [`xqos_core::Scheduler::restore`].
-    pub fn take(&mut self, what: &What) -> Option<Vec<u64>> {
+    pub fn take(&mut self, what: &Entry) -> Option<Vec<u64>> {
         match *what {
-            What::Begin { words, .. } => self.begin_anew(Some(words as usize)),
-            What::Lost { .. } => self.begin_anew(None),
-            What::State { words, .. } => return self.add(words),
+            Entry::Begin { words, .. } => self.begin_anew(Some(words as usize)),
+            Entry::Lost { .. } => self.begin_anew(None),
+            Entry::State { words, .. } => return self.add(words),
             _ => {}
         }
         None
@@ -50,17 +50,17 @@ mod tests {
     use crate::trace::Level;
     use xqos_core::Fact;
 
-    fn begin(words: u32) -> What {
-        What::Begin { level: Level::Slices, server_pid: 1, words }
+    fn begin(words: u32) -> Entry {
+        Entry::Begin { level: Level::Slices, server_pid: 1, words }
     }
 
-    fn state(index: u32) -> What {
+    fn state(index: u32) -> Entry {
         let first = 2 * u64::from(index);
-        What::State { index, words: [first, first + 1] }
+        Entry::State { index, words: [first, first + 1] }
     }
 
     /// The result of each record.
-    fn collected<const N: usize>(records: [What; N]) -> [Option<Vec<u64>>; N] {
+    fn collected<const N: usize>(records: [Entry; N]) -> [Option<Vec<u64>>; N] {
         let mut collector = Collector::default();
         records.map(|what| collector.take(&what))
     }
@@ -69,7 +69,7 @@ mod tests {
     fn a_snapshot_is_complete_with_its_last_word() {
         let [.., last] = collected([begin(4), state(0), state(1)]);
         assert_eq!(last, Some(vec![0, 1, 2, 3]));
-        let collected = collected([begin(3), state(0), What::Fact(Fact::Replenish), state(1), state(2)]);
+        let collected = collected([begin(3), state(0), Entry::Fact(Fact::Replenish), state(1), state(2)]);
         assert_eq!(collected, [None, None, None, Some(vec![0, 1, 2]), None], "padding and later records are dropped");
     }
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_with_a_gap_is_discarded() {
-        let gap = What::Lost { records: 1 };
+        let gap = Entry::Lost { records: 1 };
         assert_eq!(collected([begin(4), state(0), gap, state(1), state(2)]), [const { None }; 5]);
         assert_eq!(collected([state(0)]), [None], "a snapshot without its beginning is discarded");
     }

@@ -80,12 +80,12 @@ impl Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub at: Time,
-    pub what: What,
+    pub what: Entry,
 }
 
-/// The contents of a record: a fact, or an event that the scheduler does not learn.
+/// An entry of a trace: a fact, or an event that the scheduler does not learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum Entry {
     /// A fact passed to the scheduler. For [`Fact::Served`], `at` is the end.
     Fact(Fact),
     /// A request for a reservation that was not admitted.
@@ -120,32 +120,32 @@ pub enum What {
     Wakeup { cpu: u32, thread: u32 },
 }
 
-impl What {
+impl Entry {
     /// A fact with its outcome.
-    pub fn from_fact(fact: Fact, outcome: Outcome) -> What {
+    pub fn from_fact(fact: Fact, outcome: Outcome) -> Entry {
         let is_refused = matches!(outcome, Outcome::Admission(_)) && !outcome.is_admitted();
-        if is_refused { What::Refused(fact) } else { What::Fact(fact) }
+        if is_refused { Entry::Refused(fact) } else { Entry::Fact(fact) }
     }
 
     /// The dispatch of a slice.
-    pub fn dispatch(slice: &Slice, reason: Reason) -> What {
+    pub fn dispatch(slice: &Slice, reason: Reason) -> Entry {
         let (client, mode) = match slice.choice {
             Choice::Client(client, mode) => (Some(client), mode),
             Choice::Server => (None, Mode::BestEffort),
         };
-        What::Dispatch { client, mode, reason, until: slice.until, requests: slice.requests, bytes: slice.bytes }
+        Entry::Dispatch { client, mode, reason, until: slice.until, requests: slice.requests, bytes: slice.bytes }
     }
 
     /// The current state of a reservation.
-    pub fn budget(client: ClientId, state: &ReservationState) -> What {
+    pub fn budget(client: ClientId, state: &ReservationState) -> Entry {
         let (kind, depleted) = (state.reservation.kind, state.depleted);
-        What::Budget { client, kind, depleted, left_ns: state.budget_left_ns, deadline: state.deadline }
+        Entry::Budget { client, kind, depleted, left_ns: state.budget_left_ns, deadline: state.deadline }
     }
 
     /// The fact passed to the scheduler, whatever its outcome.
     pub fn fact(&self) -> Option<Fact> {
         match *self {
-            What::Fact(fact) | What::Refused(fact) => Some(fact),
+            Entry::Fact(fact) | Entry::Refused(fact) => Some(fact),
             _ => None,
         }
     }
@@ -153,14 +153,14 @@ impl What {
     /// The client concerned.
     pub fn client(&self) -> Option<ClientId> {
         match *self {
-            What::Fact(fact) | What::Refused(fact) => fact.client(),
-            What::Identity { client, .. }
-            | What::Name { client, .. }
-            | What::Paced { client, .. }
-            | What::Processor { client, .. }
-            | What::Budget { client, .. }
-            | What::Request { client, .. } => Some(client),
-            What::Dispatch { client, .. } => client,
+            Entry::Fact(fact) | Entry::Refused(fact) => fact.client(),
+            Entry::Identity { client, .. }
+            | Entry::Name { client, .. }
+            | Entry::Paced { client, .. }
+            | Entry::Processor { client, .. }
+            | Entry::Budget { client, .. }
+            | Entry::Request { client, .. } => Some(client),
+            Entry::Dispatch { client, .. } => client,
             _ => None,
         }
     }

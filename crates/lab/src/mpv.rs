@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use x11rb::connection::RequestConnection;
 use xqos_abi::ring::{Next, Reader};
-use xqos_abi::trace::{Event, Level, What};
+use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
 use xqos_core::{ClientId, Fact, Service};
 
@@ -195,17 +195,17 @@ impl Playing {
     fn take(&mut self, event: Event) {
         let at_ns = event.at.0;
         match event.what {
-            What::Identity { client, pid, .. } if self.is_of_mpv(pid) => {
+            Entry::Identity { client, pid, .. } if self.is_of_mpv(pid) => {
                 self.clients.insert(client);
             }
-            What::Fact(Fact::Disconnected { client }) => {
+            Entry::Fact(Fact::Disconnected { client }) => {
                 self.clients.remove(&client);
             }
-            What::Fact(Fact::Arrived { client }) if self.clients.contains(&client) => self.activated_ns = at_ns,
-            What::Fact(Fact::Served(Service { client, start, .. })) if !self.clients.contains(&client) => {
+            Entry::Fact(Fact::Arrived { client }) if self.clients.contains(&client) => self.activated_ns = at_ns,
+            Entry::Fact(Fact::Served(Service { client, start, .. })) if !self.clients.contains(&client) => {
                 self.others.push((start.0, at_ns))
             }
-            What::Request { client, request, ns, .. }
+            Entry::Request { client, request, ns, .. }
                 if self.clients.contains(&client) && self.images.contains(&request) =>
             {
                 let before_ns = self.drawn.last().map_or(0, |drawn| drawn.drawn_ns);

@@ -5,7 +5,7 @@
 //! decisions in between are counted as not checked.
 
 use xqos_abi::snapshot::Collector;
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{Scheduler, Time};
 
 /// Differences that are kept to be shown.
@@ -15,9 +15,9 @@ const KEPT: usize = 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub at: Time,
-    pub recorded: What,
+    pub recorded: Entry,
     /// What the scheduler decides here; `None`: it serves nobody, or refuses.
-    pub decided: Option<What>,
+    pub decided: Option<Entry>,
 }
 
 /// What came of it.
@@ -38,11 +38,11 @@ impl Check {
         if let Some(words) = self.snapshot.take(&event.what) {
             self.scheduler = Scheduler::restore(&words);
         }
-        if matches!(event.what, What::Lost { .. }) {
+        if matches!(event.what, Entry::Lost { .. }) {
             self.scheduler = None;
         }
         let Some(mut scheduler) = self.scheduler.take() else {
-            self.unchecked += u64::from(matches!(event.what, What::Dispatch { .. }));
+            self.unchecked += u64::from(matches!(event.what, Entry::Dispatch { .. }));
             return;
         };
         self.apply(&mut scheduler, event);
@@ -51,18 +51,18 @@ impl Check {
 
     fn apply(&mut self, scheduler: &mut Scheduler, event: &Event) {
         let at = event.at;
-        if let What::Dispatch { reason, .. } = event.what {
-            let decided = scheduler.decide(at).map(|slice| What::dispatch(&slice, reason));
+        if let Entry::Dispatch { reason, .. } = event.what {
+            let decided = scheduler.decide(at).map(|slice| Entry::dispatch(&slice, reason));
             self.compare(at, event.what, decided);
         }
         let Some(fact) = event.what.fact() else { return };
-        let decided = What::from_fact(fact, scheduler.handle(at, fact));
+        let decided = Entry::from_fact(fact, scheduler.handle(at, fact));
         if decided != event.what {
             self.compare(at, event.what, Some(decided));
         }
     }
 
-    fn compare(&mut self, at: Time, recorded: What, decided: Option<What>) {
+    fn compare(&mut self, at: Time, recorded: Entry, decided: Option<Entry>) {
         if decided == Some(recorded) {
             self.agreed += 1;
             return;

@@ -4,7 +4,7 @@
 use crate::generator::{Generator, Habit};
 use crate::scenario::{BEGAN, Group, Regime, Scenario};
 use crate::server::{Fate, Observer, Server};
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service, Time};
 
 /// Between the seeds of two clients; odd, so that no two are the same.
@@ -121,7 +121,7 @@ impl Watch {
 
 impl Observer for Watch {
     fn record(&mut self, event: Event) {
-        if let What::Fact(Fact::Served(Service { client, requests, start, .. })) = event.what {
+        if let Entry::Fact(Fact::Served(Service { client, requests, start, .. })) = event.what {
             if start >= self.from {
                 let (client, of) = self.of(client);
                 of.served_ns[client.place] += event.at.since(start);

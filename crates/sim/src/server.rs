@@ -18,7 +18,7 @@ use crate::stock::Stock;
 use crate::workload::{Plan, Run, Workload};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use xqos_abi::trace::{Event, Level, What};
+use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::{ClientId, Contention, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
 /// Core's numbers of clients have 16 bits, and its queues use the last one for themselves. X servers stop at 2,048.
@@ -86,9 +86,9 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
         return Err(Refused::TooManyClients);
     }
     let began = workload.began;
-    write(Event { at: began, what: What::Begin { level: Level::Slices, server_pid: 0, words: 0 } });
-    write(Event { at: began, what: What::Fact(Fact::Policy(rules.policy)) });
-    write(Event { at: began, what: What::Fact(Fact::Contention { is_on: false }) });
+    write(Event { at: began, what: Entry::Begin { level: Level::Slices, server_pid: 0, words: 0 } });
+    write(Event { at: began, what: Entry::Fact(Fact::Policy(rules.policy)) });
+    write(Event { at: began, what: Entry::Fact(Fact::Contention { is_on: false }) });
     let mut server = Server::new(rules.policy, rules.parameters, began);
     server.watches = rules.watches;
     for (place, plan) in workload.plans.iter().enumerate() {
@@ -99,26 +99,26 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
             if !server.reserve(id, reservation) {
                 return Err(Refused::Admission(place));
             }
-            write(Event { at: began, what: What::Fact(Fact::Reserve { holder: id.into(), reservation }) });
+            write(Event { at: began, what: Entry::Fact(Fact::Reserve { holder: id.into(), reservation }) });
         }
     }
     server.run(workload.ended, &mut write);
-    write(Event { at: server.now, what: What::End });
+    write(Event { at: server.now, what: Entry::End });
     Ok(())
 }
 
 fn introduce(plan: &Plan, id: ClientId, at: Time, write: &mut impl FnMut(Event)) {
-    write(Event { at, what: What::Fact(Fact::Connected { client: id, descriptor: descriptor_of(id) }) });
+    write(Event { at, what: Entry::Fact(Fact::Connected { client: id, descriptor: descriptor_of(id) }) });
     for &what in &plan.identity {
         let what = match what {
-            What::Identity { pid, base, uid, .. } => What::Identity { client: id, pid, base, uid },
-            What::Name { part, bytes, .. } => What::Name { client: id, part, bytes },
+            Entry::Identity { pid, base, uid, .. } => Entry::Identity { client: id, pid, base, uid },
+            Entry::Name { part, bytes, .. } => Entry::Name { client: id, part, bytes },
             other => other,
         };
         write(Event { at, what });
     }
     if plan.role.is_any() {
-        write(Event { at, what: What::Fact(Fact::Role { client: id, role: plan.role }) });
+        write(Event { at, what: Entry::Fact(Fact::Role { client: id, role: plan.role }) });
     }
 }
 
@@ -277,7 +277,7 @@ impl Server {
     /// Tells the scheduler, and whoever looks on.
     fn tell(&mut self, at: Time, fact: Fact, observer: &mut impl Observer) {
         self.scheduler.handle(at, fact);
-        observer.record(Event { at, what: What::Fact(fact) });
+        observer.record(Event { at, what: Entry::Fact(fact) });
     }
 
     fn deliver(&mut self, place: usize, at: Time, observer: &mut impl Observer) {

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use xqos_abi::snapshot::Collector;
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Role, Scheduler, Service, Time};
 
 /// Requests of equal length, one after the other.
@@ -37,7 +37,7 @@ pub struct Burst {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub id: ClientId,
-    pub identity: Vec<What>,
+    pub identity: Vec<Entry>,
     pub sync_priority: i32,
     /// The last one that it had.
     pub role: Role,
@@ -89,39 +89,41 @@ impl Workload {
     fn take(&mut self, reading: &mut BTreeMap<ClientId, Reading>, event: &Event) {
         let at = event.at;
         match event.what {
-            What::Fact(Fact::Disconnected { client }) => self.finish(reading.remove(&client)),
-            What::Fact(Fact::Connected { client, .. }) => self.finish(reading.insert(client, Reading::new(client))),
-            What::Identity { client, .. } | What::Name { client, .. } => {
+            Entry::Fact(Fact::Disconnected { client }) => self.finish(reading.remove(&client)),
+            Entry::Fact(Fact::Connected { client, .. }) => self.finish(reading.insert(client, Reading::new(client))),
+            Entry::Identity { client, .. } | Entry::Name { client, .. } => {
                 let plan = reading.entry(client).or_insert_with(|| Reading::new(client)).plan.as_mut();
                 if let Some(plan) = plan {
                     plan.identity.push(event.what);
                 }
             }
-            What::Fact(Fact::SyncPriority { client, priority }) => {
+            Entry::Fact(Fact::SyncPriority { client, priority }) => {
                 if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
                     plan.sync_priority = priority;
                 }
             }
-            What::Fact(Fact::Role { client, role }) if role.is_any() => {
+            Entry::Fact(Fact::Role { client, role }) if role.is_any() => {
                 if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
                     plan.role = role;
                 }
             }
-            What::Fact(Fact::Input { client }) => {
+            Entry::Fact(Fact::Input { client }) => {
                 if let Some(one) = reading.get_mut(&client) {
                     one.inputs += 1;
                 }
             }
-            What::Fact(Fact::Arrived { client }) => {
+            Entry::Fact(Fact::Arrived { client }) => {
                 let began = self.began;
                 reading.entry(client).or_insert_with(|| Reading::new(client)).arrive(began, at);
             }
-            What::Request { client, request, bytes, ns } => {
+            Entry::Request { client, request, bytes, ns } => {
                 if let Some(one) = reading.get_mut(&client) {
                     one.add(Run { requests: 1, request_ns: ns, request, bytes });
                 }
             }
-            What::Fact(Fact::Served(Service { client, still_ready, requests, last_request, bytes, start, .. })) => {
+            Entry::Fact(Fact::Served(Service {
+                client, start, requests, last_request, bytes, still_ready, ..
+            })) => {
                 let (began, bytes) = (self.began, u32::try_from(bytes).unwrap_or(u32::MAX));
                 let one = reading.entry(client).or_insert_with(|| Reading::new(client));
                 one.arrive(began, start);

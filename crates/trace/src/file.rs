@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use xqos_abi::trace::{Event, What, Words};
+use xqos_abi::trace::{Entry, Event, Words};
 use xqos_core::Time;
 
 const MAGIC: &[u8; 8] = b"xqostrc2";
@@ -193,7 +193,7 @@ impl Iterator for Chunks<'_> {
                 let rest = &self.bytes[self.at + 1..];
                 let next = rest.windows(4).position(|four| four == CHUNK_MAGIC);
                 self.at = next.map_or(self.bytes.len(), |offset| self.at + 1 + offset);
-                let what = What::Lost { records: announced.max(1) };
+                let what = Entry::Lost { records: announced.max(1) };
                 Some(vec![Event { at: Time(self.last_ns), what }.encode()])
             }
         }
@@ -320,7 +320,7 @@ mod tests {
             let service = Service::new(ClientId((n % 7) as u16), Time(SECOND_NS + n * 999), Time(SECOND_NS + n * 1000));
             let (requests, still_ready) = (n as u32, n % 2 == 0);
             let served = Fact::Served(Service { requests, last_request: 73, still_ready, ..service });
-            Event { at: service.end, what: What::Fact(served) }.encode()
+            Event { at: service.end, what: Entry::Fact(served) }.encode()
         };
         (0..count).map(record).collect()
     }
@@ -371,7 +371,7 @@ mod tests {
             let (mut intact, mut lost) = (0, 0);
             for event in trace.events() {
                 match event.what {
-                    What::Lost { .. } => lost += 1,
+                    Entry::Lost { .. } => lost += 1,
                     _ => intact += 1,
                 }
             }

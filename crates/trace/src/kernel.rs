@@ -5,7 +5,7 @@ use crate::tracefs::Instance;
 use anyhow::{Context, Result};
 use std::fs::OpenOptions;
 use std::io::Write;
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::Time;
 
 const PIDS: &str = "set_event_pid";
@@ -63,14 +63,14 @@ fn parse(line: &str) -> Option<Event> {
     };
     let what = if is_switch {
         let (previous, next) = fields.rsplit_once(" ==> ")?;
-        What::Switch {
+        Entry::Switch {
             cpu,
             from: after(previous, " prev_pid=")?.parse().ok()?,
             to: after(next, " next_pid=")?.parse().ok()?,
             still_runnable: after(previous, " prev_state=")?.starts_with('R'),
         }
     } else {
-        What::Wakeup { cpu, thread: after(fields, " pid=")?.parse().ok()? }
+        Entry::Wakeup { cpu, thread: after(fields, " pid=")?.parse().ok()? }
     };
     Some(Event { at, what })
 }
@@ -83,13 +83,13 @@ mod tests {
     fn lines_of_the_kernel_become_events() {
         let switch = "            Xvfb-77      [001] d..2.    12.345678: sched_switch: prev_comm=Xvfb prev_pid=77 \
                       prev_prio=120 prev_state=R+ ==> next_comm=a next_pid=1 b next_pid=78 next_prio=120";
-        let what = What::Switch { cpu: 1, from: 77, to: 78, still_runnable: true };
+        let what = Entry::Switch { cpu: 1, from: 77, to: 78, still_runnable: true };
         assert_eq!(parse(switch), Some(Event { at: Time(12_345_678_000), what }));
         let sleeps = switch.replace("R+", "S");
-        let what = What::Switch { cpu: 1, from: 77, to: 78, still_runnable: false };
+        let what = Entry::Switch { cpu: 1, from: 77, to: 78, still_runnable: false };
         assert_eq!(parse(&sleeps).map(|event| event.what), Some(what));
         let wakeup = " <idle>-0  [000] dN.4. 7.000001: sched_wakeup: comm=Xvfb pid=77 prio=120 target_cpu=000";
-        assert_eq!(parse(wakeup), Some(Event { at: Time(7_000_001_000), what: What::Wakeup { cpu: 0, thread: 77 } }));
+        assert_eq!(parse(wakeup), Some(Event { at: Time(7_000_001_000), what: Entry::Wakeup { cpu: 0, thread: 77 } }));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use blame::{Grab, Past};
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, VecDeque};
 use xqos_abi::snapshot::Collector;
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Holder, Mode, PolicyKind, Scheduler, Service, Time};
 
 /// Bursts that waited longest, kept with their causes.
@@ -143,8 +143,8 @@ impl Model {
     /// Takes a record in. A burst that ended is returned where it waited at all.
     pub fn take(&mut self, event: &Event) -> Option<Burst> {
         let at = event.at;
-        let is_told_later = matches!(event.what, What::Fact(Fact::Arrived { .. }));
-        if !is_told_later && !matches!(event.what, What::Switch { .. } | What::Wakeup { .. }) {
+        let is_told_later = matches!(event.what, Entry::Fact(Fact::Arrived { .. }));
+        if !is_told_later && !matches!(event.what, Entry::Switch { .. } | Entry::Wakeup { .. }) {
             self.began.get_or_insert(at);
             self.now = self.now.max(at);
         }
@@ -152,32 +152,32 @@ impl Model {
             self.restore(&words, at);
         }
         match event.what {
-            What::Fact(fact) => return self.take_fact(fact, at),
-            What::Begin { server_pid, .. } => self.server_pid = server_pid,
-            What::End => self.grab(None, at),
-            What::Identity { client, pid, base, uid } => self.identify(client, (pid, base, uid), at),
-            What::Name { client, part, bytes } => self.rename(client, part, &bytes),
-            What::Dispatch { client, mode, .. } => {
+            Entry::Fact(fact) => return self.take_fact(fact, at),
+            Entry::Begin { server_pid, .. } => self.server_pid = server_pid,
+            Entry::End => self.grab(None, at),
+            Entry::Identity { client, pid, base, uid } => self.identify(client, (pid, base, uid), at),
+            Entry::Name { client, part, bytes } => self.rename(client, part, &bytes),
+            Entry::Dispatch { client, mode, .. } => {
                 self.decisions += 1;
                 self.requests_of_slice.clear();
                 self.worked_ns = None;
                 self.running = Some((client.map(|client| self.create_unless(client, at)), mode));
             }
-            What::Processor { ns, .. } => self.worked_ns = Some(ns),
-            What::Budget { client, kind, depleted, left_ns, deadline } => {
+            Entry::Processor { ns, .. } => self.worked_ns = Some(ns),
+            Entry::Budget { client, kind, depleted, left_ns, deadline } => {
                 let key = self.key(client)?;
                 self.budget(key, Budget { left_ns, deadline, kind, depleted, missed: false });
             }
-            What::Request { client, request, bytes, ns } => self.request(client, request, bytes, ns),
-            What::Lost { records } => self.lost = self.lost.saturating_add(records),
-            What::Switch { from, to, still_runnable, .. } => self.switch(from, to, still_runnable, at),
-            What::Wakeup { thread, .. } if thread == self.server_pid => {
+            Entry::Request { client, request, bytes, ns } => self.request(client, request, bytes, ns),
+            Entry::Lost { records } => self.lost = self.lost.saturating_add(records),
+            Entry::Switch { from, to, still_runnable, .. } => self.switch(from, to, still_runnable, at),
+            Entry::Wakeup { thread, .. } if thread == self.server_pid => {
                 self.runnable_since.get_or_insert(at);
             }
-            What::Wakeup { thread, .. } => {
+            Entry::Wakeup { thread, .. } => {
                 self.runnable.entry(thread).or_insert(at);
             }
-            What::Refused(_) | What::State { .. } | What::Paced { .. } => {}
+            Entry::Refused(_) | Entry::State { .. } | Entry::Paced { .. } => {}
         }
         None
     }

@@ -15,7 +15,7 @@ use causes::cause_of;
 use departed::Programs;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use xqos_abi::trace::{Event, Reason, What};
+use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_cli::time::of_ns;
 use xqos_cli::width::{Align, padded};
 use xqos_core::{Fact, GroupId, Holder, Mode, Pacing, Parameters, Reservation, Role, Service, Supply, Time};
@@ -25,7 +25,7 @@ use xqos_core::{Fact, GroupId, Holder, Mode, Pacing, Parameters, Reservation, Ro
 pub struct Filter {
     /// Part of a program's name, or a pid.
     pub client: Option<String>,
-    /// As [`What::name`] names records; none: all but the scheduler's state.
+    /// As [`Entry::name`] names records; none: all but the scheduler's state.
     pub kinds: Vec<String>,
     /// Since the beginning, ns.
     pub from_ns: u64,
@@ -81,11 +81,11 @@ fn in_(at: Time, from: Time) -> String {
 fn details(event: &Event, names: &Names) -> String {
     let at = event.at;
     match event.what {
-        What::Fact(fact) | What::Refused(fact) => told(&fact, event.what == What::Refused(fact), names),
-        What::Paced { until, .. } => format!("waits until others have redrawn, ends {} at the latest", in_(until, at)),
-        What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
-        What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
-        What::Dispatch { mode, reason, until, requests, .. } => {
+        Entry::Fact(fact) | Entry::Refused(fact) => told(&fact, event.what == Entry::Refused(fact), names),
+        Entry::Paced { until, .. } => format!("waits until others have redrawn, ends {} at the latest", in_(until, at)),
+        Entry::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
+        Entry::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
+        Entry::Dispatch { mode, reason, until, requests, .. } => {
             let reason = match reason {
                 Reason::Stock => "the server's choice",
                 Reason::Grab => "server grab",
@@ -99,20 +99,20 @@ fn details(event: &Event, names: &Names) -> String {
             let end = if until == Time::NEVER { String::new() } else { format!(", ends {}", in_(until, at)) };
             format!("{reason}{paid}{end}{most}")
         }
-        What::Processor { ns, .. } => format!("{} of it in the slice that ends", of_ns(ns)),
-        What::Budget { kind, depleted, left_ns, deadline, .. } => {
+        Entry::Processor { ns, .. } => format!("{} of it in the slice that ends", of_ns(ns)),
+        Entry::Budget { kind, depleted, left_ns, deadline, .. } => {
             let sign = if left_ns < 0 { "-" } else { "" };
             let state = if depleted { ", depleted" } else { "" };
             let kind = kind.name();
             format!("{kind}, {sign}{} left, deadline {}{state}", of_ns(left_ns.unsigned_abs()), in_(deadline, at))
         }
-        What::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), of_ns(ns)),
-        What::Lost { records } => format!("{records} records are missing"),
-        What::Switch { cpu, from, to, still_runnable } => {
+        Entry::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), of_ns(ns)),
+        Entry::Lost { records } => format!("{records} records are missing"),
+        Entry::Switch { cpu, from, to, still_runnable } => {
             format!("cpu {cpu}: {from}{} -> {to}", if still_runnable { " (runnable)" } else { "" })
         }
-        What::Wakeup { cpu, thread } => format!("cpu {cpu}: {thread} woken"),
-        What::State { .. } | What::End | What::Name { .. } => String::new(),
+        Entry::Wakeup { cpu, thread } => format!("cpu {cpu}: {thread} woken"),
+        Entry::State { .. } | Entry::End | Entry::Name { .. } => String::new(),
     }
 }
 

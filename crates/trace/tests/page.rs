@@ -4,7 +4,7 @@
 #[path = "../../../web/chromium.rs"]
 mod chromium;
 
-use xqos_abi::trace::{Event, Reason, What};
+use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{ClientId, Fact, Mode, Service, Time};
 use xqos_trace::export::page;
 use xqos_trace::file::Header;
@@ -22,18 +22,18 @@ fn events() -> Vec<Event> {
     for id in 1..=CLIENTS {
         let (client, mut bytes) = (ClientId(id), *b"client0\0\0\0\0\0\0\0\0\0");
         bytes[6] += id as u8 - 1;
-        add(0, What::Fact(Fact::Connected { client, descriptor: u32::from(id) }));
-        add(0, What::Identity { client, pid: 100 + u32::from(id), base: u32::from(id) << 20, uid: 0 });
-        add(0, What::Name { client, part: 0, bytes });
+        add(0, Entry::Fact(Fact::Connected { client, descriptor: u32::from(id) }));
+        add(0, Entry::Identity { client, pid: 100 + u32::from(id), base: u32::from(id) << 20, uid: 0 });
+        add(0, Entry::Name { client, part: 0, bytes });
     }
     for turn in 0..(RECORDS as u64 - 3 * u64::from(CLIENTS)) / 3 {
         let (client, at) = (ClientId(1 + (turn % u64::from(CLIENTS)) as u16), 1000 * turn);
         let (until, requests, bytes) = (Time::NEVER, 3, 0);
         let (mode, reason) = (Mode::Reserved, Reason::Alone);
-        add(at, What::Fact(Fact::Arrived { client }));
-        add(at + 200, What::Dispatch { client: Some(client), mode, reason, until, requests, bytes });
+        add(at, Entry::Fact(Fact::Arrived { client }));
+        add(at + 200, Entry::Dispatch { client: Some(client), mode, reason, until, requests, bytes });
         let service = Service::new(client, Time((at + 200) * US), Time((at + 999) * US));
-        add(at + 999, What::Fact(Fact::Served(Service { requests, last_request: POLY_LINE, ..service })));
+        add(at + 999, Entry::Fact(Fact::Served(Service { requests, last_request: POLY_LINE, ..service })));
     }
     events
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tracing_perfetto_sdk_schema::trace_packet::Data;
 use tracing_perfetto_sdk_schema::track_event::{CounterValueField, NameField, Type};
 use tracing_perfetto_sdk_schema::{Trace, track_descriptor};
-use xqos_abi::trace::{Event, Reason, What};
+use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{ClientId, Fact, Mode, ReservationKind, Service, Time};
 use xqos_trace::export::perfetto;
 use xqos_trace::names::Names;
@@ -20,17 +20,17 @@ fn events() -> Vec<Event> {
     let mut add = |at: u64, what| events.push(Event { at: Time(at * MS), what });
     for (id, name) in [(1, *b"x11perf\0\0\0\0\0\0\0\0\0"), (2, *b"mpv\0\0\0\0\0\0\0\0\0\0\0\0\0")] {
         let client = ClientId(id);
-        add(1, What::Fact(Fact::Connected { client, descriptor: 4 }));
-        add(1, What::Identity { client, pid: 100 + u32::from(id), base: u32::from(id) << 20, uid: 0 });
-        add(1, What::Name { client, part: 0, bytes: name });
+        add(1, Entry::Fact(Fact::Connected { client, descriptor: 4 }));
+        add(1, Entry::Identity { client, pid: 100 + u32::from(id), base: u32::from(id) << 20, uid: 0 });
+        add(1, Entry::Name { client, part: 0, bytes: name });
     }
     for turn in 0..50 {
         let (client, at) = (ClientId(1 + (turn % 2) as u16), 10 + 10 * turn);
         let (until, requests, bytes) = (Time::NEVER, 3, 0);
-        add(at, What::Fact(Fact::Arrived { client }));
+        add(at, Entry::Fact(Fact::Arrived { client }));
         add(
             at + 1,
-            What::Dispatch {
+            Entry::Dispatch {
                 client: Some(client),
                 mode: Mode::Reserved,
                 reason: Reason::Alone,
@@ -40,11 +40,11 @@ fn events() -> Vec<Event> {
             },
         );
         let service = Service::new(client, Time((at + 1) * MS), Time((at + 3) * MS));
-        add(at + 3, What::Fact(Fact::Served(Service { requests, last_request: 73, ..service })));
+        add(at + 3, Entry::Fact(Fact::Served(Service { requests, last_request: 73, ..service })));
         if client == ClientId(2) {
             let (kind, depleted, left_ns, deadline) = (ReservationKind::Hard, true, -5000, Time((at + 9) * MS));
-            add(at + 3, What::Budget { client, kind, depleted, left_ns, deadline });
-            add(at + 3, What::Fact(Fact::Input { client }));
+            add(at + 3, Entry::Budget { client, kind, depleted, left_ns, deadline });
+            add(at + 3, Entry::Fact(Fact::Input { client }));
         }
     }
     events

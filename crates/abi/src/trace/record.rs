@@ -10,7 +10,7 @@
 //! A row has the number, the display name, the position of each field, and the event made of the fields. A fact without
 //! a row does not compile.
 
-use super::{Event, Level, Reason, What, Words};
+use super::{Entry, Event, Level, Reason, Words};
 use std::collections::BTreeSet;
 use xqos_core::{
     ClientId, Fact, GroupId, Holder, Mode, Pacing, Parameters, PolicyKind, Reservation, ReservationKind, Role, Service,
@@ -204,31 +204,31 @@ records! {
 }
 
 records! {
-    What, at, {
-        What::Fact(fact) => fact.record(at),
-        What::Refused(fact) => {
+    Entry, at, {
+        Entry::Fact(fact) => fact.record(at),
+        Entry::Refused(fact) => {
             let (mut words, name) = fact.record(at);
             REFUSED.put(&mut words, true);
             (words, name)
         }
     }
-    1 "begin" (level FLAGS, server_pid VALUE, words LOW) { What::Begin { level, server_pid, words } }
-    2 "end" () { What::End }
+    1 "begin" (level FLAGS, server_pid VALUE, words LOW) { Entry::Begin { level, server_pid, words } }
+    2 "end" () { Entry::End }
     7 "dispatch" (client CLIENT, mode FLAG, reason Bits(1, 9, 6), until TWO, requests VALUE, bytes THREE) {
-        What::Dispatch { client, mode, reason, until, requests, bytes }
+        Entry::Dispatch { client, mode, reason, until, requests, bytes }
     }
-    8 "state" (index VALUE, first TWO, second THREE) { What::State { index, words: [first, second] } }
-    9 "identity" (client CLIENT, pid VALUE, base LOW, uid HIGH) { What::Identity { client, pid, base, uid } }
-    10 "name" (client CLIENT, part FLAGS, bytes Letters) { What::Name { client, part, bytes } }
+    8 "state" (index VALUE, first TWO, second THREE) { Entry::State { index, words: [first, second] } }
+    9 "identity" (client CLIENT, pid VALUE, base LOW, uid HIGH) { Entry::Identity { client, pid, base, uid } }
+    10 "name" (client CLIENT, part FLAGS, bytes Letters) { Entry::Name { client, part, bytes } }
     16 "budget" (client CLIENT, kind Bits(1, 8, 2), depleted Bits(1, 10, 1), left_ns TWO, deadline THREE) {
-        What::Budget { client, kind, depleted, left_ns, deadline }
+        Entry::Budget { client, kind, depleted, left_ns, deadline }
     }
-    25 "request" (client CLIENT, request VALUE, bytes LOW, ns THREE) { What::Request { client, request, bytes, ns } }
-    26 "lost" (records TWO) { What::Lost { records } }
-    27 "kernel" (cpu VALUE, from LOW, to HIGH, still_runnable FLAG) { What::Switch { cpu, from, to, still_runnable } }
-    28 "kernel" (cpu VALUE, thread LOW) { What::Wakeup { cpu, thread } }
-    29 "paced" (client CLIENT, until TWO) { What::Paced { client, until } }
-    40 "processor" (client CLIENT, ns TWO) { What::Processor { client, ns } }
+    25 "request" (client CLIENT, request VALUE, bytes LOW, ns THREE) { Entry::Request { client, request, bytes, ns } }
+    26 "lost" (records TWO) { Entry::Lost { records } }
+    27 "kernel" (cpu VALUE, from LOW, to HIGH, still_runnable FLAG) { Entry::Switch { cpu, from, to, still_runnable } }
+    28 "kernel" (cpu VALUE, thread LOW) { Entry::Wakeup { cpu, thread } }
+    29 "paced" (client CLIENT, until TWO) { Entry::Paced { client, until } }
+    40 "processor" (client CLIENT, ns TWO) { Entry::Processor { client, ns } }
 }
 
 impl Event {
@@ -241,15 +241,15 @@ impl Event {
     /// Decodes a record; `None` if it is unknown or invalid.
     pub fn decode(words: Words) -> Option<Event> {
         let what = match (Fact::from_words(&words), REFUSED.get(&words)?) {
-            (Some(fact), false) => What::Fact(fact),
-            (Some(fact), true) => What::Refused(fact),
+            (Some(fact), false) => Entry::Fact(fact),
+            (Some(fact), true) => Entry::Refused(fact),
             (None, _) => Record::from_words(&words)?,
         };
         Some(Event { at: Time(words[0]), what })
     }
 }
 
-impl What {
+impl Entry {
     /// The name of the event wherever a trace is displayed or exported.
     pub fn name(&self) -> &'static str {
         self.record(Time(0)).1
@@ -258,5 +258,5 @@ impl What {
 
 /// The names of all records.
 pub fn names() -> BTreeSet<&'static str> {
-    Fact::NAMES.iter().chain(What::NAMES).copied().collect()
+    Fact::NAMES.iter().chain(Entry::NAMES).copied().collect()
 }

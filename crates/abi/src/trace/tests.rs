@@ -32,7 +32,7 @@ fn every_record_survives_encoding_and_decoding() {
 fn fields_are_at_the_documented_bits() {
     let client = ClientId(2047);
     let service = Service { requests: 3, last_request: 53, bytes: u64::MAX, ..Service::new(client, Time(4), Time(9)) };
-    let served = What::Fact(Fact::Served(Service { ended_early: true, ..service }));
+    let served = Entry::Fact(Fact::Served(Service { ended_early: true, ..service }));
     let words = [9, (3 << 32) | (2047 << 16) | (1 << 8) | 6, (0xffff_ffff << 32) | 53, 4];
     assert_eq!(Event { at: Time(9), what: served }.encode(), words, "a number that is too large becomes the maximum");
 }
@@ -46,7 +46,7 @@ fn parameters_fit_one_record_for_all_valid_values() {
         max_utilization_ppm: 950_000,
         blocking_ns: u64::from(u32::MAX) * 1000,
     };
-    let event = Event { at: Time(1), what: What::Fact(Fact::Parameters(parameters)) };
+    let event = Event { at: Time(1), what: Entry::Fact(Fact::Parameters(parameters)) };
     assert_eq!(Event::decode(event.encode()), Some(event));
 }
 
@@ -54,15 +54,15 @@ fn parameters_fit_one_record_for_all_valid_values() {
 fn a_refused_reservation_differs_from_an_admitted_one() {
     let reservation = Reservation { budget_ns: 3_000_000, period_ns: 10_000_000, kind: ReservationKind::SoftPaper };
     let fact = Fact::Reserve { holder: ClientId(1).into(), reservation };
-    for what in [What::Fact(fact), What::Refused(fact)] {
+    for what in [Entry::Fact(fact), Entry::Refused(fact)] {
         assert_eq!(Event::decode(Event { at: Time(1), what }.encode()).map(|event| event.what), Some(what));
     }
 }
 
 #[test]
 fn invalid_numbers_clients_and_codes_are_refused() {
-    let arrived = Event { at: Time(1), what: What::Fact(Fact::Arrived { client: ClientId(1) }) }.encode();
-    let policy = Event { at: Time(1), what: What::Fact(Fact::Policy(PolicyKind::Smart)) }.encode();
+    let arrived = Event { at: Time(1), what: Entry::Fact(Fact::Arrived { client: ClientId(1) }) }.encode();
+    let policy = Event { at: Time(1), what: Entry::Fact(Fact::Policy(PolicyKind::Smart)) }.encode();
     for head in [arrived[1] | 0xff, arrived[1] | (0xffff << 16), policy[1] | (0x7f << 8), 0] {
         assert_eq!(Event::decode([1, head, 0, 0]), None, "{head:#x}");
     }

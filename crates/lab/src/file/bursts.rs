@@ -7,7 +7,7 @@
 use super::data::{Figures, named};
 use std::collections::BTreeMap;
 use xqos_abi::ring::{Next, Reader};
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service};
 
 /// The first burst that is drawn, how long before it the picture begins, and how much is drawn.
@@ -57,18 +57,18 @@ impl Recorder {
         let at_ns = event.at.0;
         let is_own = |client: ClientId| self.places.get(&client) == Some(&0);
         match event.what {
-            What::Identity { client, pid, base, .. } => self.identify(client, pid, base),
-            What::Fact(Fact::Arrived { client }) if is_own(client) => {
+            Entry::Identity { client, pid, base, .. } => self.identify(client, pid, base),
+            Entry::Fact(Fact::Arrived { client }) if is_own(client) => {
                 self.burst.get_or_insert(Burst { arrived_ns: at_ns, ..Burst::default() });
             }
-            What::Budget { client, deadline, depleted, .. } if is_own(client) => {
+            Entry::Budget { client, deadline, depleted, .. } if is_own(client) => {
                 self.deadlines_ns.push((at_ns, deadline.0));
                 if let Some(burst) = &mut self.burst {
                     burst.deadline_ns.get_or_insert(deadline.0);
                     burst.depleted |= depleted;
                 }
             }
-            What::Fact(Fact::Served(Service { client, start, still_ready, .. })) => {
+            Entry::Fact(Fact::Served(Service { client, start, still_ready, .. })) => {
                 let slice = Slice { begin_ns: start.0, end_ns: at_ns };
                 let place = self.places.get(&client).copied();
                 if let Some(place) = place {
@@ -193,26 +193,26 @@ mod tests {
     const OTHER: ClientId = ClientId(4);
     const MS: u64 = 1_000_000;
 
-    fn identity(client: ClientId, pid: u32, base: u32) -> (u64, What) {
-        (0, What::Identity { client, pid, base, uid: 0 })
+    fn identity(client: ClientId, pid: u32, base: u32) -> (u64, Entry) {
+        (0, Entry::Identity { client, pid, base, uid: 0 })
     }
 
-    fn arrived(at_ms: u64) -> (u64, What) {
-        (at_ms, What::Fact(Fact::Arrived { client: OWN }))
+    fn arrived(at_ms: u64) -> (u64, Entry) {
+        (at_ms, Entry::Fact(Fact::Arrived { client: OWN }))
     }
 
-    fn served(client: ClientId, from_ms: u64, to_ms: u64, still_ready: bool) -> (u64, What) {
+    fn served(client: ClientId, from_ms: u64, to_ms: u64, still_ready: bool) -> (u64, Entry) {
         let service = Service::new(client, Time(from_ms * MS), Time(to_ms * MS));
-        (to_ms, What::Fact(Fact::Served(Service { requests: 1, last_request: 70, bytes: 24, still_ready, ..service })))
+        (to_ms, Entry::Fact(Fact::Served(Service { requests: 1, last_request: 70, bytes: 24, still_ready, ..service })))
     }
 
-    fn budget(at_ms: u64, left_ms: i64, deadline_ms: u64) -> (u64, What) {
+    fn budget(at_ms: u64, left_ms: i64, deadline_ms: u64) -> (u64, Entry) {
         let (left_ns, deadline) = (left_ms * MS as i64, Time(deadline_ms * MS));
-        (at_ms, What::Budget { client: OWN, kind: ReservationKind::Hard, depleted: left_ms <= 0, left_ns, deadline })
+        (at_ms, Entry::Budget { client: OWN, kind: ReservationKind::Hard, depleted: left_ms <= 0, left_ns, deadline })
     }
 
     /// Of a trace with these events, at milliseconds.
-    fn recorder(events: &[(u64, What)]) -> Recorder {
+    fn recorder(events: &[(u64, Entry)]) -> Recorder {
         let mut recorder = Recorder::new(0x40);
         let own = std::process::id();
         let known = [identity(OWN, own, 0x40), identity(OTHER, 1, 0x60), identity(ClientId(5), own, 0x80)];

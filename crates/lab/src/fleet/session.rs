@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Role, Service, Time};
 use xqos_sim::Dice;
 use xqos_sim::server::{Rules, serve};
@@ -171,8 +171,8 @@ impl Session {
         let mut name = [0; 16];
         name[..program.name.len()].copy_from_slice(program.name.as_bytes());
         let identity = vec![
-            What::Identity { client: id, pid: 2000 + place as u32, base: (place as u32 + 1) << 21, uid },
-            What::Name { client: id, part: 0, bytes: name },
+            Entry::Identity { client: id, pid: 2000 + place as u32, base: (place as u32 + 1) << 21, uid },
+            Entry::Name { client: id, part: 0, bytes: name },
         ];
         let mut bursts = Vec::new();
         let mut spent_ns = 0;
@@ -206,10 +206,10 @@ struct Turns {
 impl Turns {
     fn take(&mut self, event: &Event) {
         match event.what {
-            What::Fact(Fact::Arrived { client }) => {
+            Entry::Fact(Fact::Arrived { client }) => {
                 self.since.insert(client, event.at);
             }
-            What::Fact(Fact::Served(Service { client, still_ready: false, .. })) => {
+            Entry::Fact(Fact::Served(Service { client, still_ready: false, .. })) => {
                 let Some(since) = self.since.remove(&client) else { return };
                 let place = usize::from(client.0) - 1;
                 let (asked_unix_ns, done_unix_ns) = (since.0 + self.offset_ns, event.at.0 + self.offset_ns);

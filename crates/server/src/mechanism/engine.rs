@@ -33,7 +33,7 @@ use crate::mechanism::settings::{FaultPlace, Settings};
 use crate::mechanism::traced_scheduler::TracedScheduler;
 use contention::ContentionState;
 use xqos_abi::NotifyKind;
-use xqos_abi::trace::What;
+use xqos_abi::trace::Entry;
 use xqos_core::{
     Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Pacing, PolicyKind, Rank, Scheduler, Service, Slice, Time,
 };
@@ -321,7 +321,7 @@ impl<H: Host> Engine<H> {
         let Some(since) = since.filter(|_| length_ns > WITHOUT_PROCESSOR_NS) else { return };
         let (client, ns) = (service.client, self.host.cpu_ns().saturating_sub(since));
         if length_ns > ns.saturating_add(WITHOUT_PROCESSOR_NS) {
-            self.scheduler.trace.note(service.end, What::Processor { client, ns });
+            self.scheduler.trace.note(service.end, Entry::Processor { client, ns });
         }
     }
 

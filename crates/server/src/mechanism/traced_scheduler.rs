@@ -6,7 +6,7 @@
 
 use crate::mechanism::tracer::Tracer;
 use std::ops::Deref;
-use xqos_abi::trace::{Reason, What};
+use xqos_abi::trace::{Entry, Reason};
 use xqos_core::{ClientId, Fact, Holder, Outcome, Rank, Scheduler, Service, Slice, Time};
 
 #[derive(Debug)]
@@ -41,10 +41,10 @@ impl TracedScheduler {
         if !self.trace.is_on() || changed_nothing {
             return outcome;
         }
-        self.trace.note(now, What::from_fact(fact, outcome));
+        self.trace.note(now, Entry::from_fact(fact, outcome));
         match (fact, outcome) {
             (Fact::Exposed { cause: Some(client), .. }, Outcome::Held(until)) => {
-                self.trace.note(now, What::Paced { client, until });
+                self.trace.note(now, Entry::Paced { client, until });
             }
             (
                 Fact::Arrived { client }
@@ -77,10 +77,10 @@ impl TracedScheduler {
         let slice = self.scheduler.decide(now);
         match &slice {
             Some(slice) if self.trace.is_on() => {
-                self.trace.note(now, What::dispatch(slice, Reason::for_slice(slice, &self.scheduler)))
+                self.trace.note(now, Entry::dispatch(slice, Reason::for_slice(slice, &self.scheduler)))
             }
             // A decision that serves nobody also uses up an overrun.
-            None if self.overran => self.trace.note(now, What::Fact(Fact::Overran { ns: 0 })),
+            None if self.overran => self.trace.note(now, Entry::Fact(Fact::Overran { ns: 0 })),
             _ => {}
         }
         self.overran = false;
@@ -97,7 +97,7 @@ impl TracedScheduler {
             return;
         }
         if let Some(state) = self.scheduler.reservation(client) {
-            self.trace.note(now, What::budget(client, &state));
+            self.trace.note(now, Entry::budget(client, &state));
         }
     }
 }

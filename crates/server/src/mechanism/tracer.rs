@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use xqos_abi::ring::{DEFAULT_CAPACITY, Writer};
-use xqos_abi::trace::{Event, Level, What};
+use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::{ClientId, Time};
 
 /// The ring buffer, while there are readers.
@@ -42,7 +42,7 @@ impl Tracer {
 
     /// Records an event if there are readers.
     #[inline]
-    pub fn note(&mut self, at: Time, what: What) {
+    pub fn note(&mut self, at: Time, what: Entry) {
         if let Some(open) = &mut self.0 {
             open.ring.push(Event { at, what }.encode());
         }
@@ -74,10 +74,10 @@ impl Tracer {
         let first = open.ring.head();
         let level = open.readers.iter().map(|&(_, level)| level).max().unwrap_or(level);
         let (server_pid, words) = (std::process::id(), snapshot.len() as u32);
-        open.ring.push(Event { at: now, what: What::Begin { level, server_pid, words } }.encode());
+        open.ring.push(Event { at: now, what: Entry::Begin { level, server_pid, words } }.encode());
         for (index, pair) in snapshot.chunks(2).enumerate() {
             let words = [pair[0], pair.get(1).copied().unwrap_or(0)];
-            open.ring.push(Event { at: now, what: What::State { index: index as u32, words } }.encode());
+            open.ring.push(Event { at: now, what: Entry::State { index: index as u32, words } }.encode());
         }
         Ok(TraceHandle { fd, capacity: open.ring.capacity(), first })
     }
@@ -96,7 +96,7 @@ impl Tracer {
 
     /// Ends the trace for all readers.
     pub fn close(&mut self, now: Time) {
-        self.note(now, What::End);
+        self.note(now, Entry::End);
         self.0 = None;
     }
 }

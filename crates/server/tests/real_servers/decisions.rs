@@ -9,7 +9,7 @@ use crate::fixture::Fixture;
 use std::collections::BTreeMap;
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::snapshot::Collector;
-use xqos_abi::trace::{Event, Level, What};
+use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
 use xqos_core::{ClientId, Fact, Mode, ReservationState, Scheduler, Service, Time};
 
@@ -78,13 +78,13 @@ impl Replay {
             self.scheduler = Scheduler::restore(&words);
         }
         match event.what {
-            What::Identity { client, base, .. } => _ = self.bases.insert(client, base),
-            What::Dispatch { client, mode, .. } => self.chosen = Some((client, self.decided(event.at, mode))),
-            What::Fact(Fact::Served(Service { client, start, .. })) => self.served(client, event.at.since(start)),
+            Entry::Identity { client, base, .. } => _ = self.bases.insert(client, base),
+            Entry::Dispatch { client, mode, .. } => self.chosen = Some((client, self.decided(event.at, mode))),
+            Entry::Fact(Fact::Served(Service { client, start, .. })) => self.served(client, event.at.since(start)),
             _ => {}
         }
         let Some(scheduler) = &mut self.scheduler else { return };
-        if matches!(event.what, What::Dispatch { .. }) {
+        if matches!(event.what, Entry::Dispatch { .. }) {
             scheduler.decide(event.at);
         }
         if let Some(fact) = event.what.fact() {

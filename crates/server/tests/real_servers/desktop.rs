@@ -12,7 +12,7 @@ use x11rb::protocol::xproto::{
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::entry_flag::{COMPOSITOR, WINDOW_MANAGER};
 use xqos_abi::ring::Next;
-use xqos_abi::trace::{Event, Level, Reason, What};
+use xqos_abi::trace::{Entry, Event, Level, Reason};
 use xqos_client::Control;
 use xqos_core::{Fact, Time};
 use xqos_lab::server::Kind;
@@ -121,7 +121,7 @@ fn traced(share_ppm: u32) -> Vec<Event> {
     loop {
         match reader.read() {
             Next::Record(words) => events.extend(Event::decode(words)),
-            Next::Lost(records) => events.push(Event { at: Time(0), what: What::Lost { records } }),
+            Next::Lost(records) => events.push(Event { at: Time(0), what: Entry::Lost { records } }),
             Next::Nothing | Next::Ended => return events,
         }
     }
@@ -133,10 +133,10 @@ fn a_compositor_is_dispatched_by_the_desktop_rule_and_replay_agrees() {
     for (share_ppm, is_first) in [(666_667, true), (0, false)] {
         let events = traced(share_ppm);
         let dispatched_as = |wanted| {
-            let is_it = |event: &&Event| matches!(event.what, What::Dispatch { reason, .. } if reason == wanted);
+            let is_it = |event: &&Event| matches!(event.what, Entry::Dispatch { reason, .. } if reason == wanted);
             events.iter().filter(is_it).count()
         };
-        let is_told = |what| matches!(what, What::Fact(Fact::Role { role, .. }) if role.compositor);
+        let is_told = |what| matches!(what, Entry::Fact(Fact::Role { role, .. }) if role.compositor);
         assert!(events.iter().any(|event| is_told(event.what)));
         // Several round trips in quick succession share a slice.
         assert_eq!(dispatched_as(Reason::Desktop) > 5, is_first, "share {share_ppm}");

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use xqos_abi::ring::{Next, Reader};
-use xqos_abi::trace::{Event, Level, What};
+use xqos_abi::trace::{Entry, Event, Level};
 use xqos_abi::{Order, PolicyChange, entry_flag};
 use xqos_client::{Control, Error};
 use xqos_core::{ClientId, Fact, PolicyKind, Time};
@@ -212,18 +212,18 @@ impl Turns {
         while let Next::Record(words) = reader.read() {
             let event = Event::decode(words).unwrap();
             match event.what {
-                What::Identity { client, base, .. } if base == self.base => self.own = Some(client),
-                What::Fact(Fact::Arrived { client }) if Some(client) == self.own => self.arrived = Some(event.at),
-                What::Budget { client, depleted: true, .. } if Some(client) == self.own => {
+                Entry::Identity { client, base, .. } if base == self.base => self.own = Some(client),
+                Entry::Fact(Fact::Arrived { client }) if Some(client) == self.own => self.arrived = Some(event.at),
+                Entry::Budget { client, depleted: true, .. } if Some(client) == self.own => {
                     self.depleted += usize::from(self.arrived.take().is_some());
                 }
-                What::Dispatch { client, .. } if client == self.own => {
+                Entry::Dispatch { client, .. } if client == self.own => {
                     if let Some(arrived) = self.arrived.take() {
                         self.served += 1;
                         self.longest_ns = self.longest_ns.max(event.at.since(arrived));
                     }
                 }
-                What::Dispatch { client: Some(other), .. } => {
+                Entry::Dispatch { client: Some(other), .. } => {
                     assert!(
                         self.arrived.is_none(),
                         "{other:?} was chosen while the reserved client had work: {self:?}"

@@ -7,7 +7,7 @@ use crate::wire::Wire;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
-use xqos_abi::trace::{Event, Level, What};
+use xqos_abi::trace::{Entry, Event, Level};
 use xqos_abi::{Order, PolicyChange, Request, Setting, Subject};
 use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Service};
 use xqos_lab::server::Kind;
@@ -21,7 +21,7 @@ fn read(reader: &mut Reader) -> Vec<Event> {
     loop {
         match reader.read() {
             Next::Record(words) => events.push(Event::decode(words).unwrap_or_else(|| panic!("{words:x?}"))),
-            Next::Lost(records) => events.push(Event { at: xqos_core::Time(0), what: What::Lost { records } }),
+            Next::Lost(records) => events.push(Event { at: xqos_core::Time(0), what: Entry::Lost { records } }),
             Next::Nothing | Next::Ended => return events,
         }
     }
@@ -37,18 +37,18 @@ fn read_for(reader: &mut Reader, time: Duration) -> Vec<Event> {
     events
 }
 
-fn has(events: &[Event], wanted: impl Fn(&What) -> bool) -> bool {
+fn has(events: &[Event], wanted: impl Fn(&Entry) -> bool) -> bool {
     events.iter().any(|event| wanted(&event.what))
 }
 
-fn is_slice(what: &What) -> bool {
-    matches!(what, What::Fact(Fact::Served(_)))
+fn is_slice(what: &Entry) -> bool {
+    matches!(what, Entry::Fact(Fact::Served(_)))
 }
 
 /// The index of the client with this resource base.
 fn id_of(events: &[Event], wanted: u32) -> ClientId {
     let found = events.iter().find_map(|event| match event.what {
-        What::Identity { client, base, .. } if base == wanted => Some(client),
+        Entry::Identity { client, base, .. } if base == wanted => Some(client),
         _ => None,
     });
     found.unwrap_or_else(|| panic!("{wanted:#x} is not in the trace"))
@@ -77,8 +77,8 @@ fn a_trace_has_the_seven_events_of_the_paper_with_their_clients() {
     kinds.retain(|kind| of_the_paper.contains(kind));
     assert_eq!((kinds[0], *kinds.last().unwrap()), ("creation", "destruction"), "{kinds:?}");
     assert!(of_the_paper.iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
-    assert!(matches!(events[0].what, What::Begin { server_pid, .. } if server_pid == fixture.pid()));
-    assert_eq!(events.last().unwrap().what, What::End);
+    assert!(matches!(events[0].what, Entry::Begin { server_pid, .. } if server_pid == fixture.pid()));
+    assert_eq!(events.last().unwrap().what, Entry::End);
     assert_eq!(reader.read(), Next::Ended);
 }
 
@@ -133,12 +133,12 @@ fn level_requests_records_each_request_once_in_both_byte_orders() {
         let (mut requests, mut served) = (0, 0);
         for event in &events {
             match event.what {
-                What::Request { client: one, request, bytes, ns } if one == client => {
+                Entry::Request { client: one, request, bytes, ns } if one == client => {
                     assert!(bytes >= 4 && ns > 0 && ns < 1_000_000_000, "{event:?}");
                     *kinds.entry(request & 0xff).or_default() += 1;
                     requests += 1;
                 }
-                What::Fact(Fact::Served(Service { client: one, requests, .. })) if one == client => served += requests,
+                Entry::Fact(Fact::Served(Service { client: one, requests, .. })) if one == client => served += requests,
                 _ => {}
             }
         }
@@ -146,7 +146,7 @@ fn level_requests_records_each_request_once_in_both_byte_orders() {
         assert_eq!(served, 7, "{order:?}");
         control.stop_trace().unwrap();
         wire.sync();
-        assert_eq!(read(&mut reader).last().map(|event| event.what), Some(What::End));
+        assert_eq!(read(&mut reader).last().map(|event| event.what), Some(Entry::End));
         assert_eq!(reader.read(), Next::Ended);
     }
 }
@@ -161,10 +161,10 @@ fn readers_come_and_go_and_die_without_affecting_others() {
     let mut reading = first.start_trace(Level::Slices, 0).unwrap();
     let second = fixture.control().unwrap();
     let mut beside = second.start_trace(Level::Requests, 0).unwrap();
-    assert!(has(&read_for(&mut beside, Duration::from_millis(30)), |what| matches!(what, What::Request { .. })));
+    assert!(has(&read_for(&mut beside, Duration::from_millis(30)), |what| matches!(what, Entry::Request { .. })));
     drop(second);
     wait_for("requests are not timed any more", SOON, || {
-        !has(&read_for(&mut reading, Duration::from_millis(20)), |what| matches!(what, What::Request { .. }))
+        !has(&read_for(&mut reading, Duration::from_millis(20)), |what| matches!(what, Entry::Request { .. }))
     });
     // One reader maps the ring and never reads; another one's connection breaks.
     let third = fixture.control().unwrap();
@@ -190,7 +190,7 @@ fn overwritten_records_are_counted() {
         wire.sync();
     }
     let events = read(&mut reader);
-    assert!(has(&events, |what| matches!(what, What::Lost { records } if *records > 1000)), "{}", events.len());
+    assert!(has(&events, |what| matches!(what, Entry::Lost { records } if *records > 1000)), "{}", events.len());
 }
 
 #[test]

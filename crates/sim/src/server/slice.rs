@@ -3,7 +3,7 @@
 
 use super::{Fate, Looks, Observer, Server, Task, id_of};
 use std::collections::VecDeque;
-use xqos_abi::trace::{Event, Reason, What};
+use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{Choice, ClientId, Contest, Fact, Service, Slice, Time};
 
 /// Input that the server polls for ends slices at most so often, as in the module's watcher.
@@ -20,7 +20,7 @@ struct Done {
 impl Server {
     pub(super) fn slice(&mut self, slice: &Slice, until: Time, observer: &mut impl Observer) {
         let start = self.now;
-        observer.record(Event { at: start, what: What::dispatch(slice, Reason::for_slice(slice, &self.scheduler)) });
+        observer.record(Event { at: start, what: Entry::dispatch(slice, Reason::for_slice(slice, &self.scheduler)) });
         let Some(client) = self.chosen(slice) else {
             // The scheduler counts nobody as ready whom the server would not choose.
             self.now = start.after(1);
@@ -179,7 +179,7 @@ impl Server {
             self.tell(end, Fact::Contention { is_on }, observer);
         }
         if let Some(state) = self.scheduler.reservation(client) {
-            observer.record(Event { at: end, what: What::budget(client, &state) });
+            observer.record(Event { at: end, what: Entry::budget(client, &state) });
         }
         if let Some(until) = self.scheduler.next_request_of(client, end) {
             self.wait_for(client, until);

@@ -37,8 +37,8 @@ fn longest_response_ns(events: &[Event], id: u16) -> u64 {
     let (mut since, mut longest) = (None, 0);
     for event in events.iter().filter(|event| event.at > Time(50 * MS)) {
         match event.what {
-            What::Fact(Fact::Arrived { client }) if client.0 == id => since = Some(event.at),
-            What::Fact(Fact::Served(Service { client, still_ready: false, .. })) if client.0 == id => {
+            Entry::Fact(Fact::Arrived { client }) if client.0 == id => since = Some(event.at),
+            Entry::Fact(Fact::Served(Service { client, still_ready: false, .. })) if client.0 == id => {
                 longest = longest.max(since.take().map_or(0, |since| event.at.since(since)));
             }
             _ => {}
@@ -86,7 +86,7 @@ fn a_hard_reservation_is_not_exceeded() {
     rules.reservations.insert(0, reservation);
     let mut busy_ns = 0;
     serve(&workload, &rules, |event| {
-        if let What::Fact(Fact::Served(Service { client: ClientId(1), start, .. })) = event.what {
+        if let Entry::Fact(Fact::Served(Service { client: ClientId(1), start, .. })) = event.what {
             busy_ns += event.at.since(start);
         }
     })
@@ -124,7 +124,7 @@ fn an_everyday_load_is_served_as_by_the_stock_server_and_nothing_is_ended_early(
         let [fair, stock] = [PolicyKind::Fair, PolicyKind::Stock].map(|policy| events(&workload, &rules(policy)));
         let early = fair
             .iter()
-            .filter(|event| matches!(event.what, What::Fact(Fact::Served(Service { ended_early: true, .. }))))
+            .filter(|event| matches!(event.what, Entry::Fact(Fact::Served(Service { ended_early: true, .. }))))
             .count();
         assert!(early < 10, "{early} early ends in 10 s at {percent} %");
         for id in 1..=4 {
@@ -141,8 +141,8 @@ fn mean_response_ns(events: &[Event], id: u16) -> u64 {
     let (mut since, mut all) = (None, Vec::new());
     for event in events {
         match event.what {
-            What::Fact(Fact::Arrived { client }) if client.0 == id => since = Some(event.at),
-            What::Fact(Fact::Served(Service { client, still_ready: false, .. })) if client.0 == id => {
+            Entry::Fact(Fact::Arrived { client }) if client.0 == id => since = Some(event.at),
+            Entry::Fact(Fact::Served(Service { client, still_ready: false, .. })) if client.0 == id => {
                 all.extend(since.take().map(|since| event.at.since(since)));
             }
             _ => {}

@@ -7,7 +7,7 @@
 use crate::model::Model;
 use crate::names::Names;
 use std::io::{self, Write};
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{Fact, Service};
 
 /// The first line.
@@ -19,7 +19,7 @@ pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl 
     writeln!(out, "{HEADER}")?;
     for event in events {
         model.take(&event);
-        if !matches!(event.what, What::State { .. } | What::Name { .. }) {
+        if !matches!(event.what, Entry::State { .. } | Entry::Name { .. }) {
             writeln!(out, "{}", line(&event, &model, names))?;
         }
     }
@@ -35,24 +35,24 @@ fn line(event: &Event, model: &Model, names: &Names) -> String {
         |identity| format!("{},{:#x},{}", identity.pid, identity.base, quoted(&identity.program)),
     );
     let rest = match event.what {
-        What::Fact(Fact::Served(Service { start, requests, last_request, bytes, .. })) => {
+        Entry::Fact(Fact::Served(Service { start, requests, last_request, bytes, .. })) => {
             format!("{},{},{requests},{bytes},", quoted(&names.of(last_request)), event.at.since(start))
         }
-        What::Request { request, bytes, ns, .. } => format!("{},{ns},1,{bytes},", quoted(&names.of(request))),
-        What::Budget { left_ns, .. } => format!(",{left_ns},,,"),
-        What::Fact(Fact::Overran { ns }) | What::Processor { ns, .. } => format!(",{ns},,,"),
-        What::Fact(Fact::Reserve { reservation, .. }) | What::Refused(Fact::Reserve { reservation, .. }) => {
+        Entry::Request { request, bytes, ns, .. } => format!("{},{ns},1,{bytes},", quoted(&names.of(request))),
+        Entry::Budget { left_ns, .. } => format!(",{left_ns},,,"),
+        Entry::Fact(Fact::Overran { ns }) | Entry::Processor { ns, .. } => format!(",{ns},,,"),
+        Entry::Fact(Fact::Reserve { reservation, .. }) | Entry::Refused(Fact::Reserve { reservation, .. }) => {
             format!(",{},,,{}", reservation.budget_ns, reservation.period_ns)
         }
-        What::Fact(Fact::Policy(kind)) => format!(",,,,{}", kind.name()),
-        What::Lost { records } => format!(",,,,{records}"),
-        What::Switch { from, to, .. } => format!(",,,,{from}>{to}"),
-        What::Wakeup { thread, .. } => format!(",,,,{thread}"),
-        What::Fact(Fact::SyncPriority { priority, .. } | Fact::FixedPriority { priority, .. }) => {
+        Entry::Fact(Fact::Policy(kind)) => format!(",,,,{}", kind.name()),
+        Entry::Lost { records } => format!(",,,,{records}"),
+        Entry::Switch { from, to, .. } => format!(",,,,{from}>{to}"),
+        Entry::Wakeup { thread, .. } => format!(",,,,{thread}"),
+        Entry::Fact(Fact::SyncPriority { priority, .. } | Fact::FixedPriority { priority, .. }) => {
             format!(",,,,{priority}")
         }
-        What::Fact(Fact::Weight { weight, .. }) => format!(",,,,{weight}"),
-        What::Fact(Fact::Group { group, .. }) => format!(",,,,{}", group.0),
+        Entry::Fact(Fact::Weight { weight, .. }) => format!(",,,,{weight}"),
+        Entry::Fact(Fact::Group { group, .. }) => format!(",,,,{}", group.0),
         _ => ",,,,".to_owned(),
     };
     format!("{seconds:.9},{},{who},{rest}", event.what.name())
@@ -72,13 +72,13 @@ mod tests {
     fn each_line_has_all_columns_whatever_a_program_is_called() {
         let client = ClientId(1);
         let events = [
-            What::Fact(Fact::Connected { client, descriptor: 4 }),
-            What::Identity { client, pid: 5, base: 0x200000, uid: 0 },
-            What::Name { client, part: 0, bytes: *b"a \"b\",c\0\0\0\0\0\0\0\0\0" },
-            What::Fact(Fact::Arrived { client }),
-            What::Request { client, request: 73, bytes: 20, ns: 5 },
-            What::Lost { records: 4 },
-            What::End,
+            Entry::Fact(Fact::Connected { client, descriptor: 4 }),
+            Entry::Identity { client, pid: 5, base: 0x200000, uid: 0 },
+            Entry::Name { client, part: 0, bytes: *b"a \"b\",c\0\0\0\0\0\0\0\0\0" },
+            Entry::Fact(Fact::Arrived { client }),
+            Entry::Request { client, request: 73, bytes: 20, ns: 5 },
+            Entry::Lost { records: 4 },
+            Entry::End,
         ];
         let events = events.into_iter().enumerate().map(|(at, what)| Event { at: Time(at as u64 * 1000), what });
         let mut out = Vec::new();

@@ -16,7 +16,7 @@ use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service, Time};
 
 const TEMPLATE: &str = include_str!("page/page.html");
@@ -120,13 +120,13 @@ impl Lanes<'_> {
             lane.bursts[0].push(since(burst.activation));
             lane.bursts[1].push(since(burst.end));
         }
-        if let What::Fact(Fact::Grabbed { by }) = event.what {
+        if let Entry::Fact(Fact::Grabbed { by }) = event.what {
             self.grab(by, event.at, began);
         }
         let Some(key) = event.what.client().and_then(|id| self.model.key(id)) else { return };
         let lane = self.lanes.entry(key).or_default();
         match event.what {
-            What::Fact(Fact::Served(Service { start, requests, last_request, .. })) => {
+            Entry::Fact(Fact::Served(Service { start, requests, last_request, .. })) => {
                 let name = *self.text_of.entry(last_request).or_insert_with(|| {
                     self.texts.push(self.names.of(last_request));
                     self.texts.len() as u32 - 1
@@ -136,13 +136,13 @@ impl Lanes<'_> {
                 lane.slice_names.push_integer(name);
                 lane.slice_requests.push_integer(requests);
             }
-            What::Budget { left_ns, deadline, .. } => {
+            Entry::Budget { left_ns, deadline, .. } => {
                 lane.budgets[0].push(since(event.at));
                 lane.budgets[1].push(left_ns as f64);
                 lane.budgets[2].push(since(deadline));
             }
-            What::Fact(Fact::Input { .. }) => lane.inputs.push(since(event.at)),
-            What::Fact(Fact::Exposed { .. }) => lane.exposes.push(since(event.at)),
+            Entry::Fact(Fact::Input { .. }) => lane.inputs.push(since(event.at)),
+            Entry::Fact(Fact::Exposed { .. }) => lane.exposes.push(since(event.at)),
             _ => {}
         }
     }
@@ -193,11 +193,11 @@ mod tests {
     fn a_page_needs_nothing_from_elsewhere_and_no_name_breaks_it() {
         let client = xqos_core::ClientId(1);
         let events = [
-            What::Fact(Fact::Connected { client, descriptor: 1 }),
-            What::Identity { client, pid: 3, base: 0x200000, uid: 0 },
-            What::Name { client, part: 0, bytes: *b"</script><b>hey\0" },
-            What::Fact(Fact::Arrived { client }),
-            What::Fact(Fact::Served(Service {
+            Entry::Fact(Fact::Connected { client, descriptor: 1 }),
+            Entry::Identity { client, pid: 3, base: 0x200000, uid: 0 },
+            Entry::Name { client, part: 0, bytes: *b"</script><b>hey\0" },
+            Entry::Fact(Fact::Arrived { client }),
+            Entry::Fact(Fact::Served(Service {
                 requests: 1,
                 last_request: 73,
                 ..Service::new(client, Time(3000), Time(4000))

@@ -8,7 +8,7 @@ use crate::file::Header;
 use crate::model::{Burst, Cause, Client, Figures, Identity, Model};
 use crate::names::Names;
 use std::path::Path;
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{Fact, Time};
 use xqos_fleet::Error;
 use xqos_fleet::column::Instant;
@@ -86,7 +86,7 @@ impl<'a> Export<'a> {
     fn take(&mut self, event: &Event) -> Result<(), Error> {
         self.records += 1;
         // Activations are told late, and the kernel's records after the others: days do not go back for them.
-        if event.at >= self.tomorrow && matches!(event.what, What::Fact(Fact::Served(_))) {
+        if event.at >= self.tomorrow && matches!(event.what, Entry::Fact(Fact::Served(_))) {
             self.end_day()?;
             (self.today, self.tomorrow) = day(self.header, event.at);
         }
@@ -264,7 +264,7 @@ mod tests {
 
     fn served(client: u16, start: Time, ns: u64) -> Event {
         let service = Service::new(ClientId(client), start, start.after(ns));
-        let what = What::Fact(Fact::Served(Service { requests: 2, last_request: 73, bytes: 8, ..service }));
+        let what = Entry::Fact(Fact::Served(Service { requests: 2, last_request: 73, bytes: 8, ..service }));
         Event { at: service.end, what }
     }
 
@@ -274,13 +274,13 @@ mod tests {
         let mut events = Vec::new();
         for (id, name) in [(1, b"gimp\0\0\0\0\0\0\0\0\0\0\0\0"), (2, b"xterm\0\0\0\0\0\0\0\0\0\0\0")] {
             let client = ClientId(id);
-            events.push(at(Time(1), What::Fact(Fact::Connected { client, descriptor: id.into() })));
-            events.push(at(Time(1), What::Identity { client, pid: 40, base: 1, uid: 1000 + u32::from(id) }));
-            events.push(at(Time(1), What::Name { client, part: 0, bytes: *name }));
+            events.push(at(Time(1), Entry::Fact(Fact::Connected { client, descriptor: id.into() })));
+            events.push(at(Time(1), Entry::Identity { client, pid: 40, base: 1, uid: 1000 + u32::from(id) }));
+            events.push(at(Time(1), Entry::Name { client, part: 0, bytes: *name }));
         }
         for begin in [Time(SECOND_NS), MIDNIGHT] {
             for client in [1, 2].map(ClientId) {
-                events.push(at(begin, What::Fact(Fact::Arrived { client })));
+                events.push(at(begin, Entry::Fact(Fact::Arrived { client })));
             }
             events.extend([served(1, begin, 5_000), served(2, begin.after(5_000), 1_000)]);
         }

@@ -11,7 +11,7 @@ use crate::names::Names;
 use crate::show::cause;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_cli::time::of_ns;
 use xqos_core::{ClientId, Fact, Service, Time};
 
@@ -112,7 +112,7 @@ impl<W: Write> Writer<'_, W> {
     fn take(&mut self, event: &Event) -> io::Result<()> {
         let burst = self.model.take(event);
         match event.what {
-            What::Fact(Fact::Served(Service { client, start, requests, last_request, .. })) => {
+            Entry::Fact(Fact::Served(Service { client, start, requests, last_request, .. })) => {
                 if let Some(key) = self.model.key(client) {
                     self.describe(key)?;
                     let count = Message::default().text(field::ANNOTATION_NAME, "requests");
@@ -123,21 +123,21 @@ impl<W: Write> Writer<'_, W> {
                     self.packet(event.at, event_of(SLICE_END, uuid(key, Track::Slices)))?;
                 }
             }
-            What::Budget { client, left_ns, .. } => {
+            Entry::Budget { client, left_ns, .. } => {
                 if let Some(key) = self.model.key(client) {
                     self.describe(key)?;
                     let counter = event_of(COUNTER, uuid(key, Track::Budget));
                     self.packet(event.at, counter.number(field::EVENT_COUNTER_VALUE, (left_ns / 1000) as u64))?;
                 }
             }
-            What::Fact(Fact::Input { client } | Fact::Exposed { client, .. }) | What::Paced { client, .. } => {
+            Entry::Fact(Fact::Input { client } | Fact::Exposed { client, .. }) | Entry::Paced { client, .. } => {
                 if let Some(key) = self.model.key(client) {
                     self.describe(key)?;
                     let instant = event_of(INSTANT, uuid(key, Track::Client));
                     self.packet(event.at, instant.text(field::EVENT_NAME, event.what.name()))?;
                 }
             }
-            What::Fact(Fact::Grabbed { by }) => self.grab(by, event.at)?,
+            Entry::Fact(Fact::Grabbed { by }) => self.grab(by, event.at)?,
             _ => {}
         }
         if let Some(burst) = burst {

@@ -9,19 +9,19 @@ const MS: u64 = 1_000_000;
 struct Script(Model);
 
 impl Script {
-    fn at(&mut self, ms: u64, what: What) -> Option<Burst> {
+    fn at(&mut self, ms: u64, what: Entry) -> Option<Burst> {
         self.0.take(&Event { at: Time(ms * MS), what })
     }
 
     fn fact(&mut self, ms: u64, fact: Fact) -> Option<Burst> {
-        self.at(ms, What::Fact(fact))
+        self.at(ms, Entry::Fact(fact))
     }
 
     fn slice(&mut self, id: u16, from: u64, to: u64, requests: u32, still_ready: bool) -> Option<Burst> {
         let client = ClientId(id);
         let until = Time::NEVER;
         let (mode, reason) = (Mode::BestEffort, Reason::Policy);
-        self.at(from, What::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 });
+        self.at(from, Entry::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 });
         let service = Service::new(client, Time(from * MS), Time(to * MS));
         self.fact(to, Fact::Served(Service { requests, last_request: 73, still_ready, ..service }))
     }
@@ -32,8 +32,8 @@ fn two_clients() -> Script {
     for (id, name) in [(1, b"x11perf\0\0\0\0\0\0\0\0\0"), (2, b"mpv\0\0\0\0\0\0\0\0\0\0\0\0\0")] {
         let client = ClientId(id);
         script.fact(0, Fact::Connected { client, descriptor: 4 });
-        script.at(0, What::Identity { client, pid: u32::from(id) * 100, base: u32::from(id) << 20, uid: 0 });
-        script.at(0, What::Name { client, part: 0, bytes: *name });
+        script.at(0, Entry::Identity { client, pid: u32::from(id) * 100, base: u32::from(id) << 20, uid: 0 });
+        script.at(0, Entry::Name { client, part: 0, bytes: *name });
     }
     script
 }
@@ -89,10 +89,10 @@ fn who_ran_when_a_client_came_is_to_blame_although_that_is_written_down_later() 
 #[test]
 fn what_the_kernel_withheld_is_told_apart() {
     let mut script = two_clients();
-    script.at(0, What::Begin { level: xqos_abi::trace::Level::Slices, server_pid: 9, words: 0 });
+    script.at(0, Entry::Begin { level: xqos_abi::trace::Level::Slices, server_pid: 9, words: 0 });
     script.fact(10, Fact::Arrived { client: ClientId(2) });
-    script.at(11, What::Wakeup { cpu: 0, thread: 9 });
-    script.at(15, What::Switch { cpu: 0, from: 4, to: 9, still_runnable: false });
+    script.at(11, Entry::Wakeup { cpu: 0, thread: 9 });
+    script.at(15, Entry::Switch { cpu: 0, from: 4, to: 9, still_runnable: false });
     let burst = script.slice(2, 16, 17, 1, false).unwrap();
     assert_eq!(burst.causes, [(Cause::Kernel, 4 * MS), (Cause::Server, 2 * MS)]);
 }
@@ -189,7 +189,7 @@ fn a_wait_for_the_end_of_a_grab_in_which_much_was_served_has_no_gap() {
 fn a_grab_that_is_not_over_counts_until_the_end() {
     let mut script = two_clients();
     script.fact(1, Fact::Grabbed { by: Some(ClientId(1)) });
-    script.at(9, What::End);
+    script.at(9, Entry::End);
     assert_eq!(script.0.clients()[0].total.grabbed_ns, 8 * MS);
 }
 

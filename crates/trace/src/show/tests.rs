@@ -8,12 +8,12 @@ use xqos_core::ClientId;
 #[test]
 fn a_line_says_when_who_and_what() {
     let mut model = Model::new();
-    let begin = What::Begin { level: Level::Slices, server_pid: 9, words: 0 };
+    let begin = Entry::Begin { level: Level::Slices, server_pid: 9, words: 0 };
     model.take(&Event { at: Time(1_000_000), what: begin });
     let client = ClientId(3);
     let service = Service::new(client, Time(2_000_000), Time(12_000_000));
-    let served = Service { ended_early: true, requests: 1, last_request: 73, ..service };
-    let text = line(&Event { at: Time(12_000_000), what: What::Fact(Fact::Served(served)) }, &model, &Names::default());
+    let served = Fact::Served(Service { ended_early: true, requests: 1, last_request: 73, ..service });
+    let text = line(&Event { at: Time(12_000_000), what: Entry::Fact(served) }, &model, &Names::default());
     let words: Vec<&str> = text.split_whitespace().collect();
     assert_eq!(words.join(" "), "0.011000 deactivation client 3 10.0 ms, 1 request, last GetImage, ended early");
 }
@@ -22,8 +22,8 @@ fn a_line_says_when_who_and_what() {
 fn records_are_picked_by_their_names() {
     let filter = Filter { kinds: vec!["end".to_owned()], ..Filter::default() };
     let model = Model::new();
-    assert!(filter.matches(&Event { at: Time(1), what: What::End }, &model));
-    assert!(!filter.matches(&Event { at: Time(1), what: What::Fact(Fact::Replenish) }, &model));
+    assert!(filter.matches(&Event { at: Time(1), what: Entry::End }, &model));
+    assert!(!filter.matches(&Event { at: Time(1), what: Entry::Fact(Fact::Replenish) }, &model));
 }
 
 /// Serves a client from one time to another, in ms; it waited since `activation`.
@@ -31,16 +31,16 @@ fn serve(model: &mut Model, id: u16, activation: u64, (from, to): (u64, u64)) {
     const MS: u64 = 1_000_000;
     let client = ClientId(id);
     let service = Service::new(client, Time(from * MS), Time(to * MS));
-    let served = What::Fact(Fact::Served(Service { requests: 2, last_request: 73, ..service }));
-    model.take(&Event { at: Time(activation * MS), what: What::Fact(Fact::Arrived { client }) });
+    let served = Entry::Fact(Fact::Served(Service { requests: 2, last_request: 73, ..service }));
+    model.take(&Event { at: Time(activation * MS), what: Entry::Fact(Fact::Arrived { client }) });
     model.take(&Event { at: Time(to * MS), what: served });
 }
 
 fn connect(model: &mut Model, id: u16, pid: u32, name: [u8; 16]) {
     let (client, at) = (ClientId(id), model.now);
-    let identity = What::Identity { client, pid, base: pid << 8, uid: 7 };
+    let identity = Entry::Identity { client, pid, base: pid << 8, uid: 7 };
     for what in
-        [What::Fact(Fact::Connected { client, descriptor: 4 }), identity, What::Name { client, part: 0, bytes: name }]
+        [Entry::Fact(Fact::Connected { client, descriptor: 4 }), identity, Entry::Name { client, part: 0, bytes: name }]
     {
         model.take(&Event { at, what });
     }
@@ -55,11 +55,11 @@ fn clients_that_left_are_summed_up_by_program_and_shares_add_up() {
         connect(&mut model, 2, 100 + turn as u32, *b"xwd\0\0\0\0\0\0\0\0\0\0\0\0\0");
         serve(&mut model, 2, begin, (begin, begin + 4));
         serve(&mut model, 1, begin + 1, (begin + 4, begin + 5));
-        model.take(&Event { at: model.now, what: What::Fact(Fact::Disconnected { client: ClientId(2) }) });
+        model.take(&Event { at: model.now, what: Entry::Fact(Fact::Disconnected { client: ClientId(2) }) });
     }
     connect(&mut model, 2, 200, *b"xprop\0\0\0\0\0\0\0\0\0\0\0");
     serve(&mut model, 2, 90, (90, 100));
-    model.take(&Event { at: model.now, what: What::Fact(Fact::Disconnected { client: ClientId(2) }) });
+    model.take(&Event { at: model.now, what: Entry::Fact(Fact::Disconnected { client: ClientId(2) }) });
 
     let statistics = Statistics::of(&model, &Names::default());
     let [xwd] = &statistics.departed[..] else { panic!("{:?}", statistics.departed) };

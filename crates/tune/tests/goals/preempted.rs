@@ -2,7 +2,7 @@
 //! A machine short of processors: the kernel runs something else in the middle of slices, and what a slice lasts is no demand.
 
 use crate::load::{Dice, MS, SECOND, US};
-use xqos_abi::trace::{Event, Reason, What};
+use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{ClientId, Fact, Mode, Service, Time};
 use xqos_trace::model::Model;
 use xqos_tune::{Burst, Client, State};
@@ -18,11 +18,11 @@ fn film(work_ns: u64, stolen_ns: u64, seconds: u64) -> Vec<Burst> {
     for start in (0..seconds * 25).map(|frame| Time(BEGAN + frame * FRAME)) {
         let end = start.after(work_ns + dice.below(stolen_ns));
         let (mode, reason, until) = (Mode::BestEffort, Reason::Policy, Time::NEVER);
-        let dispatch = What::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 };
+        let dispatch = Entry::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 };
         let service = Service { requests: 1, last_request: 72, bytes: 40, ..Service::new(client, start, end) };
-        let served = What::Fact(Fact::Served(service));
-        let processor = What::Processor { client, ns: work_ns };
-        let arrived = What::Fact(Fact::Arrived { client });
+        let served = Entry::Fact(Fact::Served(service));
+        let processor = Entry::Processor { client, ns: work_ns };
+        let arrived = Entry::Fact(Fact::Arrived { client });
         for (at, what) in [(start, arrived), (start, dispatch), (end, processor), (end, served)] {
             let burst = model.take(&Event { at, what });
             bursts.extend(burst.map(|burst| Burst {

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, CreateGCAux, GX, Rectangle};
-use xqos_abi::trace::What;
+use xqos_abi::trace::Entry;
 use xqos_core::{ClientId, Parameters, PolicyKind, Role, Time};
 use xqos_sim::server::{Rules, serve};
 use xqos_sim::workload::{Burst, Plan, Run, Workload};
@@ -31,8 +31,8 @@ fn plan(id: u16, name: &[u8], bursts: impl Iterator<Item = (u64, u64)>) -> Plan 
     let mut bytes = [0; 16];
     bytes[..name.len()].copy_from_slice(name);
     let identity = vec![
-        What::Identity { client, pid: 100 + u32::from(id), base: u32::from(id) << 21, uid: 0 },
-        What::Name { client, part: 0, bytes },
+        Entry::Identity { client, pid: 100 + u32::from(id), base: u32::from(id) << 21, uid: 0 },
+        Entry::Name { client, part: 0, bytes },
     ];
     let run = |request_ns| Run { requests: 1, request_ns, request: 72, bytes: 40 };
     let burst = |(after_ns, ns)| Burst { after_ns, inputs: 0, runs: vec![run(ns)] };

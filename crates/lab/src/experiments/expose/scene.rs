@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 use x11rb::protocol::xproto::{ConnectionExt, Window};
 use xqos_abi::ring::{Next, Reader};
-use xqos_abi::trace::{Event, Level, What};
+use xqos_abi::trace::{Entry, Event, Level};
 use xqos_client::Control;
 use xqos_core::Fact;
 
@@ -237,10 +237,10 @@ fn exposes(events: &[Event], wanted: u32) -> Vec<u64> {
     let mut all_ns = Vec::new();
     for event in events {
         match event.what {
-            What::Identity { client, pid, .. } if pid == wanted => {
+            Entry::Identity { client, pid, .. } if pid == wanted => {
                 clients.insert(client);
             }
-            What::Fact(Fact::Exposed { client, .. }) if clients.contains(&client) => all_ns.push(event.at.0),
+            Entry::Fact(Fact::Exposed { client, .. }) if clients.contains(&client) => all_ns.push(event.at.0),
             _ => {}
         }
     }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use xqos_abi::trace::{Event, Level, What};
+use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::{ClientId, Fact, Service};
 use xqos_trace::kernel::Kernel;
 
@@ -80,13 +80,13 @@ impl Traced {
         let mut clients: BTreeMap<ClientId, usize> = BTreeMap::new();
         for Event { at, what } in of_server {
             match what {
-                What::Identity { client, pid, .. } => {
+                Entry::Identity { client, pid, .. } => {
                     clients.extend(pids.iter().position(|&one| one == pid).map(|place| (client, place)));
                 }
-                What::Fact(Fact::Served(Service { client, start, .. })) => {
+                Entry::Fact(Fact::Served(Service { client, start, .. })) => {
                     clients.get(&client).into_iter().for_each(|&place| tracks[place].served.push((start.0, at.0)));
                 }
-                What::Fact(Fact::Exposed { client, .. }) if clients.get(&client) == Some(&(pids.len() - 1)) => {
+                Entry::Fact(Fact::Exposed { client, .. }) if clients.get(&client) == Some(&(pids.len() - 1)) => {
                     exposes_ns.push(at.0);
                 }
                 _ => {}
@@ -199,16 +199,16 @@ impl Track {
         for event in events {
             let at = event.at.0;
             match event.what {
-                What::Switch { to, .. } if to == tid => {
+                Entry::Switch { to, .. } if to == tid => {
                     track.waiting.extend(waited_since.take().map(|since| (since, at)));
                     ran_since = Some(at);
                 }
-                What::Switch { from, still_runnable, .. } if from == tid => {
+                Entry::Switch { from, still_runnable, .. } if from == tid => {
                     track.running.extend(ran_since.take().map(|since| (since, at)));
                     track.set_aside += u32::from(still_runnable);
                     waited_since = still_runnable.then_some(at);
                 }
-                What::Wakeup { thread, .. } if thread == tid && ran_since.is_none() => {
+                Entry::Wakeup { thread, .. } if thread == tid && ran_since.is_none() => {
                     waited_since.get_or_insert(at);
                 }
                 _ => {}
@@ -238,21 +238,21 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn event(at_ms: u64, what: What) -> Event {
+    fn event(at_ms: u64, what: Entry) -> Event {
         Event { at: Time(at_ms * MS), what }
     }
 
     fn switch(at_ms: u64, from: u32, to: u32, still_runnable: bool) -> Event {
-        event(at_ms, What::Switch { cpu: 0, from, to, still_runnable })
+        event(at_ms, Entry::Switch { cpu: 0, from, to, still_runnable })
     }
 
     /// The exposed program, 2, is woken while the server, 1, runs, and set aside once.
     fn traced() -> Traced {
         let events = [
             switch(1, 0, 1, false),
-            event(2, What::Wakeup { cpu: 0, thread: 2 }),
+            event(2, Entry::Wakeup { cpu: 0, thread: 2 }),
             switch(4, 1, 2, false),
-            event(9, What::Wakeup { cpu: 0, thread: 1 }),
+            event(9, Entry::Wakeup { cpu: 0, thread: 1 }),
             switch(9, 2, 1, true),
             switch(12, 1, 2, false),
             switch(17, 2, 0, false),

@@ -12,7 +12,7 @@ use crate::host::dix::symbols::{RequestProc, Symbols, symbols, x_error};
 use crate::host::dix::ticks::Ticks;
 use crate::host::engine_cell::OnServerThread;
 use crate::host::kernel;
-use xqos_abi::trace::What;
+use xqos_abi::trace::Entry;
 use xqos_core::{ClientId, Time};
 
 const ENTRIES: usize = 256;
@@ -160,7 +160,7 @@ fn seen(client: Client, head: &Head, procedure: RequestProc) -> i32 {
     let is_there = symbols().is_ok_and(|symbols| symbols.client_at(index as usize) == client.raw());
     if !is_there || client.sequence() == sequence {
         let client = ClientId(index as u16);
-        let what = What::Request { client, request, bytes, ns: now.since(since) };
+        let what = Entry::Request { client, request, bytes, ns: now.since(since) };
         with_engine(|engine| {
             engine.scheduler.trace.note(now, what);
             Ok(())

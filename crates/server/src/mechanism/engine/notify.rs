@@ -6,7 +6,7 @@ use super::slots::Notified;
 use crate::host::{Host, ObservedRequests};
 use crate::mechanism::longest::RequestRanking;
 use crate::mechanism::tracer::TraceHandle;
-use xqos_abi::trace::{Level, What};
+use xqos_abi::trace::{Entry, Level};
 use xqos_abi::{LongRequest, Notify, NotifyKind, flag_of, us};
 use xqos_core::{ClientId, PolicyKind, Service, Time, Usage};
 
@@ -98,11 +98,11 @@ impl<H: Host> Engine<H> {
             return;
         };
         let (at, pid) = (self.host.now(), u32::try_from(slot.identity.pid).unwrap_or(0));
-        trace.note(at, What::Identity { client: id, pid, base: slot.base, uid: slot.identity.uid });
+        trace.note(at, Entry::Identity { client: id, pid, base: slot.base, uid: slot.identity.uid });
         for (part, chunk) in slot.program.as_bytes().chunks(16).take(4).enumerate() {
             let mut bytes = [0; 16];
             bytes[..chunk.len()].copy_from_slice(chunk);
-            trace.note(at, What::Name { client: id, part: part as u8, bytes });
+            trace.note(at, Entry::Name { client: id, part: part as u8, bytes });
         }
     }
 

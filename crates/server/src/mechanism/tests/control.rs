@@ -153,7 +153,7 @@ fn a_loan_raises_the_server_for_reserved_clients_only_and_ends_with_its_lender()
 #[test]
 fn a_trace_names_all_clients_and_ends_with_its_reader() {
     use xqos_abi::ring::{Next, Reader};
-    use xqos_abi::trace::{Event, What};
+    use xqos_abi::trace::{Entry, Event};
     let mut server = server(PolicyKind::Fair);
     let [reader, busy] = clients(&mut server);
     let remote = server.connect(crate::host::identity::Identity::NOBODY);
@@ -168,9 +168,9 @@ fn a_trace_names_all_clients_and_ends_with_its_reader() {
     let (mut served, mut names, mut ended) = (0, 0, false);
     while let Next::Record(words) = ring.read() {
         match Event::decode(words).unwrap().what {
-            What::Fact(Fact::Served(_)) => served += 1,
-            What::Name { .. } => names += 1,
-            What::End => ended = true,
+            Entry::Fact(Fact::Served(_)) => served += 1,
+            Entry::Name { .. } => names += 1,
+            Entry::End => ended = true,
             _ => {}
         }
     }
@@ -181,7 +181,7 @@ fn a_trace_names_all_clients_and_ends_with_its_reader() {
 #[test]
 fn a_trace_records_the_processor_time_of_a_stretched_slice() {
     use xqos_abi::ring::{Next, Reader};
-    use xqos_abi::trace::{Event, What};
+    use xqos_abi::trace::{Entry, Event};
     let mut server = server(PolicyKind::Fair);
     let [reader, client] = clients(&mut server);
     server.ask(reader, Request::StartTrace { level: Level::Slices, capacity: 0 }).unwrap();
@@ -192,8 +192,8 @@ fn a_trace_records_the_processor_time_of_a_stretched_slice() {
     let mut recorded = Vec::new();
     while let Next::Record(words) = ring.read() {
         match Event::decode(words).unwrap().what {
-            What::Processor { ns, .. } => recorded.push(Some(ns)),
-            What::Fact(Fact::Served(_)) => recorded.push(None),
+            Entry::Processor { ns, .. } => recorded.push(Some(ns)),
+            Entry::Fact(Fact::Served(_)) => recorded.push(None),
             _ => {}
         }
     }

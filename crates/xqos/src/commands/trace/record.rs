@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
-use xqos_abi::trace::{Event, Level, What, Words};
+use xqos_abi::trace::{Entry, Event, Level, Words};
 use xqos_agent::requests::names_of;
 use xqos_agent::session::Session;
 use xqos_cli::output;
@@ -232,7 +232,7 @@ impl Recorder<'_> {
                 Next::Record(words) => records.push(words),
                 Next::Lost(count) => {
                     let at = records.last().map_or(self.model.now, |words| Time(words[0]));
-                    records.push(Event { at, what: What::Lost { records: count } }.encode());
+                    records.push(Event { at, what: Entry::Lost { records: count } }.encode());
                     lost = true;
                 }
                 Next::Nothing => break,
@@ -260,7 +260,7 @@ impl Recorder<'_> {
     fn watch_new_clients(&self, records: &[Words]) {
         let Some(kernel) = &self.kernel else { return };
         for words in records {
-            if let Some(Event { what: What::Identity { pid, .. }, .. }) = Event::decode(*words) {
+            if let Some(Event { what: Entry::Identity { pid, .. }, .. }) = Event::decode(*words) {
                 if pid != 0 {
                     kernel.add(pid);
                 }
@@ -272,7 +272,7 @@ impl Recorder<'_> {
         let event = Event::decode(words);
         let burst = event.as_ref().and_then(|event| self.model.take(event));
         let Some(kept) = &mut self.kept else { return self.writer.add(words) };
-        let is_begin = matches!(event, Some(Event { what: What::Begin { .. }, .. }));
+        let is_begin = matches!(event, Some(Event { what: Entry::Begin { .. }, .. }));
         kept.add(words, is_begin, self.arguments.keep.duration());
         let Some(burst) = burst.filter(|burst| self.fires(burst)) else { return Ok(()) };
         self.triggered = Some((Instant::now(), burst));
@@ -306,7 +306,7 @@ impl Recorder<'_> {
         self.write_kept()?;
         // Otherwise the server's own is there.
         if self.ended != Some(ENDED) {
-            self.writer.add(Event { at: self.model.now.max(Time(1)), what: What::End }.encode())?;
+            self.writer.add(Event { at: self.model.now.max(Time(1)), what: Entry::End }.encode())?;
         }
         self.writer.flush()?;
         let (records, megabytes) = (self.writer.records(), self.writer.bytes() as f64 / 1e6);
