@@ -50,14 +50,14 @@ enum xqos_grouping {
     XQOS_GROUPING_USER = 2, /* clients of one user */
 };
 
-/* Whether a client waits for clients whose windows it uncovers. */
+/* Whether a client waits for the clients that it uncovers. */
 enum xqos_paced {
     XQOS_PACING_AS_ALL = 0, /* as the server's setting Pacing */
     XQOS_PACING_ALWAYS = 1, /* even if Pacing is off */
     XQOS_PACING_NEVER = 2, /* even if Pacing is on */
 };
 
-/* What an XqosNotify reports. */
+/* The cause of an XqosNotify. */
 enum xqos_notify_kind {
     XQOS_EVENT_CLIENT_CONNECTED = 0,
     XQOS_EVENT_CLIENT_GONE = 1,
@@ -98,7 +98,7 @@ enum xqos_reservation_flag {
     XQOS_RESERVATION_SOFT_PAPER = 4, /* the next budget immediately, with a later deadline (Manica et al.) */
 };
 
-/* Which values of a PolicyChange to set. */
+/* The values of a PolicyChange to set. */
 enum xqos_policy_mask {
     XQOS_SET_POLICY = 1,
     XQOS_SET_SLICE = 2,
@@ -118,7 +118,7 @@ enum xqos_event_mask {
     XQOS_EVENTS_SETTINGS = 32, /* other settings of clients and groups */
 };
 
-/* What a setting applies to. */
+/* The kind of a setting's subject. */
 enum xqos_subject_kind {
     XQOS_SUBJECT_CLIENT = 0,
     XQOS_SUBJECT_GROUP = 1, /* the group of the named client */
@@ -133,7 +133,7 @@ enum xqos_setting_kind {
     XQOS_SETTING_CAP = 3, /* for a group: its maximum share, in millionths; 0: no cap */
     XQOS_SETTING_PACED = 4, /* for a client */
     XQOS_SETTING_GROUP = 5, /* for a client: the name of its group; empty: the group that the grouping gives */
-    XQOS_SETTING_PACING = 6, /* for the server: how clients wait for clients whose windows they uncover */
+    XQOS_SETTING_PACING = 6, /* for the server: how clients wait for those that they uncover */
     XQOS_SETTING_DESKTOP = 7, /* for the server: maximum share of compositors and window managers, in millionths */
     XQOS_SETTING_GROUPING = 8, /* for the server */
     XQOS_SETTING_USER_LIMIT = 9, /* for the server: maximum that one user may reserve, in millionths; 0: no limit */

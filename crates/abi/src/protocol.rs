@@ -30,11 +30,11 @@ words! {
     Grouping {
         None = 0, Application = 1, User = 2
     }
-    /// Whether a client waits for clients whose windows it uncovers.
+    /// Whether a client waits for the clients that it uncovers.
     Paced {
         AsAll = 0, Always = 1, Never = 2
     }
-    /// What an XqosNotify reports.
+    /// The cause of an XqosNotify.
     NotifyKind {
         ClientConnected = 0, ClientGone = 1, ReservationSet = 2, ReservationCleared = 3, Depleted = 4, Missed = 5,
         Exposing = 6, Answered = 7, Input = 8, Settings = 9
@@ -54,7 +54,7 @@ settings! {
     4 Paced(Paced [4]);
     /// For a client: the name of its group; empty: the group that the grouping gives.
     5 Group(Label [32]);
-    /// For the server: how clients wait for clients whose windows they uncover.
+    /// For the server: how clients wait for those that they uncover.
     6 Pacing(Pacing [8]);
     /// For the server: maximum share of compositors and window managers, in millionths.
     7 Desktop(u32 [4]);
