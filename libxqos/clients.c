@@ -4,7 +4,8 @@
  * Invariant, as in xqos.c: the length of a reply is checked before any of its contents is read. An entry may be longer
  * than this library knows, but not shorter.
  *
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ */
 #include "xqos.h"
 
 #include <stdlib.h>

@@ -4,7 +4,8 @@
  *
  * Private to the library: nothing here is exported.
  *
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ */
 #ifndef XQOS_CONTEXT_H
 #define XQOS_CONTEXT_H
 

@@ -5,7 +5,8 @@
  * and a few requests are not worth a generator. Every request is sent checked, so its error is returned to the caller
  * and never reaches the event queue or an error handler.
  *
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ */
 #include "context.h"
 
 #include <stdlib.h>

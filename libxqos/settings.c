@@ -2,7 +2,8 @@
 /* settings.c: shorthands for the request that changes a setting of a client, a group or the server; and the admission
  * test.
  *
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ */
 #include "xqos.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* sized.c: helpers for structures that begin with their size.
  *
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ */
 #include <string.h>
 
 #include "context.h"

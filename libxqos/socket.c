@@ -6,7 +6,8 @@
  * therefore never changes after it is opened, threads share it without a lock, and XRT keeps no state per display. Only
  * events and origins need a lasting connection; threads take turns on the one for origins.
  *
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ */
 #define _GNU_SOURCE /* struct ucred */
 
 #include "context.h"

@@ -4,7 +4,8 @@
  * Private to the library. XCB uses the byte order of the machine, so these structures are the wire format. A request is
  * an array of words; XCB fills in the first, which is the header.
  *
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ */
 #ifndef XQOS_WIRE_H
 #define XQOS_WIRE_H
 

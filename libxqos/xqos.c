@@ -5,7 +5,8 @@
  * Invariant: the length of a reply is checked before any of its contents is read. request.c checks the fixed part, the
  * functions here the rest.
  *
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ */
 #include "xqos.h"
 
 #include <stdlib.h>

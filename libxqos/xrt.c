@@ -3,7 +3,8 @@
  *
  * There is no state per display: XCB caches the extension, so each call attaches again at no cost.
  *
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ */
 #include "xrt.h"
 
 #include <string.h>
