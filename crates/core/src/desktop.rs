@@ -13,9 +13,9 @@
 //!   left, the server waits [`WAIT_NS`] for the next one and serves no other client. If none arrives, the turn ends.
 //! - **Limit.** A turn uses its service time plus these waits: at most `share` of [`FRAME_NS`], plus the request in
 //!   progress. Other clients are served first until the next turn, which begins used / `share` after the turn began.
-//!   Under contention desktop clients thus get at most `share` of any interval, plus one turn and one request. After a
-//!   turn that was not cut short, the next one is deferred until [`DEFERRAL_FACTOR`] x used after it began, but for two
-//!   frames at most. Above 30 frames per second this leaves 90 % to other clients.
+//!   Under contention desktop clients thus get at most `share` of any interval, plus one turn and one request. A turn
+//!   that was not cut short defers the next one, which begins after [`DEFERRAL_FACTOR`] times the time used, or after
+//!   two frames if that is earlier. Above 30 frames per second this leaves 90 % to other clients.
 //! - **Window managers.** All window managers together have [`MANAGERS_NS`] per turn, enough to place a window; then
 //!   the turn ends. A window manager and a client that answer each other endlessly thus delay other clients by no more
 //!   than a slice.

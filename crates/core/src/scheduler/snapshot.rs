@@ -2,8 +2,8 @@
 //! Snapshots: the whole state of a scheduler as words. A trace begins with one, so that replay starts from the server's
 //! state.
 //!
-//! Not included: each client's accounting, which affects no decision, and the set of watched clients, which the driver
-//! is given again. Invalid words are refused; any accepted snapshot can be continued without a panic.
+//! A snapshot does not include the accounting, which affects no decision, nor the set of watched clients, which the
+//! driver is given again. Invalid words are refused; any accepted snapshot can be continued without a panic.
 
 use super::{Client, Scheduler};
 use crate::caps::Cap;

@@ -204,9 +204,9 @@ impl Scheduler {
         hold.into_iter().chain(self.caps.next()).chain(self.reservations.next_replenish()).min()
     }
 
-    /// True if a client must not be served before it is replenished or released: its hard reservation, or its group's,
-    /// is depleted; or its group's cap is used up and it has no reservation budget; or it is paced. The holder of the
-    /// server grab is never held back, because all clients wait for it.
+    /// True if a client must not be served now. It is paced; or its hard reservation, or its group's, is depleted; or
+    /// its group's cap is used up and it has no reservation budget. The holder of the server grab is never held back,
+    /// because all clients wait for it.
     pub fn is_held_back(&self, client: ClientId) -> bool {
         let reserved = self.reservations.state_of(client);
         let is_depleted = reserved.is_none_or(|state| state.depleted);
