@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! xqos-bench: the experiments of `xqos_lab::bench`. `xqos bench` is this program.
+//! xqos-bench: runs the experiments of `xqos_lab::bench`. `xqos bench` starts this program.
 
 #![forbid(unsafe_code)]
 
@@ -207,7 +207,7 @@ impl CommandLine {
     }
 }
 
-/// All of them, so that each mistake is told at once.
+/// Checks all files before failing, so that one run lists every mistake.
 fn check(files: &[PathBuf]) -> Result<()> {
     let mistakes: Vec<_> = files.iter().filter_map(|file| bench::Experiment::read(file).err()).collect();
     match mistakes.as_slice() {

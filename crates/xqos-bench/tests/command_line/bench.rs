@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos bench` as a program: how it goes on, how it ends, and what it says of what is missing.
-//!
+//! `xqos bench` as a program: how runs are resumed and interrupted, and how it reports missing programs.
 
 use crate::fixture::{Ended, Folder, Running, ended, eventually, is_ignored, module, xqos};
 use serde_json::{Value, json};
@@ -16,7 +15,7 @@ fn bench(arguments: &[&str]) -> Command {
     command
 }
 
-/// `idle --quick`, some seconds, with these options more.
+/// `idle --quick`, which takes some seconds, with additional options.
 fn idle(out: &Path, more: &[&str]) -> Command {
     let mut command = bench(&["run", "idle", "--quick", "--out"]);
     command.arg(out).args(more);
@@ -27,7 +26,7 @@ fn said(ended: &Ended, word: &str) -> bool {
     ended.err.contains(word)
 }
 
-/// Processes of a group that have not ended.
+/// The processes of a process group that have not exited.
 fn group(leader: i32) -> Vec<String> {
     let stats =
         fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok());
@@ -57,7 +56,7 @@ fn what_was_measured_is_kept_unless_it_was_measured_otherwise() {
     let again = ended(&mut idle(&folder.path, &[])).with(0);
     assert!(said(&again, "kept") && said(&again, "--again") && again.out.contains("An idle server"), "{again:#?}");
     assert_eq!(result(), measured);
-    // Another server's result is none of this run.
+    // A result from another server must not be reused.
     let mut stored: Value = serde_json::from_str(&measured).unwrap();
     let machine = &stored["machine"];
     assert!(machine["module"].as_str().unwrap().contains('('), "{machine:#}");
@@ -71,7 +70,7 @@ fn what_was_measured_is_kept_unless_it_was_measured_otherwise() {
     assert!(!said(&again, "kept") && result() != kept, "{again:#?}");
 }
 
-/// `bench run`, the leader of a group of its own, whose servers keep their files in `folder`.
+/// Starts `bench run` as leader of its own process group; its servers keep their files in `folder`.
 fn run_in_group(names: &[&str], folder: &Folder) -> Running {
     let mut command = bench(&["run", "--quick", "--out"]);
     command.arg(folder.path.join("out")).args(names).process_group(0).env("TMPDIR", &folder.path);
@@ -143,7 +142,7 @@ fn a_missing_program_is_named_and_the_rest_is_run() {
     assert!(out.join("idle.json").is_file() && !out.join("demo.json").exists(), "{told:#?}");
 }
 
-/// What an `idle` of an earlier day has left: so many wakeups by xqos.
+/// Stores the result of an earlier `idle` run with this many wakeups caused by xqos.
 fn store_idle(folder: &Path, wakeups: u64, others: f64) {
     let trial = |server, switches| {
         let case = json!({"clients": "0", "server": server});

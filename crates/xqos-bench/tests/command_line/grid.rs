@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The grid of slow links: its first corner for real, raw X over 10 Mb/s, and that an interrupted grid goes on with the next.
+//! The grid of slow links: measures its first cell (raw X over 10 Mb/s), then checks that an interrupted grid continues
+//! with the next one.
 //!
-//! What is asked of the figures holds on a busy machine too: they can only be slower there.
+//! The bounds are safe on a busy machine: load only makes figures larger.
 
 use crate::fixture::{Folder, Running, ended, eventually, module, xqos};
 use serde_json::Value;
@@ -10,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Says why on standard error where this machine allows no link, or has no xterm.
+/// Skips the test, with the reason on standard error, where links are not allowed or xterm cannot run.
 pub fn is_allowed() -> bool {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         xqos_skip::left_out("xterm believes to be root in a user namespace, and ends when it cannot be");
@@ -24,7 +25,7 @@ pub fn is_allowed() -> bool {
     told.status == 0
 }
 
-/// Runs it until the file of its progress has this word, then interrupts it.
+/// Runs the grid until its progress output satisfies `has_come`, then interrupts it.
 fn run_until(folder: &Path, has_come: impl Fn(&str) -> bool) -> String {
     let progress = folder.join("progress");
     let mut command = xqos();
@@ -44,7 +45,7 @@ fn a_corner_is_measured_and_an_interrupted_grid_goes_on_behind_it() {
         return;
     }
     let folder = Folder::new("grid");
-    // Cells of ways that are not installed are passed over, so the first one need not be number 1.
+    // Cells that need a missing program are skipped, so the first measured cell need not be number 1.
     let cells = |said: &str| said.matches(" of 8: ").count();
     let said = run_until(&folder.path, |said| cells(said) >= 2);
     let first = said.split("cell ").nth(1).and_then(|line| line.split_once(';')).expect("a cell").0.to_owned();
@@ -55,7 +56,7 @@ fn a_corner_is_measured_and_an_interrupted_grid_goes_on_behind_it() {
     let measured = &cell["outcome"]["Ok"];
     let number = |name: &str| measured[name].as_f64().unwrap_or_else(|| panic!("{name} in {cell:#}"));
     assert!(number("round_trips") > 50.0 && number("x_bytes") > 20_000.0, "{cell:#}");
-    // Each round trip takes at least the way there and back.
+    // Each round trip takes at least twice the one-way delay.
     assert!(number("delay_s") > 50.0 * 0.0002 && number("delay_s") <= number("elapsed_s") + 0.001, "{cell:#}");
     let back = measured["link_bytes"][1].as_u64().expect("bytes of the link");
     assert!(back as f64 > number("x_bytes") / 2.0, "what X says goes over the link: {cell:#}");

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! `xqos-bench` as users call it.
+//! Tests `xqos-bench` as users call it.
 //!
 //! | file | what |
 //! |---|---|
-//! | `bench` | benchmarks that are interrupted, go on, and miss a program |
+//! | `bench` | interrupted runs, resumed runs, missing programs |
 //! | `manual` | man pages of its commands |
-//! | `grid` | one corner of the grid of slow links, and that it goes on |
-//! | `near` | one start behind `xqos near`, and the work after it |
+//! | `grid` | one cell of the grid of slow links, and resuming a grid |
+//! | `near` | one program start behind `xqos near`, and the work after it |
 //!
 //! The module is found through XQOS_MODULE, or in target/release.
 
 mod bench;
-// Each of the programs needs a part of it.
+// Each test program uses only part of the fixture.
 #[allow(dead_code)]
 #[path = "../../../xqos/tests/command_line/fixture.rs"]
 mod fixture;

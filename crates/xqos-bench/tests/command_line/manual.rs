@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Man pages: named after the command as users type it.
+//! Man pages are named after the commands that users type.
 
 use crate::fixture::{Folder, ended, xqos};
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Programs far from their X server: one cell for real, a toolkit behind `xqos near` over 10 ms, and somebody who works with it.
+//! Programs far from their X server: measures one cell, a toolkit behind `xqos near` over 10 ms, including interactive
+//! work.
 //!
-//! What is asked of the figures holds on a busy machine too: they can only be slower there.
+//! The bounds are safe on a busy machine: load only makes figures larger.
 
 use crate::fixture::{Folder, ended, module, xqos};
 use crate::grid::is_allowed;
@@ -32,7 +33,7 @@ fn a_start_behind_near_is_measured_with_its_waits_and_the_work_after_it() {
     let cell = text.split_once("\"outcome\":{\"Ok\":").unwrap_or_else(|| panic!("a cell is measured: {text}")).1;
     let start = serde_json::Deserializer::from_str(cell).into_iter::<Value>().next().unwrap().unwrap();
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("a number in {start:#}"));
-    // Waits that are left take a round trip each.
+    // Each remaining wait takes a round trip.
     let left = number(&start["waits"]["left"]);
     assert!(left > 0.0 && number(&start["waits"]["saved"]) > left / 2.0, "{start:#}");
     assert!(number(&start["from_command_s"]) > number(&start["elapsed_s"]), "its own beginning is in it: {start:#}");
