@@ -248,12 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn the_help_fits_a_terminal() {
+    fn help_fits_a_terminal() {
         assert!(EXAMPLES.lines().all(|line| line.chars().count() <= 80));
     }
 
     #[test]
-    fn every_command_that_documents_and_help_show_is_understood() {
+    fn every_command_in_documents_and_help_parses() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let parse = |words| CommandLine::try_parse_from(words).map(drop);
         assert_eq!(documents::faults(&root, &CommandLine::command(), parse), [""; 0]);

@@ -38,7 +38,7 @@ fn group(leader: i32) -> Vec<String> {
 }
 
 #[test]
-fn the_list_tells_how_long_each_takes() {
+fn the_list_shows_how_long_each_experiment_takes() {
     let listing = ended(&mut bench(&["list"])).with(0).out;
     let idle = listing.lines().find(|line| line.starts_with("idle ")).unwrap_or_else(|| panic!("no idle in {listing}"));
     let words: Vec<&str> = idle.split_whitespace().collect();
@@ -47,7 +47,7 @@ fn the_list_tells_how_long_each_takes() {
 }
 
 #[test]
-fn what_was_measured_is_kept_unless_it_was_measured_otherwise() {
+fn results_are_reused_unless_the_server_or_the_options_differ() {
     let folder = Folder::new("kept");
     let result = || fs::read_to_string(folder.path.join("idle.json")).unwrap();
     let first = ended(&mut idle(&folder.path, &[])).with(0);
@@ -90,7 +90,7 @@ fn ended_by(signal: &str, running: Running, folder: &Folder) {
 }
 
 #[test]
-fn an_interrupted_run_goes_on_later_with_what_was_not_done() {
+fn an_interrupted_run_continues_with_the_missing_cases() {
     let folder = Folder::new("interrupted");
     let running = run_in_group(&["idle", "demo"], &folder);
     let has_part = || fs::read_to_string(folder.path.join("out/demo.parts")).is_ok_and(|text| text.lines().count() > 1);
@@ -112,7 +112,7 @@ fn an_interrupted_run_goes_on_later_with_what_was_not_done() {
 }
 
 #[test]
-fn signals_end_all_that_was_started_also_while_it_starts() {
+fn signals_end_everything_even_during_start_up() {
     for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
         if is_ignored(signal, number) {
             continue;
@@ -125,7 +125,7 @@ fn signals_end_all_that_was_started_also_while_it_starts() {
 }
 
 #[test]
-fn a_missing_program_is_named_and_the_rest_is_run() {
+fn a_missing_program_is_named_and_other_experiments_run() {
     let folder = Folder::new("missing");
     let programs = folder.path.join("bin");
     fs::create_dir(&programs).unwrap();
@@ -157,7 +157,7 @@ fn store_idle(folder: &Path, wakeups: u64, others: f64) {
 }
 
 #[test]
-fn a_report_of_one_experiment_begins_with_its_result_and_ends_with_what_to_conclude() {
+fn a_report_of_one_experiment_has_its_result_first_and_conclusions_last() {
     let folder = Folder::new("report");
     store_idle(&folder.path, 3, 0.34);
     let page = folder.path.join("report.html");
@@ -179,7 +179,7 @@ fn a_report_of_one_experiment_begins_with_its_result_and_ends_with_what_to_concl
 }
 
 #[test]
-fn a_file_of_ones_own_is_checked_run_and_rendered_where_the_file_is_no_more() {
+fn an_experiment_file_is_checked_run_and_reported_after_it_is_deleted() {
     let folder = Folder::new("own");
     let file = folder.path.join("mine.toml");
     let text = r#"about = "a program of mine"
@@ -218,7 +218,7 @@ goal = { at_least = 0.9 }
 }
 
 #[test]
-fn two_folders_are_compared_as_a_table_and_as_json() {
+fn two_folders_are_compared_as_table_and_as_json() {
     let (a, b) = (Folder::new("a"), Folder::new("b"));
     let compare = |more: &[&str]| ended(bench(&["compare"]).arg(&a.path).arg(&b.path).args(more));
     store_idle(&a.path, 2, 0.0);
@@ -237,7 +237,7 @@ fn two_folders_are_compared_as_a_table_and_as_json() {
 }
 
 #[test]
-fn the_old_names_of_options_still_work_and_are_not_shown() {
+fn old_option_names_still_work_but_are_hidden() {
     let folder = Folder::new("names");
     let told = ended(bench(&["run", "nonsense", "--pairs", "2", "--output"]).arg(&folder.path));
     told.failed_saying(&["no experiment nonsense", "idle"]);

@@ -40,7 +40,7 @@ fn run_until(folder: &Path, has_come: impl Fn(&str) -> bool) -> String {
 }
 
 #[test]
-fn a_corner_is_measured_and_an_interrupted_grid_goes_on_behind_it() {
+fn a_cell_is_measured_and_an_interrupted_grid_continues_with_the_next() {
     if !is_allowed() {
         return;
     }

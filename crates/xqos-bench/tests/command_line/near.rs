@@ -19,7 +19,7 @@ fn has_toolkit() -> bool {
 }
 
 #[test]
-fn a_start_behind_near_is_measured_with_its_waits_and_the_work_after_it() {
+fn a_start_behind_near_and_the_work_after_it_are_measured() {
     if !is_allowed() || !has_toolkit() {
         return;
     }
