@@ -13,9 +13,9 @@ use xqos_lab::{actor, bench, chaos, experiments, fleet};
 
 /// Runs the experiments that compare servers with and without xqos
 ///
-/// Each experiment starts X servers of its own, and loads and measuring clients beside them; nothing of your session is
-/// touched. Keep the machine otherwise idle: every number is a median of trials, with and without xqos in turn. What
-/// else the machine did meanwhile is kept with the results, and a run that was disturbed is called noisy.
+/// Each experiment starts its own X servers, load clients and measuring clients. Your session is not touched. Keep the
+/// machine otherwise idle: every figure is the median of trials that alternate between servers with and without xqos.
+/// Other load during a run is recorded with the results, and a disturbed run is marked as noisy.
 #[derive(Debug, Parser)]
 #[command(name = "xqos-bench", bin_name = "xqos bench", version, max_term_width = 100, after_help = EXAMPLES)]
 struct CommandLine {
@@ -35,63 +35,64 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Lists the experiments, and about how long each takes
+    /// Lists the experiments and roughly how long each takes
     List,
-    /// Says whether files of experiments make sense
+    /// Checks experiment files without running them
     ///
-    /// Nothing is measured. A mistake is one line: file, line, and what to write instead; the exit status is 1.
+    /// Nothing is measured. Each mistake is one line: the file, the line number, and what to write instead. The exit
+    /// status is then 1.
     Check {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
     /// Runs experiments and writes their report
     ///
-    /// Each result is kept as soon as it is there. A run that was interrupted (^C ends all servers and clients that it
-    /// has started; exit status 130) goes on when it is started again with the same command: what is there already, of
-    /// the same X server, module, --quick and --trials, is not measured again. An experiment that needs a program which
-    /// is not installed is skipped; the others are run, and the exit status is 1.
+    /// Each result is saved as soon as it is complete. ^C stops all servers and clients that the run started; the exit
+    /// status is 130. Start an interrupted run again with the same command to continue it: results of the same X
+    /// server, module, --quick and --trials are reused. An experiment that needs a missing program is skipped, and the
+    /// exit status is then 1.
     Run {
-        /// Experiments of `xqos bench list`, files that you wrote (FILE.toml), or all
+        /// Experiments from `xqos bench list`, your own experiment files (FILE.toml), or all
         #[arg(required = true, value_name = "NAME|FILE|all")]
         names: Vec<String>,
         /// The folder for results and report
         #[arg(long, alias = "output", value_name = "DIR", default_value = "out/bench")]
         out: PathBuf,
-        /// Shorter runs: enough to see that everything works, not for numbers to publish
+        /// Shorter runs, to check that everything works; not for figures to publish
         #[arg(long)]
         quick: bool,
-        /// How often each number is measured; the median is taken
+        /// Trials per measurement; the median is reported
         #[arg(long, alias = "pairs", value_name = "N", default_value_t = bench::USUAL_TRIALS,
             value_parser = clap::value_parser!(u32).range(1..))]
         trials: u32,
-        /// Measures everything anew
+        /// Measure again, even where results exist
         #[arg(long)]
         again: bool,
     },
-    /// Writes the report of earlier results again
+    /// Writes the report of saved results again
     Report {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// One page that needs nothing beside it [default: index.html in DIR]
+        /// The report as one self-contained page [default: index.html in DIR]
         #[arg(short = 'o', long = "output", value_name = "FILE")]
         page: Option<PathBuf>,
     },
-    /// Writes the part of earlier results that is published
+    /// Writes the publishable part of saved results
     ///
-    /// OUT/data/NAME.json holds tables, verdicts and charts of each experiment, without the samples of each turn that DIR
-    /// has; OUT/report.html shows all that is in OUT/data. `report` and `compare` read OUT/data as they
-    /// read DIR.
+    /// OUT/data/NAME.json gets the tables, verdicts and charts of each experiment, without the samples of single
+    /// trials. OUT/report.html shows all results in OUT/data. `report` and `compare` accept OUT/data in place of DIR.
     Publish {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
         #[arg(value_name = "OUT")]
         out: PathBuf,
     },
-    /// Writes the tables of documents from results
+    /// Updates the result tables in documents
     ///
-    /// In each FILE what stands between `<!-- xqos bench table: WHAT -->` and `<!-- end of table -->` is made anew. WHAT is
-    /// `headlines` (the README's), `goals` (all of them), `missed`, `verdicts of NAME`, or `NAME.KEY` (the table of an
-    /// experiment that has this key). A FILE without any stays as it is. Without --into the headlines are printed.
+    /// In each FILE, the text between `<!-- xqos bench table: WHAT -->` and `<!-- end of table -->` is replaced. WHAT
+    /// is `headlines` (as in the README), `goals` (all goals), `missed`, `verdicts of NAME`, or `NAME: TITLE` (the
+    /// table of experiment NAME whose title begins with TITLE). A FILE without these marks is not changed. Without
+    /// --into, the headlines are printed.
     Table {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
@@ -100,57 +101,59 @@ enum Action {
     },
     /// Compares two folders of results
     ///
-    /// For each verdict that both have: the value in A and in B, their ratio, and what follows. B is better or worse
-    /// only where the measurements of the two do not overlap; otherwise no difference is seen. The exit status does not
-    /// depend on it.
+    /// For each verdict in both folders, prints the values in A and in B, their ratio, and a conclusion. B is called
+    /// better or worse only if the two ranges of measurements do not overlap. The exit status does not depend on the
+    /// result.
     Compare {
         #[arg(value_name = "A")]
         a: PathBuf,
         #[arg(value_name = "B")]
         b: PathBuf,
-        /// Writes JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Simulates the sessions of a fleet: traces, captures, and the tables of all of them
+    /// Simulates a fleet: writes traces, captures and tables of many sessions
     ///
-    /// In DIR: traces/ and captures/ with a file for each session, and fleet.parquet with what `xqos trace export` and
-    /// `xqos analyse --parquet` make of them. The number of a session is its seed, so every run makes the same files.
-    /// Prints how many records and bytes there are, and how long the tables took.
+    /// DIR gets a trace and a capture of each session in traces/ and captures/, and in fleet.parquet the tables that
+    /// `xqos trace export` and `xqos analyse --parquet` make of them. The number of a session is its seed, so every run
+    /// writes the same files. Prints the number of records and bytes, and the time that the tables took.
     Fleet {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// How many
+        /// How many sessions
         #[arg(long, value_name = "N", default_value_t = 1000)]
         sessions: u32,
-        /// Writes JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Does random things to a server with xqos in it, and checks all along what has to hold
+    /// Stresses a server that runs xqos with random operations, and checks its invariants
     ///
-    /// Programs are started, stopped, continued and killed; reservations, weights, groups, policies, rules, traces and pacing
-    /// are set; garbage goes to the X socket, to the extension and to the control socket; the server is reset. The server
-    /// must answer, its sums must add up, and after each reset no thread is raised, and memory and descriptors are as
-    /// before. A failure names its seed; the exit status is 1.
+    /// Starts, stops, continues and kills programs; sets reservations, weights, groups, policies, rules, traces and
+    /// pacing; sends garbage to the X socket, the extension and the control socket; resets the server. Throughout, the
+    /// server must answer and its totals must add up. After each reset, no thread may keep a raised priority, and
+    /// memory and file descriptors must be back at their old level. A failure prints its seed; the exit status is then
+    /// 1.
     Chaos {
-        /// For how long
+        /// Run for this many seconds
         #[arg(long, value_name = "N", default_value_t = 60)]
         seconds: u64,
-        /// At most so many operations
+        /// Stop after this many operations
         #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
         operations: u64,
-        /// What the operations are drawn from
+        /// Seed of the random operations
         #[arg(long, value_name = "S", default_value_t = 1)]
         seed: u64,
-        /// How xqos is in the server: by its own functions, or by its calls of libc
+        /// How xqos is attached to the server: through the server's own functions (dix), or through its libc calls
+        /// (libc)
         #[arg(long, value_name = "dix|libc", default_value = "dix", value_parser = ["dix", "libc"])]
         host: String,
-        /// Prints each operation
+        /// Print each operation
         #[arg(long, short)]
         verbose: bool,
     },
-    /// Plays a part in an experiment, which starts it
+    /// Plays one role in an experiment; experiments start it themselves
     #[command(hide = true)]
     Act { role: String },
     #[command(flatten)]
@@ -215,7 +218,7 @@ fn check(files: &[PathBuf]) -> Result<()> {
         [one] => bail!("{one:#}"),
         several => {
             several.iter().for_each(|mistake| eprintln!("{mistake:#}"));
-            bail!("{} of {} files have a mistake each", several.len(), files.len())
+            bail!("{} of {} files have mistakes: correct them as the lines above say", several.len(), files.len())
         }
     }
 }

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 /// Skips the test, with the reason on standard error, where links are not allowed or xterm cannot run.
 pub fn is_allowed() -> bool {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
-        xqos_skip::left_out("xterm believes to be root in a user namespace, and ends when it cannot be");
+        xqos_skip::left_out("xterm expects to be root in a user namespace and exits because it is not");
         return false;
     }
     let wire = module().with_file_name("xqos-wire");
