@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos analyse`: what a capture of X traffic says about the programs in it.
+//! `xqos analyse`: reports what a capture of X traffic shows about the programs in it.
 
 mod links;
 mod text;
@@ -163,7 +163,7 @@ impl Arguments {
         let Some(folder) = &self.parquet else { return Ok(()) };
         let host = self.host.clone().unwrap_or_else(sys::host_name);
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
-        // The same capture has the same name, wherever it lies, and replaces itself.
+        // A session is named by the capture's start and file name: analysing a capture again replaces its rows.
         let session = format!("{:.0}-{name}", report.session.began_s * 1e6);
         parquet::write(report, &parquet::Target { folder, host: &host, session: &session })?;
         Ok(())
@@ -206,7 +206,7 @@ impl Arguments {
     }
 }
 
-/// Reads a capture, and tells what figures and plots do not know about.
+/// Reads a capture, and prints a note for each thing that the figures and plots cannot take into account.
 pub fn read(file: &Path, ports: &[u16], observers: Vec<&mut dyn Observer>) -> Result<Contents> {
     let name = file.display();
     let session = ports.iter().fold(Session::new(observers), |session, port| session.also_port(*port));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! `xqos cap`: records X traffic: of a program, of a network interface, or again from a capture.
+//! `xqos cap`: captures the X traffic of a program or of a network interface, or rewrites an existing capture.
 //!
-//! | where packets come from | file |
+//! | source of packets | file |
 //! |---|---|
 //! | a relay for the program that is started | `program` |
 //! | an interface | `interface` |
@@ -154,12 +154,12 @@ impl Arguments {
             scrub: (!self.keep_cookie).then_some(extent),
             snap_bytes: self.snaplen.map(|bytes| bytes as usize),
             trigger: trigger::Settings { start: self.start_on, stop: self.stop_on, before_ns: self.before.ns() },
-            // Whatever goes to a single port is X.
+            // Whatever uses the only port is X.
             also_port: self.port.as_ref().filter(|ports| ports.len() == 1).map(|ports| *ports.start()),
         }
     }
 
-    /// The one line at the end; what is wrong with the file is an error.
+    /// Prints the summary line; an incomplete or empty file is an error.
     fn conclude(&self, recorded: &Recorded, path: &Path, about: &str) -> Result<()> {
         let Recorded { packets, bytes, .. } = recorded;
         let file = path.display();
@@ -199,7 +199,7 @@ fn list() -> Result<()> {
     Ok(())
 }
 
-/// For us alone, since what people type may be in it.
+/// Readable by the user only: what people type may be in it.
 fn create(output: &Path) -> Result<File> {
     output::recording(output, 0o600)
 }

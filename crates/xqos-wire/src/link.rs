@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! `xqos link`: a program on a slow network that exists for it alone.
+//! `xqos link`: runs a program on an emulated slow network.
 //!
-//! The program and its servers run in two network namespaces, and this process is the line between them. It waits for
-//! the program's end, passes on signals meanwhile, and exits with the program's status; whatever else runs in the two
-//! namespaces is ended with it.
+//! The program and its servers run in two network namespaces; this process forwards packets between them. It passes
+//! signals on to the program and exits with the program's status. Everything else in the two namespaces is then killed.
 
 mod cookie;
 pub mod quantity;
@@ -27,13 +26,13 @@ use xqos_wire::link::log::LinkTotals;
 use xqos_wire::link::shape::Queue;
 use xqos_wire::link::{Link, Settings, Side};
 
-/// How long a server may take until it listens: Xorg on a slow machine takes some seconds.
+/// How long a server may take until it listens. Xorg takes some seconds on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long the program may take to end after a signal that we passed on; then it is ended.
+/// How long the program may take to exit after a forwarded signal; then it is killed.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often it is looked whether a server listens: nothing tells.
+/// Polling interval for listening ports, which nothing announces.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Where X servers listen for display 0.
+/// The TCP port of display 0.
 const X_PORT: u16 = 6000;
 
 /// Runs a program on a slow network of its own
@@ -118,9 +117,9 @@ impl Arguments {
         if display.is_some() && self.server.is_empty() {
             bail!("--display needs an X server at the other end: add --server 'Xvfb :7 -listen tcp'");
         }
-        // Before there are threads, which would take the signals.
+        // Before threads start, or they would receive the signals.
         let signals = Signals::watch().context("cannot watch for the program's end")?;
-        // The link opens it again.
+        // Refuses an existing file early; the link opens the log again.
         let log = self.log.as_deref().map(|path| recording(path, 0o666)).transpose()?;
         let link = Link::start(&self.settings()).inspect_err(|_| self.log.iter().for_each(|path| discard(path)))?;
         drop(log);
@@ -157,7 +156,7 @@ impl Arguments {
         }
         let mut program = self.start_program(link, display, file)?;
         let pid = program.id() as i32;
-        // A terminal's ^C has reached the program already, which may go on after it.
+        // The terminal has sent its ^C to the program already, and the program may choose to continue.
         let pass = |&Signal { number, from_kernel }: &Signal| {
             if !from_kernel {
                 sys::send(pid, number);
@@ -191,7 +190,7 @@ impl Arguments {
     }
 }
 
-/// `:7` is display 7; a host in front of it would be another machine.
+/// Parses `:7` as display 7. A host in front would name another machine and is refused.
 fn number(display: &str) -> Result<u16> {
     let number = display.strip_prefix(':').map(|rest| rest.split('.').next().unwrap_or(rest));
     let number = number.and_then(|number| number.parse().ok()).filter(|&number: &u16| number <= u16::MAX - X_PORT);
@@ -202,19 +201,19 @@ fn start_server(link: &Link, server: &str, authority: Option<&Path>) -> Result<C
     let mut command = Command::new("/bin/sh");
     let script = authority.map_or_else(|| server.to_owned(), |_| cookie::given(server));
     command.envs(authority.map(|file| ("XAUTHORITY", file)));
-    // Out of the terminal's foreground: a ^C is for the program, and the server outlives it.
+    // In a process group of its own: ^C in the terminal is for the program, and the server must outlive it.
     command.args(["-c", &script]).process_group(0).stdin(Stdio::null());
-    // What it says is not the program's output.
+    // The server's output must not mix with the program's.
     command.stdout(io::stderr());
     sys::unblock_signals_in(&mut command);
     link.command_in(Side::Server, &mut command).spawn().with_context(|| format!("cannot start '{server}'"))
 }
 
-/// Until somebody listens there, or a signal came that is to end us.
+/// Waits until a server listens on the port. Returns the number of a signal that arrived meanwhile.
 fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) -> Result<Option<u8>> {
     let end = Instant::now() + PATIENCE;
     while !link.server_listens(port).context("cannot look at the server's ports")? {
-        // A server may go to the background; only when all of them failed nobody is left who could listen.
+        // A server may fork into the background. Only if all have failed can none listen any more.
         let ended = servers.iter_mut().map(|server| Ok(server.try_wait()?)).collect::<Result<Vec<_>>>()?;
         if ended.iter().all(|ended| ended.is_some_and(|status| !status.success())) {
             bail!("the server ended before anybody listened at port {port} of 10.0.0.1");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! xqos-wire: what X costs on the wire. `xqos cap`, `xqos analyse`, `xqos plot`, `xqos link`,
-//! `xqos near` and `xqos ssh` are this program.
+//! xqos-wire: captures, analyses and speeds up X traffic. `xqos cap`, `xqos analyse`, `xqos plot`, `xqos link`, `xqos
+//! near` and `xqos ssh` start this program.
 
 #![forbid(unsafe_code)]
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! `xqos near`: a program whose questions are answered beside it, where the answer is known.
+//! `xqos near`: runs a program behind a proxy that answers its queries locally where the answer is known.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `proxy` | the display that the program sees |
-//! | `run` | the loop over all clients and the scout |
+//! | `proxy` | the running proxy: its display, cookie and thread |
+//! | `run` | the event loop over all clients and the scout |
 //! | `client` | one client's sockets |
-//! | `ahead` | the proxy's own connections |
-//! | `connect` | connections to the X server that are being made |
-//! | `cache` | what programs asked at their last start |
-//! | `resident` | one proxy for several programs |
+//! | `ahead` | the proxy's own connections, which query ahead |
+//! | `connect` | connections to the X server that are being established |
+//! | `cache` | the queries of each program's last start |
+//! | `resident` | one proxy shared by several programs |
 //! | `told` | the report at the end |
 
 mod ahead;
@@ -63,7 +63,7 @@ pub struct Arguments {
     program: Vec<OsString>,
 }
 
-/// How programs are answered and what is told of it, wherever the proxy runs: options of `xqos ssh` too.
+/// Options about how queries are answered and what is reported; `xqos ssh` has them too.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Manner {
     /// Also answer right after requests that have no reply, where they concern the program's own windows
@@ -106,7 +106,7 @@ with 0.";
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
-        // Before there are threads, which would take the signals.
+        // Before threads start, or they would receive the signals.
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let name = display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()).unwrap_or_default();
         match () {

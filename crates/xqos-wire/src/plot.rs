@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos plot`: time against bytes of a capture, as a page, a picture, or for xplot.
+//! `xqos plot`: draws a capture as time against bytes, as an HTML page, an SVG picture or an xplot file.
 
 use crate::analyse::read;
 use anyhow::{Context, Result, bail};
@@ -159,7 +159,7 @@ impl Arguments {
         Ok(plot)
     }
 
-    /// What a picture is of.
+    /// The connection to draw.
     fn one<'a>(&self, plot: &'a Plot) -> Result<&'a Connection> {
         let one = plot.busiest().context("the capture has no X connection")?;
         if plot.connections.len() > 1 {

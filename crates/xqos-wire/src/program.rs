@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A program that runs against a display of ours, and whatever it starts; and one that only passes signals on.
+//! Runs a program on a proxied display, with whatever it starts; and waits for a child while passing on signals.
 
 use anyhow::{Context, Result};
 use std::ffi::{OsStr, OsString};
@@ -11,37 +11,37 @@ use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_sys::{self as sys, Processes, Procfs, Signal, Signals};
 
-/// How long the program may take to end after a signal that we passed on; then it is ended.
+/// How long the program may take to exit after a forwarded signal; then it is killed.
 const KILL_AFTER: Duration = Duration::from_secs(5);
-/// How long a launcher's children may take to connect after it has ended.
+/// How long a launcher's children may take to connect after the launcher has exited.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often it is looked whether connections are left: nothing tells.
+/// Polling interval for remaining connections, which nothing announces.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// How many connections its display has now. `None`: the display stays when the program has ended, so that what the program
-/// has left behind needs nobody to wait for it.
+/// Returns the number of open connections of the program's display. `None` if the display outlives the program, so that
+/// remaining clients need no waiting.
 type Open<'a> = Option<&'a dyn Fn() -> usize>;
 
-/// A program that was started, as long as it or its connections live.
+/// A running program, until it has exited and its connections are closed.
 #[derive(Debug)]
 pub struct Program {
     pid: i32,
     status: Option<u8>,
     ended: Option<Instant>,
-    /// A signal came that is to end it, and us when it has.
+    /// A signal asked us to end; the program must exit first.
     is_asked: bool,
-    /// When it is ended, if it has not by then.
+    /// When to kill the program if it has not exited by then.
     kill: Option<Instant>,
     has_told: bool,
 }
 
 impl Program {
-    /// Its exit status as a shell shows it.
+    /// The exit status, as a shell reports it.
     pub fn status(&self) -> u8 {
         self.status.unwrap_or(0)
     }
 
-    /// Program and arguments, with what DISPLAY and XAUTHORITY are to be.
+    /// Starts a program with arguments and the given DISPLAY and XAUTHORITY.
     pub fn start(words: &[OsString], display: &str, authority: Option<&Path>) -> Result<Program> {
         let (program, rest) = words.split_first().context("no program is named")?;
         let mut command = Command::new(program);
@@ -52,7 +52,7 @@ impl Program {
         Ok(Program { pid: child.id() as i32, status: None, ended: None, is_asked: false, kill: None, has_told: false })
     }
 
-    /// Until nothing is left of it, or a signal says that this was enough.
+    /// Waits until the program and its connections have ended, or a signal asks to stop waiting.
     pub fn watch(&mut self, open: Open<'_>, signals: &Signals, quiet: bool) -> Result<()> {
         loop {
             while let Some(signal) = signals.next() {
@@ -77,7 +77,7 @@ impl Program {
             return self.reap();
         }
         self.is_asked = true;
-        // A terminal's ^C has reached the program already, which may go on after it.
+        // The terminal has sent its ^C to the program already, and the program may choose to continue.
         if !from_kernel && self.status.is_none() {
             sys::send(self.pid, number);
             self.kill.get_or_insert(Instant::now() + KILL_AFTER);
@@ -92,14 +92,14 @@ impl Program {
         }
     }
 
-    /// Whether no connection is left, and none to be expected.
+    /// Whether no connection is open, and none can be expected.
     fn is_over(&self, open: Open<'_>, ended: Instant) -> bool {
         let is_left = |open: &dyn Fn() -> usize| open() == 0 && (ended.elapsed() > GRACE || !has_children());
         self.is_asked || open.is_none_or(is_left)
     }
 
     fn tell(&mut self, open: Open<'_>, quiet: bool) {
-        // What is about to end needs no word.
+        // Connections usually close within a second after the program; they need no message.
         const SOON: Duration = Duration::from_secs(1);
         let is_late = self.ended.is_some_and(|ended| ended.elapsed() > SOON);
         if is_late && !quiet && !self.has_told {
@@ -110,14 +110,14 @@ impl Program {
     }
 }
 
-/// Whether anything that the program started still runs; it became our child when its parent ended.
+/// Whether a process that the program started still runs. Orphans become our children.
 fn has_children() -> bool {
     let us = std::process::id() as i32;
     Procfs.all().values().any(|process| process.parent == us && !process.zombie)
 }
 
-/// Until a child has ended, or had the time to do so after a signal; its exit status. `pass` hands a signal on, and says
-/// whether the child is to end by it.
+/// Waits for a child, and returns its exit status. `pass` forwards a signal and says whether the child must exit
+/// because of it; after `grace` it is killed.
 pub fn wait_for(
     child: &mut Child,
     what: &str,
@@ -143,7 +143,7 @@ pub fn wait_for(
     }
 }
 
-/// As a shell shows it.
+/// An exit status as a shell reports it.
 pub fn shown(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     u8::try_from(code).unwrap_or(u8::MAX)

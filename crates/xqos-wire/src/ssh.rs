@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! `xqos ssh`: a program on another machine, beside a proxy there, over the system's ssh.
+//! `xqos ssh`: runs a program on another machine, next to a proxy there, over the system's ssh.
 //!
-//! One connection is made (so that a password is asked for once), and all else goes over it: the copy of this program if one
-//! is wanted, the session with the forwarded display, signals, and what removes all traces.
+//! One master connection is opened, so that a password is asked for once. Everything else uses it: the copy of this
+//! program, if wanted, the session with the forwarded display, signals, and the removal of all files.
 
 mod far;
 
@@ -22,7 +22,7 @@ use std::time::Duration;
 use xqos_sys::{self as sys, Signal, Signals};
 use xqos_wire::capture::relay::authority::secret;
 
-/// How long the session may take to end after a signal that was passed on; then the connection is ended, and with it the
+/// How long the session may take to end after a forwarded signal. Then the connection is closed, and with it the
 /// program's display.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -74,7 +74,7 @@ that you trust. INT, TERM and HUP are passed to the program.
 Exit status: that of the program, or 128 + n when signal n ended it; 255 when
 ssh failed; 1 when something is missing, in one line.";
 
-/// A connection to the other machine. Its drop ends it.
+/// An ssh master connection. Dropping it closes the connection and removes all files.
 #[derive(Debug)]
 struct Line<'a> {
     arguments: &'a Arguments,
@@ -100,7 +100,7 @@ impl Arguments {
             return Ok(ExitCode::FAILURE);
         }
         let mut session = line.run(&display)?;
-        // A terminal's ^C has ended ssh too, but nobody there has heard of it.
+        // The terminal's ^C has ended ssh too, but the far side has received no signal.
         let pass = |signal: &Signal| {
             line.signal(signal.number);
             true
@@ -111,7 +111,7 @@ impl Arguments {
     fn options(&self) -> Vec<&'static str> {
         let Manner { relaxed, verify, report } = self.manner;
         let options = [(relaxed, "--relaxed"), (verify, "--verify"), (report, "--report")];
-        // What xqos near says at its end is for who asked for it.
+        // The messages of xqos near at its end are only for users who asked for them.
         let quiet = (!report && !verify, "--quiet");
         options.into_iter().chain([quiet]).filter_map(|(is_wanted, option)| is_wanted.then_some(option)).collect()
     }
@@ -120,7 +120,7 @@ impl Arguments {
 impl Line<'_> {
     fn new(arguments: &Arguments) -> Result<Line<'_>> {
         let random = secret().context("no random numbers here")?;
-        // The name of a socket is short.
+        // The path of a socket must be short.
         let token = random[..12].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         let folder = env::temp_dir().join(format!("xqos-{token}.line"));
         DirBuilder::new().mode(0o700).create(&folder).context("no folder can be made for the connection")?;
@@ -144,12 +144,12 @@ impl Line<'_> {
         ssh
     }
 
-    /// Connects; ssh asks for what it needs, and says what went wrong.
+    /// Connects. ssh itself asks for what it needs, and reports failures.
     fn open(&mut self, display: &OsString) -> Result<ExitStatus> {
         let mut ssh = self.ssh();
         ssh.args(["-M", "-N", "-f", "-Y", "-C", "-o", "ControlPersist=yes", "-o", "ExitOnForwardFailure=no"]);
         ssh.arg("--").arg(&self.arguments.host).env("DISPLAY", display).stdin(Stdio::inherit());
-        // It goes on in the background, and would keep whoever reads what we say.
+        // The master stays in the background. It must not keep our output open for a reader of it.
         ssh.stdout(Stdio::null()).stderr(self.log()?);
         let status = ssh.status().map_err(explained)?;
         self.is_open = status.success();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Links that are only thought of: `rate=1mbit,delay=50ms`, or all of the grid.
+//! Parses the simulated links of `--predict`: `rate=1mbit,delay=50ms`, or the whole grid.
 
 use crate::link::quantity;
 use std::str::FromStr;

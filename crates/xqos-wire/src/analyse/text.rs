@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Reports as tables, after Tables 1 and 2 of Packard and Gettys (2003).
+//! Formats reports as tables, like Tables 1 and 2 of Packard and Gettys (2003).
 
 mod beyond;
 
@@ -12,7 +12,7 @@ use xqos_wire::analysis::report::{
     ConnectionReport, Figures, PhaseFigures, Report, Session, StartupFigures, StreamFigures, WaitFigures,
 };
 
-/// Names that matter; --json and --csv have all of them.
+/// Rows per table; --json and --csv have all rows.
 const MAX_ROWS: usize = 15;
 
 pub fn session(report: &Report) -> String {
@@ -74,7 +74,7 @@ fn connections(list: &[ConnectionReport]) -> String {
     section(title, &table).trim_start().to_owned()
 }
 
-/// Its program, where that is known, and its address, which tells two of them apart.
+/// The client's program, if known, and its address, which distinguishes two clients of one program.
 fn client(connection: &ConnectionReport) -> String {
     let ConnectionReport { client, program, .. } = connection;
     program.as_ref().map_or_else(|| client.clone(), |program| format!("{program} {client}"))
@@ -192,7 +192,7 @@ fn phase_cells(name: &str, phase: &PhaseFigures) -> Vec<String> {
     row
 }
 
-/// The one sentence to take home, about all starts together: only what is known, where messages are missing.
+/// One closing sentence about all starts together. Where messages are missing, it says only what is certain.
 fn conclusion(report: &Report) -> String {
     let starts = || report.connections.iter().map(|connection| &connection.startup.quiet);
     let [trips, avoidable] =

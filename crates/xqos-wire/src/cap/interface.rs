@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos cap -i`: the packets of a network interface, until a signal, a time or an event.
+//! `xqos cap -i`: captures the packets of a network interface until a signal, a time limit or an event.
 
 use super::progress::Progress;
 use super::{Arguments, create};
@@ -13,9 +13,9 @@ use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::live::{Drops, GATHERED_FOR, Live, LiveError, filter_of};
 use xqos_wire::capture::record::{Recorder, Watchers};
 
-/// Displays 0 to 63.
+/// The ports of displays 0 to 63.
 const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
-/// Between two looks at the clock.
+/// Maximum time between two checks of the clock.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 pub fn capture(arguments: &Arguments, interface: &str, output: &Path) -> Result<()> {
@@ -48,10 +48,10 @@ fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, sign
         let recorded = recorder.recorded();
         progress.tell(|| format!("{} packets, {} bytes; {}", recorded.packets, recorded.bytes, told(&drops)));
         let left = end.map_or(LOOK_AGAIN, |end| end.saturating_duration_since(Instant::now()).min(LOOK_AGAIN));
-        // A child of whoever started us may end; that is not meant for us.
+        // A SIGCHLD comes from a child that we inherited through exec. It does not end the capture.
         let is_told = std::iter::from_fn(|| signals.next()).any(|signal| signal.number != libc::SIGCHLD);
         if is_told || left.is_zero() {
-            // What the kernel has gathered comes with its next delivery.
+            // The kernel delivers packets in batches: wait for the last one.
             std::thread::sleep(2 * GATHERED_FOR);
             is_last = true;
         } else {
@@ -60,7 +60,7 @@ fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, sign
     }
 }
 
-/// What is there now. Under a flood that is more and more, and the clock is looked at again.
+/// Takes the packets that are there now. The limit keeps a flood of packets from blocking the clock and signals.
 fn take_all(live: &mut Live, recorder: &mut Recorder<'_>) -> Result<()> {
     const MAX_PACKETS: usize = 10_000;
     for _ in 0..MAX_PACKETS {

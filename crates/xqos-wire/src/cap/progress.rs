@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! How far a long capture is: one line on a terminal, once a second.
+//! Progress of a long capture: one line on a terminal, updated once a second.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Writes over its own line, and takes it away when it is dropped.
+/// Overwrites its own line, and erases it when dropped.
 #[derive(Debug)]
 pub struct Progress {
     is_shown: bool,
@@ -20,7 +20,7 @@ impl Progress {
         Progress { is_shown, has_written: false, next: Instant::now() + EVERY }
     }
 
-    /// Shows what is asked for, if it is time.
+    /// Shows the text, if a second has passed since the last update.
     pub fn tell(&mut self, text: impl FnOnce() -> String) {
         if self.is_shown && Instant::now() >= self.next {
             self.next = Instant::now() + EVERY;
@@ -30,7 +30,7 @@ impl Progress {
     }
 
     fn write(&self, text: &str) {
-        // A terminal that is gone needs no line.
+        // A closed terminal is no reason to fail.
         let _ = write!(stderr().lock(), "\r\x1b[K{text}").and_then(|()| stderr().flush());
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! What `xqos cap` is told: times, ports, and the events to start and stop on.
+//! Parses the option values of `xqos cap`: times, ports, and events to start and stop on.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use xqos_cli::quantity::Micros;
 use xqos_wire::capture::trigger::{Start, Stop, TriggerEvent};
 
-/// How long to capture.
+/// Parses a capture duration.
 pub fn time(text: &str) -> Result<Duration, String> {
     match xqos_cli::time::read_ns(text)? {
         0 => Err(format!("{text} is too short: a time must be above 0")),
@@ -14,7 +14,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// One port, or the first and the last of some.
+/// Parses one port, or a range of ports.
 pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (first.parse(), last.parse()) {
@@ -23,7 +23,7 @@ pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     }
 }
 
-/// What begins the file.
+/// Parses the event that begins the file.
 pub fn start(text: &str) -> Result<Start, String> {
     match (text, occasion(text)) {
         ("now", _) => Ok(Start::Now),
@@ -32,7 +32,7 @@ pub fn start(text: &str) -> Result<Start, String> {
     }
 }
 
-/// What ends the file.
+/// Parses the event that ends the file.
 pub fn stop(text: &str) -> Result<Stop, String> {
     if let Some(time) = text.strip_prefix("quiet=") {
         return time.parse().map(|time: Micros| Stop::Quiet { ns: time.ns() });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! What lets the program into the X server at the other end of its link: a cookie that both are given.
+//! Gives the program and the X server at the other end of a link a common cookie.
 //!
-//! Such a server takes the program for one of another machine, which it does not let in without a cookie. A server whose command
-//! says itself who is let in is left alone, and so is what is no X server: behind a relay is a display with cookies of its own.
+//! The server sees the program as a client from another machine, and lets it in only with a cookie. A command that
+//! controls access itself is left alone, and so is anything but an X server: a relay leads to a display with its own
+//! cookies.
 
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -11,12 +12,12 @@ use xqos_wire::capture::relay::authority::{Authority, secret};
 use xqos_wire::link::Side;
 
 const SERVERS: [&str; 8] = ["X", "Xorg", "Xvfb", "Xephyr", "Xnest", "Xvnc", "Xtigervnc", "Xwayland"];
-/// Options by which a command says who is let in.
+/// Options with which a server's command controls access itself.
 const ACCESS: [&str; 2] = ["-ac", "-auth"];
-/// With one of these, what is written behind a command may belong to something else.
+/// With one of these characters, an appended option may end up in another command.
 const SHELL: [char; 10] = ['|', '&', ';', '<', '>', '(', ')', '`', '#', '\n'];
 
-/// A file with a cookie for this display at the other end, where one of the servers can be given it.
+/// Writes a file with a cookie for this display, if one of the servers can be given it.
 pub fn make(number: u16, servers: &[String]) -> Result<Option<Authority>> {
     if !servers.iter().any(|server| can_be_given(server)) {
         return Ok(None);
@@ -28,7 +29,7 @@ pub fn make(number: u16, servers: &[String]) -> Result<Option<Authority>> {
     make().map(Some).context("the cookie for the X server cannot be written: give it -ac")
 }
 
-/// A server's command for the shell, with the cookie's file in XAUTHORITY.
+/// The server's command line for the shell, which takes the cookie's file from XAUTHORITY.
 pub fn given(server: &str) -> String {
     if can_be_given(server) { format!("{server} -auth \"$XAUTHORITY\"") } else { server.to_owned() }
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! Quantities of a link: rates, delays, sizes of queues, losses, each with its unit.
+//! Parses the quantities of a link: rate, delay, queue size and loss, each with its unit.
 
 use std::num::NonZeroU64;
 use xqos_cli::number::{RATES, SIZES, read};
 use xqos_cli::time;
 use xqos_wire::link::shape::Queue;
 
-/// Bits per second; `None` is without limit.
+/// Bits per second; `None` means unlimited.
 pub type Rate = Option<NonZeroU64>;
 
-/// A full packet takes a second and more below; above, this program is the limit.
+/// Below this range a full packet takes more than a second; above it, this program is the bottleneck.
 const BITS_PER_SECOND: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000;
 
 pub fn rate(text: &str) -> Result<Rate, String> {
@@ -24,10 +24,10 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// More than any line has; packets on their way need memory.
+/// Longer than the delay of any real line; packets in flight occupy memory.
 const MAX_DELAY_NS: u64 = 10_000_000_000;
 
-/// A time in nanoseconds that may be 0.
+/// Parses a time that may be 0, in nanoseconds.
 pub fn delay(text: &str) -> Result<u64, String> {
     match time::read_ns(text)? {
         ns @ 0..=MAX_DELAY_NS => Ok(ns),
@@ -35,7 +35,7 @@ pub fn delay(text: &str) -> Result<u64, String> {
     }
 }
 
-/// The bound of a queue.
+/// Parses the limit of a queue.
 pub fn queue(text: &str) -> Result<Queue, String> {
     if let Some(packets) = text.strip_suffix('p').and_then(|packets| packets.parse().ok()) {
         return Ok(Queue::Packets(packets));
@@ -44,7 +44,7 @@ pub fn queue(text: &str) -> Result<Queue, String> {
     read(text, SIZES).map(Queue::Bytes).map_err(|_| wanted())
 }
 
-/// Packets of a million that vanish.
+/// Parses a loss percentage, in parts per million.
 pub fn loss(text: &str) -> Result<u32, String> {
     let ppm = read(text, &[("%", 10_000)]).ok().filter(|&ppm| ppm <= 1_000_000);
     let ppm = ppm.and_then(|ppm| u32::try_from(ppm).ok());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The proxy's own connections, which ask ahead: one scout that stays, and for fonts some more until they are here.
+//! The proxy's own connections, which send queries ahead of the program: one scout that stays, and several for fonts
+//! that close once the fonts have arrived.
 
 use super::client::{Got, push, read};
 use rustix::event::PollFlags;
@@ -8,10 +9,10 @@ use std::time::Instant;
 use xqos_near::setup::Cookie;
 use xqos_near::{Memory, Scout, Store};
 
-/// Connections for fonts. Four carry 1.3 MB in a second over ssh at 200 ms, which is more than 10 Mb/s.
+/// Number of font connections. Four carry 1.3 MB/s over ssh at 200 ms, which is more than 10 Mb/s.
 pub const FONT_CONNECTIONS: usize = 4;
 
-/// A scout, and its socket.
+/// A scout and its socket.
 #[derive(Debug)]
 pub struct Ahead {
     socket: OwnedFd,
@@ -26,14 +27,14 @@ impl Ahead {
         ahead
     }
 
-    /// What is to be waited for.
+    /// The socket and the events to poll for.
     pub fn interest(&mut self) -> (BorrowedFd<'_>, PollFlags) {
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, !self.scout.to_server().bytes().is_empty());
         (self.socket.as_fd(), flags)
     }
 
-    /// Takes what the server said, and sends what follows from it.
+    /// Handles data from the server, and sends what follows from it.
     pub fn hear(&mut self, buffer: &mut [u8], store: &mut Store) {
         self.last_heard = Instant::now();
         match read(&self.socket, buffer) {
@@ -44,13 +45,13 @@ impl Ahead {
         self.say();
     }
 
-    /// Sends what the scout has to say. A server that is gone is found out by reading.
+    /// Sends the scout's pending requests. A lost server is noticed when reading.
     pub fn say(&mut self) {
         push(&self.socket, self.scout.to_server(), &mut false);
     }
 }
 
-/// A connection for some of the fonts, which asks when the first one has had all of them loaded.
+/// A connection for some of the fonts. It sends its queries once the first connection has loaded all fonts.
 #[derive(Debug)]
 pub struct Fonts {
     pub ahead: Ahead,
@@ -69,7 +70,7 @@ impl Fonts {
         }
     }
 
-    /// Nothing more can come.
+    /// Whether all replies have arrived or can no longer arrive.
     pub fn is_over(&self) -> bool {
         self.ahead.scout.has_ended() || self.to_ask.is_none() && self.ahead.scout.is_ready()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! What programs asked at their last start, in a folder of the user's: `~/.cache/xqos/near/DISPLAY/PROGRAM`.
+//! Saves the queries of each program's last start in the user's cache: `~/.cache/xqos/near/DISPLAY/PROGRAM`.
 //!
-//! It is a convenience. Whatever is wrong with it costs time and nothing else, and is told in one line.
+//! The cache only saves time. A problem with it prints one line and never fails the program.
 
 use rustix::process::geteuid;
 use std::env;
@@ -14,25 +14,25 @@ use xqos_cli::output::{self, note};
 use xqos_near::Memory;
 use xqos_near::memory::MAX_FILE_BYTES;
 
-/// Programs of a display; the oldest is forgotten first.
+/// Files per display; the oldest is removed first.
 const MAX_FILES: usize = 200;
 const MAX_NAME_LETTERS: usize = 64;
 
-/// Whose files a proxy reads and writes.
+/// The files that a proxy reads and writes.
 #[derive(Clone, Debug)]
 pub enum Caches {
-    /// That of the program that it was started for.
+    /// The file of the program that the proxy was started for.
     One(Cache),
-    /// Those of whoever connects, on this display.
+    /// A file for each program that connects, on the display of this name.
     Each(String),
 }
 
-/// A program's file, or none.
+/// The file of one program, or none.
 #[derive(Clone, Debug, Default)]
 pub struct Cache(Option<PathBuf>);
 
 impl Cache {
-    /// Of a program on a display, both by name.
+    /// The file of a program on a display, both given by name.
     pub fn of(display: &str, program: &OsStr) -> Cache {
         let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
         let Some(root) = root() else { return Cache(None) };
@@ -46,7 +46,7 @@ impl Cache {
         }
     }
 
-    /// No file: nothing is read, nothing written.
+    /// A cache that reads and writes nothing.
     pub fn none() -> Cache {
         Cache(None)
     }
@@ -68,7 +68,7 @@ impl Cache {
         }
     }
 
-    /// Replaces the file as a whole: another start may read it now.
+    /// Replaces the file atomically: another start may be reading it.
     pub fn write(&self, memory: &Memory) {
         let Some(path) = &self.0 else { return };
         if let Err(error) = output::write(path, 0o600, &memory.write()) {
@@ -83,7 +83,7 @@ fn root() -> Option<PathBuf> {
     named.or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".cache")))
 }
 
-/// A folder that only its user can look into.
+/// Creates a folder that only its user can access, or checks that an existing one is private.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let about = fs::symlink_metadata(folder)?;

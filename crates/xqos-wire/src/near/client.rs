@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! One client of the proxy: its socket, the server's, and what lies between them.
+//! One client of the proxy: its socket, the server's socket, and the data between them.
 //!
-//! | what happens | then |
+//! | event | action |
 //! |---|---|
-//! | an end sends | what it means goes out at once; while the other end takes nothing, nothing more is read |
-//! | the program is gone | what it sent still goes to the server, then what is to be verified, and then the end of it |
-//! | the server is gone, or the connection is at fault | what waits for the program goes out, and both ends are closed |
+//! | either end sends | its data is processed and forwarded immediately; while the other end accepts nothing, nothing more is read |
+//! | the program has closed | its remaining data goes to the server, then the requests to verify, then end of file |
+//! | the server has closed, or the stream is faulty | pending data goes to the program, and both sockets are closed |
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -15,19 +15,19 @@ use std::time::{Duration, Instant};
 use xqos_near::talk::Outbox;
 use xqos_near::{Memory, Near, Store};
 
-/// How long the program's first words wait for what is asked ahead when nothing of it comes.
+/// How long the program is held while the queries sent ahead bring no reply.
 const HOLD_IN_SILENCE: Duration = Duration::from_secs(4);
-/// How long they wait at most. What is asked ahead was needed at the last start, and would come over the same line.
+/// How long the program is held at most. It needed these replies at its last start and would wait for them anyway.
 const HOLD_AT_MOST: Duration = Duration::from_secs(30);
 
-/// How far the scout is.
+/// Progress of the scout.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     pub is_ready: bool,
     pub last_heard: Instant,
 }
 
-/// Both sockets, which do not block.
+/// The sockets of a client; both are non-blocking.
 #[derive(Debug)]
 pub struct Client {
     program: OwnedFd,
@@ -36,11 +36,11 @@ pub struct Client {
     held_since: Option<Instant>,
     program_is_gone: bool,
     server_is_gone: bool,
-    /// The server knows that nothing follows.
+    /// The server has been sent end of file.
     is_told: bool,
 }
 
-/// What a read brought.
+/// Outcome of a read.
 pub enum Got {
     Bytes(usize),
     Nothing,
@@ -53,7 +53,7 @@ impl Client {
         Client { program, server, near, held_since, program_is_gone, server_is_gone, is_told }
     }
 
-    /// What is to be waited for at the program's and at the server's end.
+    /// The events to poll for at the program's and at the server's end.
     pub fn interests(&mut self) -> [(BorrowedFd<'_>, PollFlags); 2] {
         let mut flags = [PollFlags::empty(); 2];
         flags[0].set(PollFlags::IN, !self.program_is_gone && self.near.takes_from_program());
@@ -63,20 +63,20 @@ impl Client {
         [(self.program.as_fd(), flags[0]), (self.server.as_fd(), flags[1])]
     }
 
-    /// Whether nothing can come any more.
+    /// Whether no more data can arrive or leave.
     pub fn is_over(&self) -> bool {
         let is_quiet = self.near.has_told_program() || self.program_is_gone;
         is_quiet && (self.server_is_gone || self.near.fault().is_some())
     }
 
-    /// Whether it waits for what is asked ahead.
+    /// Whether the program is held until the replies to queries sent ahead have arrived.
     pub fn is_holding(&self) -> bool {
         self.near.is_holding()
     }
 
-    /// Does what the ends are ready for.
+    /// Handles the events of both sockets.
     pub fn work(&mut self, ready: [PollFlags; 2], buffer: &mut [u8], now_ns: u64, store: &mut Store) {
-        // From the server first: what it said may change what the program is answered.
+        // The server first: its data may change the answers to the program.
         if !ready[1].is_empty() && !self.server_is_gone && self.near.takes_from_server() {
             match read(&self.server, buffer) {
                 Got::Bytes(count) => self.near.from_server(&buffer[..count], now_ns, store),
@@ -94,7 +94,7 @@ impl Client {
         self.send(now_ns, store);
     }
 
-    /// Lets the program begin once all that is asked ahead is known.
+    /// Releases the program once the replies to all queries sent ahead have arrived, or a time limit has passed.
     pub fn hold(&mut self, scout: Progress, memory: &Memory, now_ns: u64, store: &mut Store) {
         if !self.is_holding() {
             return;
@@ -117,7 +117,7 @@ impl Client {
             if went == 0 {
                 break;
             }
-            // There may be room now for what the program had sent.
+            // The proxy may now accept data that it had left in the program's queue.
             self.near.go_on(now_ns, store);
         }
         let has_all = self.near.to_server().bytes().is_empty() && self.near.takes_from_program();
@@ -128,7 +128,7 @@ impl Client {
             if self.near.is_verifying() && !self.server_is_gone {
                 return;
             }
-            // Who is gone already need not be told.
+            // This fails only if the server has already closed.
             let _ = shutdown(&self.server, Shutdown::Write);
             self.is_told = true;
         }
@@ -144,7 +144,7 @@ pub fn read(socket: &OwnedFd, buffer: &mut [u8]) -> Got {
     }
 }
 
-/// Sends as much as is taken now; how much that was.
+/// Sends as much as the socket accepts, and returns the number of bytes.
 pub fn push(socket: &OwnedFd, outbox: &mut Outbox, is_gone: &mut bool) -> usize {
     let mut went = 0;
     while !outbox.bytes().is_empty() {

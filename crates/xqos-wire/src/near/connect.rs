@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Connections to the X server that are being made: over a long line each takes a round trip, and nobody else waits for it.
+//! Connections to the X server that are being established. Each takes a round trip, so threads connect and clients do
+//! not wait for each other.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,28 +11,28 @@ use std::thread;
 use xqos_near::Memory;
 use xqos_wire::capture::relay::upstream::{Socket, Upstream};
 
-/// A client that waits for its server.
+/// A client whose connection to the server is being established.
 #[derive(Debug)]
 pub struct Waiting {
     pub program: OwnedFd,
     pub pid: i32,
 }
 
-/// Whom a connection is for.
+/// The purpose of a connection.
 #[derive(Debug)]
 pub enum Whom {
     Client(Waiting),
-    /// The proxy itself asks for these fonts.
+    /// The proxy queries these fonts itself.
     Fonts(Memory),
 }
 
-/// All that are being made.
+/// All connections that are being established.
 #[derive(Debug)]
 pub struct Connecting {
     upstream: Arc<Upstream>,
     made: Receiver<(Whom, io::Result<Socket>)>,
     makes: Sender<(Whom, io::Result<Socket>)>,
-    /// A byte comes for each that is made.
+    /// One byte arrives for each completed attempt.
     told: UnixStream,
     tells: UnixStream,
     count: usize,
@@ -46,31 +47,31 @@ impl Connecting {
         Ok(Connecting { upstream: Arc::new(upstream), made, makes, told, tells, count: 0 })
     }
 
-    /// How many are on their way.
+    /// Number of attempts in progress.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Readable when one is made.
+    /// Becomes readable when an attempt has completed.
     pub fn told(&self) -> BorrowedFd<'_> {
         self.told.as_fd()
     }
 
-    /// Begins to connect; without a thread for it a client is dropped, as by a server that has no room.
+    /// Starts connecting. If no thread can be started, the client is dropped, as a server without free slots would do.
     pub fn begin(&mut self, whom: Whom) {
         let (upstream, makes, tells) = (Arc::clone(&self.upstream), self.makes.clone(), self.tells.try_clone());
         let Ok(mut tells) = tells else { return };
         let connect = move || {
-            // Nobody listens any more when all has ended.
+            // The receiver is gone once the proxy has ended.
             let _ = makes.send((whom, upstream.connect()));
             let _ = tells.write_all(&[0]);
         };
         self.count += usize::from(thread::Builder::new().name("connect".to_owned()).spawn(connect).is_ok());
     }
 
-    /// The next one for whom the server was reached, or was not.
+    /// The next completed attempt; without a descriptor if the server could not be reached.
     pub fn next(&mut self) -> Option<(Whom, Option<OwnedFd>)> {
-        // One byte or many: all that are made are taken.
+        // Drains the socket; the channel has the results.
         let _ = (&self.told).read(&mut [0; 64]);
         let (whom, server) = self.made.try_recv().ok()?;
         self.count -= 1;

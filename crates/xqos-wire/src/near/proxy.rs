@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A proxy that runs: its display, its cookie, its thread.
+//! A running proxy: its display, its cookie and its thread.
 
 use super::cache::Caches;
 use super::run::{Loop, Shared, Told};
@@ -17,14 +17,14 @@ use xqos_wire::capture::relay::authority::{Authority, cookie, secret};
 use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::Upstream;
 
-/// How long the last answers are waited for: they take a few round trips.
+/// How long to wait for the last answers, which take a few round trips.
 const SETTLE: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Its drop ends it and removes its files.
+/// Dropping it ends the proxy and removes its files.
 #[derive(Debug)]
 pub struct Proxy {
-    // In this order: its files go when it has ended.
+    // Dropped in this order: the files are removed after the thread has ended.
     thread: Background<io::Result<()>>,
     display: Arc<Display>,
     authority: Authority,
@@ -32,7 +32,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Begins to listen for clients of that display, `None` being DISPLAY's.
+    /// Starts to listen for clients of the display `name`; `None` means DISPLAY.
     pub fn start(name: Option<&str>, settings: Settings, caches: Caches) -> Result<Proxy> {
         let (upstream, first) = Upstream::find(name)?;
         let display = Display::make(upstream.screen());
@@ -49,19 +49,19 @@ impl Proxy {
         Ok(Proxy { thread, display, authority, shared })
     }
 
-    /// What became of the connections that have ended.
+    /// The report about connections that have ended.
     pub fn told(&self) -> Told {
         self.shared.told()
     }
 
     /// Whether the X server is gone.
     pub fn has_lost_server(&self) -> bool {
-        // A word to those who ask; nothing else depends on it.
+        // Relaxed: nothing else depends on this value.
         self.shared.has_lost_server.load(Ordering::Relaxed)
     }
 
-    /// Waits until no connection is left, but not for ever: a program may have left others behind. What is to be verified is asked
-    /// when a program has gone.
+    /// Waits until no connection is left, but at most for [`SETTLE`]: a program may have left others running.
+    /// Verification starts when a program has disconnected.
     pub fn settle(&self) {
         let end = Instant::now() + SETTLE;
         while self.open() > 0 && Instant::now() < end {
@@ -69,25 +69,25 @@ impl Proxy {
         }
     }
 
-    /// Ends it.
+    /// Ends the proxy and returns its report.
     pub fn finish(self) -> Result<Told> {
         self.thread.finish().and_then(|ended| ended).context("the proxy broke off")?;
         Ok(self.shared.told())
     }
 
-    /// For DISPLAY.
+    /// The value for DISPLAY.
     pub fn display(&self) -> String {
         self.display.name()
     }
 
-    /// For XAUTHORITY.
+    /// The value for XAUTHORITY.
     pub fn authority(&self) -> &Path {
         self.authority.path()
     }
 
-    /// Connections that are open now.
+    /// Number of open connections.
     pub fn open(&self) -> usize {
-        // A number to look at; nothing else depends on it.
+        // Relaxed: nothing else depends on this value.
         self.shared.open.load(Ordering::Relaxed)
     }
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! One proxy of a display for several programs: what one of them learned is known to the next.
+//! One proxy per display, shared by several programs: what one program has learned helps the next.
 //!
-//! It is a process of its own, which the first launcher starts, and is found by a socket in a folder of the user's. Whoever
-//! connects there is told the display; as long as the connection stays, a program is running.
+//! It is a separate process, started by the first launcher and found through a socket in a private folder of the user.
+//! A launcher that connects is sent the display; while its connection is open, its program is running.
 //!
-//! | a launcher says | the proxy |
+//! | a launcher sends | the proxy |
 //! |---|---|
-//! | nothing | told it `DISPLAY`, `XAUTHORITY` and its order, a line each |
-//! | `report` | writes the report of all connections that have ended |
-//! | `stop` | ends |
+//! | nothing | has sent `DISPLAY`, `XAUTHORITY` and its order, one line each |
+//! | `report` | sends the report of all connections that have ended |
+//! | `stop` | exits |
 //!
-//! It also ends with the X server, and after a time with nobody. A lock that goes with the process makes it the only one.
+//! The proxy also exits with the X server, and after a time without programs. A lock that the kernel releases with the
+//! process keeps it the only one.
 
 use super::cache::{Caches, make_private, plain};
 use super::proxy::Proxy;
@@ -34,17 +35,18 @@ use xqos_cli::output::{line, note};
 use xqos_near::Settings;
 use xqos_sys::{self as sys, Signals};
 
-/// A proxy with nobody holds 1 to 3 MB and one of the server's clients.
+/// The proxy exits after this time without programs. Idle, it holds 1 to 3 MB of memory and one client slot of the
+/// server.
 const IDLE_FOR: Duration = Duration::from_secs(600);
-/// How long a new proxy may take until it listens: three round trips.
+/// How long a new proxy may take until it listens: it needs three round trips.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// How often it is looked whether the server is still there, and how long nobody is.
+/// Interval of the checks for a lost server and for idle time.
 const LOOK_AT_REST: Duration = Duration::from_secs(1);
-/// What a launcher says in its life, and what it is told.
+/// Limit of the text that a launcher sends or receives.
 const MAX_WORDS: u64 = 64 << 10;
 
-/// The resident proxy, as its programs see it.
+/// The resident proxy, as a launcher sees it.
 #[derive(Debug)]
 struct Found {
     socket: UnixStream,
@@ -68,7 +70,7 @@ pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitC
     Ok(ExitCode::from(program.status()))
 }
 
-/// Ends the resident proxy.
+/// Stops the resident proxy.
 pub fn stop(name: &str) -> Result<ExitCode> {
     match UnixStream::connect(folder(name)?.join("socket")) {
         Ok(socket) => ask(&socket, "stop").map(|_| ExitCode::SUCCESS),
@@ -93,7 +95,7 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<Found> {
             .into_iter()
             .filter_map(|it| it.0.then_some(it.1)),
     );
-    // It outlives us, and is not for the terminal's signals.
+    // The proxy outlives this process and must not receive the terminal's signals.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).current_dir("/");
     let log = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(folder.join("log"));
     command.stderr(log.context("no log can be made for the resident proxy")?);
@@ -104,7 +106,7 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<Found> {
         if let Some(found) = find(&folder) {
             return Ok(found);
         }
-        // Another one may have been faster, and then is found.
+        // Another launcher's proxy may have won the lock; the next iteration finds it.
         if child.try_wait().context("cannot wait for the resident proxy")?.is_some_and(|status| !status.success()) {
             let said = fs::read_to_string(folder.join("log")).unwrap_or_default();
             bail!("the resident proxy did not start: {}", said.trim().trim_start_matches("xqos: "));
@@ -117,13 +119,13 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<Found> {
 fn find(folder: &Path) -> Option<Found> {
     let socket = UnixStream::connect(folder.join("socket")).ok()?;
     socket.set_read_timeout(Some(PATIENCE)).ok()?;
-    // It says no more before it is asked.
+    // The proxy sends nothing more until it is asked.
     let lines = BufReader::new((&socket).take(MAX_WORDS)).lines().map_while(Result::ok).take(3).collect::<Vec<_>>();
     let [display, authority, order] = lines.try_into().ok()?;
     Some(Found { display, authority: authority.into(), is_relaxed: order == "relaxed", socket })
 }
 
-/// Says a word, and reads what comes until the other end has said all.
+/// Sends a command, and reads the reply until the other end closes.
 fn ask(mut socket: &UnixStream, word: &str) -> Result<String> {
     let mut words = String::new();
     let asked =
@@ -134,7 +136,7 @@ fn ask(mut socket: &UnixStream, word: &str) -> Result<String> {
     Ok(words)
 }
 
-/// A display's folder, which nobody else can look into.
+/// A display's folder, private to the user.
 fn folder(name: &str) -> Result<PathBuf> {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
     let root = runtime
@@ -145,7 +147,7 @@ fn folder(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Is the resident proxy, until it is told to end, or nobody needs it.
+/// Runs the resident proxy until it is stopped or no longer needed.
 pub fn serve(name: &str, settings: Settings, signals: &Signals) -> Result<ExitCode> {
     let folder = folder(name)?;
     let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(folder.join("lock"));
@@ -200,7 +202,7 @@ fn attend(proxy: &Proxy, listener: &UnixListener, greeting: &str, signals: &Sign
     }
 }
 
-/// One of the same user, told where the display is.
+/// Accepts a launcher of the same user, and sends it the greeting.
 fn greeted(launcher: UnixStream, greeting: &str) -> Option<UnixStream> {
     let user = socket_peercred(&launcher).ok()?.uid;
     if user != geteuid() {
@@ -211,7 +213,7 @@ fn greeted(launcher: UnixStream, greeting: &str) -> Option<UnixStream> {
     Some(launcher)
 }
 
-/// What a launcher says: nothing yet, a word, or, as it has gone, an empty one.
+/// Reads a launcher's command: `None` if it has sent nothing, empty if it has closed.
 fn hear(mut launcher: &UnixStream) -> Option<String> {
     let mut bytes = [0; 16];
     match launcher.read(&mut bytes) {
@@ -225,6 +227,6 @@ fn say_report(mut launcher: &UnixStream, proxy: &Proxy) {
     let report = proxy.told();
     let mut lines = told::lines(&report);
     lines.push(told::verdict(&report.report));
-    // Who has gone needs no report.
+    // The launcher may have closed already.
     let _ = launcher.write_all(format!("{}\n", lines.join("\n")).as_bytes());
 }

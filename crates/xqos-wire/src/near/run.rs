@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The loop of the proxy: all clients of a display, and the scout, in one thread.
+//! The proxy's event loop: all clients of a display and the scout, in one thread.
 
 use super::ahead::{Ahead, FONT_CONNECTIONS, Fonts};
 use super::cache::{Cache, Caches};
@@ -19,19 +19,19 @@ use xqos_sys::ready;
 use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::{Socket, Upstream};
 
-/// How often it is looked whether a client was held long enough.
+/// How often to check whether a client was held long enough.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const PIECE_BYTES: usize = 64 << 10;
-/// At once, as X servers allow by default.
+/// Simultaneous clients, as X servers allow by default.
 const MAX_CLIENTS: usize = 256;
 
-/// What others look at while the loop runs.
+/// State that other threads read while the loop runs.
 #[derive(Debug, Default)]
 pub struct Shared {
     pub open: AtomicUsize,
     /// The X server is gone.
     pub has_lost_server: AtomicBool,
-    /// Of connections that have ended.
+    /// The report about connections that have ended.
     pub told: Mutex<Told>,
 }
 
@@ -41,15 +41,15 @@ impl Shared {
     }
 }
 
-/// The result of connections.
+/// The combined result of connections that have ended.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     pub report: Report,
-    /// By request: its name, as the server's opcodes have it.
+    /// Names of requests by opcode; the server assigns the opcodes of extensions.
     pub names: Vec<((u8, u8), String)>,
 }
 
-/// All that runs in the proxy's thread.
+/// Everything that runs in the proxy's thread.
 #[derive(Debug)]
 pub struct Loop {
     display: Arc<Display>,
@@ -57,11 +57,11 @@ pub struct Loop {
     shared: Arc<Shared>,
     settings: Settings,
     caches: Caches,
-    /// What the one program asked at its last start, and now.
+    /// The queries of the program's last start, and those of this start.
     memory: Memory,
     learned: Memory,
     ahead: Option<Ahead>,
-    /// Connections for fonts, which end when those are here; and how many are not made yet.
+    /// Open font connections, and how many are still being established.
     fonts: Vec<Fonts>,
     fonts_to_come: usize,
     store: Store,
@@ -69,11 +69,11 @@ pub struct Loop {
     began: Instant,
 }
 
-/// A client, and what its program asked at its last start.
+/// A client, and the queries of its program's last start.
 #[derive(Debug)]
 struct Guest {
     client: Client,
-    /// Where there is a file for each.
+    /// Set if each program has a file of its own.
     own: Option<(Cache, Memory)>,
 }
 
@@ -108,7 +108,7 @@ impl Loop {
         })
     }
 
-    /// Until `stop` is readable.
+    /// Runs until `stop` is readable.
     pub fn run(&mut self, stop: &UnixStream) -> io::Result<()> {
         let mut buffer = vec![0; PIECE_BYTES];
         loop {
@@ -145,15 +145,15 @@ impl Loop {
                     self.accept(listener);
                 }
             }
-            // A number to look at; nothing else depends on it.
+            // Relaxed: nothing else depends on this value.
             self.shared.open.store(self.clients.len() + self.connecting.count(), Ordering::Relaxed);
         }
         self.end();
         Ok(())
     }
 
-    /// What each is ready for: the other end, connections that were made, listeners, connections for fonts, the clients' ends and
-    /// the scout.
+    /// Polls, in this order: the stop socket, established connections, listeners, font connections, both ends of each
+    /// client, and the scout.
     fn wait(&mut self, stop: &UnixStream) -> io::Result<Vec<PollFlags>> {
         let is_holding = self.clients.iter().any(|guest| guest.client.is_holding());
         let listen =
@@ -170,10 +170,10 @@ impl Loop {
         let Some(ahead) = &mut self.ahead else { return };
         ahead.hear(buffer, &mut self.store);
         if ahead.scout.has_ended() {
-            // Without it nobody hears of changes, and nobody keeps the server from a reset.
+            // Without the scout, nothing reports changes, and nothing keeps the server from resetting.
             self.settings.passive = true;
             self.ahead = None;
-            // A word to those who ask; nothing else depends on it.
+            // Relaxed: nothing else depends on this value.
             self.shared.has_lost_server.store(true, Ordering::Relaxed);
         }
     }
@@ -192,7 +192,7 @@ impl Loop {
         }
     }
 
-    /// Forgets those that are over.
+    /// Removes clients that have ended.
     fn close(&mut self) {
         for Guest { client, .. } in &mut self.clients {
             client.near.remarks().iter().for_each(|line| note(line));
@@ -221,19 +221,20 @@ impl Loop {
         }
     }
 
-    /// Takes a client that waits, and begins to connect it.
+    /// Accepts a client, and starts to connect it to the server.
     fn accept(&mut self, listener: usize) {
         match self.display.accept(listener) {
             Ok((program, pid)) => self.connecting.begin(Whom::Client(Waiting { program: program.into(), pid })),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 note("a client of another user was turned away");
             }
-            // One that is gone already, or for which there is no file left, is as good as none.
+            // The client is gone already, or no descriptor is left for it.
             Err(_) => {}
         }
     }
 
-    /// Serves the clients whose connections are made; one whose server was not reached is dropped, as by a server that is gone.
+    /// Serves clients whose server connection is established. If the server could not be reached, the client is
+    /// dropped, as a lost server would do.
     fn take_connected(&mut self) {
         while let Some((whom, server)) = self.connecting.next() {
             match (whom, server) {
@@ -252,7 +253,7 @@ impl Loop {
         }
     }
 
-    /// What a program that connects asked at its last start, if it has a file of its own; it is asked now.
+    /// The saved queries of the program that connects, if each program has its own file. The scout sends them now.
     fn asked_before(&mut self, pid: i32) -> Option<(Cache, Memory)> {
         let Caches::Each(display) = &self.caches else { return None };
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok().filter(|name| !name.trim().is_empty())?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The report at the end, in words.
+//! The report at the end, as text.
 
 use super::run::Told;
 use crate::program::counted;
@@ -7,7 +7,7 @@ use xqos_cli::time::of_ns;
 use xqos_near::Report;
 use xqos_near::report::Count;
 
-/// Requests that are named one by one.
+/// Requests that are listed by name.
 const MAX_NAMED: usize = 12;
 
 pub fn lines(told: &Told) -> Vec<String> {
@@ -33,7 +33,7 @@ pub fn lines(told: &Told) -> Vec<String> {
     lines
 }
 
-/// What `--verify` found.
+/// The result of `--verify`.
 pub fn verdict(report: &Report) -> String {
     match report.differences {
         0 => format!("{} answers were the server's own too, and none differed", report.confirmed),

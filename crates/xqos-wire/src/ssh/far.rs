@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-//! The commands that run on the far side, in any POSIX shell.
+//! Commands that run on the far side, for any POSIX shell.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-/// What is asked for on the far side.
+/// A program to run on the far side.
 #[derive(Clone, Debug)]
 pub struct Wanted<'a> {
     pub host: &'a str,
-    /// Names this session's files there.
+    /// Names this session's files on the far side.
     pub token: &'a str,
-    /// The program was copied there for this session.
+    /// This program was copied there for this session.
     pub is_copied: bool,
-    /// Options of `xqos near`.
+    /// Options for `xqos near`.
     pub options: Vec<&'static str>,
     pub program: &'a [OsString],
 }
 
-/// Looks for xqos-wire, leaves its process id where a signal finds it, and becomes `xqos-wire near`.
+/// Finds xqos-wire, saves the shell's process id for [`signal`], and replaces the shell with `xqos-wire near`.
 pub fn run(wanted: &Wanted<'_>) -> String {
     let Wanted { host, token, is_copied, options, program } = wanted;
     let host = plain(host);
@@ -40,7 +40,7 @@ pub fn run(wanted: &Wanted<'_>) -> String {
     ))
 }
 
-/// Takes the program from standard input, if it can run there.
+/// Reads the program from standard input and installs it, if it can run there.
 pub fn copy(host: &str, token: &str, machine: &str) -> String {
     let host = plain(host);
     in_shell(&format!(
@@ -54,27 +54,27 @@ pub fn copy(host: &str, token: &str, machine: &str) -> String {
     ))
 }
 
-/// Sends a signal to what [`run`] became.
+/// Sends a signal to the process that [`run`] has started.
 pub fn signal(token: &str, signal: i32) -> String {
     in_shell(&format!("kill -{signal} \"$(cat /tmp/xqos-{token}.pid)\""))
 }
 
-/// Leaves nothing there.
+/// Removes all files of the session.
 pub fn clean(token: &str) -> String {
     in_shell(&format!("rm -rf /tmp/xqos-{token} /tmp/xqos-{token}.pid"))
 }
 
-/// The user's shell there may be any.
+/// Runs a script in sh, because the user's login shell may be any.
 fn in_shell(script: &str) -> String {
     format!("exec /bin/sh -c {}", quoted(script.as_bytes()))
 }
 
-/// A word of a shell.
+/// Quotes a word for the shell.
 fn quoted(word: &[u8]) -> String {
     format!("'{}'", String::from_utf8_lossy(word).replace('\'', "'\\''"))
 }
 
-/// A host's name in a message that a shell prints.
+/// Removes unsafe characters from a host name that a shell will print.
 fn plain(host: &str) -> String {
     host.chars().filter(|letter| letter.is_ascii_alphanumeric() || "@.-_:[]%".contains(*letter)).collect()
 }
@@ -88,7 +88,7 @@ mod tests {
         program.iter().map(OsString::from).collect()
     }
 
-    /// What the far side's shell makes of it, with `echo` in place of xqos-wire.
+    /// Runs the far side's script here, with `echo` in place of xqos-wire.
     fn run_here(program: &[&str]) -> String {
         let program = words(program);
         let token = format!("test-{}-{}", std::process::id(), program.len());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What was not captured, as tables: waits behind a proxy, and starts over other links.
+//! Tables of what was simulated from a capture: waits behind a proxy, and starts over other links.
 
 use super::{MAX_ROWS, heading, seconds, section};
 use xqos_cli::table::{Column, Table};
@@ -9,7 +9,7 @@ use xqos_wire::analysis::spans;
 use xqos_wire::predict::StartPrediction;
 use xqos_wire::predict::figures::Prediction;
 
-/// Waits that are left, by request.
+/// Round trips that remain behind a proxy, by request.
 pub fn proxy(figures: &ProxyFigures) -> String {
     let mut table =
         Table::new(vec![Column::words("REQUEST", 0).elastic()]).numbers(0, &["ROUND TRIPS", "LEFT", "SAVED s"]);
@@ -21,7 +21,7 @@ pub fn proxy(figures: &ProxyFigures) -> String {
     section(&heading(&format!("Behind a proxy ({})", figures.proxy), figures.names.len()), &table)
 }
 
-/// Starts over links that were not there; nothing where none was asked for.
+/// Predicted starts over simulated links; empty without --predict.
 pub fn predictions(report: &Report) -> String {
     let Some(first) = report.predictions.first() else { return String::new() };
     let mut table = Table::new(vec![Column::words("LINK", 0), Column::words("ONE WAY", 0)]);
