@@ -3,7 +3,7 @@
 //!
 //! | event | action |
 //! |---|---|
-//! | either end sends | its data is processed and forwarded immediately; while the other end accepts nothing, nothing more is read |
+//! | either end sends | its data is processed and forwarded immediately; reading pauses while the other end is full |
 //! | the program has closed | its remaining data goes to the server, then the requests to verify, then end of file |
 //! | the server has closed, or the stream is faulty | pending data goes to the program, and both sockets are closed |
 

@@ -11,7 +11,7 @@ use std::thread;
 use xqos_near::Memory;
 use xqos_wire::capture::relay::upstream::{Socket, Upstream};
 
-/// A client whose connection to the server is being established.
+/// A client that waits for its connection to the server.
 #[derive(Debug)]
 pub struct Waiting {
     pub program: OwnedFd,

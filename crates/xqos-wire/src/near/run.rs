@@ -233,8 +233,8 @@ impl Loop {
         }
     }
 
-    /// Serves clients whose server connection is established. If the server could not be reached, the client is
-    /// dropped, as a lost server would do.
+    /// Starts to serve clients that are now connected to the server. A client is dropped if the server could not be
+    /// reached, as a lost server would do.
     fn take_connected(&mut self) {
         while let Some((whom, server)) = self.connecting.next() {
             match (whom, server) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! `analyse`: what it says of starts that were not captured, of captures that tools got wrong, and of values that are none.
+//! `xqos analyse`: predicted starts, captures that other tools got wrong, and invalid option values.
 
 use crate::fixture::{Folder, ended, xqos};
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
 
-/// A start of speedcrunch.
+/// Unpacks the capture of a start of speedcrunch.
 fn capture(folder: &Folder) -> String {
     let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/starts/speedcrunch.pcapng.zst");
     let file = folder.file("speedcrunch.pcapng");
@@ -30,7 +30,7 @@ fn a_start_is_foretold_over_a_link_and_behind_a_proxy() {
     let (proxy, start) = (&report["session"]["proxy"], &report["predictions"][0]);
     assert_eq!((&proxy["proxy"], &proxy["waits"], &proxy["left"]), (&"strict".into(), &77.into(), &20.into()));
     let seconds = |start: &Value| start["seconds"].as_f64().unwrap();
-    // 2 MB at 1 Mb/s, and 77 or 20 round trips of 100 ms; what the proxy knows need not come over the link.
+    // 2 MB at 1 Mb/s, and 77 or 20 round trips of 100 ms. What the proxy answers does not use the link.
     assert!((22.0..26.0).contains(&seconds(start)), "{start}");
     assert!((5.7..10.0).contains(&(seconds(start) - seconds(&start["proxy"]))), "{start}");
 }
@@ -45,7 +45,7 @@ fn the_grid_has_twenty_links() {
     assert!(list.iter().all(|start| start.get("proxy").is_none() && start["seconds"].as_f64().unwrap() > 0.2));
 }
 
-/// What is said of a capture that was reported, and its figures; the first connection's among them.
+/// Analyses a capture from a bug report: the notes, the report, and its first connection.
 fn reported(name: &str, arguments: &[&str]) -> (String, Value, Value) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/reported").join(name);
     let told = ended(xqos().args(["analyse", "--json"]).args(arguments).arg(&file)).with(0);

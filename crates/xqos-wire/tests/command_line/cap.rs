@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos cap`: programs behind the relay, packets of an interface, captures written anew, on a server as it comes.
+//! `xqos cap`: captures of programs and of interfaces, and rewritten captures, with a stock server.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, is_ignored, kill, xqos};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use x11rb::protocol::xproto::{ConnectionExt as _, CreateGCAux, ImageFormat};
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
 
-/// What `analyse` says of a capture.
+/// The JSON report of `xqos analyse` about a capture.
 fn analysed(file: &str) -> Value {
     let told = ended(xqos().args(["analyse", "--json", file])).with(0);
     serde_json::from_str(&told.out).unwrap()
@@ -29,7 +29,7 @@ fn has(file: &str, text: &str) -> bool {
     fs::read(file).unwrap().windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// A capture that runs until it is told to end, and the display that its program was given.
+/// A running capture, and the display of its program.
 struct Capture {
     running: Running,
     file: String,
@@ -119,7 +119,7 @@ fn the_exit_status_is_the_programs_and_children_are_captured_too() {
     assert!(told.err.contains("2 connections") && told.err.contains("0 dropped"), "{}", told.err);
     assert_eq!(told.err.lines().count(), 1, "{}", told.err);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "for nobody else");
-    // What a launcher leaves behind connects when it has ended.
+    // Processes that a launcher leaves behind connect after it has exited.
     run("(sleep 0.3; xterm -e sleep 0.3) &").with(0);
     let report = analysed(&file);
     assert_eq!(count(&report, "requests", "MapWindow"), 1, "the window of xterm");
@@ -175,7 +175,7 @@ fn files_that_go_along_with_requests_and_replies_go_through() {
 fn a_server_that_asks_for_a_cookie_gets_it_and_the_file_does_not() {
     let folder = Folder::new("cap-cookie");
     let (authority, file) = (folder.file("authority"), folder.file("capture"));
-    // A server reads what is for any display, and a client what is for its own.
+    // The server accepts an entry for any display; clients look for their own display.
     let cookie = "5a455241436f6f6b6965466f72546573";
     let add = |display: &str| {
         let status = Command::new("xauth").args(["-q", "-f", &authority, "add", display, ".", cookie]).status();
@@ -254,7 +254,7 @@ fn a_file_ends_with_what_it_is_to_stop_on_and_the_program_goes_on() {
     assert!(!Path::new(&none).exists() && fs::read_to_string(&again).unwrap() == "before");
 }
 
-/// An xterm behind a relay, with its window where the pointer is.
+/// Starts an xterm behind a relay, with its window under the pointer.
 fn terminal(server: &Server, file: &str, options: &[&str], script: &str) -> Running {
     let mut command = server.xqos(&["cap", "-o", file]);
     command.args(options).args([
@@ -295,7 +295,7 @@ fn a_file_can_begin_with_a_key() {
     let told = terminal.ended().with(0);
     assert_eq!(fs::read_to_string(typed).unwrap(), "zebra\n");
     let report = analysed(&file);
-    // The first one may be too little to understand a stream by that begins with it.
+    // Text that begins with the first key press may be too short to recognise a stream.
     assert!((5..=6).contains(&count(&report, "events", "KeyPress")), "{}\n{report:#}", told.err);
     assert_eq!(count(&report, "requests", "CreateWindow"), 0, "that was long before");
 }
@@ -327,7 +327,7 @@ fn what_is_typed_and_shown_is_not_in_a_scrubbed_file() {
     let name = 4 + "program: xterm".len().next_multiple_of(4) as u64;
     assert_eq!(length(&scrubbed), length(&later) + name, "sizes stay");
     ended(xqos().args(["cap", "-q", "-r", &plain, "--snaplen", "96", "-o", &short])).with(0);
-    // By how much depends on the fonts that are installed.
+    // The difference depends on the installed fonts.
     assert!(length(&short) < length(&plain));
 }
 
@@ -338,7 +338,7 @@ fn tshark_shows_it_as_x11() {
     server.ask(&["cap", "-q", "-o", &file, "--", "xterm", "-e", "true"]).with(0);
     let tshark = |filter: &str, field: &str| {
         let mut command = Command::new("tshark");
-        // A display beyond 63 has the port of display 0.
+        // Displays above 63 are written with the port of display 0.
         command.args(["-r", &file, "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]);
         command.args(["-Y", filter, "-T", "fields", "-e", field]).stdin(Stdio::null()).output()
     };
@@ -351,7 +351,7 @@ fn tshark_shows_it_as_x11() {
     let requests = report["connections"][0]["requests"].as_object().unwrap();
     let ours: u64 = requests.values().map(|tally| tally["count"].as_u64().unwrap()).sum();
     assert_eq!(seen, ours, "requests that tshark sees");
-    // A window that is closed for a moment is none of these.
+    // A window that is closed for a moment is not among these.
     let lost = "tcp.analysis.lost_segment || tcp.analysis.retransmission || tcp.analysis.out_of_order";
     let wrong =
         format!("tcp.checksum.status == 0 || ip.checksum.status == 0 || tcp.analysis.ack_lost_segment || {lost}");
@@ -381,7 +381,7 @@ fn packets_of_an_interface_are_captured() {
     assert!(said().contains(" 0 dropped by the kernel"), "{}", said());
     let report = analysed(&file);
     assert!(count(&report, "requests", "GetAtomName") > 50);
-    // It asks for more atoms than there are.
+    // xlsatoms asks for more atoms than exist.
     let answers = count(&report, "replies", "GetAtomName") + count(&report, "errors", "Atom");
     assert_eq!(count(&report, "requests", "GetAtomName"), answers);
     let time = report["connections"][0]["seconds"].as_f64().unwrap();
@@ -403,7 +403,7 @@ fn a_capture_stops_by_itself_when_it_is_quiet() {
     command.args(["cap", "-i", "any", "--port", &port, "--stop-on", "quiet=300ms", "-o", &file]);
     let mut capture = Running::start(command.stderr(Stdio::piped()));
     let display = format!("127.0.0.1{}", server.display);
-    // Until it captures nothing is seen; then the first that it sees makes it end.
+    // Traffic before the capture starts is not seen; the first traffic that is seen makes it stop.
     eventually("it has seen something and then nothing", || {
         ended(Command::new("xlsatoms").env("DISPLAY", &display));
         std::thread::sleep(std::time::Duration::from_millis(600));
@@ -416,7 +416,7 @@ fn a_capture_stops_by_itself_when_it_is_quiet() {
     assert!(told.with(0).err.contains("packets"));
 }
 
-/// Which file a path leads to now: another one when somebody else made it anew, as X servers do of a free display's.
+/// Identifies the file at a path. X servers may create a new one with the same name when a display becomes free.
 fn identity(path: &str) -> Option<(u64, i64, i64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.ino(), file.ctime(), file.ctime_nsec()))
 }

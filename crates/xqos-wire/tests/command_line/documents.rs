@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Commands of README and the documents, run as they stand there. That all others are understood at least is tested in each
-//! program's `main`.
+//! Runs commands of README and the documents as they stand there. Each program's `main` tests that the others at least
+//! parse.
 
 use crate::fixture::{Ended, Folder, Server, ended, xqos};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Command;
 use xqos_cli::documents;
 use xqos_cli::sibling::Call;
 
-/// In this order: later ones need the files of earlier ones.
+/// Commands in order: later ones use the files of earlier ones.
 const RUN: [&str; 9] = [
     "xqos cap -o editor.pcapng --stop-on quiet=2s -- emacs",
     "xqos analyse --latency 50ms editor.pcapng",
@@ -22,7 +22,7 @@ const RUN: [&str; 9] = [
 ];
 const LINK: &str = "xqos link --rate 1mbit --delay 20ms --display :7 --server 'Xvfb :7 -listen tcp' -- xterm";
 
-/// A folder in which emacs and xterm are small clients.
+/// Creates a folder in which emacs and xterm are small clients.
 fn folder(name: &str) -> Folder {
     let folder = Folder::new(name);
     for program in ["emacs", "xterm"] {
@@ -31,7 +31,7 @@ fn folder(name: &str) -> Folder {
     folder
 }
 
-/// Runs a command that a document has, with what `edit` makes of each word.
+/// Runs a command from a document; `edit` may replace each word.
 #[track_caller]
 fn run(mut command: Command, folder: &Folder, shown: &str, edit: impl Fn(String) -> String) -> Ended {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -54,7 +54,7 @@ fn a_link_of_the_documents_shows_its_program() {
     if !crate::link::is_allowed() {
         return;
     }
-    // Another display than 7, which this machine may have.
+    // This machine may use display 7.
     let number = 30_000 + std::process::id() % 10_000;
     let told = run(xqos(), &folder, LINK, |word| word.replace(":7", &format!(":{number}")));
     assert!(told.out.contains(&format!("name of display:    10.0.0.1:{number}")), "{told:#?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos link`: what its program gets, and that nothing is left whatever ends it.
+//! `xqos link`: the program's environment, and that nothing is left however it ends.
 
 use crate::fixture::{Folder, Running, ended, eventually, xqos};
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Says why on standard error where this machine allows no link.
+/// Skips the test, with the reason on standard error, where links are not allowed.
 pub fn is_allowed() -> bool {
     let told = ended(xqos().args(["link", "--", "true"]));
     if told.status != 0 {
@@ -67,9 +67,9 @@ fn a_program_reaches_an_x_server_over_the_link() {
     if !is_allowed() {
         return;
     }
-    // Far above what anybody else chooses.
+    // A range that nothing else uses.
     let number = 20_000 + std::process::id() % 10_000;
-    // As the documents have it, where the server gets a cookie; and without access control.
+    // As in the documents, where the server gets a cookie; and without access control.
     for access in ["", " -ac"] {
         let server = format!("exec Xvfb :{number} -listen tcp{access} -nolisten unix -nolisten local");
         let mut command = xqos();
@@ -92,7 +92,7 @@ fn nothing_is_left_whatever_signal_ends_it() {
     for signal in ["TERM", "HUP", "INT", "KILL"] {
         let folder = Folder::new("link");
         let file = |name: &str| folder.path.join(name).display().to_string();
-        // At both ends something that a shell left behind.
+        // At each end, one process that has left its shell.
         let script = |name: &str| format!("setsid sleep 1000 & echo $! $$ > {}; exec sleep 1001", file(name));
         let mut command = xqos();
         command.args(["link", "--server", &script("server"), "--", "sh", "-c", &script("client")]);
@@ -116,7 +116,7 @@ fn nothing_is_left_whatever_signal_ends_it() {
 
 #[test]
 fn no_root_is_needed_where_user_namespaces_are_allowed() {
-    // Where we are not root, all tests here are this one.
+    // If the tests do not run as root, all of them cover this.
     let folder = Folder::new("link-user");
     let program = folder.path.join("xqos");
     xqos_skip::executable(&program, &fs::read(crate::PROGRAM).unwrap());

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! `xqos-wire` as users call it, with programs and servers as they come from the distribution.
+//! Tests `xqos-wire` as users call it, with programs and servers of the distribution.
 //!
 //! | file | what |
 //! |---|---|
-//! | `analyse` | starts behind a proxy and over other links, and values that are refused |
-//! | `cap` | captures of programs and of interfaces, with what they are to leave out |
+//! | `analyse` | predicted starts, faulty captures, and values that are refused |
+//! | `cap` | captures of programs and of interfaces, and what they must not contain |
 //! | `documents` | commands of the documents, as they stand there |
 //! | `link` | programs on a slow link, and that nothing is left of it |
-//! | `near` | programs behind the proxy that answers in the server's place |
+//! | `near` | programs behind the proxy that answers locally |
 //! | `ssh` | the same on another machine, which is this one |
 //! | `plot` | plots of a capture, and what cannot be drawn |
 
 mod analyse;
 mod cap;
 mod documents;
-// Each of the programs needs a part of it.
+// Each test program uses only part of the fixture.
 #[allow(dead_code)]
 #[path = "../../../xqos/tests/command_line/fixture.rs"]
 mod fixture;

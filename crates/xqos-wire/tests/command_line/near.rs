@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos near`: programs hear what they would hear without it, sooner, and nothing is left whatever ends it.
+//! `xqos near`: programs receive the same answers as without it, sooner, and nothing is left however it ends.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
 use std::fs;
@@ -13,7 +13,7 @@ use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, MapState};
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 
-/// `xqos near` with a cache of the test's own.
+/// `xqos near` with a cache for this test only.
 fn near(server: &Server, folder: &Folder, options: &[&str], program: &[&str]) -> Command {
     let mut command = server.xqos(&["near"]);
     command.args(options).arg("--").args(program).env("XDG_CACHE_HOME", &folder.path).env("HOME", &folder.path);
@@ -24,7 +24,7 @@ fn run(server: &Server, folder: &Folder, options: &[&str], program: &[&str]) -> 
     ended(&mut near(server, folder, options, program))
 }
 
-/// A number of the report: the one before these words.
+/// The number in the report that precedes these words.
 #[track_caller]
 fn told(ended: &Ended, words: &str) -> u64 {
     let before = ended.err.split(words).next().unwrap_or_default();
@@ -43,7 +43,7 @@ fn windows(server: &Server) -> usize {
     tree.children.iter().filter(is_seen).count()
 }
 
-/// A proxy that runs until it is told to end, its display and its cookie's file.
+/// A running proxy, its display and its cookie's file.
 struct Proxy {
     running: Running,
     display: String,
@@ -64,7 +64,7 @@ impl Proxy {
         UnixStream::connect(format!("/tmp/.X11-unix/X{}", self.display.trim_start_matches(':'))).unwrap()
     }
 
-    /// A client that was let in.
+    /// Connects a client with the cookie, and reads the setup reply.
     fn open(&self, order: Order) -> UnixStream {
         let mut socket = self.socket();
         socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -76,7 +76,7 @@ impl Proxy {
         socket
     }
 
-    /// The cookie of our display: the last field of the file's first entry.
+    /// The cookie of the proxy's display: the last field of the file's first entry.
     fn cookie(&self) -> Vec<u8> {
         let bytes = fs::read(&self.authority).unwrap();
         let mut place = 2;
@@ -159,7 +159,7 @@ fn xqos_cli_finds(program: &str) -> bool {
     is_there
 }
 
-/// The pixels of a screen, without the names in the file's head.
+/// The pixels of a screen, without the names in the header of xwd.
 fn screenshot(server: &Server) -> Vec<u8> {
     let output = Command::new("xwd").args(["-root", "-silent", "-display", &server.display]).output().unwrap();
     assert!(output.status.success() && output.stdout.len() > 100_000, "{:?}", String::from_utf8_lossy(&output.stderr));
@@ -202,7 +202,7 @@ fn colours_that_were_answered_here_can_be_freed_on_the_server() {
     for options in [&[][..], &["--verify"]] {
         let folder = Folder::new("near-colours");
         let proxy = Proxy::start(&server, &folder, options);
-        // The first client asks; the second one is answered beside the server.
+        // The first client's query reaches the server; the second client is answered locally.
         for _ in 0..2 {
             let (stream, _) = DefaultStream::from_unix_stream(proxy.socket()).unwrap();
             let (name, data) = (b"MIT-MAGIC-COOKIE-1".to_vec(), proxy.cookie());
@@ -264,7 +264,7 @@ fn what_is_remembered_is_the_users_alone_and_a_damaged_file_is_made_anew() {
     assert!(!file.exists());
 }
 
-/// Requests in one of the two byte orders.
+/// Requests in one of the two byte orders; true is big-endian.
 #[derive(Clone, Copy)]
 struct Order(bool);
 
@@ -311,7 +311,7 @@ fn numbers_are_right_in_both_byte_orders_over_their_sixteen_bits() {
         let mut socket = proxy.open(order);
         let (no_operation, sync) =
             ([&[127, 0][..], &order.short(1)].concat(), [&[43, 0][..], &order.short(1)].concat());
-        // MapWindow of what is none: an error.
+        // MapWindow of a window that does not exist causes an error.
         let wrong = [&[8, 0][..], &order.short(2), &order.word(0xfff_ffff)].concat();
         let (mut number, mut expected, mut sent) = (0_u64, Vec::new(), Vec::new());
         let mut say = |bytes: &[u8], kind: Option<u8>| {

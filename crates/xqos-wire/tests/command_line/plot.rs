@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `plot`: its formats, and what it says of captures and times that cannot be drawn.
+//! `xqos plot`: its formats, and its messages about captures and times that cannot be drawn.
 
 use crate::fixture::{Folder, ended, xqos};
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// A capture of gtk3-demo: two connections, six seconds.
+/// Unpacks a capture of gtk3-demo: two connections, six seconds.
 fn capture(folder: &Folder) -> String {
     let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/captures/gtk3-demo.pcapng.zst");
     let file = folder.file("gtk3-demo.pcapng");
@@ -29,7 +29,7 @@ fn a_capture_becomes_a_page_a_picture_and_a_file_for_xplot() {
         assert!(text.contains("toolkit") && text.contains("start"), "{name} has its title");
         assert_eq!(told.err.contains("drawn is connection 1"), name != "a.html", "{}", told.err);
     }
-    // The format may be said, and the place of a page needs not be.
+    // --format overrides the extension, and -o has a default.
     let output = folder.file("a.picture");
     ended(xqos().args(["plot", &capture, "-o", &output, "--format", "svg", "--connection", "2"])).with(0);
     assert!(fs::read_to_string(&output).unwrap().contains("connection 2, "));
@@ -78,7 +78,7 @@ fn a_full_disk_leaves_the_file_that_was_there_and_nothing_else() {
     let names = || fs::read_dir(&folder.path).unwrap().count();
     let before = names();
     for arguments in [&["plot", "--format", "html", &capture][..], &["cap", "-r", &capture]] {
-        // A limit on the size of files is as good as a disk that is full.
+        // A limit on file sizes acts like a full disk.
         let mut shell = Command::new("sh");
         shell.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh", crate::PROGRAM]).args(arguments);
         ended(shell.args(["-o", &output])).failed_saying(&["cannot write", &output, "File too large"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos ssh`: over a daemon of the test's own on the loopback interface, with keys and settings of its own.
+//! `xqos ssh`, against an sshd on the loopback interface with the test's own keys and settings.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
 use std::fs::{self, Permissions};
@@ -8,17 +8,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// An sshd, and how to reach it.
+/// A running sshd, and how to reach it.
 struct Far {
     _daemon: Running,
     folder: Folder,
     port: u16,
 }
 
-/// As root sshd refuses to start without this folder, which Debian's service makes. It stays: other tests may use it now.
+/// Creates the folder without which sshd refuses to start as root; Debian's service makes it. It stays, because other
+/// tests may be using it.
 fn make_privilege_folder() {
     let made = fs::create_dir("/run/sshd");
-    // Without the right to make it sshd needs none.
+    // If this user may not create it, sshd does not need it.
     let _ = made.and_then(|()| fs::set_permissions("/run/sshd", Permissions::from_mode(0o755)));
 }
 
@@ -29,7 +30,7 @@ fn find(program: &str) -> Option<PathBuf> {
 }
 
 impl Far {
-    /// `path`: where programs are found there. `None` where no sshd can be had.
+    /// Starts an sshd; `path` is the PATH of its sessions. `None` if sshd or xauth is missing.
     fn start(name: &str, path: &str, forwards: bool) -> Option<Far> {
         let (Some(sshd), Some(xauth)) = (find("sshd"), find("xauth")) else {
             xqos_skip::left_out("sshd or xauth is not installed");
@@ -37,7 +38,7 @@ impl Far {
         };
         let folder = Folder::new(name);
         make_privilege_folder();
-        // xauth says so when it makes its file.
+        // xauth prints a message when it creates its file.
         fs::write(folder.file("authority"), "").unwrap();
         for key in ["host", "user"] {
             let mut command = Command::new("ssh-keygen");
@@ -81,16 +82,16 @@ impl Far {
     }
 }
 
-/// PATH there, with the program under test.
+/// A PATH that includes the program under test.
 fn with_program() -> String {
     let folder = Path::new(crate::PROGRAM).parent().unwrap().display().to_string();
     format!("{folder}:/usr/bin:/bin")
 }
 
-/// What this test's sessions may have left in /tmp.
+/// Files that sessions of this test have left in /tmp.
 fn left() -> Vec<PathBuf> {
     let files = fs::read_dir("/tmp").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    // 24 letters of a token, as no other test names its folders.
+    // The 24 letters of a token, which no other test uses in folder names.
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("xqos-"));
         name.is_some_and(|name| name.len() >= 24 && name[..24].chars().all(|letter| letter.is_ascii_hexdigit()))
@@ -120,7 +121,7 @@ fn a_program_runs_there_with_the_display_of_here() {
     let first = far.run(&server, &["--report"], &["xterm", "-e", "true"]).with(0);
     let second = far.run(&server, &["--report", "--verify"], &["xterm", "-e", "true"]).with(0);
     assert!(first.err.contains("waits left") && second.err.contains("none differed"), "{first:#?} {second:#?}");
-    // Words are no script.
+    // The shell must not interpret arguments.
     let told = far.run(&server, &[], &["printf", "%s|", "a b", "it's", "$HOME", "-x"]).with(0);
     assert_eq!(told.out, "a b|it's|$HOME|-x|");
 }
@@ -140,7 +141,7 @@ fn signals_reach_the_program_there_and_nothing_is_left() {
 fn what_is_missing_is_told_in_a_line() {
     let server = Server::stock();
     if let Some(far) = Far::start("ssh-missing", "/usr/bin:/bin", true) {
-        // Not where it is installed for all.
+        // Only if xqos-wire is not installed on this machine.
         if !["/usr/bin", "/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join("xqos-wire").exists()) {
             let told = far.run(&server, &[], &["true"]).with(1);
             assert!(told.err.contains("not installed on 127.0.0.1") && told.err.contains("--copy"), "{told:#?}");
