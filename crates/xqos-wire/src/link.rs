@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn displays_of_the_other_end_are_numbers() {
+    fn a_display_at_the_other_end_is_a_number() {
         assert_eq!(number(":7").unwrap(), 7);
         assert_eq!(number(":12.0").unwrap(), 12);
         for text in ["7", "host:7", ":", ":x", ":65535", ":-1", ""] {
@@ -259,8 +259,8 @@ mod tests {
     }
 
     #[test]
-    fn totals_tell_only_what_happened() {
-        let mut totals = LinkTotals { packets: 3, bytes: 180, ..LinkTotals::default() };
+    fn totals_leave_out_what_did_not_happen() {
+        let mut totals = Totals { packets: 3, bytes: 180, ..Totals::default() };
         assert_eq!(told(&totals), "3 packets, 180 bytes");
         (totals.dropped, totals.busy_ns) = (1, 1_500_000_000);
         assert_eq!(told(&totals), "3 packets, 180 bytes, 1 dropped, busy for 1.500 s");

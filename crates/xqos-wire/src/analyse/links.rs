@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_link_is_refused_in_one_line() {
+    fn invalid_links_are_refused_in_one_line() {
         for (text, words) in [
             ("", "rate=1mbit,delay=50ms"),
             ("1mbit", "or grid"),

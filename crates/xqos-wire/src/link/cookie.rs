@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_x_server_that_says_nothing_of_access_is_given_the_cookie() {
+    fn an_x_server_without_access_options_is_given_the_cookie() {
         for server in ["Xvfb :7 -listen tcp", "exec /usr/bin/Xephyr :7", "xqos server -- Xtigervnc :7 -fp '/a b'"] {
             assert_eq!(given(server), format!("{server} -auth \"$XAUTHORITY\""));
         }

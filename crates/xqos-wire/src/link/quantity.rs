@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_may_be_nothing_but_have_a_unit() {
+    fn delays_may_be_zero_but_need_a_unit() {
         assert_eq!(delay("0ms"), Ok(0));
         assert_eq!(delay("0.1ms"), Ok(100_000));
         assert_eq!(delay("10s"), Ok(10_000_000_000));

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn words_reach_the_program_as_they_were_typed() {
+    fn program_arguments_arrive_unchanged() {
         assert_eq!(
             run_here(&["xterm", "-e", "it's $HOME \"x\"; `ls`"]),
             "near --relaxed -- xterm -e it's $HOME \"x\"; `ls`\n"
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_hosts_are_no_scripts() {
+    fn host_names_cannot_inject_shell_code() {
         assert_eq!(plain("me@far.example"), "me@far.example");
         assert_eq!(plain("x'; rm -rf $HOME; '"), "xrm-rfHOME");
     }

@@ -15,7 +15,7 @@ fn capture(folder: &Folder) -> String {
 }
 
 #[test]
-fn a_start_is_foretold_over_a_link_and_behind_a_proxy() {
+fn a_start_is_predicted_over_a_link_and_behind_a_proxy() {
     let folder = Folder::new("foretold");
     let capture = capture(&folder);
     let arguments = ["analyse", "--predict", "rate=1mbit,delay=50ms", "--proxy", "strict", "--latency", "100ms"];
@@ -59,14 +59,14 @@ fn again(connection: &Value) -> u64 {
 }
 
 #[test]
-fn keep_alives_with_a_byte_are_idle_time() {
+fn keep_alives_with_one_byte_count_as_idle() {
     let (err, _, connection) = reported("keepalive.pcap", &[]);
     assert!(connection["idle_s"].as_f64().unwrap() > 240.0 && err.is_empty(), "{connection}");
     assert_eq!((again(&connection), &connection["round_trips"]), (0, &7.into()));
 }
 
 #[test]
-fn headers_alone_tell_all_round_trips_and_what_is_not_known_is_said() {
+fn captured_headers_are_enough_for_round_trips_and_gaps_are_reported() {
     let (err, report, connection) = reported("snap96.pcap", &["--predict", "rate=1mbit"]);
     assert!(err.contains("7778 bytes within messages were not captured") && err.lines().count() == 1, "{err}");
     assert_eq!((&connection["round_trips"], &connection["is_whole"]), (&10.into(), &true.into()));
@@ -74,7 +74,7 @@ fn headers_alone_tell_all_round_trips_and_what_is_not_known_is_said() {
 }
 
 #[test]
-fn a_lost_syn_is_the_networks_time_and_not_the_programs() {
+fn a_lost_syn_counts_as_network_time() {
     let (_, report, connection) = reported("syn-again.pcap", &["--predict", "rate=10mbit,delay=10ms"]);
     let start = &connection["startup"]["quiet"];
     let seconds = |value: &Value| value.as_f64().unwrap();
@@ -83,28 +83,28 @@ fn a_lost_syn_is_the_networks_time_and_not_the_programs() {
 }
 
 #[test]
-fn a_request_of_length_0_costs_only_itself() {
+fn a_request_of_length_0_leaves_later_requests_readable() {
     let (err, _, connection) = reported("zero.pcap", &[]);
     assert_eq!((&connection["replies"]["InternAtom"]["count"], &connection["round_trips"]), (&4.into(), &5.into()));
     assert_eq!((&connection["errors"]["Length"]["count"], err.as_str()), (&1.into(), ""));
 }
 
 #[test]
-fn packets_of_two_interfaces_are_counted_once() {
+fn packets_seen_on_two_interfaces_are_counted_once() {
     let (err, _, connection) = reported("sll2.pcap", &[]);
     assert!(err.contains("32 packets were captured twice"), "{err}");
     assert_eq!((again(&connection), &connection["streams"]["requests"]["packets"]), (0, &19.into()));
 }
 
 #[test]
-fn nanoseconds_in_a_file_of_microseconds_are_read_as_such_and_said_to_be() {
+fn nanoseconds_in_a_file_of_microseconds_are_detected_and_reported() {
     let (err, _, connection) = reported("ns-in-us.pcap", &[]);
     assert!(err.contains("counts nanoseconds"), "{err}");
     assert!((0.8..1.0).contains(&connection["seconds"].as_f64().unwrap()), "{}", connection["seconds"]);
 }
 
 #[test]
-fn values_that_are_none_end_with_2_and_one_line() {
+fn invalid_values_end_with_status_2_and_one_line() {
     for (arguments, words) in [
         (["--proxy", "nx"], "write lbx, strict or relaxed"),
         (["--proxy", ""], "write lbx, strict or relaxed"),

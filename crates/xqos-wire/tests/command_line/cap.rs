@@ -58,7 +58,7 @@ impl Capture {
 }
 
 #[test]
-fn calling_it_wrongly_says_what_to_write() {
+fn wrong_usage_says_what_to_write() {
     for (arguments, words) in [
         (&["-o", "x"][..], "PROGRAM"),
         (&["--", "true"], "--output"),
@@ -79,7 +79,7 @@ fn calling_it_wrongly_says_what_to_write() {
 }
 
 #[test]
-fn what_cannot_be_captured_is_told_in_a_line() {
+fn failures_are_reported_in_one_line() {
     let folder = Folder::new("cap-refused");
     let file = folder.file("capture");
     let cap = |arguments: &[&str]| ended(xqos().args(["cap", "-o", &file]).args(arguments));
@@ -106,7 +106,7 @@ fn what_cannot_be_captured_is_told_in_a_line() {
 }
 
 #[test]
-fn the_exit_status_is_the_programs_and_children_are_captured_too() {
+fn the_exit_status_is_the_programs_and_children_are_captured() {
     let (server, folder) = (Server::stock(), Folder::new("cap-status"));
     let file = folder.file("capture");
     let run = |script: &str| {
@@ -127,7 +127,7 @@ fn the_exit_status_is_the_programs_and_children_are_captured_too() {
 }
 
 #[test]
-fn every_request_that_was_sent_is_counted() {
+fn every_request_is_counted() {
     let (server, folder) = (Server::stock(), Folder::new("cap-count"));
     let capture = Capture::start(&server, &folder, &[]);
     let client = capture.connect();
@@ -156,7 +156,7 @@ fn every_request_that_was_sent_is_counted() {
 }
 
 #[test]
-fn files_that_go_along_with_requests_and_replies_go_through() {
+fn file_descriptors_of_requests_and_replies_are_passed_on() {
     let (server, folder) = (Server::stock(), Folder::new("cap-files"));
     let capture = Capture::start(&server, &folder, &[]);
     let client = capture.connect();
@@ -172,7 +172,7 @@ fn files_that_go_along_with_requests_and_replies_go_through() {
 }
 
 #[test]
-fn a_server_that_asks_for_a_cookie_gets_it_and_the_file_does_not() {
+fn a_cookie_reaches_the_server_but_not_the_file() {
     let folder = Folder::new("cap-cookie");
     let (authority, file) = (folder.file("authority"), folder.file("capture"));
     // The server accepts an entry for any display; clients look for their own display.
@@ -203,7 +203,7 @@ fn a_server_that_asks_for_a_cookie_gets_it_and_the_file_does_not() {
 }
 
 #[test]
-fn signals_end_the_program_and_leave_a_whole_file_and_nothing_else() {
+fn signals_end_the_program_and_leave_only_a_complete_file() {
     let server = Server::stock();
     for (signal, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
         if is_ignored(signal, number) {
@@ -234,7 +234,7 @@ fn child_of(pid: i32) -> String {
 }
 
 #[test]
-fn a_file_ends_with_what_it_is_to_stop_on_and_the_program_goes_on() {
+fn a_file_ends_at_its_stop_event_and_the_program_continues() {
     let (server, folder) = (Server::stock(), Folder::new("cap-stop"));
     let file = folder.file("capture");
     let script = "xterm -e true; xlsatoms > /dev/null; exit 4";
@@ -301,7 +301,7 @@ fn a_file_can_begin_with_a_key() {
 }
 
 #[test]
-fn what_is_typed_and_shown_is_not_in_a_scrubbed_file() {
+fn a_scrubbed_file_has_no_typed_or_displayed_text() {
     let (server, folder) = (Server::stock(), Folder::new("cap-scrub"));
     let (plain, scrubbed, later) = (folder.file("plain"), folder.file("scrubbed"), folder.file("later"));
     let script = "echo zebra-crossing; read line";
@@ -332,7 +332,7 @@ fn what_is_typed_and_shown_is_not_in_a_scrubbed_file() {
 }
 
 #[test]
-fn tshark_shows_it_as_x11() {
+fn tshark_decodes_a_capture_as_x11() {
     let (server, folder) = (Server::stock(), Folder::new("cap-tshark"));
     let file = folder.file("capture");
     server.ask(&["cap", "-q", "-o", &file, "--", "xterm", "-e", "true"]).with(0);
@@ -360,7 +360,7 @@ fn tshark_shows_it_as_x11() {
 }
 
 #[test]
-fn packets_of_an_interface_are_captured() {
+fn packets_of_a_network_interface_are_captured() {
     let folder = Folder::new("cap-live");
     let (file, err) = (folder.file("capture"), folder.file("err"));
     let server = Server::stock_with(&["-listen", "tcp", "-ac"]);
@@ -394,7 +394,7 @@ fn packets_of_an_interface_are_captured() {
 }
 
 #[test]
-fn a_capture_stops_by_itself_when_it_is_quiet() {
+fn a_capture_stops_when_the_connection_is_quiet() {
     let folder = Folder::new("cap-quiet");
     let file = folder.file("capture");
     let server = Server::stock_with(&["-listen", "tcp", "-ac"]);

@@ -43,13 +43,13 @@ fn run(mut command: Command, folder: &Folder, shown: &str, edit: impl Fn(String)
 }
 
 #[test]
-fn commands_of_the_documents_do_what_they_say() {
+fn commands_of_the_documents_work() {
     let (server, folder) = (Server::stock(), folder("documents"));
     RUN.iter().for_each(|shown| _ = run(server.xqos(&[]), &folder, shown, |word| word));
 }
 
 #[test]
-fn a_link_of_the_documents_shows_its_program() {
+fn a_link_of_the_documents_displays_its_program() {
     let folder = folder("documents-link");
     if !crate::link::is_allowed() {
         return;

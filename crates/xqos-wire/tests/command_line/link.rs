@@ -17,7 +17,7 @@ pub fn is_allowed() -> bool {
 }
 
 #[test]
-fn calling_it_wrongly_says_what_to_write() {
+fn wrong_usage_says_what_to_write() {
     for (arguments, words) in [
         (&["--rate", "10"][..], "such as 100kbit"),
         (&["--delay", "10"], "write 10ms"),
@@ -34,7 +34,7 @@ fn calling_it_wrongly_says_what_to_write() {
 }
 
 #[test]
-fn a_log_that_is_there_is_refused_and_stays() {
+fn an_existing_log_is_refused_and_kept() {
     let folder = Folder::new("link-log");
     let file = folder.file("queue.log");
     fs::write(&file, "precious").unwrap();
@@ -54,7 +54,7 @@ fn the_exit_status_is_the_programs() {
 }
 
 #[test]
-fn a_server_that_fails_is_told_of_at_once() {
+fn a_server_that_fails_is_reported_immediately() {
     if !is_allowed() {
         return;
     }
@@ -85,7 +85,7 @@ fn a_program_reaches_an_x_server_over_the_link() {
 }
 
 #[test]
-fn nothing_is_left_whatever_signal_ends_it() {
+fn no_process_is_left_after_any_signal() {
     if !is_allowed() {
         return;
     }
@@ -115,7 +115,7 @@ fn nothing_is_left_whatever_signal_ends_it() {
 }
 
 #[test]
-fn no_root_is_needed_where_user_namespaces_are_allowed() {
+fn root_is_not_needed_where_user_namespaces_are_allowed() {
     // If the tests do not run as root, all of them cover this.
     let folder = Folder::new("link-user");
     let program = folder.path.join("xqos");
@@ -132,7 +132,7 @@ fn no_root_is_needed_where_user_namespaces_are_allowed() {
 }
 
 #[test]
-fn netem_is_used_or_said_to_be_missing() {
+fn netem_is_used_or_reported_missing() {
     if !is_allowed() {
         return;
     }

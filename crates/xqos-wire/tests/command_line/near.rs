@@ -91,7 +91,7 @@ impl Proxy {
 }
 
 #[test]
-fn calling_it_wrongly_says_what_to_write() {
+fn wrong_usage_says_what_to_write() {
     for (arguments, words) in [(&[][..], "PROGRAM"), (&["--relax", "--", "true"], "--relaxed"), (&["true"], "--")] {
         let ended = ended(xqos().arg("near").args(arguments)).with(2);
         assert!(ended.err.contains(words), "{arguments:?}: '{words}' is missing in\n{}", ended.err);
@@ -117,7 +117,7 @@ fn the_exit_status_is_the_programs_and_signals_reach_it() {
 }
 
 #[test]
-fn a_program_that_starts_again_waits_for_little_and_hears_the_same() {
+fn a_second_start_waits_for_few_round_trips_and_gets_the_same_answers() {
     let (server, folder) = (Server::stock(), Folder::new("near-xterm"));
     let xterm = ["xterm", "-e", "true"];
     let first = run(&server, &folder, &["--report"], &xterm).with(0);
@@ -131,7 +131,7 @@ fn a_program_that_starts_again_waits_for_little_and_hears_the_same() {
 }
 
 #[test]
-fn a_toolkit_is_answered_as_the_server_would() {
+fn a_toolkit_gets_the_servers_answers() {
     if !xqos_cli_finds("gtk3-demo") {
         return;
     }
@@ -167,7 +167,7 @@ fn screenshot(server: &Server) -> Vec<u8> {
 }
 
 #[test]
-fn a_window_looks_the_same() {
+fn a_window_looks_the_same_as_without_the_proxy() {
     let (plain, proxied, folder) = (Server::stock(), Server::stock(), Folder::new("near-look"));
     let xterm = ["xterm", "-geometry", "80x24+10+10", "-e", "seq 1 30; exec sleep 1000"];
     run(&proxied, &folder, &[], &["xterm", "-e", "true"]).with(0);
@@ -182,7 +182,7 @@ fn a_window_looks_the_same() {
 }
 
 #[test]
-fn who_has_not_the_cookie_is_turned_away() {
+fn clients_without_the_cookie_are_refused() {
     let (server, folder) = (Server::stock(), Folder::new("near-cookie"));
     let proxy = Proxy::start(&server, &folder, &[]);
     assert_eq!(fs::metadata(&proxy.authority).unwrap().permissions().mode() & 0o777, 0o600);
@@ -197,7 +197,7 @@ fn who_has_not_the_cookie_is_turned_away() {
 }
 
 #[test]
-fn colours_that_were_answered_here_can_be_freed_on_the_server() {
+fn colours_that_were_answered_locally_can_be_freed_on_the_server() {
     let server = Server::stock();
     for options in [&[][..], &["--verify"]] {
         let folder = Folder::new("near-colours");
@@ -222,7 +222,7 @@ fn colours_that_were_answered_here_can_be_freed_on_the_server() {
 }
 
 #[test]
-fn the_cookie_is_found_under_the_name_of_this_machine_too() {
+fn the_cookie_is_also_found_under_the_name_of_this_machine() {
     let (server, folder) = (Server::stock(), Folder::new("near-entries"));
     let told = run(&server, &folder, &[], &["xauth", "-q", "list"]).with(0).out;
     let lines: Vec<&str> = told.lines().collect();
@@ -244,7 +244,7 @@ fn a_killed_proxy_ends_its_programs_as_a_lost_server_would() {
 }
 
 #[test]
-fn what_is_remembered_is_the_users_alone_and_a_damaged_file_is_made_anew() {
+fn the_cache_is_private_and_a_damaged_file_is_rebuilt() {
     let (server, folder) = (Server::stock(), Folder::new("near-cache"));
     run(&server, &folder, &[], &["xdpyinfo"]).with(0);
     let cache = folder.path.join("xqos/near").join(server.display.trim_start_matches(':'));
@@ -304,7 +304,7 @@ fn read(socket: &mut UnixStream, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn numbers_are_right_in_both_byte_orders_over_their_sixteen_bits() {
+fn sequence_numbers_are_right_in_both_byte_orders_and_wrap_around() {
     let (server, folder) = (Server::stock(), Folder::new("near-numbers"));
     let proxy = Proxy::start(&server, &folder, &[]);
     for order in [Order(false), Order(true)] {
@@ -363,7 +363,7 @@ fn a_request_of_length_zero_is_an_error_and_the_next_one_is_answered() {
 }
 
 #[test]
-fn memory_of_other_machines_is_hidden_and_long_requests_are_not() {
+fn shared_memory_extensions_are_hidden_and_big_requests_are_not() {
     let (server, folder) = (Server::stock(), Folder::new("near-hidden"));
     let told = run(&server, &folder, &[], &["xdpyinfo", "-queryExtensions"]).with(0);
     assert!(told.out.contains("BIG-REQUESTS") && told.out.contains("RANDR"), "{}", told.out);

@@ -42,7 +42,7 @@ fn a_capture_becomes_a_page_a_picture_and_a_file_for_xplot() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_said_in_one_line() {
+fn failures_are_reported_in_one_line() {
     let folder = Folder::new("plot-bad");
     let capture = capture(&folder);
     let html = folder.file("x.html");
@@ -70,7 +70,7 @@ fn what_cannot_be_drawn_is_said_in_one_line() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_file_that_was_there_and_nothing_else() {
+fn a_full_disk_leaves_the_existing_file_and_nothing_else() {
     let folder = Folder::new("plot-full");
     let capture = capture(&folder);
     let output = folder.file("kept");
@@ -89,7 +89,7 @@ fn a_full_disk_leaves_the_file_that_was_there_and_nothing_else() {
 }
 
 #[test]
-fn a_capture_that_is_cut_anywhere_is_drawn_as_far_as_it_goes() {
+fn a_truncated_capture_is_drawn_as_far_as_it_goes() {
     let folder = Folder::new("plot-cut");
     let whole = fs::read(capture(&folder)).unwrap();
     let (cut, html) = (folder.file("cut.pcapng"), folder.file("cut.html"));

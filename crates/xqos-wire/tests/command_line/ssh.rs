@@ -100,7 +100,7 @@ fn left() -> Vec<PathBuf> {
 }
 
 #[test]
-fn calling_it_wrongly_says_what_to_write() {
+fn wrong_usage_says_what_to_write() {
     for (arguments, words) in [(&[][..], "HOST"), (&["far"], "PROGRAM"), (&["-p", "x", "far", "true"], "invalid value")]
     {
         let ended = ended(xqos().arg("ssh").args(arguments)).with(2);
@@ -110,7 +110,7 @@ fn calling_it_wrongly_says_what_to_write() {
 }
 
 #[test]
-fn a_program_runs_there_with_the_display_of_here() {
+fn a_remote_program_uses_the_local_display() {
     let Some(far) = Far::start("ssh-runs", &with_program(), true) else { return };
     let server = Server::stock();
     let told =
@@ -127,7 +127,7 @@ fn a_program_runs_there_with_the_display_of_here() {
 }
 
 #[test]
-fn signals_reach_the_program_there_and_nothing_is_left() {
+fn signals_reach_the_remote_program_and_nothing_is_left() {
     let Some(far) = Far::start("ssh-signals", &with_program(), true) else { return };
     let (server, file) = (Server::stock(), far.folder.file("runs"));
     let script = format!("trap 'exit 5' TERM; : > {file}; while :; do sleep 0.05; done");
@@ -138,7 +138,7 @@ fn signals_reach_the_program_there_and_nothing_is_left() {
 }
 
 #[test]
-fn what_is_missing_is_told_in_a_line() {
+fn missing_requirements_are_reported_in_one_line() {
     let server = Server::stock();
     if let Some(far) = Far::start("ssh-missing", "/usr/bin:/bin", true) {
         // Only if xqos-wire is not installed on this machine.
