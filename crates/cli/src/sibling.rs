@@ -30,15 +30,12 @@ const fn of_wire(command: &'static str, about: &'static str) -> Sibling {
 
 /// All such commands.
 pub const SIBLINGS: [Sibling; 7] = [
-    of_wire("cap", "Captures X traffic into a file, of a program or of a network interface"),
-    of_wire(
-        "analyse",
-        "Tells from a capture of X traffic where a program's time and bytes went, and what it could do without",
-    ),
-    of_wire("plot", "Draws a capture of X traffic: time against bytes, with every packet and every message"),
+    of_wire("cap", "Captures the X traffic of a program or of a network interface into a file"),
+    of_wire("analyse", "Shows where a program's time and bytes went in a capture, and what it could avoid"),
+    of_wire("plot", "Draws a capture of X traffic: time against bytes, with every packet and message"),
     of_wire("link", "Runs a program on a slow network of its own"),
-    of_wire("near", "Runs a program far from its X server, and answers it here what is known here"),
-    of_wire("ssh", "Runs a program on another machine over ssh, and answers it there what is known there"),
+    of_wire("near", "Runs a program far from its X server, and answers known queries locally"),
+    of_wire("ssh", "Runs a program on another machine over ssh, and answers known queries there"),
     Sibling {
         command: "bench",
         about: "Runs the experiments that compare servers with and without xqos",

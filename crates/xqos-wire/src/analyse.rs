@@ -24,49 +24,49 @@ use xqos_wire::predict::figures::predictions;
 use xqos_wire::predict::script::ScriptRecorder;
 use xqos_wire::session::{self, Session};
 
-/// Tells from a capture of X traffic where a program's time and bytes went, and what it could do without
+/// Shows where a program's time and bytes went in a capture, and what it could avoid
 ///
-/// Reads pcap and pcapng: what `xqos cap`, tcpdump or Wireshark captured between clients and an X server. For each
-/// connection: when it was idle, blocked by the network or by the receiver, and waiting for replies; every round trip that
-/// the client waited for, and which of them it could avoid; what there was until the first window and until quiet; messages
-/// by name; what the bytes were used for, and how well they compress.
+/// Reads pcap and pcapng files from `xqos cap`, tcpdump or Wireshark, captured between clients and an X server. For
+/// each connection it reports: time spent idle, blocked by the network, blocked by the receiver, and waiting for
+/// replies; every round trip that the client waited for, and which were avoidable; start-up until the first window and
+/// until the client is quiet; messages by name; what the bytes were used for, and how well they compress.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The capture; with --compare, the one before and the one after
+    /// The capture; with --compare, the captures before and after a change
     #[arg(value_name = "FILE", required = true, num_args = 1..=2)]
     files: Vec<PathBuf>,
-    /// One-way delay of the network for which savings are told
+    /// One-way network delay for which savings are calculated
     #[arg(long, value_name = "TIME", default_value = "50ms")]
     latency: Micros,
-    /// Take connections to this TCP port for X too; may be repeated
+    /// Also treat connections to this TCP port as X; may be repeated
     #[arg(long, value_name = "PORT")]
     port: Vec<u16>,
-    /// Show this connection only, by its number in the table
+    /// Show only this connection, by its number in the table
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["json", "csv", "compare"])]
     connection: Option<usize>,
-    /// Write JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write CSV: connection,table,name,count,bytes,seconds,avoidable
+    /// Print CSV: connection,table,name,count,bytes,seconds,avoidable
     #[arg(long, conflicts_with_all = ["json", "compare"])]
     csv: bool,
-    /// Tell what is better and what is worse in the second capture
+    /// Show what is better and what is worse in the second capture
     #[arg(long)]
     compare: bool,
-    /// Write tables beside those of other sessions, into this folder of Parquet files
+    /// Add tables to this folder of Parquet files, next to those of other sessions
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "csv", "compare", "connection"])]
     parquet: Option<PathBuf>,
-    /// With --parquet: the machine of the capture [default: this one]
+    /// With --parquet: the machine that the capture is from [default: this one]
     #[arg(long, value_name = "NAME", requires = "parquet")]
     host: Option<String>,
-    /// Exit with 1 where a limit is broken: round-trips, avoidable, bytes, waits, seconds, errors
+    /// Exit with 1 if a limit is exceeded: round-trips, avoidable, bytes, waits, seconds, errors
     #[arg(long, value_name = "NAME=NUMBER,...", conflicts_with = "compare")]
     budget: Option<Budget>,
-    /// Tell what a proxy beside the program would leave to wait for: lbx, strict or relaxed
+    /// Show which waits a proxy next to the program would leave: lbx, strict or relaxed
     #[arg(long, value_name = "ORDER", conflicts_with_all = ["csv", "compare"])]
     proxy: Option<Proxy>,
-    /// Foretell the start over a link that was not there: rate, delay, queue; or grid, for twenty of them
+    /// Predict start-up time over a simulated link: rate, delay, queue; or grid, for twenty links
     #[arg(long, value_name = "LINK", conflicts_with_all = ["csv", "compare", "connection"])]
     predict: Option<Links>,
 }
@@ -84,54 +84,54 @@ Examples:
   xqos analyse --json editor.pcapng | jq '.connections[0].waits[:3]'
 
 Words:
-  round trip   a request whose reply the client waited for; a batch that is
-               answered in one silence is one round trip
-  avoidable    the answer was known, could have been asked for together with
+  round trip   a request whose reply the client waited for; requests that are
+               sent together and waited for together are one round trip
+  avoidable    the answer was known, could have been requested together with
                others, or was not needed
-  pipelined    a reply that came while the client went on
-  link         the slowest link on the way: its queue was not empty
-  window       as much was on the way as TCP allows, and the link was free
-  receiver     the receiver did not read
+  pipelined    a reply that arrived while the client kept working
+  link         blocked by the slowest link: its queue was not empty
+  window       blocked by TCP's window while the link was free
+  receiver     blocked because the receiver did not read
   delay        waiting for replies, or with requests blocked by any of these
 
-Proxies of --proxy, which stand beside the program and know what it asked at
+Proxies of --proxy run next to the program and know which queries it made at
 its last start:
-  lbx       what the X extension of 1996 answered: atoms, extensions, colours
-  strict    all that stays as it is until the server tells otherwise, where the
-            request before had a reply
-  relaxed   likewise, also behind requests without a reply that are about the
+  lbx       answers what the X extension of 1996 did: atoms, extensions, colours
+  strict    answers whatever stays valid until the server reports a change, if
+            the previous request had a reply
+  relaxed   also answers after requests without a reply that concern only the
             program's own windows
 
-Links of --predict: rate=1mbit,delay=50ms (one way), queue=64k if it is not what
-arrives in a round trip; grid is 100 Mb/s to 10 kb/s by 0.1 to 100 ms. The start
-is taken from the first packet to 2 s of silence behind the first window, of a
-capture over a fast link; with --proxy, behind that proxy too.
+Links of --predict: rate=1mbit,delay=50ms (one way). queue=64k sets the queue;
+the default is what arrives in one round trip. grid is 100 Mb/s to 10 kb/s by
+0.1 to 100 ms. Start-up lasts from the first packet until 2 s of silence after
+the first window. The capture must be from a fast link. With --proxy, start-up
+behind that proxy is predicted too.
 
-Limits of --budget, for all connections together: round-trips, avoidable,
-bytes (of X, both ways; 200k, 5M), waits (time waiting for replies), seconds
-(until the last client was quiet for 2 s), errors.
+Limits of --budget apply to all connections together: round-trips, avoidable,
+bytes (X data both ways; 200k, 5M), waits (time spent waiting for replies),
+seconds (until the last client was quiet for 2 s), errors.
 
-JSON: version, latency_s, connections [client, program (where the capture names
-it, as those of xqos cap do), server, began_s (since 1970),
-seconds, started_midstream (its beginning is missing), ending, is_whole (no
-message is missing), requests, replies, events and errors {NAME: {count,
-bytes}}, waits [{name, count, seconds, avoidable (how many), reasons {REASON:
-count}}], patterns [{pattern, count,
-in_a_row, seconds, avoidable}], idle_s, blocked_network_s,
-blocked_receiver_s (these three make up seconds, for either stream),
-reply_wait_s, network_delay_s, round_trips, avoidable, pipelined, saving_s
-(of avoidable at latency_s), bytes, missing_bytes, bandwidth {USE: bytes},
-streams {requests, replies: {packets, bytes, retransmitted_bytes, missing_bytes,
-idle_s, blocked_link_s, blocked_window_s, blocked_receiver_s,
+JSON: version, latency_s, connections [client, program (if the capture names it,
+as those of xqos cap do), server, began_s (since 1970), seconds,
+started_midstream (the beginning is missing), ending, is_whole (no message is
+missing), requests, replies, events and errors {NAME: {count, bytes}}, waits
+[{name, count, seconds, avoidable (how many), reasons {REASON: count}}],
+patterns [{pattern, count, in_a_row, seconds, avoidable}], idle_s,
+blocked_network_s, blocked_receiver_s (these three add up to seconds, for either
+stream), reply_wait_s, network_delay_s, round_trips, avoidable, pipelined,
+saving_s (of avoidable at latency_s), bytes, missing_bytes, bandwidth {USE:
+bytes}, streams {requests, replies: {packets, bytes, retransmitted_bytes,
+missing_bytes, idle_s, blocked_link_s, blocked_window_s, blocked_receiver_s,
 link_bytes_per_s, round_trip_s}}, startup {window, quiet: {seconds, requests,
 bytes, round_trips, avoidable, saving_s, reply_wait_s, blocked_s, client_s
-(these three make up seconds), waits}, is_quiet}; with --proxy, proxy {proxy,
+(these three add up to seconds), waits}, is_quiet}; with --proxy, proxy {proxy,
 waits, left, saving_s, names [{name, waits, left, saving_s}]}], with --predict
 predictions [{rate_bit_per_s, delay_s, seconds, network_delay_s, reply_wait_s,
-round_trips, link_bytes, proxy {the same five}}], and session: the same sums,
+round_trips, link_bytes, proxy {the same five}}], and session: the same totals,
 connections, left_out, quiet_s, compression {USE: {bytes, sampled_bytes, zstd,
-deflate (what is left of a byte)}}. With --compare: sums, round_trips and bytes
-[{what, unit, before, after, verdict}].";
+deflate (the fraction that remains)}}. With --compare: sums, round_trips and
+bytes [{what, unit, before, after, verdict}].";
 
 impl Arguments {
     pub fn perform(&self) -> Result<()> {
@@ -139,7 +139,7 @@ impl Arguments {
             ([before, after], true) => self.perform_compare(before, after),
             ([file], false) => self.perform_one(file),
             (_, true) => bail!("--compare needs two captures: the one before and the one after"),
-            (_, false) => bail!("one capture at a time, or two with --compare"),
+            (_, false) => bail!("give one capture, or two with --compare"),
         }
     }
 
@@ -196,11 +196,11 @@ impl Arguments {
         if let Some(links) = &self.predict {
             let scripts: Option<Vec<_>> = recorders.into_iter().map(ScriptRecorder::script).collect();
             let scripts = scripts.with_context(|| {
-                format!("{name} does not have the whole start of its program: capture it with xqos cap -- PROGRAM")
+                format!("{name} does not have the program's whole start: capture it again with xqos cap -- PROGRAM")
             })?;
             let foretold = predictions(&scripts[0], scripts.get(1), &links.0);
             report.predictions =
-                foretold.context("the link drops so much that the start has no end: give it a queue")?;
+                foretold.context("the link drops too much for the start to finish: give it a larger queue")?;
         }
         Ok(report)
     }
@@ -213,7 +213,7 @@ pub fn read(file: &Path, ports: &[u16], observers: Vec<&mut dyn Observer>) -> Re
     let (counts, notes) = session::read(file, session).with_context(|| format!("cannot read the capture {name}"))?;
     missing(&counts).into_iter().chain(notes).for_each(|text| output::note(&format!("{name}: {text}")));
     if counts.connections == 0 {
-        bail!("{name} has no X connection ({} packets): name its port with --port", counts.packets);
+        bail!("{name} has no X connection ({} packets): give the port of the X server with --port", counts.packets);
     }
     Ok(counts)
 }
@@ -223,17 +223,17 @@ fn missing(counts: &Contents) -> Vec<String> {
     let list = [
         told(
             counts.gap_bytes - counts.lost_bytes,
-            "bytes within messages were not captured, as with tcpdump -s 96: text, pixels and what repeats are not known",
+            "bytes inside messages were not captured (as with tcpdump -s 96): text, pixels and repetition are unknown",
         ),
         told(
             counts.lost_bytes,
-            "bytes of other messages were not captured: counts are too low, and waits around them are not told",
+            "bytes of further messages were not captured: counts are too low, and waits around them are left out",
         ),
         told(counts.skipped_bytes, "bytes could not be understood"),
-        told(counts.not_followed_packets, "packets belong to connections that were too many at once"),
-        told(counts.copies, "packets were captured twice, as on a bridge and its port: each is counted once"),
-        told(counts.unknown_links, "packets are of links of an unknown kind"),
-        told(counts.broken_packets, "packets are damaged, or cut off within their headers: capture more of each"),
+        told(counts.not_followed_packets, "packets were left out: they belong to too many simultaneous connections"),
+        told(counts.copies, "packets were captured twice, as on a bridge and its port; each is counted once"),
+        told(counts.unknown_links, "packets were left out: their link type is unknown"),
+        told(counts.broken_packets, "packets are damaged or cut inside their headers: capture more bytes per packet"),
     ];
     list.into_iter().flatten().collect()
 }

@@ -30,58 +30,59 @@ use xqos_wire::capture::record::{Recorded, Settings};
 use xqos_wire::capture::scrub::Extent;
 use xqos_wire::capture::trigger::{self, Start, Stop};
 
-/// Captures X traffic into a file, of a program or of a network interface
+/// Captures the X traffic of a program or of a network interface into a file
 ///
-/// With a program, it runs against a relay: a display of its own, behind which is the one of DISPLAY. So a program on this
-/// machine is captured as well, whose traffic no interface shows; descriptors that it passes (MIT-SHM, DRI3) go through.
-/// With an interface, the packets that go by are captured, as tcpdump does it. With a capture, it is written anew.
+/// With PROGRAM, the program runs on a display of its own: a relay that forwards to the X server of DISPLAY. This also
+/// captures local programs, whose traffic no network interface shows. File descriptors (MIT-SHM, DRI3) are passed on.
+/// With -i, the packets of a network interface are captured, as by tcpdump. With -r, an existing capture is rewritten.
 ///
-/// The file is pcapng: `xqos analyse` reads it, and Wireshark shows it as X11. What lets a client in, the cookie of the
-/// X server, is never in it unless asked for; --scrub removes text, keys and pixels too, for files that others get.
+/// The file is pcapng: `xqos analyse` reads it, and Wireshark shows it as X11. The X server's cookie, which lets
+/// clients in, is removed unless you ask for it. --scrub also removes text, keys and pixels, so that you can share the
+/// file.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("source").args(["program", "interface", "read", "list"]).required(true))]
 pub struct Arguments {
-    /// Where to write the capture; a file that is there is not replaced, except with -r
+    /// The capture to write; an existing file is replaced only with -r
     #[arg(long, short, value_name = "FILE", required_unless_present = "list")]
     output: Option<PathBuf>,
     /// Capture on this network interface, such as lo, eth0 or any
     #[arg(long, short, value_name = "IFACE")]
     interface: Option<String>,
-    /// Read this capture instead of making one
+    /// Rewrite this capture instead of making one
     #[arg(long, short, value_name = "CAPTURE")]
     read: Option<PathBuf>,
     /// List the network interfaces
     #[arg(long)]
     list: bool,
-    /// TCP ports, such as 6010 or 6000-6063 [default: 6000-6063 of an interface, all of a capture]
+    /// TCP ports, such as 6010 or 6000-6063 [default: 6000-6063 for an interface, all ports for a capture]
     #[arg(long, value_name = "PORTS", value_parser = ports, conflicts_with = "program")]
     port: Option<RangeInclusive<u16>>,
-    /// Packets of an interface, in libpcap's words, instead of --port
+    /// Packets to capture, as a libpcap filter expression, instead of --port
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["program", "read", "port"])]
     filter: Option<String>,
     /// Stop after this time, such as 30s or 10min
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["program", "read"])]
     duration: Option<Duration>,
-    /// Begin the file here: now, key, or first-window
+    /// Begin the file at this event: now, key, or first-window
     #[arg(long, value_name = "EVENT", default_value = "now", value_parser = start)]
     start_on: Start,
-    /// End the file here: key, first-window, or quiet=TIME when no message came for that time
+    /// End the file at this event: key, first-window, or quiet=TIME (no message for that time)
     #[arg(long, value_name = "EVENT", value_parser = stop)]
     stop_on: Option<Stop>,
-    /// With --start-on: how much from before is kept
+    /// With --start-on: how much of the time before the event to keep
     #[arg(long, value_name = "TIME", default_value = "5s")]
     before: Micros,
-    /// Keep at most this many bytes of each packet; 96 cover its headers and the beginning of a message
+    /// Keep at most this many bytes of each packet; 96 cover the headers and the beginning of a message
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(64..))]
     snaplen: Option<u32>,
-    /// Overwrite text, keys and pixels; sizes, names of messages, and times stay
+    /// Overwrite text, keys and pixels; sizes, message names and times stay
     #[arg(long)]
     scrub: bool,
-    /// Leave the cookie that lets a client in
+    /// Keep the X server's cookie in the file
     #[arg(long, conflicts_with = "scrub")]
     keep_cookie: bool,
-    /// Say nothing when all goes well
+    /// Print nothing on success
     #[arg(long, short)]
     quiet: bool,
     /// The program and its arguments
@@ -99,39 +100,41 @@ Examples:
   xqos cap -r desk.pcapng --scrub -o for-others.pcapng
   xqos cap --list
 
-Events: a key that is pressed; the first window that is mapped; quiet since a
-last message. When the file has ended the program goes on. A file that begins
-within a connection has no names of extensions that were asked for before.
+Events: key is a key press; first-window is the first window that is mapped;
+quiet counts from the last message. After the file has ended, the program
+continues. A file that begins in the middle of a connection lacks the names of
+extensions that the client queried before.
 
-A program has ended when it has, and all connections of what it started; ^C
-ends it, and the file. Its DISPLAY is a new one from :64 on, with the cookie of
-the old one. To the X server all its clients are this process.
+The capture ends when the program and everything that it started have exited
+or closed their connections; ^C ends the program and the file. The program's
+DISPLAY is a new one, :64 or above, with the original display's cookie. The X
+server sees all its clients as this process.
 
 Cost of the relay, on two virtual cores with Xvfb 21.1.7: a round trip takes 32
-instead of 13 us, with --scrub 39; requests of 64 kB go into the file at 340
+us instead of 13 us, or 39 us with --scrub. Requests of 64 kB are written at 340
 MB/s (215 to 870), where the server alone takes 2.5 GB/s. These are medians of
-nine turns on a busy machine. Nothing is dropped: who is too fast waits.
+nine runs on a busy machine. The relay drops nothing: a fast client waits.
 
-What a program or an interface says goes into the file as it comes: it can be
-read while it grows, and after a crash or on a full disk up to there. It cannot
-be recorded again, so a file that is there is not replaced. What -r writes can
-be: a file of that name is replaced once the new one is whole.
+A capture of a program or an interface is written as it arrives: it can be read
+while it grows, and stays usable after a crash or on a full disk. It cannot be
+repeated, so an existing file is not replaced. Only -r replaces an existing
+file, once the new one is complete.
 
-For each client the file has the name of its program, in a comment that analyse
-and Wireshark show.
+For each client, the file has the name of its program in a comment, which
+xqos analyse and Wireshark show.
 
-Scrubbed are: names of programs, properties, drawn text and its glyphs, images,
-messages between clients, key codes of events, and what no table names. Names of
-atoms, fonts and extensions stay, and so do lengths: how much was typed, and
-when, can be seen. Lost with them: how well bytes compress, and whether a
-property that was read twice had changed. Packets that are not TCP are left out.
-Checksums stay those of the original.
+--scrub overwrites names of programs, properties, drawn text and its glyphs,
+images, messages between clients, key codes of events, and unknown messages.
+Names of atoms, fonts and extensions stay, and so do lengths: it remains visible
+how much was typed, and when. Two things can no longer be told:
+how well bytes compress, and whether a property that was read twice had changed.
+Packets other than TCP are left out. Checksums stay those of the original.
 
-Interfaces: needs root or CAP_NET_RAW, which the program behind this command can
-be given: sudo setcap cap_net_raw+ep $(which xqos-wire)
+Interfaces: -i needs root or CAP_NET_RAW. To give it to this program:
+sudo setcap cap_net_raw+ep $(which xqos-wire)
 
-Exit status: that of the program, or 128 + n when signal n ended it; 1 when
-nothing could be captured or the file is not complete; else 0.";
+Exit status: that of the program, or 128 + n if signal n ended it; 1 if nothing
+could be captured or the file is incomplete; otherwise 0.";
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
@@ -139,7 +142,7 @@ impl Arguments {
             list()?;
             return Ok(ExitCode::SUCCESS);
         }
-        let output = self.output.as_deref().context("no file is named: add -o FILE")?;
+        let output = self.output.as_deref().context("no output file is given: add -o FILE")?;
         match (&self.interface, &self.read) {
             (Some(interface), _) => interface::capture(self, interface, output)?,
             (_, Some(capture)) => again::write(self, capture, output)?,
@@ -163,22 +166,22 @@ impl Arguments {
     fn conclude(&self, recorded: &Recorded, path: &Path, about: &str) -> Result<()> {
         let Recorded { packets, bytes, .. } = recorded;
         let file = path.display();
-        if let Some(trouble) = &recorded.error {
-            bail!("{file} is not complete, it ends after {packets} packets: {trouble}");
+        if let Some(trouble) = &recorded.trouble {
+            bail!("{file} is incomplete, it ends after {packets} packets: {trouble}");
         }
         if !recorded.has_started {
             if self.read.is_none() {
                 output::discard(path);
             }
-            bail!("nothing is captured into {file}: what it was to start on did not come");
+            bail!("nothing was captured into {file}: the event of --start-on did not occur");
         }
         if recorded.given_up > 0 {
             let given_up = counted(recorded.given_up, "packet");
-            note(&format!("{given_up} waited too long for the end of their messages: blanked"));
+            note(&format!("{given_up} waited too long for the rest of their messages and were blanked"));
         }
         let left_out = match recorded.left_out {
             0 => String::new(),
-            count => format!(", {count} left out that are not TCP"),
+            count => format!(", {count} left out because they are not TCP"),
         };
         if !self.quiet {
             note(&format!("{about}{}, {bytes} bytes in {file}{left_out}", counted(*packets, "packet")));

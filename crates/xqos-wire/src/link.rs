@@ -37,46 +37,47 @@ const X_PORT: u16 = 6000;
 
 /// Runs a program on a slow network of its own
 ///
-/// The program runs at one end of a link, its servers at the other one, each in a network namespace where there is
-/// nothing else: the program has the address 10.0.0.2, its servers have 10.0.0.1. Packets are held up and dropped as on
-/// a line of that rate and length, and are not changed. Without options the link is as fast as this machine.
+/// The program runs at one end of an emulated link (10.0.0.2), and the servers of --server at the other end (10.0.0.1),
+/// each in a separate network namespace. Packets are delayed and dropped as on a line of the given rate and delay;
+/// their contents are not changed. Without options, the link is as fast as this machine.
 ///
-/// When the program has ended, so does whatever still runs at both ends, and nothing is left. Root is not needed where
-/// the kernel gives users namespaces of their own; then the programs believe to be root.
+/// When the program has exited, everything else that still runs at both ends is killed, and nothing is left behind.
+/// Root is not needed if the kernel allows user namespaces; the programs then see themselves as root.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Bits per second, each way: 10kbit to 1gbit, or unlimited
+    /// Bits per second, each way: 1kbit to 100gbit, or unlimited
     #[arg(long, value_name = "RATE", default_value = "unlimited", value_parser = rate)]
     rate: Rate,
-    /// How long a packet is under way, each way: 0.1ms to 10s
+    /// One-way delay, in each direction, up to 10s
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = delay)]
     delay: u64,
-    /// What may wait at each end: bytes such as 64k, or 50p for packets [default: what arrives in a round trip]
+    /// Limit of the queue at each end: bytes such as 64k, or packets such as 50p [default: what arrives in one round
+    /// trip]
     #[arg(long, value_name = "SIZE", value_parser = queue)]
     queue: Option<Queue>,
-    /// How many packets vanish
+    /// Percentage of packets that are lost
     #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = loss)]
     loss: u32,
-    /// By how much the delay varies, both ways; packets may overtake each other
+    /// Variation of the delay, in both directions; packets may overtake each other
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = delay)]
     jitter: u64,
-    /// Which packets are lost or late is decided by this number
+    /// Seed of the random numbers that decide about loss and jitter
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "netem")]
     seed: u64,
-    /// Log what happened to each packet, and when the line was busy
+    /// Log what happened to each packet, and when the link was busy
     #[arg(long, value_name = "FILE", conflicts_with = "netem")]
     log: Option<PathBuf>,
-    /// Leave it to the kernel's netem
+    /// Use the kernel's netem instead of xqos's own emulation
     #[arg(long)]
     netem: bool,
-    /// Start this first, at the other end, with a shell; may be repeated
+    /// Start this shell command at the other end before the program; may be repeated
     #[arg(long, value_name = "COMMAND")]
     server: Vec<String>,
-    /// Wait until a server listens at this TCP port; may be repeated
+    /// Wait until a server listens on this TCP port; may be repeated
     #[arg(long, value_name = "N", requires = "server")]
     port: Vec<u16>,
-    /// Say nothing when all goes well
+    /// Print nothing on success
     #[arg(long, short)]
     quiet: bool,
     /// The program and its arguments [default: your shell]
@@ -93,23 +94,22 @@ Examples:
     --server 'python3 -m http.server 8000' -- curl -O 10.0.0.1:8000/file
   xqos link --delay 100ms                  a shell at the end of a long line
 
-X servers: with --display :N the program has DISPLAY=10.0.0.1:N and is started
-once the server listens. The server needs -listen tcp and a number that is free
-on this machine. It is given a cookie that the program has, unless its command
-has -ac or -auth, or is more than one command: then let 10.0.0.1:N in there. A
-display that runs already is reached through a relay:
+X servers: with --display :N, the program gets DISPLAY=10.0.0.1:N and starts
+once the server listens. The server needs -listen tcp and a display number that
+is free on this machine. The server and the program get a common cookie, unless
+the server's command has -ac or -auth, or is more than one command: then that
+command must let 10.0.0.1:N in. To use a display that already runs, relay to it:
 --server 'socat TCP-LISTEN:6000,fork UNIX-CONNECT:/tmp/.X11-unix/X0'
 
-Both ends: the device is link0, for ip, tcpdump or wireshark; there is no IPv6
-until it is turned on there. Rates are those of IP packets, of 1500 bytes at
-most.
+Both ends: the device is link0, for ip, tcpdump or wireshark. IPv6 is off unless
+you turn it on there. Rates count IP packets, which have at most 1500 bytes.
 
-Log: a line for each packet (direction, number, bytes, arrival, start and end of
-transmission, delivery, fate) and for each busy interval; times are nanoseconds
-since 1970.
+Log: one line for each packet (direction, number, bytes, arrival, start and end
+of transmission, delivery, fate) and for each busy interval. Times are in
+nanoseconds since 1970.
 
-Exit status: that of the program, or 128 + n when signal n ended it; 1 when the
-link or the program could not be started. INT, TERM and HUP are passed on.";
+Exit status: that of the program, or 128 + n if signal n ended it; 1 if the link
+or the program could not be started. INT, TERM and HUP are passed on.";
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
@@ -185,7 +185,7 @@ impl Arguments {
 
     fn tell(&self, [requests, replies]: &[LinkTotals; 2]) {
         if !self.quiet {
-            note(&format!("to the server {}; back {}", told(requests), told(replies)));
+            note(&format!("to the server: {}; back: {}", told(requests), told(replies)));
         }
     }
 }
@@ -194,7 +194,7 @@ impl Arguments {
 fn number(display: &str) -> Result<u16> {
     let number = display.strip_prefix(':').map(|rest| rest.split('.').next().unwrap_or(rest));
     let number = number.and_then(|number| number.parse().ok()).filter(|&number: &u16| number <= u16::MAX - X_PORT);
-    number.with_context(|| format!("'{display}' is no display of the other end: write its number, such as :7"))
+    number.with_context(|| format!("'{display}' is not a display at the other end: write its number, such as :7"))
 }
 
 fn start_server(link: &Link, server: &str, authority: Option<&Path>) -> Result<Child> {
@@ -216,10 +216,10 @@ fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) ->
         // A server may fork into the background. Only if all have failed can none listen any more.
         let ended = servers.iter_mut().map(|server| Ok(server.try_wait()?)).collect::<Result<Vec<_>>>()?;
         if ended.iter().all(|ended| ended.is_some_and(|status| !status.success())) {
-            bail!("the server ended before anybody listened at port {port} of 10.0.0.1");
+            bail!("the server exited before it listened on port {port} of 10.0.0.1: see its messages above");
         }
         if Instant::now() > end {
-            bail!("nobody listens at TCP port {port} of 10.0.0.1: an X server needs -listen tcp");
+            bail!("no server listens on TCP port {port} of 10.0.0.1: an X server needs -listen tcp");
         }
         sys::poll(&[signals.as_raw_fd()], Some(LOOK_AGAIN)).context("cannot wait for the server")?;
         while let Some(signal) = signals.next() {

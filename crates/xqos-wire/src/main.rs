@@ -17,9 +17,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 use xqos_cli::program::{self as cli, Packaging};
 
-/// Captures X traffic, tells where time and bytes went, emulates slow links, and saves round trips
+/// Captures and analyses X traffic, emulates slow links, and saves round trips
 ///
-/// `xqos cap` and the other commands of this program are the same with and without the hyphen: xqos runs it.
+/// `xqos cap` and `xqos-wire cap` are the same command; this holds for all commands of this program.
 #[derive(Debug, Parser)]
 #[command(name = "xqos-wire", bin_name = "xqos", version, max_term_width = 100)]
 #[command(override_usage = "xqos-wire [OPTIONS] <COMMAND>\n       xqos [OPTIONS] <COMMAND>", after_help = EXAMPLES)]
@@ -33,15 +33,15 @@ struct CommandLine {
 
 const EXAMPLES: &str = "\
 Examples:
-  xqos cap -o firefox.pcap -- firefox       what a program sends and gets
-  xqos analyse firefox.pcap                 what cost how much
-  xqos plot firefox.pcap -o firefox.html    as a picture
+  xqos cap -o firefox.pcap -- firefox       record what a program sends and gets
+  xqos analyse firefox.pcap                 show where time and bytes went
+  xqos plot firefox.pcap -o firefox.html    draw it as a page
   xqos link --rate 1mbit --delay 50ms -- xterm
-  xqos ssh far emacs                        on another machine, with fewer waits
+  xqos ssh far emacs                        run it on host far with fewer waits
 
-Exit status: 0 done, also where there was nothing to do, which a line says; 1
-failed, and one line says why and what to do next; 2 called wrongly. A command
-that runs a program passes its status on.";
+Exit status: 0 on success or when there was nothing to do (a line says so);
+1 on failure (one line says why and what to do next); 2 for wrong usage. A
+command that runs a program exits with the program's status.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

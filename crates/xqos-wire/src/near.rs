@@ -32,30 +32,32 @@ use xqos_cli::output::note;
 use xqos_near::Settings;
 use xqos_sys::{self as sys, Signals};
 
-/// Runs a program far from its X server, and answers it here what is known here
+/// Runs a program far from its X server, and answers known queries locally
 ///
-/// Programs wait for dozens to hundreds of replies before they show a window, one after another; over a long line each wait
-/// is a round trip. Most of the answers never change, or the server tells when they do. The program runs against a display
-/// of its own, behind which a proxy answers what it knows and sends on everything else. The X server at the other end needs
-/// nothing, and may be reached over ssh -X: run it on the far side, beside the program, as `xqos ssh` does.
+/// Before they show a window, programs wait for dozens to hundreds of replies, one after another; over a slow link each
+/// wait takes a round trip. Most answers never change, or the server reports their changes. `xqos near` runs the
+/// program on a display of its own: a proxy that answers what it knows and forwards everything else. Nothing is needed
+/// on the X server's side, which may also be reached over ssh -X. Run this command on the far machine, next to the
+/// program, as `xqos ssh` does.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     manner: Manner,
-    /// Remember nothing of this start, and use nothing of the last one
+    /// Do not use the queries of the last start, and do not save those of this one
     #[arg(long)]
     forget: bool,
-    /// Share one proxy with other programs on this display; the first one starts it, and it ends after 10 min with none
+    /// Share one proxy between all programs on this display; the first program starts it, and it exits after 10 min
+    /// without any
     #[arg(long)]
     resident: bool,
-    /// End the resident proxy of this display, and with it the connections of its programs
+    /// Stop the resident proxy of this display, which ends the connections of its programs
     #[arg(long, conflicts_with_all = ["program", "relaxed", "verify", "report", "forget", "resident"])]
     stop: bool,
-    /// Be the resident proxy
+    /// Run as the resident proxy
     #[arg(long, hide = true, conflicts_with_all = ["program", "resident", "stop"])]
     serve: bool,
-    /// Say nothing when all goes well
+    /// Print nothing on success
     #[arg(long, short)]
     quiet: bool,
     /// The program and its arguments
@@ -66,13 +68,13 @@ pub struct Arguments {
 /// Options about how queries are answered and what is reported; `xqos ssh` has them too.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Manner {
-    /// Also answer right after requests that have no reply, where they concern the program's own windows
+    /// Also answer right after requests without a reply, if they concern only the program's own windows
     #[arg(long)]
     pub relaxed: bool,
-    /// Ask the X server too when the program has ended, and report each answer or colour that it did not give
+    /// When the program has exited, ask the X server too, and report every answer or colour that differs
     #[arg(long)]
     pub verify: bool,
-    /// At the end, tell what was asked, what was answered here, and how much time that saved
+    /// At the end, print how many queries were answered locally, and how much time that saved
     #[arg(long)]
     pub report: bool,
 }
@@ -86,22 +88,22 @@ Examples:
   xqos near --stop
   ssh -YC far xqos near -- emacs
 
-The second start is faster than the first: what the program asked is remembered
-in ~/.cache/xqos/near (XDG_CACHE_HOME), and asked all at once before it begins.
-Only questions are kept, never answers.
+The second start is faster than the first: the program's queries are saved in
+~/.cache/xqos/near (XDG_CACHE_HOME), and the next start sends them all together
+before the program begins. Queries are saved, answers never.
 
-Answered are names of atoms, extensions and their versions, colours of TrueColor
-visuals, formats of pictures, maps of keyboards, outputs, devices and properties
-until the server says that they changed, and the geometry of own pixmaps. Never
-answered: who has the focus or a selection, where the pointer is, grabs, images.
-In strict order, the default, a question is answered here only if the request
-before it had a reply: errors and events come where they would have come. With
---relaxed they may come after an answer that is given early.
+Answered locally: atom names, extensions and their versions, colours of
+TrueColor visuals, picture formats; keyboard maps, outputs, devices and
+properties, until the server reports a change; the geometry of the program's own
+pixmaps. Never answered: focus and selection owners, the pointer, grabs, images.
+In strict order, the default, a query is answered locally only if the previous
+request had a reply, so that errors and events keep their order. With --relaxed,
+an error or event may arrive after an answer that was given early.
 
-MIT-SHM, DRI2 and DRI3 are hidden: they pass memory, which a line cannot.
+MIT-SHM, DRI2 and DRI3 are hidden: they share memory, which a network cannot.
 
-Exit status: that of the program, or 128 + n when signal n ended it; 1 when it
-could not be started, or when --verify found a difference and the program ended
+Exit status: that of the program, or 128 + n if signal n ended it; 1 if it could
+not be started, or if --verify found a difference and the program exited
 with 0.";
 
 impl Arguments {
@@ -118,7 +120,7 @@ impl Arguments {
     }
 
     fn run(&self, name: &str, signals: &Signals) -> Result<ExitCode> {
-        sys::adopt_orphans().context("cannot look after the program's processes")?;
+        sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
         let cache = if self.forget { Cache::none() } else { Cache::of(name, &self.program[0]) };
         let proxy = Proxy::start((!name.is_empty()).then_some(name), self.settings(), Caches::One(cache))?;
         let mut program = Program::start(&self.program, &proxy.display(), Some(proxy.authority()))?;

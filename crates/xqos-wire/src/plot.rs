@@ -12,37 +12,37 @@ use xqos_wire::plot::model::{Choice, Connection, LeftOut, Plot};
 use xqos_wire::plot::track::Window;
 use xqos_wire::plot::{page, svg, xpl};
 
-/// Draws a capture of X traffic: time against bytes, with every packet and every message
+/// Draws a capture of X traffic: time against bytes, with every packet and message
 ///
-/// Each packet is a bar at its time, from its first byte to its last; around the bars go what the receiver acknowledged and
-/// how far its window lets the sender go. Each message of X stands beside its packet with its name, in the colour of what
-/// the connection was doing until then: idle, blocked by the network, blocked by the receiver, or waiting for a reply. A
-/// flat stretch is time in which nothing could be sent; the colour says why.
+/// Each packet is a bar at its time, from its first byte to its last. Two lines show what the receiver has acknowledged
+/// and how far its window allows the sender to go. Each X message stands next to its packet with its name, in a colour
+/// that shows what the connection was doing until then: idle, blocked by the network, blocked by the receiver, or
+/// waiting for a reply. In a flat stretch nothing could be sent; the colour says why.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The capture: pcap or pcapng
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where to; its ending chooses the format: .html, .svg or .xpl
+    /// The output file; its extension chooses the format: .html, .svg or .xpl
     #[arg(short, long, value_name = "OUTPUT", default_value = "plot.html")]
     output: PathBuf,
-    /// The format, whatever the ending says
+    /// The format, regardless of the extension
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Draw this connection only, by its number
+    /// Draw only this connection, by its number
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     connection: Option<u32>,
-    /// From this time on, since the first connection's beginning
+    /// Begin at this time, counted from the start of the first connection
     #[arg(long, value_name = "TIME")]
     from: Option<Micros>,
-    /// Up to this time
+    /// End at this time
     #[arg(long, value_name = "TIME")]
     to: Option<Micros>,
-    /// Written above the plot [default: the capture's name]
+    /// The title above the plot [default: the capture's name]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Take connections to this TCP port for X too; may be repeated
+    /// Also treat connections to this TCP port as X; may be repeated
     #[arg(long, value_name = "PORT")]
     port: Vec<u16>,
     /// Leave the fields of messages out of the page
@@ -57,34 +57,34 @@ Examples:
   xqos plot editor.pcapng -o start.svg --connection 2 --to 1.5s
   xqos plot editor.pcapng -o editor.xpl && xplot.org -x editor.xpl
 
-A file of that name is replaced once the new one is whole.
+An existing file is replaced once the new one is complete.
 
 Formats:
-  html   a page that needs nothing else: all connections, zoom from a packet
-         to the whole time, markers, statistics of a span, a click on a message
+  html   one self-contained page with all connections: zoom from a packet to
+         the whole time, markers, statistics of a span; a click on a message
          shows its fields and leads to its reply
-  svg    a picture of one connection, for light and dark, readable without
-         colour
-  xpl    for xplot (Shepard 1990), a window for each direction
+  svg    a picture of one connection, for light and dark backgrounds; readable
+         without colour
+  xpl    a file for xplot (Shepard 1990), with a window for each direction
 
-A picture, and a file for xplot, are of one connection: the one with the most
-bytes unless --connection names another.
+svg and xpl show one connection: the one with the most bytes, or the one that
+--connection names.
 
-The page has the fields of the first million messages, as far as 8 MB of text
-hold them; of longer captures plot a span (--from, --to) to read the others.
-They tell what programs drew, wrote and copied: --no-fields leaves them out.
-Beyond 8 million messages or packets the rest is left out, and said to be.
+The page has the fields of the first million messages, up to 8 MB of text. To
+read the fields of later messages, plot a span with --from and --to. Fields show
+what programs drew, wrote and copied: --no-fields leaves them out. After 8
+million messages or packets the rest is left out, and a note says so.
 
 Keys of the page:
   wheel           zoom time; with shift: bytes
   drag            move; with shift: zoom to a rectangle
-  click           a message, or marker A; with shift: marker B
+  click           select a message, or set marker A; with shift: marker B
   double click    zoom to the message
-  a b Escape      markers at the pointer, and none
+  a b Escape      set marker A or B at the pointer; remove both
   n p r Enter     next and previous message, its reply or request, zoom to it
-  0 f z w         whole time, fit bytes, zoom to A..B, window in view
+  0 f z w         whole time, fit bytes, zoom to A..B, keep TCP's window in view
   o 2 3 4 [ ]     all connections, both directions or one, next connection
-  ?               all of them";
+  ?               show all keys";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -108,7 +108,7 @@ impl Arguments {
     pub fn perform(&self) -> Result<()> {
         let Some(format) = self.format.or_else(|| Format::of(&self.output)) else {
             bail!(
-                "{} has no ending that names a format: end it in .html, .svg or .xpl, or give --format",
+                "{} has no extension that names a format: end it in .html, .svg or .xpl, or give --format",
                 self.output.display()
             );
         };
@@ -154,7 +154,7 @@ impl Arguments {
         }
         if plot.connections.values().all(Connection::is_empty) {
             let seconds = plot.ended_ns as f64 / 1e9;
-            bail!("nothing was sent in this time: the capture is {seconds:.3} s long; choose --from and --to in it");
+            bail!("nothing was sent in this time: choose --from and --to within the {seconds:.3} s of the capture");
         }
         Ok(plot)
     }
@@ -165,7 +165,7 @@ impl Arguments {
         if plot.connections.len() > 1 {
             let (number, all) = (one.number, plot.connections.len());
             output::note(&format!(
-                "drawn is connection {number}, which has the most bytes of {all}; --connection chooses another"
+                "drawing connection {number}, which has the most bytes of {all}; choose another with --connection"
             ));
         }
         Ok(one)
@@ -182,5 +182,5 @@ fn left_out(left_out: &LeftOut) -> Option<String> {
     let told: Vec<String> =
         told.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let told = told.join(", ");
-    (!told.is_empty()).then(|| format!("too many for one plot, and left out: {told}; choose less with --from and --to"))
+    (!told.is_empty()).then(|| format!("too many for one plot, left out: {told}; choose a span with --from and --to"))
 }

@@ -43,7 +43,7 @@ impl Program {
 
     /// Starts a program with arguments and the given DISPLAY and XAUTHORITY.
     pub fn start(words: &[OsString], display: &str, authority: Option<&Path>) -> Result<Program> {
-        let (program, rest) = words.split_first().context("no program is named")?;
+        let (program, rest) = words.split_first().context("no program is given: add -- PROGRAM")?;
         let mut command = Command::new(program);
         command.args(rest).env("DISPLAY", display).envs(authority.map(|authority| ("XAUTHORITY", authority)));
         sys::unblock_signals_in(&mut command);
@@ -104,7 +104,7 @@ impl Program {
         let is_late = self.ended.is_some_and(|ended| ended.elapsed() > SOON);
         if is_late && !quiet && !self.has_told {
             let left = counted(open.map_or(0, |open| open()) as u64, "connection");
-            note(&format!("the program has ended, and what it started has {left}; ^C ends it here"));
+            note(&format!("the program has exited, but processes that it started have {left}; press ^C to end them"));
             self.has_told = true;
         }
     }

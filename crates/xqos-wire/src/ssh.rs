@@ -26,34 +26,34 @@ use xqos_wire::capture::relay::authority::secret;
 /// program's display.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Runs a program on another machine over ssh, and answers it there what is known there
+/// Runs a program on another machine over ssh, and answers known queries there
 ///
-/// As `ssh -Y -C HOST PROGRAM`, with `xqos near` beside the program. Nothing changes on this side: the X server is the one
-/// of DISPLAY, and ssh is the system's, with its own settings for that host.
+/// Like `ssh -Y -C HOST PROGRAM`, with `xqos near` next to the program. Nothing changes on this side: the X server is
+/// that of DISPLAY, and the system's ssh is used with its own settings for the host.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Use a copy of this program on the far side, for this session, where xqos is not installed
+    /// Copy this program to the far machine for this session, if xqos is not installed there
     #[arg(long)]
     copy: bool,
     #[command(flatten)]
     manner: Manner,
-    /// The port, as of ssh
+    /// Port to connect to, as ssh -p
     #[arg(short, long, value_name = "PORT")]
     port: Option<u16>,
-    /// A file with a private key, as of ssh
+    /// Private key file, as ssh -i
     #[arg(short, long, value_name = "FILE")]
     identity: Option<PathBuf>,
-    /// A setting in the words of ssh_config, as of ssh
+    /// A setting in ssh_config syntax, as ssh -o
     #[arg(short, long, value_name = "SETTING")]
     option: Vec<String>,
-    /// Another file than ~/.ssh/config, as of ssh
+    /// Configuration file instead of ~/.ssh/config, as ssh -F
     #[arg(short = 'F', long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The other machine, as of ssh
+    /// The other machine, as for ssh
     #[arg(value_name = "[USER@]HOST")]
     host: String,
-    /// The program there and its arguments
+    /// The program on the other machine and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
@@ -64,15 +64,15 @@ Examples:
   xqos ssh --copy me@far xterm
   xqos ssh -p 2222 --relaxed --report far gtk3-demo
 
-On the far side xqos-wire has to be installed, or --copy used, which needs the
-same kind of machine there; the copy lies in /tmp and is removed at the end. ssh
-forwards the display, so sshd there needs X11Forwarding yes, and xauth.
+The far machine needs xqos-wire, or use --copy, which requires the same kind of
+machine there. The copy lies in /tmp and is removed at the end. ssh forwards the
+display, so sshd there needs 'X11Forwarding yes' and the program xauth.
 
--Y trusts the program with the whole display, as ssh -Y does: only run programs
-that you trust. INT, TERM and HUP are passed to the program.
+Like ssh -Y, this gives the program full access to your display: only run
+programs that you trust. INT, TERM and HUP are passed to the program.
 
-Exit status: that of the program, or 128 + n when signal n ended it; 255 when
-ssh failed; 1 when something is missing, in one line.";
+Exit status: that of the program, or 128 + n if signal n ended it; 255 if ssh
+failed; 1 if something is missing, which one line explains.";
 
 /// An ssh master connection. Dropping it closes the connection and removes all files.
 #[derive(Debug)]
@@ -86,10 +86,10 @@ struct Line<'a> {
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
         if self.host.starts_with('-') {
-            bail!("'{}' is no host: options of xqos ssh stand before it, see xqos ssh --help", self.host);
+            bail!("'{}' is not a host: put the options of xqos ssh before the host, see xqos ssh --help", self.host);
         }
         let named = display.map(OsString::from).or_else(|| env::var_os("DISPLAY")).filter(|name| !name.is_empty());
-        let display = named.context("DISPLAY is not set: say with --display which X server the program is to use")?;
+        let display = named.context("DISPLAY is not set: give the program's X server with --display")?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let mut line = Line::new(self)?;
         let opened = line.open(&display)?;
@@ -119,11 +119,11 @@ impl Arguments {
 
 impl Line<'_> {
     fn new(arguments: &Arguments) -> Result<Line<'_>> {
-        let random = secret().context("no random numbers here")?;
+        let random = secret().context("no random numbers are available on this machine")?;
         // The path of a socket must be short.
         let token = random[..12].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         let folder = env::temp_dir().join(format!("xqos-{token}.line"));
-        DirBuilder::new().mode(0o700).create(&folder).context("no folder can be made for the connection")?;
+        DirBuilder::new().mode(0o700).create(&folder).context("cannot create a folder for the connection")?;
         Ok(Line { arguments, folder, token, is_open: false })
     }
 
@@ -159,7 +159,7 @@ impl Line<'_> {
     }
 
     fn log(&self) -> Result<File> {
-        File::create(self.folder.join("log")).context("no file can be made for what ssh says")
+        File::create(self.folder.join("log")).context("cannot create a file for ssh's messages")
     }
 
     fn far(&self, script: &str) -> Command {
@@ -169,7 +169,7 @@ impl Line<'_> {
     }
 
     fn copy(&self) -> Result<bool> {
-        let own = File::open("/proc/self/exe").context("this program cannot be read")?;
+        let own = File::open("/proc/self/exe").context("cannot read this program")?;
         let machine = Command::new("uname").arg("-sm").output().context("cannot run uname")?;
         let machine = String::from_utf8_lossy(&machine.stdout).trim().to_owned();
         let script = far::copy(&self.arguments.host, &self.token, &machine);

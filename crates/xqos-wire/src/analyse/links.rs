@@ -20,10 +20,10 @@ impl FromStr for Links {
         let mut settings = Settings::default();
         let mut seen = Vec::new();
         for part in text.split(',') {
-            let wanted = || format!("'{part}' says nothing of a link: write rate=1mbit,delay=50ms, or grid");
+            let wanted = || format!("'{part}' does not describe a link: write rate=1mbit,delay=50ms, or grid");
             let (name, value) = part.split_once('=').ok_or_else(wanted)?;
             if seen.contains(&name) {
-                return Err(format!("{name} is there twice: one link at a time"));
+                return Err(format!("{name} is given twice: describe one link"));
             }
             seen.push(name);
             match name {

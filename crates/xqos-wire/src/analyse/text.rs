@@ -84,7 +84,7 @@ fn streams(list: &[ConnectionReport]) -> String {
     let mut table = Table::new(vec![Column::number("", 0), Column::words("STREAM", 0)])
         .numbers(2, &["PACKETS"])
         .numbers(1, &["BYTES"])
-        .numbers(3, &["AGAIN"])
+        .numbers(3, &["RESENT"])
         .numbers(0, &["IDLE", "LINK", "WINDOW", "RECEIVER"])
         .numbers(4, &["LINK kB/s"]);
     for (place, connection) in list.iter().enumerate() {
@@ -99,7 +99,7 @@ fn streams(list: &[ConnectionReport]) -> String {
             table.row(row);
         }
     }
-    section("Streams, in seconds: what the transmitter waited for", &table)
+    section("Streams, in seconds: why the sender could not send", &table)
 }
 
 fn waits(list: &[WaitFigures]) -> String {
@@ -168,7 +168,7 @@ fn compression(session: &Session) -> String {
         let [zstd, deflate] = [sample.zstd, sample.deflate].map(|left| format!("{:.1}%", 100.0 * left));
         table.row(vec![(*name).to_owned(), sample.sampled_bytes.to_string(), zstd, deflate]);
     }
-    section("Compression: what is left", &table)
+    section("Compression: what remains", &table)
 }
 
 fn startup(title: &str, startup: &StartupFigures) -> String {
@@ -201,7 +201,7 @@ fn conclusion(report: &Report) -> String {
     let cost = |count: u64| 2.0 * report.latency_s * count as f64;
     let is_whole = report.connections.iter().all(|connection| connection.is_whole);
     if !is_whole && trips == 0 {
-        return "How many round trips start-up makes is not known: messages are missing from the capture.\n".to_owned();
+        return "The number of round trips at start-up is unknown: messages are missing from the capture.\n".to_owned();
     }
     let least = if is_whole { "" } else { "at least " };
     let mut text = format!("Start-up makes {least}{trips} round trips");
@@ -209,9 +209,9 @@ fn conclusion(report: &Report) -> String {
         0 => write!(text, "; none of them is known to be avoidable"),
         count => write!(text, "; {least}{count} of them are avoidable"),
     };
-    let _ = write!(text, "; over a link of {milliseconds} ms one way all cost {least}{:.1} s", cost(trips));
+    let _ = write!(text, "; over a link of {milliseconds} ms one way they cost {least}{:.1} s", cost(trips));
     if avoidable > 0 {
-        let _ = write!(text, ", these {:.1} s", cost(avoidable));
+        let _ = write!(text, ", the avoidable ones {:.1} s", cost(avoidable));
     }
     text + ".\n"
 }

@@ -29,7 +29,7 @@ pub fn capture(arguments: &Arguments, interface: &str, output: &Path) -> Result<
     let mut recorder = recorder.with_context(cannot)?;
     let signals = Signals::watch().context("cannot watch for ^C")?;
     if !arguments.quiet {
-        note(&format!("capturing on {interface} ({filter}); ^C ends it"));
+        note(&format!("capturing on {interface} ({filter}); press ^C to stop"));
     }
     let drops = run(arguments, &mut live, &mut recorder, &signals)?;
     arguments.conclude(&recorder.finish(), output, &format!("{}; ", told(&drops)))
@@ -64,7 +64,7 @@ fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, sign
 fn take_all(live: &mut Live, recorder: &mut Recorder<'_>) -> Result<()> {
     const MAX_PACKETS: usize = 10_000;
     for _ in 0..MAX_PACKETS {
-        match live.take().map_err(|error| anyhow!(error).context("the capture broke off"))? {
+        match live.take().map_err(|error| anyhow!(error).context("the capture failed"))? {
             Some(record) => recorder.take(&record),
             None => {
                 recorder.advance_to(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64);
@@ -84,7 +84,7 @@ fn explained(error: LiveError, interface: &str) -> Error {
     let what = format!("cannot capture on {interface}");
     match error {
         LiveError::NotAllowed => anyhow!(error).context(format!(
-            "{what}: run it with sudo, or give this program the right: sudo setcap cap_net_raw+ep {}",
+            "{what}: run it with sudo, or give this program the capability: sudo setcap cap_net_raw+ep {}",
             sys::own_path()
         )),
         error => anyhow!(error).context(what),

@@ -13,7 +13,7 @@ use xqos_wire::capture::relay::{Relay, Relayed};
 pub fn capture(arguments: &Arguments, display: Option<&str>, path: &Path) -> Result<ExitCode> {
     // Before threads start, or they would receive the signals.
     let signals = Signals::watch().context("cannot watch for the program's end")?;
-    sys::adopt_orphans().context("cannot look after the program's processes")?;
+    sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
     let file = create(path)?;
     let start = || {
         let relay = Relay::start(display, file, &arguments.settings())?;
@@ -32,10 +32,10 @@ fn told(relayed: &Relayed) -> String {
     let mut text = format!("{connections}, {requests} bytes to the server, {replies} back, 0 dropped, ");
     text += &format!("{files} passed, ");
     if *files_lost > 0 {
-        text += &format!("{} lost on the way to a server behind TCP, ", counted(*files_lost, "file"));
+        text += &format!("{} not passed because the server is reached over TCP, ", counted(*files_lost, "file"));
     }
     if *refused > 0 {
-        text += &format!("{} refused since the server was gone, ", counted(*refused, "client"));
+        text += &format!("{} refused because the server was gone, ", counted(*refused, "client"));
     }
     text
 }

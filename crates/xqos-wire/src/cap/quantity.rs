@@ -9,7 +9,7 @@ use xqos_wire::capture::trigger::{Start, Stop, TriggerEvent};
 /// Parses a capture duration.
 pub fn time(text: &str) -> Result<Duration, String> {
     match xqos_cli::time::read_ns(text)? {
-        0 => Err(format!("{text} is too short: a time must be above 0")),
+        0 => Err(format!("{text} is too short: give a time above 0")),
         ns => Ok(Duration::from_nanos(ns)),
     }
 }
@@ -19,7 +19,7 @@ pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (first.parse(), last.parse()) {
         (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(first..=last),
-        _ => Err(format!("'{text}' is no port: write one such as 6010, or the first and last such as 6000-6063")),
+        _ => Err(format!("'{text}' is not a port: write one such as 6010, or a range such as 6000-6063")),
     }
 }
 
@@ -28,7 +28,7 @@ pub fn start(text: &str) -> Result<Start, String> {
     match (text, occasion(text)) {
         ("now", _) => Ok(Start::Now),
         (_, Some(occasion)) => Ok(Start::On(occasion)),
-        _ => Err(format!("'{text}' is nothing to start on: write now, key or first-window")),
+        _ => Err(format!("'{text}' is not an event to start on: write now, key or first-window")),
     }
 }
 
@@ -37,7 +37,7 @@ pub fn stop(text: &str) -> Result<Stop, String> {
     if let Some(time) = text.strip_prefix("quiet=") {
         return time.parse().map(|time: Micros| Stop::Quiet { ns: time.ns() });
     }
-    let wanted = || format!("'{text}' is nothing to stop on: write key, first-window or quiet=2s");
+    let wanted = || format!("'{text}' is not an event to stop on: write key, first-window or quiet=2s");
     occasion(text).map(Stop::On).ok_or_else(wanted)
 }
 

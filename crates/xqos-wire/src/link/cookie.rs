@@ -26,7 +26,7 @@ pub fn make(number: u16, servers: &[String]) -> Result<Option<Authority>> {
         let cookie = Cookie::magic(secret()?);
         Authority::make(number, Some(Side::Server.address()), &cookie.name, &cookie.data)
     };
-    make().map(Some).context("the cookie for the X server cannot be written: give it -ac")
+    make().map(Some).context("cannot write the cookie for the X server: start the server with -ac")
 }
 
 /// The server's command line for the shell, which takes the cookie's file from XAUTHORITY.

@@ -16,7 +16,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     if text == "unlimited" {
         return Ok(None);
     }
-    let wanted = || format!("'{text}' is no rate: write a number and a unit, such as 100kbit, 1.5mbit or 1gbit");
+    let wanted = || format!("'{text}' is not a rate: write a number and a unit, such as 100kbit, 1.5mbit or 1gbit");
     let bits = NonZeroU64::new(read(text, RATES).map_err(|_| wanted())?);
     match bits.filter(|bits| BITS_PER_SECOND.contains(&bits.get())) {
         Some(bits) => Ok(Some(bits)),
@@ -31,7 +31,7 @@ const MAX_DELAY_NS: u64 = 10_000_000_000;
 pub fn delay(text: &str) -> Result<u64, String> {
     match time::read_ns(text)? {
         ns @ 0..=MAX_DELAY_NS => Ok(ns),
-        _ => Err(format!("{text} is too long: a packet is under way for 10s at most")),
+        _ => Err(format!("{text} is too long: the delay is 10s at most")),
     }
 }
 
@@ -40,7 +40,7 @@ pub fn queue(text: &str) -> Result<Queue, String> {
     if let Some(packets) = text.strip_suffix('p').and_then(|packets| packets.parse().ok()) {
         return Ok(Queue::Packets(packets));
     }
-    let wanted = || format!("'{text}' is no size of a queue: write bytes such as 64k or 1m, or packets such as 50p");
+    let wanted = || format!("'{text}' is not a queue size: write bytes such as 64k or 1m, or packets such as 50p");
     read(text, SIZES).map(Queue::Bytes).map_err(|_| wanted())
 }
 
@@ -48,7 +48,7 @@ pub fn queue(text: &str) -> Result<Queue, String> {
 pub fn loss(text: &str) -> Result<u32, String> {
     let ppm = read(text, &[("%", 10_000)]).ok().filter(|&ppm| ppm <= 1_000_000);
     let ppm = ppm.and_then(|ppm| u32::try_from(ppm).ok());
-    ppm.ok_or_else(|| format!("'{text}' is no loss: write a percentage such as 1% or 0.0005%"))
+    ppm.ok_or_else(|| format!("'{text}' is not a loss: write a percentage such as 1% or 0.0005%"))
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ impl Cache {
         match make_private(&folder) {
             Ok(()) => Cache(Some(folder.join(plain(&name)))),
             Err(error) => {
-                note(&format!("nothing is remembered of this start: {}: {error}", folder.display()));
+                note(&format!("this start will not be remembered: {}: {error}", folder.display()));
                 Cache(None)
             }
         }
@@ -55,13 +55,13 @@ impl Cache {
         let Some(path) = &self.0 else { return Memory::default() };
         match read(path) {
             Ok(bytes) => Memory::read(&bytes).unwrap_or_else(|_| {
-                note(&format!("{} is damaged, or of another version, and is made anew", path.display()));
+                note(&format!("{} is damaged or from another version of xqos; it is rebuilt", path.display()));
                 let _ = fs::remove_file(path);
                 Memory::default()
             }),
             Err(error) => {
                 if error.kind() != ErrorKind::NotFound {
-                    note(&format!("what was asked before cannot be read: {}: {error}", path.display()));
+                    note(&format!("cannot read the queries of the last start: {}: {error}", path.display()));
                 }
                 Memory::default()
             }
@@ -72,7 +72,7 @@ impl Cache {
     pub fn write(&self, memory: &Memory) {
         let Some(path) = &self.0 else { return };
         if let Err(error) = output::write(path, 0o600, &memory.write()) {
-            note(&format!("what was asked cannot be kept: {}: {error}", path.display()));
+            note(&format!("cannot save the queries of this start: {}: {error}", path.display()));
         }
         let _ = path.parent().map(forget_oldest);
     }
@@ -88,7 +88,7 @@ pub fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let about = fs::symlink_metadata(folder)?;
     if !about.is_dir() || about.uid() != geteuid().as_raw() || about.mode() & 0o077 != 0 {
-        return Err(io::Error::other("others may write there: remove it, and it is made anew"));
+        return Err(io::Error::other("others may write there: remove it, and xqos creates it again"));
     }
     Ok(())
 }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files_lead_nowhere_else() {
+    fn file_names_cannot_leave_the_folder() {
         assert_eq!(plain("gtk3-demo"), "gtk3-demo");
         assert_eq!(plain("../../etc/passwd"), "etc.passwd");
         assert_eq!(plain("localhost:10.0"), "localhost.10.0");

@@ -36,16 +36,16 @@ impl Proxy {
     pub fn start(name: Option<&str>, settings: Settings, caches: Caches) -> Result<Proxy> {
         let (upstream, first) = Upstream::find(name)?;
         let display = Display::make(upstream.screen());
-        let display = Arc::new(display.context("no display of our own can be made in /tmp/.X11-unix")?);
-        let own = Cookie::magic(secret().context("no cookie can be made for our display")?);
+        let display = display.context("cannot create the proxy's display in /tmp/.X11-unix")?;
+        let own = Cookie::magic(secret().context("cannot create the cookie of the proxy's display")?);
         let authority = Authority::make(display.number(), None, &own.name, &own.data);
-        let authority = authority.context("the cookie for our display cannot be written")?;
+        let authority = authority.context("cannot write the cookie of the proxy's display")?;
         let (name, data) = cookie(&upstream).unwrap_or_default();
         let settings = Settings { own_cookie: Some(own), server_cookie: Cookie { name, data }, ..settings };
         let shared = Arc::new(Shared::default());
         let run = Loop::new(Arc::clone(&display), (upstream, first), Arc::clone(&shared), settings, caches);
         let start = |mut run: Loop| Background::start("near", move |stop| run.run(&stop));
-        let thread = run.and_then(start).context("the proxy cannot be started")?;
+        let thread = run.and_then(start).context("cannot start the proxy")?;
         Ok(Proxy { thread, display, authority, shared })
     }
 
@@ -71,7 +71,7 @@ impl Proxy {
 
     /// Ends the proxy and returns its report.
     pub fn finish(self) -> Result<Told> {
-        self.thread.finish().and_then(|ended| ended).context("the proxy broke off")?;
+        self.thread.finish().and_then(|ended| ended).context("the proxy failed")?;
         Ok(self.shared.told())
     }
 

@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitC
     let found = find_or_start(arguments, name)?;
     if found.is_relaxed != arguments.manner.relaxed {
         let order = if found.is_relaxed { "relaxed" } else { "strict" };
-        note(&format!("the resident proxy was started in {order} order, and stays so: xqos near --stop ends it"));
+        note(&format!("the resident proxy runs in {order} order; to change that, first stop it: xqos near --stop"));
     }
     let mut program = Program::start(&arguments.program, &found.display, Some(&found.authority))?;
     program.watch(None, signals, arguments.quiet)?;
@@ -74,15 +74,13 @@ pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitC
 pub fn stop(name: &str) -> Result<ExitCode> {
     match UnixStream::connect(folder(name)?.join("socket")) {
         Ok(socket) => ask(&socket, "stop").map(|_| ExitCode::SUCCESS),
-        Err(_) => {
-            line(&format!("nothing to stop, there is no resident proxy of display {name}")).map(|()| ExitCode::SUCCESS)
-        }
+        Err(_) => line(&format!("nothing to stop: display {name} has no resident proxy")).map(|()| ExitCode::SUCCESS),
     }
 }
 
 fn find_or_start(arguments: &Arguments, name: &str) -> Result<Found> {
     if name.is_empty() {
-        bail!("DISPLAY is not set: say with --display which X server the program is to use");
+        bail!("DISPLAY is not set: give the program's X server with --display");
     }
     let folder = folder(name)?;
     if let Some(found) = find(&folder) {
@@ -98,7 +96,7 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<Found> {
     // The proxy outlives this process and must not receive the terminal's signals.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).current_dir("/");
     let log = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(folder.join("log"));
-    command.stderr(log.context("no log can be made for the resident proxy")?);
+    command.stderr(log.context("cannot create the log of the resident proxy")?);
     sys::unblock_signals_in(&mut command);
     let mut child = command.spawn().context("cannot start the resident proxy")?;
     let end = Instant::now() + PATIENCE;
@@ -151,7 +149,7 @@ fn folder(name: &str) -> Result<PathBuf> {
 pub fn serve(name: &str, settings: Settings, signals: &Signals) -> Result<ExitCode> {
     let folder = folder(name)?;
     let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(folder.join("lock"));
-    let lock: File = lock.context("cannot make the lock of the resident proxy")?;
+    let lock: File = lock.context("cannot create the lock of the resident proxy")?;
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -159,11 +157,11 @@ pub fn serve(name: &str, settings: Settings, signals: &Signals) -> Result<ExitCo
     let proxy = Proxy::start(Some(name), settings, Caches::Each(name.to_owned()))?;
     let path = folder.join("socket");
     match fs::remove_file(&path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).context("a socket is in the way"),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).context("cannot remove an old socket"),
         _ => {}
     }
-    let listener = UnixListener::bind(&path).context("cannot make the socket of the resident proxy")?;
-    listener.set_nonblocking(true).context("cannot listen")?;
+    let listener = UnixListener::bind(&path).context("cannot create the socket of the resident proxy")?;
+    listener.set_nonblocking(true).context("cannot listen for programs")?;
     let authority = proxy.authority().display();
     let order = if is_relaxed { "relaxed" } else { "strict" };
     let greeting = format!("{}\n{authority}\n{order}\n", proxy.display());

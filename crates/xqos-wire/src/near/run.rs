@@ -226,7 +226,7 @@ impl Loop {
         match self.display.accept(listener) {
             Ok((program, pid)) => self.connecting.begin(Whom::Client(Waiting { program: program.into(), pid })),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                note("a client of another user was turned away");
+                note("a client of another user was refused");
             }
             // The client is gone already, or no descriptor is left for it.
             Err(_) => {}

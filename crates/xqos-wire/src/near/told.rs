@@ -13,10 +13,10 @@ const MAX_NAMED: usize = 12;
 pub fn lines(told: &Told) -> Vec<String> {
     let Count { asked, answered, left, saved } = told.report.total();
     let mut lines = vec![format!(
-        "{}, {asked} questions, {answered} answered here; {left} waits left, {saved} saved{}",
+        "{}: {asked} queries, {answered} answered locally; {left} round trips left, {saved} saved{}",
         counted(told.report.connections, "connection"),
         match told.report.round_trip_ns {
-            Some(ns) => format!(", {} of {}", of_ns(told.report.saved_ns()), of_ns(ns)),
+            Some(ns) => format!(" ({} at {} each)", of_ns(told.report.saved_ns()), of_ns(ns)),
             None => String::new(),
         }
     )];
@@ -28,7 +28,7 @@ pub fn lines(told: &Told) -> Vec<String> {
         .map(|(opcodes, count)| format!("{} {}", count.left, name(told, **opcodes)))
         .collect();
     if !named.is_empty() {
-        lines.push(format!("waits left: {}{}", named.join(", "), if left.len() > MAX_NAMED { ", ..." } else { "" }));
+        lines.push(format!("remaining: {}{}", named.join(", "), if left.len() > MAX_NAMED { ", ..." } else { "" }));
     }
     lines
 }
@@ -36,8 +36,8 @@ pub fn lines(told: &Told) -> Vec<String> {
 /// The result of `--verify`.
 pub fn verdict(report: &Report) -> String {
     match report.differences {
-        0 => format!("{} answers were the server's own too, and none differed", report.confirmed),
-        count => format!("{count} of {} answers differed from the server's own", count + report.confirmed),
+        0 => format!("{} answers were compared with the server's, and none differed", report.confirmed),
+        count => format!("{count} of {} answers differed from the server's", count + report.confirmed),
     }
 }
 

@@ -30,10 +30,10 @@ pub fn run(wanted: &Wanted<'_>) -> String {
     };
     in_shell(&format!(
         "if [ -z \"$DISPLAY\" ]; then \
-         echo 'xqos: {host} forwards no X11: there, sshd needs X11Forwarding yes, and the program xauth' >&2; exit 1; fi\n\
+         echo 'xqos: {host} does not forward X11: sshd there needs X11Forwarding yes, and the program xauth' >&2; exit 1; fi\n\
          {find}\n\
          if [ ! -x \"$near\" ]; then \
-         echo 'xqos: xqos-wire is not installed on {host}: install it there, or add --copy to use this one for the session' >&2; \
+         echo 'xqos: xqos-wire is not installed on {host}: install it there, or add --copy to copy this one for the session' >&2; \
          exit 1; fi\n\
          umask 077; (set -C; echo $$ > /tmp/xqos-{token}.pid) 2>/dev/null\n\
          exec \"$near\" near{options} --{words}"
@@ -46,7 +46,7 @@ pub fn copy(host: &str, token: &str, machine: &str) -> String {
     in_shell(&format!(
         "machine=$(uname -sm)\n\
          if [ \"$machine\" != {} ]; then \
-         echo \"xqos: {host} is $machine, this machine another: install xqos-wire there\" >&2; exit 1; fi\n\
+         echo \"xqos: {host} is $machine, unlike this machine: install xqos-wire there\" >&2; exit 1; fi\n\
          umask 077; mkdir /tmp/xqos-{token} && cat > /tmp/xqos-{token}/xqos-wire && chmod 700 /tmp/xqos-{token}/xqos-wire && \
          if ! said=$(/tmp/xqos-{token}/xqos-wire --version 2>&1); then \
          echo \"xqos: the copy does not run on {host}: $said\" >&2; rm -rf /tmp/xqos-{token}; exit 1; fi",

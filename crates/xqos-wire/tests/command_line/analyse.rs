@@ -21,7 +21,7 @@ fn a_start_is_predicted_over_a_link_and_behind_a_proxy() {
     let arguments = ["analyse", "--predict", "rate=1mbit,delay=50ms", "--proxy", "strict", "--latency", "100ms"];
     let text = ended(xqos().args(arguments).arg(&capture)).with(0).out;
     for words in
-        ["Behind a proxy (strict)", "Foretold, in seconds: as captured, then behind a proxy (strict)", "1 Mb/s"]
+        ["Behind a proxy (strict)", "Predicted, in seconds: as captured, then behind a proxy (strict)", "1 Mb/s"]
     {
         assert!(text.contains(words), "{words}: {text}");
     }
@@ -68,7 +68,7 @@ fn keep_alives_with_one_byte_count_as_idle() {
 #[test]
 fn captured_headers_are_enough_for_round_trips_and_gaps_are_reported() {
     let (err, report, connection) = reported("snap96.pcap", &["--predict", "rate=1mbit"]);
-    assert!(err.contains("7778 bytes within messages were not captured") && err.lines().count() == 1, "{err}");
+    assert!(err.contains("7778 bytes inside messages were not captured") && err.lines().count() == 1, "{err}");
     assert_eq!((&connection["round_trips"], &connection["is_whole"]), (&10.into(), &true.into()));
     assert_eq!(report["predictions"][0]["round_trips"], 9, "nobody waited for the last reply");
 }

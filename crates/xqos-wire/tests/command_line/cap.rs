@@ -102,7 +102,7 @@ fn failures_are_reported_in_one_line() {
     fs::hard_link(&file, &copy).unwrap();
     ended(xqos().args(["cap", "-r", &file, "-o", &copy])).failed_saying(&["while it is read"]);
     let full = server.ask(&["cap", "-o", "/dev/full", "--", "sh", "-c", "xdpyinfo > /dev/null; exit 7"]);
-    full.failed_saying(&["/dev/full is not complete", "No space left"]);
+    full.failed_saying(&["/dev/full is incomplete", "No space left"]);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_file_ends_at_its_stop_event_and_the_program_continues() {
     let told = server.ask(&["cap", "-o", &none, "--start-on", "key", "--", "xdpyinfo"]);
     let told_again = ended(xqos().args(["cap", "-r", &file, "--start-on", "key", "-o", &again]));
     for told in [told, told_again] {
-        assert!(told.status == 1 && told.err.contains("did not come"), "{told:#?}");
+        assert!(told.status == 1 && told.err.contains("did not occur"), "{told:#?}");
     }
     assert!(!Path::new(&none).exists() && fs::read_to_string(&again).unwrap() == "before");
 }

@@ -59,7 +59,7 @@ fn a_server_that_fails_is_reported_immediately() {
         return;
     }
     let told = ended(xqos().args(["link", "--server", "exit 3", "--port", "80", "--", "true"]));
-    told.failed_saying(&["ended before anybody listened at port 80"]);
+    told.failed_saying(&["exited before it listened on port 80"]);
 }
 
 #[test]

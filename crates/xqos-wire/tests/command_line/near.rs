@@ -121,13 +121,13 @@ fn a_second_start_waits_for_few_round_trips_and_gets_the_same_answers() {
     let (server, folder) = (Server::stock(), Folder::new("near-xterm"));
     let xterm = ["xterm", "-e", "true"];
     let first = run(&server, &folder, &["--report"], &xterm).with(0);
-    assert!(told(&first, " waits left") > 100, "{first:#?}");
+    assert!(told(&first, " round trips left") > 100, "{first:#?}");
     let second = run(&server, &folder, &["--report", "--verify"], &xterm).with(0);
     assert!(second.err.contains("none differed") && told(&second, " answers were") > 200, "{second:#?}");
     let third = run(&server, &folder, &["--report"], &xterm).with(0);
-    assert!(told(&third, " waits left") <= 20, "{third:#?}");
+    assert!(told(&third, " round trips left") <= 20, "{third:#?}");
     let relaxed = run(&server, &folder, &["--report", "--relaxed"], &xterm).with(0);
-    assert!(told(&relaxed, " waits left") < told(&third, " waits left"), "{relaxed:#?}");
+    assert!(told(&relaxed, " round trips left") < told(&third, " round trips left"), "{relaxed:#?}");
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn a_toolkit_gets_the_servers_answers() {
         running.signal("TERM");
         let ended = running.ended().with(128 + 15);
         assert!(ended.err.contains("none differed"), "{options:?}: {ended:#?}");
-        // Also when a signal ends it; but for what helpers of the program asked that are still there.
-        let (answered, compared) = (told(&ended, " answered here"), told(&ended, " answers were"));
+        // Also after a signal, except for queries of helpers that are still running.
+        let (answered, compared) = (told(&ended, " answered locally"), told(&ended, " answers were"));
         assert!(compared <= answered && 2 * compared > answered, "{ended:#?}");
         eventually("its window is gone", || (windows(&server) == 0).then_some(()));
     }
@@ -383,7 +383,7 @@ fn programs_share_a_resident_proxy_until_it_is_stopped() {
         ended(near(&server, &folder, options, program).env("XDG_RUNTIME_DIR", &folder.path))
     };
     let stop = || ended(server.xqos(&["near", "--stop"]).env("XDG_RUNTIME_DIR", &folder.path));
-    assert!(stop().with(0).out.contains("nothing to stop, there is no resident proxy"));
+    assert!(stop().with(0).out.contains("nothing to stop: display"));
     let display = |told: &Ended| told.out.lines().next().unwrap().to_owned();
     let script = ["sh", "-c", "echo $DISPLAY; xdpyinfo > /dev/null; exit 3"];
     let first = run(&["--resident"], &script).with(3);

@@ -27,7 +27,7 @@ fn a_capture_becomes_a_page_a_picture_and_a_file_for_xplot() {
         let text = fs::read_to_string(&output).unwrap();
         assert!(text.starts_with(begins) && text.len() > 10_000, "{name}: {} bytes", text.len());
         assert!(text.contains("toolkit") && text.contains("start"), "{name} has its title");
-        assert_eq!(told.err.contains("drawn is connection 1"), name != "a.html", "{}", told.err);
+        assert_eq!(told.err.contains("drawing connection 1"), name != "a.html", "{}", told.err);
     }
     // --format overrides the extension, and -o has a default.
     let output = folder.file("a.picture");

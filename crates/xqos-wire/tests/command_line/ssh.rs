@@ -120,7 +120,7 @@ fn a_remote_program_uses_the_local_display() {
     far.run(&server, &[], &["sh", "-c", "kill -9 $$"]).with(137);
     let first = far.run(&server, &["--report"], &["xterm", "-e", "true"]).with(0);
     let second = far.run(&server, &["--report", "--verify"], &["xterm", "-e", "true"]).with(0);
-    assert!(first.err.contains("waits left") && second.err.contains("none differed"), "{first:#?} {second:#?}");
+    assert!(first.err.contains("round trips left") && second.err.contains("none differed"), "{first:#?} {second:#?}");
     // The shell must not interpret arguments.
     let told = far.run(&server, &[], &["printf", "%s|", "a b", "it's", "$HOME", "-x"]).with(0);
     assert_eq!(told.out, "a b|it's|$HOME|-x|");

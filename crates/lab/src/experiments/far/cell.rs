@@ -205,13 +205,13 @@ fn add_link(start: &mut Start, log: impl Iterator<Item = Entry>, time_ns: Range<
     start.link_s = last_ns.saturating_sub(time_ns.start) as f64 / 1e9;
 }
 
-/// The two numbers in near's `18 waits left, 240 saved`.
+/// The two numbers in near's `18 round trips left, 240 saved`.
 fn waits(report: &str) -> Option<Waits> {
     let before = |words: &str| -> Option<u64> {
         let number = report.split(words).next().filter(|before| before.len() < report.len())?;
         number.rsplit(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
     };
-    Some(Waits { left: before(" waits left,")?, saved: before(" saved")? })
+    Some(Waits { left: before(" round trips left,")?, saved: before(" saved")? })
 }
 
 #[cfg(test)]
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn the_report_of_near_is_read_and_nothing_else_is() {
         let report =
-            "(emacs) a warning\nxqos: 1 connection, 261 questions, 241 answered here; 18 waits left, 240 saved, 48.1 s";
+            "(emacs) a warning\nxqos: 1 connection: 261 queries, 241 answered locally; 18 round trips left, 240 saved";
         assert_eq!(waits(report), Some(Waits { left: 18, saved: 240 }));
         assert_eq!((waits(""), waits("xqos: near: no display")), (None, None));
     }

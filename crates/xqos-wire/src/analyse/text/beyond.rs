@@ -37,8 +37,8 @@ pub fn predictions(report: &Report) -> String {
         table.row(row);
     }
     let title = match proxy {
-        Some(figures) => format!("Foretold, in seconds: as captured, then behind a proxy ({})", figures.proxy),
-        None => "Foretold, in seconds".to_owned(),
+        Some(figures) => format!("Predicted, in seconds: as captured, then behind a proxy ({})", figures.proxy),
+        None => "Predicted, in seconds".to_owned(),
     };
     section(&title, &table)
 }
