@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The commands, one file each: what clap reads, and what is done.
+//! The commands of `xqos`, one file each: the arguments that clap parses, and the action.
 
 pub mod boost;
 pub mod doctor;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! `xqos boost`: gives the processor to who needs it for the screen, and takes it back.
+//! `xqos boost`: raises the priority of programs while they redraw, and restores it.
 //!
-//! The X server tells of each client that gets an Expose, and of each that has answered it. In between, at most for N
-//! ms, the client's process has a real-time priority: whoever uncovered it cannot take the processor away while it draws
-//! (Shatrov, xorg list, 2005). Who gets input meanwhile comes before it. The server's own thread is lent such a priority
-//! too, by the module, and only meanwhile and while it works for a reserved client.
+//! The X server reports each client that gets an Expose, and each that has answered it. In between, but for N ms at
+//! most, the client's process has a real-time priority, so that the client that uncovered it cannot take the processor
+//! away while it redraws (Shatrov, xorg list, 2005). A client that gets input meanwhile has a higher priority. The
+//! module also raises the server's own thread, but only meanwhile and while it serves a reserved client.
 //!
-//! What is raised is written down where a guard process sees it ([`Guard`]). Everything ends with this process, however it
-//! ends.
+//! Raised processes are recorded in memory shared with a guard process ([`Guard`]). All priorities are restored when
+//! this process ends, however it ends.
 
 mod named;
 
@@ -26,15 +26,15 @@ use xqos_cli::quantity::{Micros, limit};
 use xqos_client::Error;
 use xqos_sys::{self as sys, Attributes, Procfs, Signals};
 
-/// What the server is allowed: its own thread 3, the watcher 4.
+/// The limit for priorities in the server: its own thread has 3, the watcher 4.
 const SERVER_LIMIT: u32 = 4;
-/// A program that gets input while another one has to redraw.
+/// For a program that gets input while another one redraws.
 const INPUT: Share = Share { priority: 2, nice: -11 };
 const EXPOSING: Share = Share { priority: 1, nice: -10 };
-/// How long the first has the processor at most.
+/// How long a program keeps the higher priority of input.
 const INPUT_LIMIT: Duration = Duration::from_millis(10);
 
-/// How much somebody is raised, by each way.
+/// How much a program is raised, for each method.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     priority: u32,
@@ -106,7 +106,7 @@ impl How {
         }
     }
 
-    /// What the rights allow of it, tried on a thread of our own.
+    /// Finds the first method that the rights allow, by trying it on a thread of our own.
     fn allowed(self, limit: Duration) -> Option<How> {
         let ways = if self == How::Auto { vec![How::Rr, How::Nice] } else { vec![self] };
         ways.into_iter().find(|way| {
@@ -145,9 +145,9 @@ impl Arguments {
         Boost { verbose: self.verbose, exposing, input, session, raised, guard, named }.serve(&signals)
     }
 
-    /// The server may raise itself as long as our connection lives. False where that cannot be.
+    /// Allows the server to raise itself while our connection lives. Returns false if that is not possible.
     fn lend(&self, session: &Session, server: i32) -> bool {
-        // Without the right to set it, one of root's needs no limit.
+        // A server that runs as root needs no limit; then the missing right does not matter.
         let before = sys::allow_real_time(server, SERVER_LIMIT).unwrap_or_default();
         match session.control.lend_processor(true, before) {
             Ok(()) => true,
@@ -171,18 +171,18 @@ impl Arguments {
 
 struct Boost {
     verbose: bool,
-    /// What a program gets, and for how long.
+    /// The attributes that a program gets, and for how long.
     exposing: (Attributes, Duration),
     input: (Attributes, Duration),
     session: Session,
     raised: Raised,
     guard: Guard,
-    /// `None`: all of the user's.
+    /// `None` means all programs of the user.
     named: Option<Named>,
 }
 
 impl Boost {
-    /// Until a signal ends it, or the server is gone.
+    /// Serves until a signal arrives or the server is gone.
     fn serve(mut self, signals: &Signals) -> Result<ExitCode> {
         loop {
             let status = self.hear(signals);
@@ -200,7 +200,7 @@ impl Boost {
         }
     }
 
-    /// What has happened; the exit status where it is the end.
+    /// Handles pending events; returns the exit status if one of them is the end.
     fn hear(&mut self, signals: &Signals) -> Option<ExitCode> {
         if let Some(named) = &mut self.named {
             match named.hear() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! `xqos doctor`: is this server served, can it be, and what to do otherwise.
+//! `xqos doctor`: reports whether xqos serves an X server, whether it can, and what to do next.
 //!
-//! Everything is gathered into one [`Report`]; the words and the JSON are both made from it.
+//! All facts go into one [`Report`], from which the text and the JSON are made.
 
 use crate::host::{Host, shell_quoted};
 use crate::{exports, xorg_config};
@@ -44,7 +44,7 @@ command of the server; xwayland; can_be_served (null: cannot be told from here)
 and missing_symbols; served; service (null when not served); advice (null: none
 is needed). What is not known is null.";
 
-/// With the fields.
+/// The help text with the list of fields.
 fn help() -> String {
     format!("{EXAMPLES}\n\n{}", json_help("service", SERVICE))
 }
@@ -67,7 +67,7 @@ struct Report {
     advice: Option<String>,
 }
 
-/// What a served server tells of itself.
+/// Facts about a served server.
 #[derive(Debug)]
 struct Service {
     info: ServerInfo,
@@ -163,7 +163,7 @@ fn unreachable_server(display: Option<&str>, error: &anyhow::Error) -> Report {
     }
 }
 
-/// For a session in which there is no X server to ask about.
+/// Advice for a Wayland session without an X server.
 fn wayland_without_x() -> Option<&'static str> {
     session::is_wayland().then_some(
         "this is a Wayland session, whose programs are served by the compositor and not by an X server: log into an \
@@ -185,7 +185,7 @@ fn can_be_served(host: &Host, served: bool) -> Option<bool> {
     if served {
         return Some(true);
     }
-    // A program that lacks them is served from below.
+    // A program that lacks symbols is served through libc.
     host.process.as_ref()?.missing.as_ref().map(|_| true)
 }
 
@@ -217,7 +217,7 @@ fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<Str
     })
 }
 
-/// Whether an Xwayland was started by hand, in a window of its own.
+/// Whether an Xwayland was started manually, with a root window of its own.
 fn is_rootful(command: &[String]) -> bool {
     !command.iter().any(|word| word == "-rootless")
 }
@@ -237,14 +237,14 @@ fn xorg_advice(command: &[String]) -> String {
     }
 }
 
-/// The module that our configuration file names.
+/// The module path that our configuration file loads.
 fn loaded_by(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let load = text.lines().find_map(|line| line.trim().strip_prefix("Load"));
     load.map_or_else(|| "xqos".to_owned(), |path| path.trim().trim_matches('"').to_owned())
 }
 
-/// A command line that a shell reads as the same words again.
+/// Quotes a command line for a shell.
 fn shell_words(words: &[String]) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=+,@%".contains(&byte);
     let quoted = words.iter().map(|word| match word.bytes().all(plain) {
@@ -338,7 +338,7 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
     lines
 }
 
-/// Which of the two ways into a server is taken, and why not the other.
+/// How xqos is attached to the server, and why not the other way.
 fn host_words(is_below: bool, missing: &[&str]) -> String {
     match (is_below, missing) {
         (false, _) => "the server's own functions (host dix)".to_owned(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos explain`: why a client is served as it is.
+//! `xqos explain`: shows which rules apply to a client, and why.
 
 use crate::commands::rules::told::Told;
 use crate::selector::Selector;

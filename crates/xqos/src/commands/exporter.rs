@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos exporter`: the X servers of a host, for Prometheus.
+//! `xqos exporter`: metrics of the X servers on this machine for Prometheus.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -83,7 +83,7 @@ impl Arguments {
         if self.attach && sys::effective_ids().0 != 0 {
             bail!("--attach takes the kernel's trace, which is root's: run it with sudo");
         }
-        // Before the first thread, which would get them otherwise.
+        // Before the first thread starts, or it would receive the signals.
         let signals = Signals::watch()?;
         let options = Options {
             only: self.only.clone(),
@@ -110,7 +110,7 @@ impl Arguments {
         while !signals.termination_requested() {
             sys::poll(&[signals.as_raw_fd()], None)?;
         }
-        // A look in progress ends first, and takes the kernel's trace away.
+        // Waits for a query in progress, which removes the kernel's trace when it ends.
         drop(exporter.lock());
         Ok(())
     }

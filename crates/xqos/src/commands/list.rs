@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! `xqos list`: who uses the server.
+//! `xqos list`: shows the clients of the server.
 //!
-//! The table and the JSON are made from a [`Sample`](xqos_agent::sample::Sample) since each client connected.
+//! The table and the JSON are made from a [`Sample`](xqos_agent::sample::Sample) of the time since each client
+//! connected.
 
 use crate::connections;
 use anyhow::Result;
@@ -50,7 +51,7 @@ server grab, or has grabbed the pointer or the keyboard, is named.
 Columns that say nothing are left out. (last): as far as the server had a
 processor, since the client connected; (ever): since then too.";
 
-/// With the fields.
+/// The help text with the list of fields.
 fn help() -> String {
     format!("{EXAMPLES}\n\n{}", fields_help())
 }
@@ -96,7 +97,7 @@ impl Arguments {
     }
 }
 
-/// What the kernel knows of the connections of a server that takes nobody, or does not answer.
+/// Prints the kernel's connection table if the server accepts no clients or does not answer; returns the error.
 fn told_by_kernel(display: Option<&str>, error: Error) -> Result<anyhow::Error> {
     let is_silent = match &error {
         Error::Server(Answer::Unreachable { why, .. }) => why.to_string().contains("Maximum number of clients"),
@@ -109,7 +110,7 @@ fn told_by_kernel(display: Option<&str>, error: Error) -> Result<anyhow::Error> 
     Ok(error.into())
 }
 
-/// The connections of each program, by the kernel's table of sockets.
+/// The number of connections of each program, from the kernel's socket table.
 fn by_program(display: Option<&str>) -> Option<String> {
     let number = number_of(Some(&session::display_name(display).ok()?))?;
     Some(connections::table(number)?.render(output::width()))

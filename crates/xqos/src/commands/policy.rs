@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos policy`: which policy serves clients without a (remaining) reservation, and the server's other settings.
+//! `xqos policy`: shows and sets the scheduling policy and the server's other settings.
 
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -59,7 +59,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Which clients are one group.
+/// Parses a grouping.
 pub fn grouping(text: &str) -> Result<Grouping, String> {
     Grouping::from_name(text).ok_or_else(|| format!("'{text}' is no grouping: write none, app, or user"))
 }
@@ -99,12 +99,12 @@ utilization 0.9, blocking observed, expose pacing off, min fps 20, desktop on
 resets, as it does when its last client has left, unless it was started with
 -noreset; those that it starts with are chosen with `xqos server`.";
 
-/// With the fields.
+/// The help text with the list of fields.
 fn help() -> String {
     format!("{EXAMPLES}\n\n{}", json_help("JSON", SETTINGS))
 }
 
-/// What a policy does, in one line.
+/// Parses a policy; the possible values are explained in one line each.
 pub fn policies() -> impl TypedValueParser<Value = PolicyKind> {
     let values = PolicyKind::ALL.map(|kind| PossibleValue::new(kind.name()).help(explained(kind)));
     PossibleValuesParser::new(values)
@@ -122,7 +122,7 @@ fn explained(kind: PolicyKind) -> &'static str {
     }
 }
 
-/// 0: the observed one.
+/// Parses a blocking time; 0 means the observed one.
 fn blocking(text: &str) -> Result<Micros, String> {
     match text {
         "observed" => Ok(Micros(0)),
@@ -146,7 +146,7 @@ impl Arguments {
         output::line(&format!("set: {set}; undo: xqos policy {undo}"))
     }
 
-    /// What is set, and the way back to what was before, as arguments of this command.
+    /// The new and the previous settings, as arguments of this command.
     fn typed(&self, before: &Settings) -> [String; 2] {
         let changed = CHANGEABLE.iter().filter_map(|(option, asked, now)| {
             Some((format!("{option}{}", asked(self)?), format!("{option}{}", now(before))))
@@ -179,7 +179,7 @@ impl Arguments {
     }
 }
 
-/// A setting that this command changes: its option, and as it is typed what is asked for and what is set.
+/// A setting that this command can change: its option, and functions that print the requested and the current value.
 type Changeable = (&'static str, fn(&Arguments) -> Option<String>, fn(&Settings) -> String);
 
 #[rustfmt::skip]
@@ -235,7 +235,7 @@ fn explain(error: Error, max_utilization: Option<Share>, before: &ServerInfo) ->
     }
 }
 
-/// What is set.
+/// The current settings.
 #[derive(Debug, Default)]
 struct Settings {
     info: ServerInfo,
@@ -280,7 +280,7 @@ fn or_null(value: u32, unit: f64, text: String) -> Value {
     Value::Other(json!((value != 0).then(|| f64::from(value) / unit)), text)
 }
 
-/// Frames per second that nobody has set.
+/// Default frame rate, as the longest time between frames.
 const DEFAULT_FLOOR_US: u32 = 50_000;
 
 impl Settings {
@@ -293,7 +293,7 @@ impl Settings {
         Ok(Settings { info, processor, pacing, desktop: control.desktop()?, groups: control.groups()? })
     }
 
-    /// What admission goes by.
+    /// The utilization limit that the admission test uses.
     fn limit_ppm(&self) -> u32 {
         if self.info.armed { self.processor.limit_ppm } else { self.info.max_utilization_ppm }
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The programs that standard input names, where only those are to be raised: `PID` in a line, or `-PID` for no longer.
+//! The programs to raise with --only-named: standard input has a line `PID` for each, and `-PID` removes one.
 //!
-//! Whoever writes it decides by what it knows, as `xqos rules run` does; when it goes, the input ends, and so do we.
+//! The writer, such as `xqos rules run`, decides which programs to raise. When it exits, the input ends and so does
+//! this command.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, read};
@@ -9,13 +10,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// A line is a number.
+/// Longest line; a line holds one number.
 const MAX_LINE: usize = 32;
 
 #[derive(Debug, Default)]
 pub struct Named {
     pids: BTreeSet<i32>,
-    /// A line that has not ended yet.
+    /// An incomplete line.
     line: Vec<u8>,
 }
 
@@ -30,7 +31,7 @@ impl Named {
         self.pids.contains(&pid)
     }
 
-    /// Takes what has come; gives those that are named no longer. `None`: the input has ended.
+    /// Reads the pending input and returns the removed programs; `None` at the end of the input.
     pub fn hear(&mut self) -> io::Result<Option<Vec<i32>>> {
         let (mut chunk, mut no_longer) = ([0; 1024], Vec::new());
         loop {
