@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos replay`: a recorded trace through the scheduler again, as it was or under other rules.
+//! `xqos replay`: runs a recorded trace through the scheduler again, unchanged or under another policy.
 
 use crate::commands::trace;
 use crate::kind::Kind;
@@ -152,7 +152,7 @@ impl Arguments {
     }
 }
 
-/// Name and pid of each plan.
+/// The name and pid of each plan.
 fn names_of(workload: &Workload) -> Vec<(String, u32)> {
     let name = |plan: &Plan| {
         let mut model = Model::new();

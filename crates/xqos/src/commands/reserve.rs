@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos reserve` and `xqos release`: reservations of clients that run already.
+//! `xqos reserve` and `xqos release`: reservations of running clients.
 
 mod watch;
 
@@ -87,7 +87,7 @@ Examples:
   xqos release --group firefox
   xqos release --all";
 
-/// A period of the processor is that of the server time.
+/// Processor time has the same period as the reserved server time.
 pub(super) const CPU_NEEDS_AUTO: &str = "--cpu auto takes its period from the reservation that measurement finds";
 
 impl Reserve {
@@ -161,7 +161,7 @@ impl Release {
     }
 }
 
-/// What was done, and how to undo it: back to what was before, not to nothing.
+/// Describes the change and how to undo it. Undoing restores the previous reservation.
 fn reserved(entry: &ClientEntry, reservation: Reservation, kind: ReservationKind) -> String {
     let (was, undo) = match reservation_of(entry) {
         Some((before, was)) => (format!(", was {before}{}", words(was)), set_again(entry, before, was)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos rules`: the files of rules, what they would do, and the daemon that keeps them.
+//! `xqos rules`: checks and tests rule files, and runs the daemon that applies them.
 
 mod adopt;
 mod files;

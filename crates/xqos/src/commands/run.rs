@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! `xqos run`: starts a program and reserves for its own X connections.
+//! `xqos run`: starts a program and reserves server time for its own X connections.
 //!
-//! The X server tells of each client that connects or ends, the kernel of each child that ends: both wake us, nothing
-//! else does. Which connections are the program's is decided by [`Family`].
+//! The X server reports each client that connects or disconnects, and the kernel each child that exits. Only these
+//! events wake this process. [`Family`] decides which connections belong to the program.
 //!
-//! | state of the program | what we wait for |
+//! | state of the program | waiting for |
 //! |---|---|
-//! | runs | its end, connections |
-//! | ended, connections that we serve are left | their end (a program that forked and went to the background) |
-//! | ended, none left, but processes that may still connect | a connection, for [`GRACE`] at most (launchers) |
-//! | ended, nothing left | nothing: exit with its status |
+//! | running | its exit, and new connections |
+//! | exited, with served connections left | the end of those connections (a program that forked into the background) |
+//! | exited, with no connection left but processes that may still connect | a connection, for [`GRACE`] at most (launchers) |
+//! | exited, with nothing left | nothing: exit with its status |
 
 use crate::commands::reserve::CPU_NEEDS_AUTO;
 use crate::family::{Family, Verdict};
@@ -31,11 +31,11 @@ use xqos_cli::output::note;
 use xqos_cli::quantity::{Reservation, Weight};
 use xqos_sys::{self as sys, Procfs, Signal, Signals};
 
-/// How long a launcher's children may take to connect after it has ended: a large program from a cold disk needs
-/// seconds, and a daemon that was only left behind must not keep us for ever.
+/// How long a launcher's children may take to connect after it has exited. A large program on a cold disk needs
+/// seconds; a daemon left behind must not keep us running forever.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Of a program with processor time, new threads are looked for so often.
+/// Polling interval for new threads of a program that has processor time.
 const NEW_THREADS: Duration = Duration::from_millis(200);
 
 /// Starts a program with a reservation, a weight, processor time, or all of them
@@ -113,7 +113,7 @@ impl Arguments {
         if self.cpu == Some(Wanted::Auto) && wanted != Some(Wanted::Auto) {
             bail!("{CPU_NEEDS_AUTO}: give --reserve auto, too");
         }
-        // Before the program starts, so that no connection of it is missed.
+        // Before the program starts, so that none of its connections is missed.
         session.control.select_events(event_mask::CLIENTS)?;
         sys::adopt_orphans().context("cannot look after the program's processes")?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
@@ -139,7 +139,7 @@ impl Arguments {
             server_gone: false,
             auto,
         };
-        // Connections made before our first look at the events.
+        // Connections that were made before we read the first event.
         for entry in run.session.others()? {
             run.connected(entry.client, entry.pid);
         }
@@ -151,7 +151,7 @@ impl Arguments {
         }
     }
 
-    /// A refusal that can be known before the program is started.
+    /// Detects a refusal before the program is started.
     fn check_first(&self, session: &Session, wanted: Reservation) -> Result<()> {
         let report = session.control.check_admission(Subject::Client(0), wanted.budget.0, wanted.period.0)?;
         if !report.admitted {
@@ -186,7 +186,7 @@ impl Arguments {
     }
 }
 
-/// A program that runs.
+/// The running program and its connections.
 struct Run<'a> {
     wish: &'a Arguments,
     session: Session,
@@ -195,21 +195,22 @@ struct Run<'a> {
     status: Option<u8>,
     ended: Option<Instant>,
     seen: HashSet<u32>,
-    /// Connections that live and got what was wished for, with their pids.
+    /// Open connections that got the wish, with their pids.
     ours: BTreeMap<u32, i32>,
     refused: Option<String>,
-    /// A connection was so short that nobody can tell whose it was.
+    /// A connection was too short to find out whose it was.
     vanished: bool,
     server_gone: bool,
-    /// Finds what to reserve.
+    /// Measures what to reserve.
     auto: Option<Auto>,
 }
 
 impl Run<'_> {
-    /// Until the program and its connections have ended; gives its exit status.
+    /// Waits until the program and its connections have ended; returns its exit status.
     fn watch(&mut self, signals: &Signals) -> Result<u8> {
         loop {
-            // First: events that come with the answers to its requests are heard by hear_server, and not by poll.
+            // First, because replies to its requests may bring events, which hear_server handles and poll does not
+            // report.
             self.tune();
             self.hear_server();
             self.hear_signals(signals);
@@ -229,7 +230,7 @@ impl Run<'_> {
         }
     }
 
-    /// Follows what measurement finds.
+    /// Applies what the measurement has found.
     fn tune(&mut self) {
         let Some(auto) = self.auto.as_mut().filter(|_| !self.server_gone) else { return };
         match auto.turn(&self.session) {
@@ -241,7 +242,7 @@ impl Run<'_> {
         }
     }
 
-    /// `None`: as long as it takes; zero: nothing is left to wait for.
+    /// How long to wait for the end: `None` without a limit, zero if nothing is left to wait for.
     fn time_left(&mut self) -> Option<Duration> {
         let ended = self.ended?;
         if !self.ours.is_empty() {
@@ -280,7 +281,7 @@ impl Run<'_> {
             if number == libc::SIGCHLD {
                 self.reap();
             } else if !from_kernel {
-                // A terminal's ^C has reached the program already.
+                // The terminal has sent its ^C to the program already.
                 self.pass_on(number);
             }
         }
@@ -319,7 +320,7 @@ impl Run<'_> {
         }
     }
 
-    /// The wish is granted to one connection, unless that has ended already.
+    /// Grants the wish to one connection, unless it has closed already.
     fn serve(&mut self, client: u32, pid: i32) {
         self.ours.insert(client, pid);
         let Some(entry) = self.entry(client) else {
@@ -356,7 +357,7 @@ impl Run<'_> {
     fn refuse(&mut self, client: u32, why: &str) {
         self.refused = Some(why.to_owned());
         if self.wish.strict {
-            // All of it: a wrapper that ends leaves what it started behind.
+            // To all processes: a wrapper that exits leaves its children running.
             self.ours.values().chain([&self.main]).for_each(|&pid| sys::send(pid, libc::SIGTERM));
         } else {
             self.ours.remove(&client);
@@ -364,7 +365,7 @@ impl Run<'_> {
         }
     }
 
-    /// `None`: the client has ended, or the server.
+    /// `None` if the client or the server has gone.
     fn entry(&self, client: u32) -> Option<ClientEntry> {
         self.session.others().ok()?.into_iter().find(|entry| entry.client == client)
     }

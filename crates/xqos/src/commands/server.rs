@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! `xqos server`: a stock X server with xqos in it, by LD_PRELOAD.
+//! `xqos server`: starts a stock X server with xqos in it, through LD_PRELOAD.
 //!
-//! This process becomes the server, so that its pid, its signals and its exit status are the server's. What would only
-//! fail silently later is checked before.
+//! This process becomes the server, so that pid, signals and exit status are the server's. Conditions that would only
+//! fail silently later are checked first.
 
 use crate::commands::policy::{grouping, policies};
 use crate::{exports, host};
@@ -83,7 +83,7 @@ below, by what it asks of libc, as for Xwayland. By default dix is taken where
 the server exports its functions, else libc. XQOS_CHUNK_US is the longest work
 at a time under libc: 50 to 20000 us, 400 by default, or one request.";
 
-/// In whole milliseconds, as the server's timer is set by it.
+/// Parses whole milliseconds, the resolution of the server's timer.
 fn grab_limit(text: &str) -> Result<Micros, String> {
     let time: Micros = text.parse()?;
     let is_fit = time.0 % 1000 == 0 && (1_000..=3_600_000_000).contains(&time.0);
@@ -91,14 +91,14 @@ fn grab_limit(text: &str) -> Result<Micros, String> {
 }
 
 impl Arguments {
-    /// Returns only when the server could not be started.
+    /// Returns only if the server could not be started.
     pub fn perform(&self) -> Result<()> {
         let module = module_file::find(self.module.as_deref())?;
         let (server, arguments) = self.server.split_first().context("no server is named")?;
         let program = in_path(server)?;
         check(&program)?;
         let mut command = Command::new(&program);
-        // The server's own name, as it was typed: it appears in its log and in ps.
+        // argv[0] is the server's name as it was typed, which appears in its log and in ps.
         command.arg0(server).args(arguments).env("LD_PRELOAD", preload(env::var_os("LD_PRELOAD"), &module));
         command.envs(
             [
@@ -121,7 +121,7 @@ impl Arguments {
     }
 }
 
-/// The program that the name means, as a shell would find it.
+/// Finds the program of this name as a shell does.
 fn in_path(name: &OsStr) -> Result<PathBuf> {
     let shown = name.to_string_lossy();
     if shown.contains('/') {
@@ -139,10 +139,10 @@ fn in_path(name: &OsStr) -> Result<PathBuf> {
     })
 }
 
-/// Says what will not be as people expect: where the loader ignores LD_PRELOAD, and where a server is served from below.
+/// Warns if the loader will ignore LD_PRELOAD, or if the server will be served through libc.
 fn check(program: &Path) -> Result<()> {
     let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
-    // Debian's Xorg is a script that hands over to a setuid program where there is one.
+    // Debian's Xorg is a script that starts a setuid program if there is one.
     let wrapper = Path::new("/usr/lib/xorg/Xorg.wrap");
     let xorg_script = real.file_name().is_some_and(|name| name == "Xorg") && is_script(&real) && wrapper.exists();
     let started = if xorg_script { wrapper } else { &real };
@@ -157,7 +157,7 @@ fn check(program: &Path) -> Result<()> {
     let missing = exports::missing(&real)?.unwrap_or_default();
     let is_server = real.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"X"));
     if !missing.is_empty() && !is_server {
-        // Others, such as env or nice, only start a server.
+        // Programs such as env or nice only start a server.
         note(&format!("{} is no X server: xqos has an effect only in one that it starts, as env does", real.display()));
     } else if !missing.is_empty() {
         note(&format!(
@@ -174,18 +174,18 @@ fn is_script(program: &Path) -> bool {
     fs::read(program).is_ok_and(|bytes| bytes.starts_with(b"#!"))
 }
 
-/// setuid, setgid or with capabilities, and not already run by that user.
+/// Whether the program is setuid or setgid for another user, or has capabilities.
 fn ignores_preload(program: &Path) -> bool {
     let Ok(facts) = program.metadata() else { return false };
     let mode = facts.permissions().mode();
     let (user, group) = sys::effective_ids();
     let other_user = mode & 0o4000 != 0 && facts.uid() != user;
     let other_group = mode & 0o2000 != 0 && facts.gid() != group;
-    // Root has the capabilities already.
+    // Root has all capabilities already.
     other_user || other_group || (user != 0 && sys::has_capabilities(program))
 }
 
-/// Whatever is preloaded already stays first.
+/// Appends the module to LD_PRELOAD; an existing value stays first.
 fn preload(present: Option<OsString>, module: &Path) -> OsString {
     match present.filter(|present| !present.is_empty()) {
         Some(mut present) => {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! `xqos suggest`: what to reserve for the clients of a trace, and a rule that does.
+//! `xqos suggest`: finds what to reserve for the clients of a trace, and prints a rule for it.
 //!
-//! The trace's bursts go through the tuner as those of a live server do, so what is suggested is what `auto` would reserve.
+//! The trace's bursts go through the same tuner as those of a live server, so the suggestion is what `auto` would
+//! reserve.
 
 use super::trace::open;
 use anyhow::{Result, bail};
@@ -53,7 +54,7 @@ JSON: seconds, lost_records; clients, an array of pid, name, program, found
 rest_ms (of a loop), demand_ms, mean_ms, reserve (null, or budget_ms,
 period_ms, typed), confidence, near, coverage, jobs; rules, as text.";
 
-/// What a client is, for people.
+/// What was found about a client, as printed.
 const PERIODIC: &str = "periodic";
 const LIGHT: &str = "light";
 const APERIODIC: &str = "aperiodic";
@@ -82,12 +83,12 @@ struct Found {
     program: String,
     found: &'static str,
     last: Report,
-    /// Of the last time that it had a period, where it had one.
+    /// The report and period from the last time that the client was periodic.
     periodic: Option<(Report, Beat)>,
 }
 
 fields! {
-/// The columns and the JSON of a client.
+/// The columns and JSON members of a client.
 const FOUND of found: Found as JSON;
 
 "pid": "its process" => count(found.pid);
@@ -114,11 +115,11 @@ const FOUND of found: Found as JSON;
 "jobs" number("JOBS", 6, ""): "how many" => count(found.last.jobs);
 }
 
-/// A client while the trace is read.
+/// A client while the trace is being read.
 #[derive(Debug, Default)]
 struct Seen {
     client: Client,
-    /// The last time that it had a period.
+    /// The report from the last time that the client was periodic.
     periodic: Option<Report>,
     was_given_up: bool,
 }
@@ -221,12 +222,12 @@ impl Found {
     }
 }
 
-/// Rounded up to what can be typed.
+/// A reservation rounded up to values that can be typed.
 fn reservation(budget_ns: u64, period_ns: u64) -> Reservation {
     in_us(budget_ns + 999, period_ns)
 }
 
-/// A rule for each program that should have a reservation.
+/// A rule for each program that needs a reservation.
 fn rules(clients: &[Found]) -> String {
     let mut done = BTreeSet::new();
     let mut text = String::new();
@@ -246,7 +247,7 @@ fn rules(clients: &[Found]) -> String {
     text
 }
 
-/// A string of TOML. A program may call itself anything.
+/// Quotes a TOML string; a program may choose any name for itself.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {

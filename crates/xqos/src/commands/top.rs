@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! `xqos top`: which client uses the server, live.
+//! `xqos top`: shows live which clients use the server.
 //!
-//! [`xqos_agent::sample`] makes one sample from the server's own figures and from a trace of level `slices`; the screen and the JSON
-//! show the same one.
+//! [`xqos_agent::sample`] combines the server's own figures and a trace of level `slices` into a sample, which the
+//! screen and the JSON show.
 
 mod screen;
 
@@ -51,7 +51,7 @@ until R again), ? help, q quit.
 (last): of the time since the last sample, or since the client connected with
 --once; (ever): always since it connected.";
 
-/// With the fields.
+/// The help text with the list of fields.
 fn help() -> String {
     format!("{EXAMPLES}\n\n{}", fields_help())
 }
@@ -85,7 +85,7 @@ impl Arguments {
         screen::run(display, every)
     }
 
-    /// A table for each interval, in a terminal in place of the last one.
+    /// Prints a table for each interval; on a terminal it replaces the previous one.
     fn watch(&self, target: Target, every: Duration) -> Result<()> {
         const CLEAR: &str = "\x1b[H\x1b[J";
         let mut attached = Attached::new(target)?;
@@ -103,7 +103,7 @@ impl Arguments {
     }
 }
 
-/// A line for each sample, until the reader goes away.
+/// Prints a line for each sample until the reader closes the pipe.
 fn stream(display: Option<&str>, every: Duration) -> Result<()> {
     let mut sampler = Sampler::open(display)?;
     loop {

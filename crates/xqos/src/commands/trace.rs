@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos trace`: what happens inside the server, recorded, shown, summed up and exported.
+//! `xqos trace`: records what happens inside the server, and shows, summarises and exports recordings.
 
 mod record;
 
@@ -110,7 +110,7 @@ impl Show {
     }
 }
 
-/// A reader that goes away is no error.
+/// Ignores a reader that has closed the pipe.
 fn gone_or(error: std::io::Error) -> Result<()> {
     if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error).context("cannot write") }
 }
@@ -161,7 +161,7 @@ impl Stats {
     }
 }
 
-/// Statistics for people.
+/// Formats statistics as text.
 pub fn text(statistics: &Statistics) -> String {
     let mut text = format!(
         "{:.3} s, policy {}, {} decisions, {} slices ended early",
@@ -224,7 +224,7 @@ const COLUMNS of client: ClientStatistics;
     Value::or_none(client.longest_request.as_ref(), |one| Value::Text(format!("{} {}", of_ms(one.ms), one.name)));
 }
 
-/// The kinds of requests that took most, where requests were timed.
+/// The kinds of requests that took the most time, if requests were timed.
 fn expensive(statistics: &Statistics) -> String {
     let mut kinds: Vec<_> =
         statistics.clients.iter().flat_map(|client| client.kinds.iter().map(move |kind| (client, kind))).collect();
@@ -332,7 +332,7 @@ impl Export {
     }
 
     fn add_tables(&self, trace: &Trace, names: &Names) -> Result<()> {
-        // Traces from before they told it have none.
+        // Older traces do not name their host.
         let unknown = || trace.header.host.is_empty().then(sys::host_name);
         let host = self.host.clone().or_else(unknown);
         let target = parquet::Target { folder: &self.output, host: host.as_deref(), session: None };
@@ -341,7 +341,7 @@ impl Export {
     }
 }
 
-/// A trace file and the names of its server's requests.
+/// Opens a trace file; also returns the names of its server's requests.
 pub fn open(path: &Path) -> Result<(Trace, Names)> {
     let trace = Trace::open(path)?;
     let names = Names::new(trace.header.extensions.clone());

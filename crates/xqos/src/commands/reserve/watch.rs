@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! `xqos reserve ... auto`: looks after clients that run already, until they have gone, somebody else decides, or we are told to
-//! end.
+//! `xqos reserve ... auto`: measures running clients until they exit, another command changes their reservations, or a
+//! signal arrives.
 
 use anyhow::{Context, Result, bail};
 use std::os::fd::AsRawFd;
@@ -11,7 +11,7 @@ use xqos_agent::session::Session;
 use xqos_cli::output;
 use xqos_sys::{self as sys, Signals};
 
-/// What was set is cleared at the end, also after an error. `with_processors`: processor time is found, too.
+/// Everything that was set is cleared at the end, even after an error. `with_processors` also reserves processor time.
 pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>, with_processors: bool) -> Result<()> {
     if let Some(reserved) = clients.iter().find(|entry| reservation_of(entry).is_some()) {
         bail!(
@@ -27,7 +27,7 @@ pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>,
     if with_processors {
         auto.reserve_processors(false).unwrap_or_else(|error| output::note(&error.in_one_line()));
     }
-    // Whoever has gone since they were chosen is told of by no event.
+    // A client that exited since it was selected causes no event.
     let present = session.others()?;
     for entry in present.iter().filter(|entry| clients.iter().any(|chosen| chosen.client == entry.client)) {
         if !auto.adopt(entry) {

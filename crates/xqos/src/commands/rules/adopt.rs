@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos rules adopt`: the way back from what was set by hand to what the rules say.
+//! `xqos rules adopt`: drops a client's manual settings, so that rules apply to it again.
 
 use crate::commands::reserve::set_again;
 use crate::commands::weight::typed;
@@ -15,7 +15,7 @@ use xqos_agent::session::Session;
 use xqos_cli::output::{line, note};
 use xqos_rules::setting::SettingKind;
 
-/// What may be set of a client by hand.
+/// Settings of a client that can be set manually.
 const SETTINGS: [SettingKind; 6] = [
     SettingKind::Reserve,
     SettingKind::Weight,
@@ -49,7 +49,7 @@ impl Adopt {
         let (session, _) = Session::open_armed(display)?;
         let is_meant = |kind: &SettingKind| self.only.as_deref().is_none_or(|only| only == kind.name());
         for entry in self.selector.resolve(&session)? {
-            // A reservation that a rule has made is the rules' already.
+            // A reservation that a rule has made needs no reset.
             let is_by_rules = ["rule ", "auto"].iter().any(|by| entry.reservation_origin.as_str().starts_with(by));
             let meant = SETTINGS.into_iter().filter(is_meant);
             let given: Vec<_> = meant.filter(|&kind| kind != SettingKind::Reserve || !is_by_rules).collect();
@@ -67,7 +67,7 @@ impl Adopt {
     }
 }
 
-/// To what nobody has set, without a lease: the server then takes it as made by nobody.
+/// Resets a setting to its default, without a lease, so that the server records no owner for it.
 fn reset(session: &Session, entry: &ClientEntry, kind: SettingKind) -> Result<()> {
     let kind = match kind {
         SettingKind::Reserve if reservation_of(entry).is_some() => xqos_abi::SettingKind::Reservation,
@@ -84,7 +84,7 @@ fn reset(session: &Session, entry: &ClientEntry, kind: SettingKind) -> Result<()
     Ok(done.map_err(|error| session.explained(error, entry))?)
 }
 
-/// What was done, and how to undo it as far as commands set it.
+/// Describes the change, and how to undo what commands had set.
 fn confirmation(entry: &ClientEntry, given: &[SettingKind]) -> String {
     let (mut was, mut undo) = (Vec::new(), Vec::new());
     let has = |kind| given.contains(&kind);

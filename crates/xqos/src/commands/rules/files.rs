@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos rules check`, `list` and `test`: rule files, without any server.
+//! `xqos rules check`, `list` and `test`: work on rule files and need no X server.
 
 use super::remarks::{May, remarks};
 use anyhow::{Result, bail};
@@ -69,7 +69,7 @@ impl Check {
     }
 }
 
-/// Limits may stand in any file but one that is in the user's own folder.
+/// The scope of a file: only files in the user's own folder may not have limits.
 fn scope_of(path: &Path) -> Scope {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let loader = loader();
@@ -219,7 +219,7 @@ fn rules_of(path: &Path, expectations: &mut expect::Expectations) -> Result<Vec<
     Ok(rules)
 }
 
-/// The first of some mistakes; the others are noted.
+/// The first mistake as an error; the others are printed as notes.
 fn told(mistakes: Vec<Mistake>) -> anyhow::Error {
     let mut mistakes = mistakes.into_iter();
     let first = mistakes.next();

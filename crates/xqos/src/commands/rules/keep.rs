@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos rules run`, `off` and `dry-run`: rules on a display.
+//! `xqos rules run`, `off` and `dry-run`: apply rules on a display.
 
 use super::remarks::{May, remarks};
 use super::told::Told;

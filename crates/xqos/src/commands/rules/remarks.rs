@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! What rules ask for and will not get here: a line for each, so that nothing is ignored in silence.
+//! Finds rule settings that will have no effect here; each gets a line, so that nothing is ignored silently.
 //!
-//! A remark is no mistake: the same file may be kept whole elsewhere, or by root.
+//! Such a setting is not a mistake: it may work on another server, or when root runs the rules.
 
 use xqos_agent::processor::{self, missing_raise_right};
 use xqos_agent::session::Session;
@@ -11,17 +11,18 @@ use xqos_rules::rule::{Limits, Rule};
 use xqos_rules::setting::{Group, Reserve, Setting};
 use xqos_sys as sys;
 
-/// What whoever keeps the rules may do.
+/// The rights of the user who runs the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct May {
-    /// Raise the priority of programs.
+    /// May raise the priority of programs.
     pub raise: bool,
-    /// Limit users, and see who looks at the display: root may, and the server's user. `None`: no server is there to ask.
+    /// May limit users and see whether the display is watched, as root and the server's user may. `None` without a
+    /// server.
     pub own_server: Option<bool>,
 }
 
 impl May {
-    /// Of this process.
+    /// The rights of this process.
     pub fn here(display: Option<&str>) -> May {
         May { raise: processor::may_raise(), own_server: is_own(display) }
     }
@@ -37,7 +38,7 @@ fn is_own(display: Option<&str>) -> Option<bool> {
     Some(std::os::unix::fs::MetadataExt::uid(&server) == user)
 }
 
-/// What is to be said of rules and limits that are in order.
+/// Remarks on valid rules and limits.
 pub fn remarks(rules: &[Rule], limits: Limits, may: May) -> Vec<String> {
     let mut all: Vec<String> = rules.iter().flat_map(|rule| of_rule(rule, may)).collect();
     if limits.per_user.is_some() && may.own_server != Some(true) {

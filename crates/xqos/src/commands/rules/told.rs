@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! What rules come to for one client, as it is told: in text and in JSON the same.
+//! The effect of the rules on one client, for text and JSON output.
 //!
-//! It is made from the evaluation that the daemon applies.
+//! It uses the same evaluation as the daemon.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -17,54 +17,54 @@ use xqos_rules::decide::{Chosen, RuleSet, Verdict};
 use xqos_rules::facts::{ClientFacts, Key, State};
 use xqos_rules::setting::SettingKind;
 
-/// One client with all rules.
+/// One client and the effect of all rules on it.
 #[derive(Debug, Serialize)]
 pub struct Told {
     pub client: String,
     pub pid: Option<i32>,
     pub program: Option<String>,
-    /// Each key of a match; null where it is not known.
+    /// The value of each match key; null if unknown.
     facts: Value,
-    /// The same in words.
+    /// The same as text.
     #[serde(skip)]
     pub known: Vec<(Key, String)>,
     #[serde(skip)]
     pub described: String,
-    /// What the client has now of what the server tells, whoever has set it.
+    /// The client's current settings, as far as the server reports them, whoever has set them.
     pub now: BTreeMap<&'static str, String>,
-    /// What the rules come to.
+    /// The settings that the rules ask for.
     pub settings: Vec<Made>,
-    /// A rule says that the client is to be left alone, so that none of the settings is made.
+    /// A rule tells xqos to ignore the client, so none of the settings is applied.
     pub ignored: bool,
     pub rules: Vec<Judged>,
 }
 
-/// A setting, and the rule that it is from.
+/// A setting, and the rule that makes it.
 #[derive(Debug, Serialize)]
 pub struct Made {
     setting: &'static str,
     value: String,
     pub rule: String,
     pub place: String,
-    /// What the client has; null where the server does not tell.
+    /// The client's current value; null if the server does not report it.
     pub now: Option<String>,
-    /// As a file has it.
+    /// As written in a rule file.
     #[serde(skip)]
     pub written: String,
 }
 
-/// A rule, and whether it is about the client.
+/// A rule, and whether it matches the client.
 #[derive(Debug, Serialize)]
 pub struct Judged {
     pub rule: String,
     pub place: String,
     pub matched: bool,
-    /// The key that failed, and what it met.
+    /// The key that did not match, and the client's value.
     pub why: String,
 }
 
 impl Told {
-    /// These clients, with what is known of them now.
+    /// Evaluates the rules for these clients with the facts known now.
     pub fn of(session: &Session, entries: &[ClientEntry], rules: &RuleSet) -> Result<Vec<Told>> {
         let windows = WindowFacts::read(session.control.connection()?)?;
         let (users, unwatched) = (Users::read(), viewers::unwatched_now(session));
@@ -95,7 +95,7 @@ impl Told {
         }
     }
 
-    /// How it is called in a table.
+    /// The client's name in a table.
     pub fn name(&self) -> String {
         self.program.clone().unwrap_or_else(|| self.client.clone())
     }
