@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The live view in a terminal, and the table of `--once`.
 //!
-//! The screen draws a [`Sample`]; keys change what is shown ([`View`]) or ask the server for a change, each of which can
-//! be undone.
+//! The screen draws a [`Sample`]. Keys change the [`View`] or request a change from the server; each such change can be
+//! undone.
 
 mod detail;
 mod head;
@@ -26,12 +26,12 @@ use xqos_agent::sample::{CLIENT, Client, Sample, Sampler};
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_trace::model::Kind;
 
-/// Samples of a client's history.
+/// Samples kept for each client's history.
 const HISTORY: usize = 240;
-/// A key is answered within this time.
+/// Longest time until a key press takes effect.
 const KEY_EVERY: Duration = Duration::from_millis(100);
 
-/// By what clients are sorted, one after the other: keys of fields, and names.
+/// The sort orders that `s` cycles through: the key of a field, and its name.
 const ORDERS: [(&str, &str); 6] = [
     ("charged_share", "share"),
     ("charged_ms", "server time"),
@@ -41,12 +41,12 @@ const ORDERS: [(&str, &str); 6] = [
     ("program", "name"),
 ];
 
-/// What is typed into: the filter, or the reservation of a client.
+/// An open prompt: for the filter, or for a client's reservation.
 #[derive(Clone, Debug)]
 struct Prompt {
     target: Option<Target>,
     text: String,
-    /// Until then the first letter replaces what is proposed.
+    /// Until it is set, the first letter replaces the proposed text.
     is_typed: bool,
 }
 
@@ -61,18 +61,18 @@ impl Prompt {
 enum Page {
     #[default]
     Clients,
-    /// All about one, by its resource base.
+    /// The details of one client, by its resource base.
     Client(u32),
-    /// The longest requests since the server began.
+    /// The longest requests since the server started.
     Longest,
 }
 
-/// What is kept of a client in a sample, for its history.
+/// The figures of a client in one sample that its history keeps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Point {
     share: f64,
     p99_ms: f64,
-    /// Of its reservation; 0: it has none.
+    /// The budget of its reservation; 0 without one.
     budget_ms: f64,
     period_ms: f64,
 }
@@ -93,11 +93,11 @@ impl Point {
 #[derive(Default)]
 struct View {
     page: Page,
-    /// One of [`ORDERS`].
+    /// Index into [`ORDERS`].
     order: usize,
     filter: String,
     paused: bool,
-    /// The first line of the help that is shown.
+    /// The first visible line of the help, if it is open.
     help: Option<u16>,
     selected: Option<u32>,
     prompt: Option<Prompt>,
@@ -107,7 +107,7 @@ struct View {
     table: TableState,
 }
 
-/// Shows it until the user has had enough.
+/// Runs the live view until the user quits.
 pub fn run(display: Option<&str>, every: Duration) -> Result<()> {
     if !std::io::stdout().is_terminal() {
         bail!("top needs a terminal: use --once or --json where the output goes elsewhere");
@@ -121,7 +121,7 @@ pub fn run(display: Option<&str>, every: Duration) -> Result<()> {
 
 fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: Duration) -> Result<()> {
     let mut view = View::default();
-    // Something at once, then what happened in each interval.
+    // A first sample soon, then one for each interval.
     sampler.wait(Duration::from_millis(200).min(every));
     let mut sample = sampler.sample()?;
     view.remember(&sample);
@@ -159,7 +159,7 @@ fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: D
 }
 
 impl View {
-    /// The greatest first, words by the alphabet.
+    /// Sorts numbers in descending order, and names alphabetically.
     fn sort(&self, clients: &mut [Client]) {
         let (key, _) = ORDERS[self.order];
         let Some(field) = CLIENT.iter().find(|field| field.key == key) else { return };
@@ -193,7 +193,7 @@ impl View {
         sample.clients.iter().filter(is_shown).collect()
     }
 
-    /// Whether the filter does: a program, a title or a request that contains it, or the very pid.
+    /// Whether the filter matches: a part of the program, title or request name, or the exact pid.
     fn lets_through(&self, program: &str, title: Option<&str>, pid: Option<i32>) -> bool {
         let wanted = self.filter.to_lowercase();
         let has = |text: &str| text.to_lowercase().contains(&wanted);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! All about one client, also what the table has no room for.
+//! The page with all details of one client, including figures for which the table has no room.
 
 use super::{Point, View};
 use ratatui::Frame;
@@ -14,16 +14,16 @@ use xqos_cli::time::of_ms;
 use xqos_cli::width::{Align, columns, padded};
 use xqos_trace::model::Kind;
 
-/// A figure of a sample.
+/// Selects a figure of a sample.
 type Pick = fn(&Point) -> f64;
 
 impl View {
-    /// `kinds` are its most expensive kinds of requests, none where they are not timed.
+    /// `kinds` are its most expensive kinds of requests; empty if requests are not timed.
     pub fn draw_detail(&self, frame: &mut Frame, area: Rect, client: &Client, kinds: &[(String, Kind)]) {
         let lines = facts(client, usize::from(area.width));
         let is_auto =
             client.is_auto() || self.recent(client, area.width, |point| point.budget_ms).iter().any(|&q| q > 0);
-        // The facts come first; histories follow as far as there is room for them and for the kinds of requests.
+        // The facts come first. Histories follow if there is room for them and for the kinds of requests.
         let mut room = area.height.saturating_sub(lines.len() as u16 + 2);
         let mut history = |is_wanted: bool| {
             let height = if is_wanted && room >= 4 { 4 } else { 0 };
@@ -47,7 +47,7 @@ impl View {
         frame.render_widget(Paragraph::new(expensive(kinds, rest.height)), rest);
     }
 
-    /// How what is reserved went, Q beside T.
+    /// Draws the history of the reservation: budget on the left, period on the right.
     fn draw_reserved(&self, frame: &mut Frame, area: Rect, client: &Client) {
         let halves: [Rect; 2] = Layout::horizontal([Constraint::Fill(1); 2]).areas(area);
         let picks: [(&str, Pick); 2] =
@@ -60,7 +60,7 @@ impl View {
         }
     }
 
-    /// As many samples of the client's history as there are columns.
+    /// The latest samples of the client's history, one per column.
     fn recent(&self, client: &Client, width: u16, pick: Pick) -> Vec<u64> {
         let history = self.history.get(&client.entry.client);
         let all: Vec<u64> = history.into_iter().flatten().map(|point| pick(point).round() as u64).collect();
@@ -76,7 +76,7 @@ fn bold(text: String) -> Line<'static> {
     Line::from(Span::styled(text, Style::new().add_modifier(Modifier::BOLD)))
 }
 
-/// All fields that say something, two in a line where both are short enough.
+/// All fields with a value; two share a line if both are short enough.
 fn facts(client: &Client, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![described(&client.entry)];
     let half = width / 2;
@@ -99,7 +99,7 @@ fn facts(client: &Client, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// The kinds of requests that take most, in at most `height` lines.
+/// The kinds of requests that take the most time, in at most `height` lines.
 fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
     let mut lines = vec![bold("Most expensive kinds of requests".to_owned())];
     if kinds.is_empty() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The lines above and below the page. What does not fit is put on further lines where there are some, or left out as a
-//! whole, the least important first.
+//! The lines above and below the page. A part that does not fit moves to a further line if there is one. Otherwise it
+//! is left out, the least important first.
 
 use super::{ORDERS, Page, View};
 use ratatui::layout::Rect;
@@ -12,9 +12,9 @@ use xqos_agent::sample::{Departed, Sample, Server, departed};
 use xqos_cli::time::of_ms;
 use xqos_cli::width::{columns, cut};
 
-/// On a lower screen each part of the head has one line.
+/// On a screen lower than this, each part of the head has one line.
 const HIGH: u16 = 20;
-/// A part of the head is cut if it keeps at least this many columns.
+/// A part of the head is shortened only if it keeps at least this many columns.
 const LEAST: usize = 12;
 
 impl View {
@@ -28,7 +28,7 @@ impl View {
         lines
     }
 
-    /// Warnings come before what is always there.
+    /// The title line: warnings first, then what is always shown.
     fn title(&self, sample: &Sample, display: &str) -> Vec<Span<'static>> {
         let server = &sample.server;
         let holder = sample.clients.iter().find(|client| client.has(entry_flag::GRABS_SERVER));
@@ -50,7 +50,7 @@ impl View {
 
     pub fn foot(&self, width: usize) -> String {
         if let Some(prompt) = &self.prompt {
-            // What is proposed stands in brackets until a key changes it.
+            // The proposed text is in brackets until a key changes it.
             let text = if prompt.is_typed { format!("{}_", prompt.text) } else { format!("[{}]", prompt.text) };
             return match &prompt.target {
                 None => asked("show only", "", &text, width),
@@ -87,7 +87,7 @@ impl View {
     }
 }
 
-/// A prompt in one line: all that is typed, then whose it is, then what is wanted.
+/// A prompt in one line. The typed text has priority, then the name, then the expected format.
 fn asked(label: &str, wanted: &str, text: &str, width: usize) -> String {
     let room = width.saturating_sub(columns(text) + 3);
     let label = cut(label, room);
@@ -112,7 +112,7 @@ fn of_interval(sample: &Sample) -> Vec<String> {
     parts
 }
 
-/// The clients of a program that left, in few words.
+/// The departed clients of one program, in short form.
 fn left_text(left: &Departed) -> String {
     format!("{} x{} {:.1} %", departed::name(left), left.clients, left.share * 100.0)
 }
@@ -133,7 +133,7 @@ fn plain(parts: Vec<String>) -> Vec<Span<'static>> {
     parts.into_iter().map(Span::raw).collect()
 }
 
-/// Parts in at most `most` lines of `width` columns, each part in one line.
+/// Lays out parts in at most `most` lines of `width` columns; each part stays in one line.
 fn flowed(parts: Vec<Span<'static>>, between: &'static str, width: usize, most: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::default()];
     for part in parts {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The window that explains keys and columns. Where it is too small for all lines, the arrow keys scroll it.
+//! The help window for keys and columns. If not all lines fit, the arrow keys scroll it.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use xqos_agent::field::{columns_help, explained};
 use xqos_agent::sample::CLIENT;
 use xqos_cli::width::wrapped;
 
-/// Of the window with its border.
+/// Columns of the window, including its border.
 const WIDTH: u16 = 76;
 
 const KEYS: [(&str, &str); 10] = [
@@ -24,7 +24,8 @@ const KEYS: [(&str, &str); 10] = [
     ("q", "quit"),
 ];
 
-/// Draws it from its `line`th line on, or from the last one that leaves no room below; returns which.
+/// Draws the help from line `line` on, or from the last line that still fills the window; returns the first visible
+/// line.
 pub fn draw(frame: &mut Frame, line: u16) -> u16 {
     let area = frame.area();
     let width = area.width.min(WIDTH);

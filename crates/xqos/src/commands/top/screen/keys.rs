@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What the keys do to the view, and what they ask of the server: reservations that are made and released can be taken back.
+//! Handles keys: they change the view, or request changes from the server. Reservations that were made or released can
+//! be undone.
 
 use super::{ORDERS, Page, Prompt, View};
 use crate::kind;
@@ -11,7 +12,7 @@ use xqos_agent::session::Account;
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
 
-/// What a key asks for that the view cannot do by itself.
+/// A request of a key that the view cannot fulfil itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     Nothing,
@@ -22,15 +23,15 @@ pub enum Asked {
     Requests,
 }
 
-/// The client that a prompt is for, also when the order of the clients has changed meanwhile.
+/// The client that a prompt is for; it stays valid when the order of the clients changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub connection: Connection,
-    /// Its program, with its pid.
+    /// The name of its program and its pid.
     pub name: String,
 }
 
-/// A change that can be taken back: the client, and the reservation that it had before.
+/// A change that can be undone: the client, and its previous reservation.
 pub struct Change {
     connection: Connection,
     before: Option<(u32, u32, ReservationKind)>,
@@ -129,7 +130,7 @@ impl View {
         }
     }
 
-    /// The client that keys are for: none where none is pointed at.
+    /// The client that keys act on, if any.
     pub fn chosen<'a>(&self, sample: &'a Sample) -> Option<&'a Client> {
         let base = match self.page {
             Page::Clients => self.selected,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! The table of clients on the screen, that of the longest requests, and the text of `--once`.
+//! The tables of clients and of the longest requests on the screen, and the text of `--once`.
 //!
-//! A request is never cut, so the longest ones are the waits from which no policy and no reservation protects.
+//! A request is never interrupted, so no policy and no reservation can protect against the longest ones.
 
 use super::View;
 use ratatui::Frame;
@@ -20,7 +20,8 @@ const WITH_SPANS: u16 = 12;
 impl View {
     pub fn draw_table(&mut self, frame: &mut Frame, area: Rect, sample: &Sample) {
         let shown = self.shown(sample);
-        // Figures of different spans do not contradict each other where each says its own.
+        // The second line of titles names the span of each figure, so that figures of different spans can be told
+        // apart.
         let grid = grid(CLIENT, &shown, area.width, area.height >= WITH_SPANS, |client| {
             let holds = client.has(entry_flag::GRABS_SERVER);
             if holds { Style::new().add_modifier(Modifier::UNDERLINED) } else { Style::new() }
@@ -38,7 +39,7 @@ impl View {
         let is_shown = |request: &&Longest| self.lets_through(&request.program, Some(&request.name), Some(request.pid));
         let rows: Vec<&Longest> = requests.iter().filter(is_shown).collect();
         if rows.is_empty() {
-            // The server keeps those of 0.1 ms and more.
+            // The server keeps requests of 0.1 ms or more.
             frame.render_widget(Paragraph::new("none that was long enough to delay anybody"), body);
             return;
         }
@@ -46,7 +47,7 @@ impl View {
     }
 }
 
-/// As many columns as fit, of those that say something.
+/// As many columns as fit, without empty ones.
 fn grid<T>(
     fields: &'static [Field<T>],
     rows: &[&T],
@@ -70,7 +71,7 @@ fn grid<T>(
         .column_spacing(1)
 }
 
-/// The table of `--once`.
+/// The text of `--once`.
 pub fn text(sample: &Sample) -> String {
     let (server, width) = (&sample.server, xqos_sys::terminal_columns());
     let mut text = format!(
@@ -89,7 +90,7 @@ pub fn text(sample: &Sample) -> String {
     text
 }
 
-/// A field with its column.
+/// A field with the layout of its column.
 struct Shown<T: 'static> {
     field: &'static Field<T>,
     width: Constraint,
@@ -135,7 +136,7 @@ mod tests {
     }
 
     fn drawn(view: &View, requests: &[Longest]) -> String {
-        // What a terminal of 80x24 leaves between head and foot.
+        // The space that a terminal of 80x24 has between head and foot.
         let mut terminal = Terminal::new(TestBackend::new(80, 20)).unwrap();
         terminal.draw(|frame| view.draw_longest(frame, frame.area(), requests)).unwrap();
         terminal.backend().to_string()

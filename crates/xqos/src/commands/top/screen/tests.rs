@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Whole screens, from small to large, and what keys do on them.
+//! Whole screens of several sizes, and the effect of keys on them.
 
 use super::*;
 use ratatui::Terminal;
@@ -52,7 +52,7 @@ fn what_is_typed_replaces_what_a_prompt_proposes() {
         panic!("no reservation")
     };
     assert_eq!(text, "5ms/20ms");
-    // A key that edits keeps what is there, and Enter takes it as it is.
+    // An editing key keeps the proposed text, and Enter accepts it.
     let Some(Asked::Reserve(_, text)) = press(&mut view, &sample, "r\x08\x08s hard\n").pop() else { panic!() };
     assert_eq!(text, "3ms/10s hard");
     press(&mut view, &sample, "/mpv\n");
@@ -104,7 +104,7 @@ fn the_help_is_whole_or_scrolls_to_its_end() {
         for word in ["choose", "3ms/10ms;", "hard", "ever", "connected,", "together", "closes"] {
             assert!(seen.contains(word), "'{word}' is missing at {width}x{height} in\n{seen}");
         }
-        // Up acts at once, however often Down was pressed at the end.
+        // Up takes effect immediately, however often Down was pressed at the end.
         let end = screen(&mut view, &sample, width, height);
         press(&mut view, &sample, "k");
         assert_eq!(end == screen(&mut view, &sample, width, height), height == 80);
