@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! `xqos xwayland`: has the compositor start Xwayland with xqos in it.
+//! `xqos xwayland`: makes the compositor start Xwayland with xqos in it.
 //!
-//! A compositor starts Xwayland by itself, so a script stands before it; how a compositor is led to the script differs.
+//! Compositors start Xwayland themselves, so a script takes its place. Each compositor finds the script in a different
+//! way.
 
 mod files;
 mod status;
@@ -83,7 +84,7 @@ impl Arguments {
     }
 }
 
-/// Those whose program is in PATH.
+/// Compositors whose program is in PATH.
 fn found() -> Vec<Compositor> {
     const PROGRAMS: [(Compositor, &[&str]); 3] = [
         (Compositor::Wlroots, &["sway", "labwc", "wayfire", "river", "cage", "gamescope"]),
@@ -189,7 +190,7 @@ fn remove() -> Result<()> {
     }
     for path in [&places.environment, &places.wrapper].into_iter().filter(|path| files::is_ours(path)) {
         fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
-        // Only where nothing else is in it.
+        // Fails if the folder has other files, which must stay.
         let _ = path.parent().map(fs::remove_dir);
         say(format!("removed {}", path.display()))?;
     }

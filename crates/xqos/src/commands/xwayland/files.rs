@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The files that put xqos before Xwayland: where they are, and what is in them.
+//! The files that make compositors start Xwayland with xqos: their paths and their contents.
 
 use crate::host::{self, shell_quoted};
 use anyhow::{Context, Result, bail};
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use xqos_cli::output::NewFile;
 
-/// In each file that is ours as a whole.
+/// Marks files that xqos has written completely.
 const MARK: &str = "# Written by `xqos xwayland install`; `xqos xwayland remove` takes it away.";
 
-/// Where a user has the files.
+/// Paths of the files of a user.
 #[derive(Debug)]
 pub struct Places {
-    /// The script, in a folder of its own that can stand first in PATH.
+    /// The script, in a folder of its own that can come first in PATH.
     pub wrapper: PathBuf,
     pub environment: PathBuf,
     pub weston: PathBuf,
@@ -40,7 +40,7 @@ impl Places {
     }
 }
 
-/// The script. Without the file of xqos it starts Xwayland as if nothing were there.
+/// The script. If the file of xqos is missing, it starts Xwayland without it.
 pub fn wrapper(module: &Path, server: &Path) -> String {
     format!(
         "#!/bin/sh\n{MARK}\nmodule={}\n[ -r \"$module\" ] && export LD_PRELOAD=\"$module${{LD_PRELOAD:+:$LD_PRELOAD}}\"\n\
@@ -50,7 +50,7 @@ pub fn wrapper(module: &Path, server: &Path) -> String {
     )
 }
 
-/// For environment.d(5): what a session of systemd has in its environment from the next login on.
+/// The file for environment.d(5), which sets the environment of a systemd session from the next login on.
 pub fn environment(wrapper: &Path, wlroots: bool, path: bool) -> String {
     let mut text = format!("{MARK}\n");
     if wlroots {
@@ -62,18 +62,18 @@ pub fn environment(wrapper: &Path, wlroots: bool, path: bool) -> String {
     text
 }
 
-/// Whether this file is ours to write and to remove.
+/// Whether xqos has written this file, and may replace and remove it.
 pub fn is_ours(path: &Path) -> bool {
     fs::read_to_string(path).is_ok_and(|text| text.lines().take(2).any(|line| line == MARK))
 }
 
-/// The program of this name in PATH that is not ours.
+/// The first program of this name in PATH that is not our script.
 pub fn in_path(name: &str) -> Option<PathBuf> {
     host::in_path(name.as_ref(), |program| !is_ours(program))
 }
 
-/// Writes a file as a whole, with its folders: whoever reads it meanwhile reads the old one. What a link leads to is written, as
-/// by an editor: dotfiles are often links.
+/// Replaces a file atomically, so that readers see the old or the new one, and creates its folders. A symbolic link is
+/// followed, as editors do: dotfiles are often links.
 pub fn write(path: &Path, text: &str, is_executable: bool) -> Result<()> {
     let folder = path.parent().context("a file lies in a folder")?;
     let named = || format!("cannot write {}", path.display());
@@ -90,16 +90,16 @@ pub fn write(path: &Path, text: &str, is_executable: bool) -> Result<()> {
     write().with_context(named)
 }
 
-/// For compositors whose path to it is fixed. Debian's package keeps the diverted one up to date.
+/// Xwayland, for compositors with a fixed path to it. Package updates go to the diverted file.
 pub const PROGRAM: &str = "/usr/bin/Xwayland";
 const DIVERTED: &str = "/usr/bin/Xwayland.distrib";
 
-/// Whether our script stands in its place.
+/// Whether our script is in its place.
 pub fn is_diverted() -> bool {
     is_ours(Path::new(PROGRAM)) && Path::new(DIVERTED).exists()
 }
 
-/// Moves Xwayland aside and puts the script in its place; all of it or nothing.
+/// Moves Xwayland aside and puts the script in its place; if one step fails, neither is done.
 pub fn divert(module: &Path) -> Result<()> {
     if !Path::new(PROGRAM).exists() {
         bail!("{PROGRAM} is not installed");
@@ -110,7 +110,7 @@ pub fn divert(module: &Path) -> Result<()> {
 }
 
 pub fn undo_diversion() -> Result<()> {
-    // dpkg-divert moves nothing over a file.
+    // dpkg-divert does not overwrite a file.
     fs::remove_file(PROGRAM).with_context(|| format!("cannot remove the script at {PROGRAM}"))?;
     dpkg_divert(&["--remove"])
 }

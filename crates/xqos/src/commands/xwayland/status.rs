@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What stands before Xwayland, and which Xwayland runs with xqos.
+//! Reports what is installed for Xwayland, and which Xwayland processes run with xqos.
 
 use super::files::{self, Places};
 use super::weston::{self, Without};
@@ -11,13 +11,13 @@ use xqos_cli::output;
 
 #[derive(Debug, Serialize)]
 struct Status {
-    /// The script; null: there is none.
+    /// The script; null if there is none.
     script: Option<String>,
-    /// Whether the file of xqos that it loads is there.
+    /// Whether the module that the script loads exists.
     module_present: bool,
-    /// Our file in environment.d; null: there is none.
+    /// Our file in environment.d; null if there is none.
     environment: Option<String>,
-    /// Whether it names the script in WLR_XWAYLAND, and stands first in PATH.
+    /// Whether that file sets WLR_XWAYLAND, and puts the script first in PATH.
     wlroots: bool,
     path: bool,
     /// Whether weston.ini names the script.
@@ -55,7 +55,7 @@ impl Status {
     }
 }
 
-/// The file that a script of ours loads.
+/// The module that one of our scripts loads.
 fn module_of(script: &str) -> Option<String> {
     let quoted = script.lines().find_map(|line| line.strip_prefix("module="))?;
     Some(quoted.strip_prefix('\'')?.strip_suffix('\'')?.replace("'\\''", "'"))

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! weston.ini with our path of Xwayland in it, and without it again: byte for byte what it was.
+//! Adds our path of Xwayland to weston.ini, and removes it again; the file is then the same, byte for byte.
 
 const SECTION: &str = "[xwayland]";
 const BEGIN: &str = "# xqos begin";
 const END: &str = "# xqos end";
-/// Why the block is not all that was added.
+/// Suffixes of the first line that record what else was added or created.
 const NO_NEWLINE: &str = ", after a line without an end";
 const NEW_FILE: &str = ", in a new file";
 const WAS: &str = "# was: ";
 
-/// The file with this path. `None`: it has our block already.
+/// The file with this path; `None` if it has our block already.
 pub fn with_path(text: Option<&str>, path: &str) -> Option<String> {
     let Some(text) = text else {
         return Some(format!("{BEGIN}{NEW_FILE}\n{SECTION}\npath={path}\n{END}\n"));
@@ -40,17 +40,17 @@ pub fn with_path(text: Option<&str>, path: &str) -> Option<String> {
     Some(lines.concat())
 }
 
-/// What is left without our block.
+/// The file without our block.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Without {
-    /// There is none.
+    /// The file has no block of ours.
     NothingOfOurs,
-    /// Nothing is left of a file that we made.
+    /// We created the file, and nothing else is in it.
     NoFile,
     Text(String),
 }
 
-/// The file as it was before [`with_path`], with what was changed elsewhere in it since.
+/// The file as it was before [`with_path`]; later changes outside of our block are kept.
 pub fn without_path(text: &str) -> Without {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let begin = lines.iter().position(|line| line.starts_with(BEGIN));
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!((new.matches(SECTION).count(), without_path(&new)), (1, Without::NoFile));
     }
 
-    /// The last one counts for weston, so there may be only one that is none of a comment.
+    /// weston uses the last path of the section, so only one may be outside of comments.
     #[test]
     fn the_section_has_one_path_and_others_keep_theirs() {
         for file in FILES {
