@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Which programs are connected to a display, from the kernel's table of sockets: no server is asked, so it works where a server
-//! takes no further client, or answers nobody.
+//! Lists the programs connected to a display from the kernel's socket table. The server is not asked, so this works
+//! even if it accepts no clients or does not answer.
 
 use std::collections::{BTreeMap, HashMap};
 use xqos_abi::control::display_of_socket;
 use xqos_agent::displays::sockets_of;
 use xqos_cli::table::{Column, Table};
 
-/// The programs connected to a display of this machine, those with most connections first; `None` where there are none.
+/// The programs connected to a display of this machine, most connections first; `None` if there are none.
 pub fn table(display: u32) -> Option<Table> {
     let holders = holders(&peers(display));
     if holders.is_empty() {
@@ -28,7 +28,7 @@ pub fn table(display: u32) -> Option<Table> {
     Some(table)
 }
 
-/// Processes that are connected, with how often; 0: nobody whom we may look at.
+/// Connected processes with their number of connections; pid 0 stands for processes that we may not inspect.
 fn holders(peers: &[u32]) -> Vec<(i32, usize)> {
     let mut by_inode: HashMap<u64, i32> = HashMap::new();
     for pid in xqos_sys::pids() {
@@ -43,7 +43,7 @@ fn holders(peers: &[u32]) -> Vec<(i32, usize)> {
     holders
 }
 
-/// Inodes of the sockets at the other ends of a display's connections.
+/// Inodes of the clients' sockets of a display.
 fn peers(display: u32) -> Vec<u32> {
     let connected = xqos_sys::connected_sockets().unwrap_or_default().into_iter();
     connected.filter(|(name, _)| display_of_socket(name) == Some(display)).map(|(_, peer)| peer).collect()

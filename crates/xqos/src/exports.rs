@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Whether a server's program exports what xqos needs, read from its dynamic symbol table without running it.
+//! Reads a server program's dynamic symbol table to find out whether it exports what xqos needs, without running it.
 //!
-//! Debian's Xorg, Xvfb, Xephyr and Xtigervnc do; servers linked without their export flag (Xvfb and Xephyr of some other
-//! distributions) and every Xwayland do not, and are served from below, by what they ask of libc.
+//! Debian's Xorg, Xvfb, Xephyr and Xtigervnc do. Every Xwayland, and servers linked without export flags (Xvfb and
+//! Xephyr of some other distributions), do not, and are served through libc.
 
 use anyhow::{Context, Result};
 use object::{Object, ObjectSymbol};
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-/// What the module takes from a server whose own functions it uses.
+/// The symbols that the module needs to use a server's own functions.
 pub const NEEDED: [&str; 15] = [
     "LoadExtensionList",
     "AddExtension",
@@ -29,7 +29,7 @@ pub const NEEDED: [&str; 15] = [
     "SwappedProcVector",
 ];
 
-/// The needed symbols that a program does not export; `None` where it is no ELF program, such as a script.
+/// The needed symbols that a program does not export; `None` if it is not an ELF program, such as a script.
 pub fn missing(program: &Path) -> Result<Option<Vec<&'static str>>> {
     let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
     if !bytes.starts_with(b"\x7fELF") {
@@ -44,7 +44,7 @@ pub fn missing(program: &Path) -> Result<Option<Vec<&'static str>>> {
     Ok(Some(NEEDED.into_iter().filter(|name| !exported.contains(name)).collect()))
 }
 
-/// What a program does about them, as the verb of a sentence.
+/// Describes the exports of a program, as the predicate of a sentence.
 pub fn verdict(missing: &[&str]) -> String {
     let count = NEEDED.len();
     match missing {

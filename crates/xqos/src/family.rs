@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT
-//! Which X connections are those of *the program* that `xqos run` started, and which only those of its children.
+//! Decides which X connections belong to *the program* that `xqos run` started, and which to its children.
 //!
 //! | a process that connects | verdict |
 //! |---|---|
-//! | our child, or reached from it through processes that never had an X connection (sh, env, nice, launchers) | program |
-//! | has an ancestor, below us, with an X connection now or earlier | inherited: the program's own child |
-//! | orphaned and adopted by us, seen before the program's first connection | program (a launcher that went away) |
-//! | adopted by us, seen for the first time after it | stray: whose child it was, nobody can tell any more |
-//! | not below us | foreign |
-//! | gone before we looked, as xset is | vanished: nobody can tell, and nothing is left to reserve for |
+//! | is our child, or descends from it through processes that never had an X connection (sh, env, nice, launchers) | program |
+//! | has an ancestor below us that has or had an X connection | inherited: started by the program |
+//! | is an orphan that we adopted before the program's first connection | program (its launcher has exited) |
+//! | is an orphan that we first saw later | stray: its parent is unknown |
+//! | does not descend from us | foreign |
+//! | has exited before we looked, as xset does | vanished: unknown, and nothing is left to reserve for |
 //!
-//! Rules that children inherit by mistake are what users of such tools complain about, so where it cannot be told,
-//! nothing is reserved, and that is said. A parent that ends takes the knowledge of its children with it; therefore the
-//! tree is noted each time when one of ours connects, and a noted parent is believed after its end.
+//! Users of such tools complain about settings that children inherit by mistake. When in doubt, nothing is reserved,
+//! and a message says so. When a parent exits, the kernel forgets whose children it had. The process tree is therefore
+//! recorded each time that one of ours connects, and a recorded parent stays valid after its exit.
 
 use std::collections::{HashMap, HashSet};
 use xqos_sys::{Process, Processes};
 
-/// A pid and the instant of its process's start: unique as long as the machine runs.
+/// A pid with the start time of its process, which is unique until the machine reboots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     pid: i32,
     started: u64,
 }
 
-/// What a connection is to us.
+/// The relation of a connection to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Program,
-    /// The pid of the nearest ancestor with a connection of its own.
+    /// Has the pid of the nearest ancestor with an X connection.
     Inherited(i32),
     Stray,
     Foreign,
@@ -37,31 +37,31 @@ pub enum Verdict {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// Started by that process.
+    /// Started by this process.
     Child(Identity),
-    /// The main child, or adopted before anything of ours had a connection.
+    /// The main child, or a process adopted before any of ours had connected.
     First,
     /// Adopted later.
     Stray,
 }
 
-/// The descendants of one process, ours.
+/// The descendants of one process, which is this one.
 #[derive(Debug)]
 pub struct Family {
     root: i32,
     main: i32,
     origins: HashMap<Identity, Origin>,
-    /// Have, or had, an X connection.
+    /// Processes that have or had an X connection.
     connected: HashSet<Identity>,
 }
 
 impl Family {
-    /// `root` is our own pid, a child subreaper; `main` that of the program.
+    /// `root` is our own pid, which must be a child subreaper; `main` is the program's pid.
     pub fn new(root: i32, main: i32) -> Family {
         Family { root, main, origins: HashMap::new(), connected: HashSet::new() }
     }
 
-    /// A process connected to the X server.
+    /// Records that a process has connected to the X server, and returns its relation to the program.
     pub fn connected(&mut self, pid: i32, processes: &impl Processes) -> Verdict {
         let all = processes.all();
         self.note(&all);
@@ -74,12 +74,12 @@ impl Family {
         verdict
     }
 
-    /// Whether any of ours had an X connection.
+    /// Whether any process of ours had an X connection.
     pub fn any_connected(&self) -> bool {
         !self.connected.is_empty()
     }
 
-    /// Whether a process lives that has no connection yet and would be the program's if it made one.
+    /// Whether a running process without a connection would count as the program if it connected.
     pub fn more_may_connect(&mut self, processes: &impl Processes) -> bool {
         let all = processes.all();
         self.note(&all);
@@ -91,7 +91,7 @@ impl Family {
 
     fn judge(&self, identity: Identity) -> Verdict {
         let Some(mut origin) = self.origins.get(&identity) else { return Verdict::Foreign };
-        // Parents are older than their children, so this ends.
+        // Parents are older than their children, so this loop ends.
         loop {
             match origin {
                 Origin::First => return Verdict::Program,
@@ -105,7 +105,7 @@ impl Family {
         }
     }
 
-    /// Notes the origin of every process below us that was not noted yet; forgets those that nobody needs any more.
+    /// Records the origin of every new process below us, and forgets processes that are no longer needed.
     fn note(&mut self, all: &HashMap<i32, Process>) {
         let mut living = HashSet::new();
         for &pid in all.keys() {
@@ -119,11 +119,12 @@ impl Family {
         self.forget(living);
     }
 
-    /// `pid` and its ancestors below us, each with its parent (`None`: us); `None` for a process that is not below us.
+    /// `pid` and its ancestors below us, each with its parent (`None` for us); `None` for a process that is not below
+    /// us.
     fn line(&self, pid: i32, all: &HashMap<i32, Process>) -> Option<Vec<(Identity, Option<Identity>)>> {
         let mut line: Vec<(Identity, Option<Identity>)> = Vec::new();
         let mut pid = pid;
-        // A tree read while it changes may contain a loop of reused pids; no line is longer than there are processes.
+        // A tree that is read while it changes may contain a loop of reused pids; the number of processes bounds it.
         while pid != self.root && line.len() <= all.len() {
             let process = all.get(&pid)?;
             let identity = Identity { pid, started: process.started };
@@ -155,7 +156,7 @@ impl Family {
             }
         }
         self.origins.retain(|identity, _| needed.contains(identity));
-        // One entry stays, so that it is remembered that there was a connection at all.
+        // One entry stays, to remember that there was a connection at all.
         if self.connected.iter().any(|identity| needed.contains(identity)) {
             self.connected.retain(|identity| needed.contains(identity));
         }
@@ -170,7 +171,7 @@ mod tests {
     const XQOS: i32 = 100;
     const MAIN: i32 = 200;
 
-    /// A process tree with a subreaper at [`XQOS`]. Each process starts one tick after the last.
+    /// A process tree with a subreaper at [`XQOS`]. Each process starts one tick after the previous one.
     struct Model {
         processes: RefCell<HashMap<i32, Process>>,
         tick: RefCell<u64>,
@@ -282,7 +283,7 @@ mod tests {
     fn an_orphan_of_the_program_does_not_inherit() {
         let (mut family, tree) = family();
         assert_eq!(family.connected(MAIN, &tree), Verdict::Program);
-        // A panel starts a program by forking twice; nobody saw the one in between.
+        // A panel starts a program by forking twice, and nobody saw the process in between.
         tree.start(201, MAIN);
         tree.start(202, 201);
         tree.end(201);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Groups of clients, as commands name them and people read of them.
+//! Groups of clients, selected by name.
 
 use crate::kind::options;
 use anyhow::{Result, anyhow};
@@ -10,11 +10,11 @@ use xqos_agent::session::{Account, Session};
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
 
-/// All groups of one name, each by its clients: two windows of one program are two groups, where nobody named them. A command
-/// that names them means all of them, and tells of them once.
+/// All groups of one name, each with its clients. Two windows of one program are two groups unless somebody named them.
+/// A command applies to all groups of the name, and reports them together.
 #[derive(Clone, Debug)]
 pub struct Groups {
-    /// One at least, of one client at least.
+    /// Not empty, and no group is empty.
     groups: Vec<Vec<ClientEntry>>,
 }
 
@@ -29,7 +29,7 @@ pub fn named(session: &Session, name: &str) -> Result<Groups> {
     })
 }
 
-/// All groups of which there are clients, by their names.
+/// All groups that have clients, by name.
 pub fn all(session: &Session) -> Result<Vec<Groups>> {
     let mut by_name: BTreeMap<String, BTreeMap<u32, Vec<ClientEntry>>> = BTreeMap::new();
     for entry in session.others()?.into_iter().filter(|entry| entry.group != 0) {
@@ -46,7 +46,7 @@ impl Groups {
         &self.groups[0][0]
     }
 
-    /// What each has.
+    /// The reservation of each group.
     fn kept(&self) -> impl Iterator<Item = Option<Kept>> + '_ {
         self.groups.iter().map(|clients| reservation_of_group(&clients[0]))
     }
@@ -55,7 +55,7 @@ impl Groups {
         self.kept().any(|kept| kept.is_some())
     }
 
-    /// Sets the reservation of each, or where one is refused of none; gives what was done and how to undo it.
+    /// Sets the reservation of all groups, or of none if one is refused. Returns a description and how to undo it.
     pub fn reserve(&self, session: &Session, wanted: Reservation, kind: ReservationKind) -> Result<String> {
         for (done, clients) in self.groups.iter().enumerate() {
             let account = Account { subject: Subject::Group(clients[0].client), name: self.to_string(), clients };
@@ -69,11 +69,11 @@ impl Groups {
         Ok(format!("reserved {wanted}{} for {self}{was}; undo: {undo}", words(kind)))
     }
 
-    /// The first ones have again what they had.
+    /// Restores the previous reservations of the first `count` groups.
     fn set_back(&self, session: &Session, count: usize) {
         for (clients, kept) in self.groups.iter().zip(self.kept()).take(count) {
             let client = clients[0].client;
-            // It may have gone at this moment; then there is nothing to set.
+            // The client may have disconnected just now; then there is nothing to restore.
             let _ = match kept {
                 Some((before, kind)) => session.control.reserve_group(client, before.budget.0, before.period.0, kind),
                 None => session.control.release_group(client),
@@ -81,7 +81,7 @@ impl Groups {
         }
     }
 
-    /// Ends the reservations that there are; gives what was done and how to undo it.
+    /// Releases all reservations of these groups. Returns a description and how to undo it.
     pub fn release(&self, session: &Session) -> Result<Option<String>> {
         let mut released = None;
         for (clients, kept) in self.groups.iter().zip(self.kept()) {
@@ -102,7 +102,7 @@ impl Groups {
         format!("xqos reserve --group {} {}{}", self.typed(), reservation.typed(), options(kind))
     }
 
-    /// Its name for a shell.
+    /// The name, quoted for a shell.
     fn typed(&self) -> String {
         let name = printable(self.first().group_name.as_str());
         let is_plain = |letter: char| letter.is_alphanumeric() || "-_.:@".contains(letter);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What can be learned about an X server from outside: what it calls itself, and which process it is.
+//! Facts about an X server from outside: its vendor and release, and its process.
 
 use crate::exports;
 use std::env;
@@ -12,27 +12,27 @@ use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 use xqos_sys as sys;
 
-/// File names of the module, as they appear among a server's mappings.
+/// File names of the module, as they appear in a server's memory map.
 const MODULE_NAMES: [&str; 2] = ["/xqos.so", "/libxqos_module.so"];
 
-/// The program of this name in PATH that is wanted.
+/// The first program of this name in PATH that `is_wanted` accepts.
 pub fn in_path(name: &OsStr, is_wanted: impl Fn(&Path) -> bool) -> Option<PathBuf> {
     let folders = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| is_program(path) && is_wanted(path))
 }
 
-/// Whether the module is among what a process has in memory.
+/// Whether a process has loaded the module.
 pub fn has_module(pid: i32) -> bool {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     maps.lines().any(|line| MODULE_NAMES.iter().any(|name| line.ends_with(name)))
 }
 
-/// As a shell reads it again.
+/// Quotes a word for a shell.
 pub fn shell_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Whether it can be run.
+/// Whether the path is an executable file.
 pub fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|facts| facts.is_file() && facts.mode() & 0o111 != 0)
 }
@@ -43,7 +43,7 @@ pub struct Host {
     pub vendor: String,
     pub release: String,
     pub xwayland: bool,
-    /// `None`: not on this machine, or in a container of its own.
+    /// `None` if it runs on another machine or in a container.
     pub process: Option<HostProcess>,
 }
 
@@ -51,19 +51,19 @@ pub struct Host {
 #[derive(Debug)]
 pub struct HostProcess {
     pub pid: i32,
-    /// `None`: not ours to look at.
+    /// `None` if we may not read it.
     pub program: Option<PathBuf>,
     pub command: Vec<String>,
-    /// Symbols that xqos needs and the program does not export; `None`: it could not be read.
+    /// Symbols that xqos needs and the program does not export; `None` if the program could not be read.
     pub missing: Option<Vec<&'static str>>,
     pub module_loaded: bool,
 }
 
 impl Host {
-    /// `told`: the server's process, where the server has told it. The one at the other end of the connection may be a
-    /// Wayland compositor, which listens before it starts Xwayland.
+    /// `told` is the server's pid if the server itself reported it. The process at the other end of the connection may
+    /// be a Wayland compositor, which listens before it starts Xwayland.
     ///
-    /// Without a connection neither vendor nor release is known.
+    /// Without a connection, vendor and release stay empty.
     pub fn look(connection: Option<&RustConnection>, told: Option<i32>) -> Host {
         let setup = connection.map(|connection| connection.setup());
         let vendor = setup.map(|setup| String::from_utf8_lossy(&setup.vendor).into_owned()).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Host {
         Host { release, xwayland, process, vendor }
     }
 
-    /// The program's name, or the vendor where that is all that is known.
+    /// The program's name, or the vendor if the program is unknown.
     pub fn name(&self) -> &str {
         let program = self.process.as_ref().and_then(|process| process.program.as_deref());
         program.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or(&self.vendor)
@@ -86,7 +86,7 @@ impl HostProcess {
     fn look(pid: i32) -> HostProcess {
         let exe = PathBuf::from(format!("/proc/{pid}/exe"));
         let program = fs::read_link(&exe).ok().map(|path| match path.to_str() {
-            // A server that was upgraded since it was started.
+            // The program's file was replaced by an upgrade since the server started.
             Some(path) => PathBuf::from(path.trim_end_matches(" (deleted)")),
             None => path,
         });
@@ -96,7 +96,7 @@ impl HostProcess {
             pid,
             program,
             command: command.filter(|word| !word.is_empty()).collect(),
-            // Through /proc, which leads to the program that runs even when its file was replaced.
+            // Through /proc, which has the running program even if its file was replaced.
             missing: exports::missing(&exe).ok().flatten(),
             module_loaded: has_module(pid),
         }
@@ -104,7 +104,7 @@ impl HostProcess {
 }
 
 fn is_xwayland(connection: Option<&RustConnection>, vendor: &str, program: Option<&Path>) -> bool {
-    // Xwayland 23.1 and newer have an extension that does nothing but tell.
+    // Since 23.1, Xwayland has an extension whose only purpose is identification.
     let extension =
         connection.and_then(|it| it.query_extension(b"XWAYLAND").ok()).and_then(|cookie| cookie.reply().ok());
     extension.is_some_and(|reply| reply.present)
@@ -112,12 +112,12 @@ fn is_xwayland(connection: Option<&RustConnection>, vendor: &str, program: Optio
         || program.and_then(Path::file_name).is_some_and(|name| name == "Xwayland" || name == "Xwayland.distrib")
 }
 
-/// The release number as the server's version is written: 12101007 is 21.1.7, 12013000 is 1.20.13.
+/// Converts the release number to the usual form of the version: 12101007 is 21.1.7, 12013000 is 1.20.13.
 fn version(number: u32) -> String {
     let (major, minor, patch, snapshot) =
         (number / 10_000_000, number / 100_000 % 100, number / 1000 % 100, number % 1000);
     match (major, snapshot) {
-        // From 21 on the leading 1 is kept in the number and left out in writing.
+        // Since 21, the number keeps the leading 1, but the written version does not.
         (1, _) if minor >= 21 => format!("{minor}.{patch}.{snapshot}"),
         (_, 0) => format!("{major}.{minor}.{patch}"),
         _ => format!("{major}.{minor}.{patch}.{snapshot}"),

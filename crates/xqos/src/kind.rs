@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What commands that reserve are given: how much, or what measurement finds, and what a client gets beyond its budget.
+//! Arguments of commands that reserve: the amount or auto, and what a client gets beyond its budget.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -9,7 +9,7 @@ use xqos_agent::client::words;
 use xqos_cli::quantity::{Reservation, SoftRule};
 use xqos_core::ReservationKind;
 
-/// The options of a command that reserves.
+/// Options for the kind of a reservation.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Kind {
     /// Hold the client back when its budget is used up
@@ -30,24 +30,24 @@ impl Kind {
     }
 }
 
-/// As options of a command line, after a reservation.
+/// The command line options for this kind.
 pub fn options(kind: ReservationKind) -> String {
     words(kind).replace(' ', " --")
 }
 
-/// A reservation as it is typed into `xqos top`, with its kind after it: `3ms/10ms hard`.
+/// Splits a reservation as typed into `xqos top` from its kind: `3ms/10ms hard`.
 pub fn split(text: &str) -> (&str, ReservationKind) {
     let named = [ReservationKind::Hard, ReservationKind::SoftPaper].into_iter();
     let mut found = named.filter_map(|kind| Some((text.trim().strip_suffix(words(kind))?.trim(), kind)));
     found.next().unwrap_or((text.trim(), ReservationKind::Soft))
 }
 
-/// How much is to be reserved.
+/// How much to reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// So much, as it was typed.
+    /// A fixed budget and period.
     Fixed(Reservation),
-    /// What measurement finds.
+    /// As measured.
     Auto,
 }
 
@@ -59,7 +59,7 @@ impl Wanted {
         }
     }
 
-    /// Measurement sets no hard reservations: a demand that was estimated too low would hold the client back.
+    /// Refuses auto with a hard reservation: an underestimated demand would hold the client back.
     pub fn checked(self, kind: ReservationKind) -> Result<Wanted> {
         if self == Wanted::Auto && kind != ReservationKind::Soft {
             bail!(

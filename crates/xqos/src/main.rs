@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! xqos, the command line: presentation only.
+//! The command line program xqos: presentation only.
 //!
-//! Every command exits with 0, also where there was nothing to do; with 1 after one line on standard error that says why and
-//! what to do next; or with 2 when it was called wrongly. `xqos run` passes on the exit status of its program.
+//! Every command exits with 0 on success or when there was nothing to do; with 1 after one line on standard error that
+//! says why and what to do next; or with 2 for wrong usage. `xqos run` passes on the exit status of its program.
 
 #![forbid(unsafe_code)]
 
@@ -109,7 +109,7 @@ fn main() -> ExitCode {
     program::exit(perform(&command, display.as_deref()))
 }
 
-/// With the commands that other programs perform.
+/// The command line, including the commands of sibling programs.
 fn command_line() -> clap::Command {
     CommandLine::command().subcommands(sibling::listed())
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Choosing a window with the pointer, as xwininfo and xprop do.
+//! Selects a window with the pointer, like xwininfo and xprop.
 //!
 //! The pointer is grabbed with a crosshair until a click; Escape and the right button cancel. Both grabs end in every
-//! case, at the latest with our connection.
+//! case, at the latest when our connection closes.
 
 use anyhow::{Context, Result, bail};
 use x11rb::NONE;
@@ -19,7 +19,7 @@ const ESCAPE: u32 = 0xff1b;
 /// Button 3 is the right one.
 const CANCEL_BUTTON: u8 = 3;
 
-/// The client's window that the user clicks on.
+/// The client window that the user clicks on.
 pub fn window(connection: &impl Connection) -> Result<Window> {
     let root = grab(connection)?;
     note("click on a window; Escape or the right button cancels");
@@ -34,7 +34,7 @@ pub fn window(connection: &impl Connection) -> Result<Window> {
     }
 }
 
-/// Grabs pointer and keyboard; gives the root window of the screen that the pointer is on.
+/// Grabs pointer and keyboard; returns the root window of the screen that the pointer is on.
 fn grab(connection: &impl Connection) -> Result<Window> {
     let first = connection.setup().roots.first().context("the X server has no screen")?.root;
     let root = connection.query_pointer(first)?.reply()?.root;
@@ -51,21 +51,21 @@ fn grab(connection: &impl Connection) -> Result<Window> {
     if pointer.status != GrabStatus::SUCCESS {
         bail!("another program holds the pointer, as an open menu does: close it, or select with --class or --pid");
     }
-    // Only Escape needs the keyboard; without it the right button still cancels.
+    // Only Escape needs the keyboard. Without the grab, the right button still cancels.
     let _ = connection.grab_keyboard(false, root, now, asynchronous, asynchronous)?.reply();
     Ok(root)
 }
 
-/// The topmost window clicked on (`NONE`: the background); `None` when cancelled.
+/// The top-level window that was clicked (`NONE` for the background); `None` if cancelled.
 fn wait_for_click(connection: &impl Connection) -> Result<Option<Window>> {
     let escape = keycodes_of(connection, ESCAPE)?;
     let mut chosen = None;
     loop {
         match connection.wait_for_event()? {
             Event::ButtonPress(press) if press.detail == CANCEL_BUTTON => return Ok(None),
-            // Buttons above it are the wheel.
+            // Higher buttons are the wheel.
             Event::ButtonPress(press) if press.detail < CANCEL_BUTTON && chosen.is_none() => chosen = Some(press.child),
-            // Until the release, or it would reach the window below.
+            // Waits for the release, which would otherwise reach the window below.
             Event::ButtonRelease(_) if chosen.is_some() => return Ok(chosen),
             Event::KeyPress(press) if escape.contains(&press.detail) => return Ok(None),
             _ => {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Which clients a command is about: by process, window, class, client, or by pointing at one.
+//! Options that select clients: by process, window, class, client id, or with the pointer.
 
 use crate::pick;
 use anyhow::{Result, bail};
@@ -9,7 +9,7 @@ use xqos_agent::session::Session;
 use xqos_agent::windows;
 use xqos_cli::quantity::XId;
 
-/// Exactly one of them.
+/// Options of which exactly one is required.
 #[derive(Args, Debug)]
 #[group(id = "selector", required = true, multiple = false)]
 pub struct Selector {
@@ -31,7 +31,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// The clients selected: one at least.
+    /// The selected clients; at least one.
     pub fn resolve(&self, session: &Session) -> Result<Vec<ClientEntry>> {
         if let Some(pid) = self.pid {
             return of_process(session, pid);

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
-//! Why Xorg does not load xqos though it is installed: another `Section "Module"`.
+//! Finds out why Xorg does not load xqos although it is installed: another `Section "Module"` hides ours.
 //!
-//! Up to X.Org 21.1 each section of this name that Xorg reads replaces the one before, and the main configuration file counts
-//! last (mended in 26.1). The files of xrdp and of nvidia-xconfig have one.
+//! In X.Org up to 21.1 (fixed in 26.1), each section of this name replaces the previous one, and the main configuration
+//! file is read last. The files of xrdp and nvidia-xconfig have such a section.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What loads xqos, as `make install` puts it there.
+/// The file that loads xqos, as installed by `make install`.
 const OURS: &str = "20-xqos.conf";
-/// Where Xorg looks for its main configuration file, and for one that is named relatively.
+/// The folder of Xorg's main configuration file, and of a file named by a relative path.
 const FOLDER: &str = "/etc/X11";
 
-/// A section that takes the place of ours.
+/// A module section that replaces ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hiding {
     pub file: PathBuf,
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
 }
 
 impl Hiding {
-    /// What to do about it.
+    /// How to fix it.
     pub fn advice(&self, module: &str) -> String {
         format!(
             "{}:{} has a Section \"Module\", which takes the place of the one that loads xqos: add the line Load \"{module}\" to \
@@ -32,10 +32,10 @@ impl Hiding {
     }
 }
 
-/// The section that hides ours from an Xorg with this command line, which lies in `folder`.
+/// The section that hides ours from an Xorg with this command line; `folder` has our file.
 pub fn hiding(command: &[String], folder: &Path) -> Option<Hiding> {
     let named = command.iter().position(|word| word == "-config").and_then(|at| command.get(at + 1));
-    // An absolute path replaces the folder.
+    // `join` with an absolute path ignores the folder.
     let main = Path::new(FOLDER).join(named.map_or("xorg.conf", String::as_str));
     let mut later: Vec<PathBuf> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -47,7 +47,7 @@ pub fn hiding(command: &[String], folder: &Path) -> Option<Hiding> {
     })
 }
 
-/// The line of the last module section, unless it loads xqos.
+/// The line of the last module section, unless that section loads xqos.
 fn foreign_section(text: &str) -> Option<usize> {
     let (mut section, mut inside) = (None, false);
     for (at, line) in text.lines().enumerate() {
@@ -95,7 +95,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// The file of the package xorgxrdp, which scripts/setup installs.
+    /// Uses the file of the package xorgxrdp, which scripts/setup installs.
     #[test]
     fn the_configuration_of_xrdp_hides_ours() {
         let command = ["Xorg", ":10", "-config", "xrdp/xorg.conf"].map(str::to_owned);

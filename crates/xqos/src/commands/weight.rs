@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos weight`, `xqos priority` and `xqos limit`: a client's standing beside others.
+//! `xqos weight`, `xqos priority` and `xqos limit`: settings of a client relative to others.
 
 use crate::selector::Selector;
 use anyhow::Result;
@@ -93,7 +93,7 @@ impl Prioritise {
     }
 }
 
-/// Sets it for each client, and says what was done and how to undo it; gives the policy.
+/// Sets it for each client, and reports the change and how to undo it; returns the policy.
 fn set(display: Option<&str>, selector: &Selector, wanted: Setting) -> Result<PolicyKind> {
     let (session, info) = Session::open_armed(display)?;
     for entry in selector.resolve(&session)? {
@@ -106,7 +106,7 @@ fn set(display: Option<&str>, selector: &Selector, wanted: Setting) -> Result<Po
     Ok(info.policy)
 }
 
-/// A setting that a command of this file sets: its name in rules, what a client has of it, and the command that sets that.
+/// For a setting of this file's commands: its name in rules, the client's value, and the command that sets this value.
 pub fn typed(entry: &ClientEntry, kind: SettingKind) -> Option<(&'static str, String, String)> {
     let id = entry.client;
     Some(match kind {
@@ -126,7 +126,7 @@ pub fn typed(entry: &ClientEntry, kind: SettingKind) -> Option<(&'static str, St
     })
 }
 
-/// Was my rule applied? Not yet, under another policy.
+/// Warns if the setting has no effect under the current policy.
 fn only_under(needed: PolicyKind, policy: PolicyKind, what: &str) {
     if policy != needed {
         let (policy, needed) = (policy.name(), needed.name());

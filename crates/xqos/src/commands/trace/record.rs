@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! `xqos trace record`: from the ring into a file.
+//! `xqos trace record`: copies records from the server's ring buffer into a file.
 //!
-//! Records are read every 20 ms, and written every second as a chunk that stands for itself. With a trigger nothing is
-//! written until it fires: segments are kept in memory, each from a fresh beginning on, so that what is dropped at the
-//! front leaves something that replay can start from.
+//! Records are read every 20 ms and written every second, as a self-contained chunk. With a trigger, nothing is written
+//! until it fires: records are kept in memory in segments. Each segment begins with the complete state, so that replay
+//! can start at any of them after the oldest are dropped.
 //!
-//! The file is made before the recording begins, and taken away again where nothing was written into it. A server that goes
-//! away, in whatever way, ends the recording: the file is whole, also where the trigger has not fired.
+//! The file is created before the recording begins, and removed again if nothing was written. A server that goes away,
+//! in any way, ends the recording; the file is complete, even if the trigger has not fired.
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -28,10 +28,10 @@ use xqos_trace::kernel::Kernel;
 use xqos_trace::model::{Burst, Model};
 use xqos_trace::show;
 
-/// How often the ring is read: a tenth of the time in which a busy server fills it.
+/// Polling interval of the ring: a tenth of the time in which a busy server fills it.
 const READ_EVERY: Duration = Duration::from_millis(20);
 const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// How long what follows a trigger is recorded.
+/// How long the recording continues after the trigger.
 const AFTER_TRIGGER: Duration = Duration::from_secs(1);
 
 const ENDED: &str = "the server ended the trace: it was reset or stopped, or xqos stepped aside";
@@ -155,7 +155,7 @@ impl Arguments {
     }
 }
 
-/// What is kept in memory until the trigger: segments that each begin with a `Begin`.
+/// Records kept in memory until the trigger fires, in segments that each begin with a `Begin` record.
 #[derive(Debug, Default)]
 struct Kept {
     segments: VecDeque<(Instant, Vec<Words>)>,
@@ -168,12 +168,12 @@ struct Recorder<'a> {
     reader: Reader,
     kernel: Option<Kernel>,
     model: Model,
-    /// Nothing is in the file as long as this is there.
+    /// While this is set, the file is empty.
     kept: Option<Kept>,
     writer: Writer,
-    /// When, and what fired it.
+    /// When the trigger fired, and the burst that fired it.
     triggered: Option<(Instant, Burst)>,
-    /// Why there is no more.
+    /// Why there are no more records.
     ended: Option<&'static str>,
 }
 
@@ -182,7 +182,7 @@ impl Recorder<'_> {
         let began = Instant::now();
         let (mut written, mut renewed) = (began, began);
         loop {
-            // Asked first: what the server wrote before it went is read all the same.
+            // Checked before reading, so that everything the server wrote before it went away is read.
             let is_gone = self.session.control.next_notify().is_err();
             self.read()?;
             if is_gone {
@@ -212,9 +212,9 @@ impl Recorder<'_> {
         self.arguments.size.is_some_and(|size| self.writer.bytes() >= size.saturating_mul(1_000_000))
     }
 
-    /// A fresh beginning: a new segment, or a new start after records were lost.
+    /// Requests the complete state again: it starts a new segment, or a new beginning after records were lost.
     fn begin_anew(&mut self) -> Result<()> {
-        // The reader that we have goes on; its next records are the beginning.
+        // The existing reader continues; its next records are the new beginning.
         match self.session.control.start_trace(self.arguments.level.into(), self.arguments.ring) {
             Err(Error::Connection(_) | Error::Socket(_)) => {
                 self.ended.get_or_insert(GONE);
@@ -245,7 +245,7 @@ impl Recorder<'_> {
         self.watch_new_clients(&records);
         let mut of_kernel = self.kernel.as_mut().map(Kernel::read).unwrap_or_default().into_iter().peekable();
         for words in records {
-            // Records keep their order, which is that of the scheduler's calls; the kernel's stand where they belong.
+            // Records stay in the order of the scheduler's calls; the kernel's events are merged by time.
             while let Some(event) = of_kernel.next_if(|event| event.at.0 <= words[0]) {
                 self.take(event.encode())?;
             }
@@ -283,13 +283,13 @@ impl Recorder<'_> {
         let is_long = self.arguments.until_wait.is_some_and(|wait| burst.waited_ns > wait.ns());
         let is_wanted = self.model.clients().get(burst.key).is_some_and(|client| match &self.arguments.client {
             Some(name) => client.identity.program.contains(name.as_str()),
-            // Our own requests wait too.
+            // Requests of this command wait too, and do not count.
             None => !client.is_busy() && client.identity.pid != std::process::id(),
         });
         is_long && is_wanted && self.triggered.is_none()
     }
 
-    /// From now on into the file, what was kept first.
+    /// Writes what was kept; later records go directly into the file.
     fn write_kept(&mut self) -> Result<()> {
         for (_, segment) in self.kept.take().unwrap_or_default().segments {
             for words in segment {
@@ -304,7 +304,7 @@ impl Recorder<'_> {
             bail!("nobody waited that long: nothing was written");
         }
         self.write_kept()?;
-        // Otherwise the server's own is there.
+        // With ENDED, the server has written its own end.
         if self.ended != Some(ENDED) {
             self.writer.add(Event { at: self.model.now.max(Time(1)), what: Entry::End }.encode())?;
         }
@@ -335,7 +335,7 @@ impl Kept {
         let now = Instant::now();
         if is_begin || self.segments.is_empty() {
             self.segments.push_back((now, Vec::new()));
-            // The first segment may go when the second one is old enough.
+            // The first segment may be dropped once the second one is old enough.
             while self.segments.get(1).is_some_and(|(began, _)| now - *began >= keep) {
                 self.segments.pop_front();
             }
