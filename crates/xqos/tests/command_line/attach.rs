@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A server that has nothing loaded, watched from outside.
+//! Watches a server that has nothing loaded from outside.
 
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 
-/// Says why a test is left out, where this user cannot have the kernel's trace.
+/// Whether this user cannot have the kernel's trace; then the test is skipped with the reason.
 fn is_not_allowed(server: &Server) -> bool {
     let ended = server.ask(&["list", "--attach", "--for", "100ms"]);
     let not = ended.status != 0;
@@ -18,7 +18,7 @@ fn is_not_allowed(server: &Server) -> bool {
     not
 }
 
-/// Traces of ours that the kernel has at present.
+/// The kernel's trace instances of xqos.
 fn instances() -> Vec<String> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).unwrap();
     fsconfig_create(&context).unwrap();
@@ -144,7 +144,7 @@ fn a_served_server_is_told_to_be_served_and_the_shares_are_its_own() {
     let told = sample["clients"].as_array().unwrap();
     for (at, one) in clients.iter().enumerate() {
         let busy_ms = told.iter().find(|client| client["pid"] == one.pid()).unwrap()["busy_ms"].as_f64().unwrap();
-        // It watched for a part of the time between the two lists.
+        // It watched only part of the time between the two lists.
         assert!(busy_ms > 0.0 && busy_ms <= after[at] - before[at], "{busy_ms} of {:?}: {sample}", (before, after));
     }
     let text = server.ask(&["list", "--attach", "--for", "100ms"]).with(0).out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Processor time: who is raised, until when, and that nobody stays so, whoever is killed.
+//! `xqos boost`: which programs are raised and for how long, and that none stays raised when a process is killed.
 //!
-//! A stopped program cannot answer an Expose, so it is raised until its time is over; that leaves time to look.
+//! A stopped program cannot answer an Expose. It stays raised until its time is over, long enough to be observed.
 
 use crate::fixture::{Running, Server, eventually, kill};
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,7 @@ use xqos_sys::Attributes;
 
 const XCLOCK: &[&str] = &["xclock", "-geometry", "100x100+0+0"];
 
-/// Says why a test is left out, where this user may not set priorities.
+/// Whether this user may not set priorities; then the test is skipped with the reason.
 fn is_not_allowed() -> bool {
     let not = std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap();
     if not {
@@ -26,7 +26,7 @@ fn is_raised(pid: i32) -> bool {
     Attributes::of(pid).is_ok_and(|attributes| attributes.real_time_priority().is_some())
 }
 
-/// Serves when this returns.
+/// Starts `xqos boost`, and returns once it is active.
 fn boost(server: &Server, arguments: &[&str]) -> Running {
     let mut command = server.xqos(&["boost"]);
     let mut boost = Running::start(command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()));
@@ -36,7 +36,7 @@ fn boost(server: &Server, arguments: &[&str]) -> Running {
     boost
 }
 
-/// Covers the screen's corner for a moment: whoever has a window there gets an Expose.
+/// Covers the screen's corner for a moment, so that clients with a window there get an Expose.
 fn expose(server: &Server) {
     let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
     let (root, window) = (connection.setup().roots[screen].root, connection.generate_id().unwrap());
@@ -48,7 +48,7 @@ fn expose(server: &Server) {
     connection.get_input_focus().unwrap().reply().unwrap();
 }
 
-/// A window is there, and its program waits for events again.
+/// Waits until a window is mapped and its program waits for events again.
 fn wait_until_drawn(server: &Server) {
     let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
     let root = connection.setup().roots[screen].root;
@@ -61,7 +61,7 @@ fn wait_until_drawn(server: &Server) {
     std::thread::sleep(Duration::from_millis(300));
 }
 
-/// A clock that was stopped, got an Expose, and is raised for it.
+/// A stopped clock that is raised for an Expose.
 fn raised_clock(server: &Server) -> Running {
     let clock = server.client(XCLOCK);
     wait_until_drawn(server);
@@ -91,14 +91,15 @@ fn a_program_that_does_not_answer_is_raised_for_its_time_and_no_longer() {
     eventually("the clock is as before", || (!is_raised(pid)).then_some(()));
     assert!(before.elapsed() >= TIME, "it lost it before its time was over: {:?}", before.elapsed());
     clock.signal("CONT");
-    // Now it answers, and what it did not see while it was stopped counts as well.
+    // It now answers this Expose, and the one that it got while it was stopped.
     expose(&server);
     eventually("the clock is as before", || (!is_raised(pid)).then_some(()));
     boost.signal("TERM");
     boost.ended().with(0);
 }
 
-/// While `xqos boost` is stopped, nobody's time is over; so it is the end of the victim that is answered, however busy the machine.
+/// While `xqos boost` is stopped, no time limit ends a priority, so only the death of the victim can, even on a busy
+/// machine.
 #[test]
 fn nobody_stays_raised_whoever_is_killed() {
     if is_not_allowed() {
@@ -114,7 +115,7 @@ fn nobody_stays_raised_whoever_is_killed() {
         boost.signal("CONT");
         assert_eq!(boost.ended().status, status, "{victim}");
         eventually("the guard has ended", || (!exists(guard)).then_some(()));
-        // Nobody is left who could do it later.
+        // No process is left that could restore it later.
         assert!(!is_raised(pid), "{victim}: the clock is raised");
         let raised = threads_raised(server.process.pid());
         assert!(victim == "server" || raised == 0, "{victim}: {raised} threads of the server are raised");
@@ -122,7 +123,7 @@ fn nobody_stays_raised_whoever_is_killed() {
     }
 }
 
-/// With nobody raised no time runs out that would wake them.
+/// Without raised programs, no timer wakes the processes.
 #[test]
 fn boost_and_its_guard_end_with_each_other_and_with_the_server() {
     if is_not_allowed() {
@@ -138,7 +139,7 @@ fn boost_and_its_guard_end_with_each_other_and_with_the_server() {
     }
 }
 
-/// Who is ended, and how `xqos boost` ends then.
+/// The process to kill, and the expected exit status of `xqos boost`.
 const VICTIMS: [(&str, i32); 4] = [("boost", -1), ("guard", 1), ("server", 0), ("boost by TERM", 0)];
 
 fn end_victim(victim: &str, boost: &Running, guard: i32, server: &Server) {
@@ -150,7 +151,7 @@ fn end_victim(victim: &str, boost: &Running, guard: i32, server: &Server) {
     }
 }
 
-/// A clock that is raised, by an `xqos boost` that was stopped before the clock's time was over.
+/// A raised clock whose `xqos boost` was stopped before the clock's time was over.
 fn clock_raised_when_stopped(server: &Server, boost: &Running) -> Running {
     eventually("the clock is raised when boost is stopped", || {
         let clock = raised_clock(server);
@@ -179,7 +180,7 @@ fn child_of(pid: i32) -> Option<i32> {
     children.split_whitespace().next()?.parse().ok()
 }
 
-/// Those of a server from which the loan has gone; it ends when the server sees that the lender is gone.
+/// The number of raised threads of a server, after waiting until it has noticed that the lender is gone.
 fn threads_raised(pid: i32) -> usize {
     let count = || {
         let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
@@ -243,7 +244,7 @@ fn a_server_with_processor_time_promises_no_more_than_it_gets() {
     let server = Server::served(&["--cpu", "4ms/10ms", "--max-utilization", "0.9"]);
     let clock = server.client(XCLOCK);
     let reserve = |wanted: &str| server.ask(&["reserve", "--pid", &clock.pid().to_string(), wanted]);
-    // 0.3 and the gap of 2 x 6 ms x 0.4 in 100 ms fit into 0.4; 0.38 and the gap do not, nor 0.3 in 10 ms.
+    // 0.3 and the gap of 2 x 6 ms x 0.4 in 100 ms fit into 0.4. 0.38 with the gap does not fit, nor does 0.3 in 10 ms.
     reserve("38ms/100ms").failed_saying(&["refused"]);
     reserve("3ms/10ms").failed_saying(&["refused"]);
     reserve("30ms/100ms").with(0);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Commands of README and the documents, run as they stand there. That all others are understood at least is tested in each
-//! program's `main`.
+//! Runs commands of README and the documents as they stand there. Each program's `main` tests that the others at least
+//! parse.
 
 use crate::fixture::{Folder, Server, ended};
 use std::fs;
 use std::path::Path;
 use xqos_cli::documents;
 
-/// In this order: later ones need the files of earlier ones.
+/// Commands in order: later ones use the files of earlier ones.
 const RUN: [&str; 17] = [
     "xqos doctor",
     "xqos list",
@@ -42,7 +42,7 @@ fn commands_of_the_documents_do_what_they_say() {
         let mut command = server.xqos(&[]);
         ended(command.args(arguments).current_dir(&folder.path).env("PATH", &path)).with(0);
         if shown.ends_with("desk.trace") {
-            // No wait ends a recording here: one that was ended by time does as well.
+            // No long wait ends a recording here, so a recording that a time ended serves as the other file.
             fs::copy(folder.path.join("desk.trace"), folder.path.join("hiccup.trace")).unwrap();
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos exporter` with real servers: what it tells, what it does to the servers, and what it lets be done to itself.
+//! `xqos exporter` with real servers: its metrics, its effect on the servers, and hostile requests.
 
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use x11rb::protocol::xproto::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
 
-/// A running exporter for some displays: other tests have servers of their own, which are not to be asked.
+/// A running exporter for some displays only, so that it does not query the servers of other tests.
 pub struct Exporter {
     process: Running,
     pub address: String,
@@ -27,14 +27,14 @@ impl Exporter {
         let mut log = BufReader::new(process.err());
         let mut line = String::new();
         log.read_line(&mut line).unwrap();
-        // What it says later is not to keep it waiting.
+        // Drains later output, so that a full pipe cannot block the exporter.
         std::thread::spawn(move || log.read_to_string(&mut String::new()));
         let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
         Exporter { process, address: address.unwrap_or_else(|| panic!("{line}")).to_owned() }
     }
 
     pub fn page(&self) -> Page {
-        // It asks the servers once a second at most.
+        // It queries the servers at most once a second.
         sleep(Duration::from_millis(1100));
         self.page_now()
     }
@@ -55,7 +55,7 @@ impl Exporter {
     }
 }
 
-/// Values by name and labels, as they stand in the line.
+/// Metric values by name and labels, exactly as written.
 #[derive(Debug)]
 pub struct Page(BTreeMap<String, f64>);
 
@@ -70,12 +70,12 @@ impl Page {
         )
     }
 
-    /// Of a display.
+    /// A metric of a display.
     fn of(&self, name: &str, server: &Server) -> Option<f64> {
         self.0.get(&format!("{name}{{display=\"{}\"}}", server.display)).copied()
     }
 
-    /// Of all lines with this name and these labels, in sum.
+    /// The sum of all lines with this name, display and program.
     fn sum(&self, name: &str, server: &Server, program: &str) -> f64 {
         let begin = format!("{name}{{display=\"{}\",", server.display);
         let program = format!(",program=\"{program}\"");
@@ -88,12 +88,12 @@ fn once(servers: &[&Server]) -> Page {
     Page::read(&ended(xqos().args(["exporter", "--once", "--only", &only.join(",")])).with(0).out)
 }
 
-/// An X client of ours, that does nothing.
+/// An X client of this process that does nothing.
 fn connection(server: &Server) -> RustConnection {
     x11rb::connect(Some(&server.display)).expect("the server lets us in").0
 }
 
-/// What the server calls us: a name has 31 bytes at most.
+/// This process's name as the server reports it, at most 31 bytes.
 fn own_program() -> String {
     let path = std::env::args().next().unwrap();
     path.rsplit('/').next().unwrap().chars().take(31).collect()
@@ -129,7 +129,7 @@ fn what_clients_used_is_told_by_program_and_stays_when_they_leave() {
     });
     assert!(alone.sum("xqos_client_requests_total", &server, own) >= used, "{alone:?}");
     let waits = alone.sum("xqos_client_wait_seconds_count", &server, own);
-    // Round trips that follow at once may share a slice, and so a wait.
+    // Round trips in quick succession may share a slice, and so a wait.
     assert!((2.0..=used + 40.0).contains(&waits), "{waits} waits, {used} requests");
     assert!(!alone.0.keys().any(|key| key.contains("title")), "{alone:?}");
     drop(stays);
@@ -174,7 +174,7 @@ fn a_server_that_hangs_is_told_as_down_and_delays_nobody() {
     let up = |page: &Page| (page.of("xqos_display_up", &hangs), page.of("xqos_display_up", &works));
     assert_eq!(up(&exporter.page()), (Some(1.0), Some(1.0)));
     hangs.process.signal("STOP");
-    // More often than its queue of connections has places for.
+    // More queries than its connection backlog can hold.
     for _ in 0..3 {
         let page = exporter.page();
         assert_eq!(up(&page), (Some(0.0), Some(1.0)), "{page:?}");
@@ -220,10 +220,10 @@ fn a_server_with_a_file_of_cookies_lets_its_user_in() {
     let folder = Folder::new("authority");
     let file = folder.file("cookies");
     let cookie = "0123456789abcdef0123456789abcdef";
-    // Of any display: which one the server takes is known only later.
+    // For any display, because the server chooses its display later.
     fs::write(&file, [&[0xff, 0xff, 0, 0, 0, 0, 0, 18][..], b"MIT-MAGIC-COOKIE-1", &[0, 16], &hex(cookie)].concat())
         .unwrap();
-    // One without xqos: a served one has a control socket, which asks for no cookie.
+    // Without xqos: a served server has a control socket, which needs no cookie.
     let server = Server::stock_with(&["-auth", &file]);
     let mut command = Command::new("xeyes");
     command.env("DISPLAY", &server.display).env("XAUTHORITY", &file).stderr(Stdio::null());
@@ -232,7 +232,7 @@ fn a_server_with_a_file_of_cookies_lets_its_user_in() {
         let page = once(&[&server]);
         (page.of("xqos_display_served", &server) == Some(0.0)).then_some(())
     });
-    // It asks for the cookie: whoever knows no file of cookies is not let in.
+    // The server requires the cookie, so a client without the file is refused.
     let mut without = server.xqos(&["list"]);
     without.env_remove("XAUTHORITY").env("HOME", &folder.path);
     ended(&mut without).failed_saying(&["cannot reach"]);
@@ -267,7 +267,7 @@ fn hostile_questions_harm_nobody() {
         b"GET /../etc/passwd HTTP/1.1\r\n\r\n",
         b"POST / HTTP/1.1\r\n\r\n",
     ] {
-        // It may close before all has been said.
+        // It may close the connection before the whole request is sent.
         if let Ok(answer) = exporter.ask(question) {
             assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
         }
@@ -281,7 +281,7 @@ fn hostile_questions_harm_nobody() {
         let answer = exporter.ask(question.as_bytes()).unwrap();
         assert!(answer.starts_with(status), "{question:?}: {answer}");
     }
-    // More connections than it has room for, each of which says half a question and waits.
+    // More connections than it accepts, each with half a request.
     let silent: Vec<TcpStream> = (0..40)
         .map(|_| {
             let mut connection = TcpStream::connect(&exporter.address).unwrap();
@@ -316,7 +316,7 @@ fn who_asks_all_the_time_does_not_keep_servers_busy() {
     for _ in 0..200 {
         exporter.page_now();
     }
-    // One question of ours takes some ten waits of the server.
+    // One query causes about ten waits of the server.
     let looks = 1 + begin.elapsed().as_secs();
     assert!(waits() - before < 20 * looks, "{} in {looks} looks", waits() - before);
     drop(client);
@@ -354,7 +354,7 @@ fn what_cannot_be_done_is_said_at_the_start() {
     told(&["exporter", "--listen", &taken.local_addr().unwrap().to_string()]).failed_saying(&["cannot listen"]);
 }
 
-/// Processor time of a look at these servers, seconds, by its own account.
+/// Processor time in seconds per query of these servers, as the exporter reports it.
 fn cost_of_a_look(servers: &[&Server]) -> f64 {
     const LOOKS: u32 = 8;
     let exporter = Exporter::start(servers, &[]);
@@ -365,8 +365,8 @@ fn cost_of_a_look(servers: &[&Server]) -> f64 {
     (cpu(&last) - first) / f64::from(LOOKS)
 }
 
-/// For 50 servers with 20 clients each, asked every 15 s: what one of three costs, 50 times, and what a look costs in any case. A debug
-/// build needs several times as much, and is let have it.
+/// Estimates the cost for 50 servers with 20 clients each, queried every 15 s: a fixed cost, and 50 times the cost of
+/// one server. Debug builds may use several times as much.
 #[test]
 fn it_costs_next_to_nothing() {
     const GOAL: f64 = 0.005;

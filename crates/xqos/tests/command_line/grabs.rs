@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Servers that serve nobody, or take nobody: under a server grab, and at their limit of clients.
+//! Servers that serve no client because of a server grab, or accept no client because they are full.
 
 use crate::fixture::{Folder, Running, Server, eventually};
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ fn holder(server: &Server) -> RustConnection {
     connection
 }
 
-/// A connection that was set up; `None`: the server refuses it.
+/// An established connection; `None` if the server refuses it.
 fn connection(server: &Server) -> Option<UnixStream> {
     let mut stream = UnixStream::connect(format!("/tmp/.X11-unix/X{}", &server.display[1..])).unwrap();
     stream.write_all(&[b'l', 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap();
@@ -28,7 +28,7 @@ fn connection(server: &Server) -> Option<UnixStream> {
     (head[0] == 1).then_some(stream)
 }
 
-/// All connections that the server takes.
+/// Opens connections until the server refuses one.
 fn fill(server: &Server) -> Vec<UnixStream> {
     std::iter::from_fn(|| connection(server)).collect()
 }
@@ -104,7 +104,7 @@ fn grab_in_trace(server: &Server, folder: &str) {
     let recorder = Running::start(record.stderr(Stdio::piped()));
     eventually("it records", || std::fs::metadata(&file).ok());
     let holder = holder(server);
-    // Past the time for which a grab is a short one, which is not looked at.
+    // Longer than a short grab, which the server does not report.
     sleep(Duration::from_millis(50));
     let cookie = waiter.get_input_focus().unwrap();
     waiter.flush().unwrap();
@@ -121,7 +121,7 @@ fn grab_in_trace(server: &Server, folder: &str) {
     let waits = json["delays"].as_array().unwrap().iter();
     let longest = waits.filter(|delay| delay["why"].as_str().unwrap().contains("held the server grab"));
     let longest_ms = longest.map(|delay| delay["ms"].as_f64().unwrap()).fold(0.0, f64::max);
-    // It came 200 ms before the end, and may have been noticed later on a busy machine.
+    // The request arrived 200 ms before the grab ended; a busy machine may notice it later.
     assert!(longest_ms > 100.0, "{json:#}");
     assert!(stats.contains(&format!("({pid}) held the server grab once, for ")), "{stats}");
     for name in ["grab.html", "grab.pftrace"] {

@@ -42,7 +42,7 @@ fn a_recorded_trace_is_summed_up_shown_exported_and_replayed() {
         assert!(found["responses"]["count"].as_u64() > Some(10), "{found:#}");
         assert!(found["longest_request"]["name"] == "GetImage", "{found:#}");
     }
-    // What the kernel withholds from the server is nobody's fault here and may come first; of the clients the culprit does.
+    // Delays by the kernel may come first; among the clients, the cause is named.
     let whys: Vec<&str> =
         stats["delays"].as_array().unwrap().iter().filter_map(|delay| delay["why"].as_str()).collect();
     let why = whys.iter().find(|why| why.starts_with("behind")).unwrap_or_else(|| panic!("nobody is named: {whys:?}"));
@@ -68,7 +68,7 @@ fn a_recorded_trace_is_summed_up_shown_exported_and_replayed() {
         assert!(Path::new(&fleet).join(table).join("host=ts01").is_dir(), "{table}");
     }
 
-    // Cut anywhere, it gives what is whole.
+    // A trace that is cut anywhere keeps its complete part.
     let whole = fs::read(&file).unwrap();
     let cut = folder.file("cut.trace");
     for part in 1..20 {
@@ -124,7 +124,7 @@ fn a_full_disk_leaves_what_was_exported_before_and_nothing_else() {
     fs::write(&output, "before").unwrap();
     let names = || fs::read_dir(&folder.path).unwrap().count();
     for format in ["html", "perfetto", "csv"] {
-        // A limit on the size of files is as good as a disk that is full.
+        // A limit on file sizes acts like a full disk.
         let mut shell = Command::new("sh");
         shell.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh", crate::PROGRAM]);
         ended(shell.args(["trace", "export", "--format", format, &trace, &output]))
@@ -193,7 +193,7 @@ fn top_tells_shares_that_are_those_of_the_server() {
     let shares: f64 = sample["clients"].as_array().unwrap().iter().filter_map(|client| client["share"].as_f64()).sum();
     let of_server = sample["server"]["share"].as_f64().unwrap();
     assert!((shares - of_server).abs() < 0.02, "{shares} of clients, {of_server} of the server");
-    // On a machine that others use the server may have little of it, but what it has the two share.
+    // On a busy machine the server may get little time, but the two clients share all of it.
     assert!(of_server > 0.05, "{of_server}");
     let reserved =
         sample["clients"].as_array().unwrap().iter().find(|client| client["pid"] == clients[0].pid()).unwrap();
@@ -201,7 +201,7 @@ fn top_tells_shares_that_are_those_of_the_server() {
     assert!(reserved["response"]["p99_ms"].as_f64() > Some(0.0), "{reserved:#}");
 }
 
-/// All fields with the path to each, as "clients.reservation.used", sorted.
+/// The paths of all JSON fields, such as "clients.reservation.used", sorted.
 fn fields(value: &Value, path: &str) -> Vec<String> {
     let mut all = match value {
         Value::Object(object) => object

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What rules set is carried out on a real server, and what happens to the daemon leaves nothing behind.
+//! Rules take effect on a real server, and a daemon that dies leaves nothing behind.
 
 use crate::fixture::{Folder, Running, Server, eventually, kill, module, xqos};
 use crate::rules::{Rules, Windowed, file, rule, weighs, weight};
@@ -24,7 +24,7 @@ fn entry(control: &Control, pid: i32) -> ClientEntry {
     control.clients().unwrap().clients.into_iter().find(|entry| entry.pid == pid).unwrap()
 }
 
-/// An entry that is as wanted.
+/// Waits until the entry of a process satisfies a condition.
 #[track_caller]
 fn becomes(control: &Control, pid: i32, what: &str, is_so: impl Fn(&ClientEntry) -> bool) -> ClientEntry {
     eventually(what, || Some(entry(control, pid)).filter(&is_so))
@@ -58,14 +58,14 @@ fn groups_and_pacing_are_set_and_taken_back() {
     becomes(&control, second.pid(), "nothing is left of it", is_free);
 }
 
-/// The program under test with rules of the system beside it, as an installation has them.
+/// The program under test with system rules in their place, as in an installation.
 struct Installed {
     folder: PathBuf,
 }
 
 impl Installed {
     fn new(name: &str, rules: &str) -> Installed {
-        // On the same file system as the program.
+        // In the build folder, because a hard link needs the same file system.
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("bin")).unwrap();
         fs::create_dir_all(folder.join("lib/xqos/rules.d")).unwrap();
@@ -131,7 +131,7 @@ fn is_raised(pid: i32) -> bool {
     Attributes::of(pid).is_ok_and(|attributes| attributes.real_time_priority().is_some())
 }
 
-/// Covers the screen for a moment: whoever has a window gets an Expose.
+/// Covers the screen for a moment, so that clients with a window get an Expose.
 fn expose(server: &Server) {
     let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
     let (root, window) = (connection.setup().roots[screen].root, connection.generate_id().unwrap());
@@ -148,7 +148,7 @@ fn only_programs_that_a_rule_names_have_the_processor_while_they_redraw() {
         return xqos_skip::left_out("this user may not give real-time priorities");
     }
     let server = Server::served(&[]);
-    // Side by side: whoever is covered by the other one gets no Expose.
+    // Side by side, because a covered window gets no Expose.
     let (clock, logo) = (
         server.client(&["xclock", "-geometry", "100x100+0+0"]),
         server.client(&["xlogo", "-geometry", "100x100+200+0"]),
@@ -158,8 +158,8 @@ fn only_programs_that_a_rule_names_have_the_processor_while_they_redraw() {
     let daemon = rules.kept_on(&server);
     weighs(&server, clock.pid(), 2.0);
     let both = |signal: &str| [&clock, &logo].into_iter().for_each(|client| client.signal(signal));
-    // Who is stopped cannot answer, and is raised until its time is over. An Expose that came before anybody listened for it is
-    // the only one until it is answered, so both go on in between.
+    // A stopped program cannot answer, and is raised until its time is over. An Expose from before boost listened stays
+    // the only one until it is answered, so both programs are continued in between.
     eventually("the clock is raised", || {
         both("STOP");
         expose(&server);
@@ -179,7 +179,7 @@ fn only_programs_that_a_rule_names_have_the_processor_while_they_redraw() {
     both("CONT");
 }
 
-/// An Xvnc that listens for viewers at a Unix socket and at a port of TCP.
+/// An Xvnc that listens for viewers on a Unix socket and on a TCP port.
 fn vnc(folder: &Folder, port: u16) -> Option<Server> {
     let mut command = xqos();
     command.args(["server", "--module"]).arg(module()).args([
@@ -245,7 +245,7 @@ fn a_daemon_that_was_stopped_holds_what_it_set_and_catches_up() {
     let daemon = rules.kept_on(&server);
     weighs(&server, clock.pid(), 2.0);
     daemon.signal("STOP");
-    // The server serves on, newcomers are served as usual, and a hand may set what it likes.
+    // Meanwhile the server serves, new clients get the defaults, and a user may change settings manually.
     let late = server.client(&["xclock"]);
     server.ask(&["priority", "--pid", &clock.pid().to_string(), "9"]).with(0);
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 3, priority = 6")]));
@@ -281,7 +281,7 @@ fn a_server_that_resets_ends_the_daemon_with_a_line_and_the_next_one_begins_anew
     daemon.ended().with(0);
 }
 
-/// A file of a thousand rules, the last of which is about this process.
+/// A file of a thousand rules; the last one matches this process.
 fn a_thousand(weight: u32) -> String {
     let others = (0..999).map(|at| rule(&format!("r{at}"), &format!("exe = \"*/program{at}\""), "priority = 5"));
     let own = std::env::current_exe().unwrap();
@@ -289,7 +289,7 @@ fn a_thousand(weight: u32) -> String {
     file(&others.chain([own]).collect::<Vec<_>>())
 }
 
-/// Requests that a process has made so far, on all of its connections.
+/// The number of requests that a process has made on all its connections.
 fn requests(control: &Control, pid: i32) -> u64 {
     let clients = control.clients().unwrap().clients;
     clients.iter().filter(|entry| entry.pid == pid).map(|entry| entry.requests).sum()
@@ -308,7 +308,7 @@ fn a_thousand_rules_are_read_again_for_five_hundred_clients_with_one_wait_for_th
     };
     let rules = Rules::new("thousand");
     rules.write("50-a.toml", &a_thousand(2));
-    // It says a line for each client, more than a pipe holds.
+    // It prints a line for each client, more than a pipe can hold.
     let daemon =
         Running::start(rules.with(&mut server.xqos(&["rules", "run"])).stdout(Stdio::null()).stderr(Stdio::null()));
     eventually("all have what the rule says", || (have(2) >= CLIENTS).then_some(()));
@@ -320,7 +320,7 @@ fn a_thousand_rules_are_read_again_for_five_hundred_clients_with_one_wait_for_th
         let took = begun.elapsed();
         let asked = requests(&control, daemon.pid()) - before;
         println!("read again for {CLIENTS} clients: {took:.1?}, {asked} requests");
-        // Whose rule it is and the weight, for each; the list of clients, and one wait for all.
+        // Two requests per client (the rule and the weight), the list of clients, and one round trip for all.
         assert!(asked <= 2 * CLIENTS as u64 + 10, "{asked} requests");
     }
 }

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: MIT
-//! The command line as users call it, with servers and clients as they come from the distribution.
+//! Tests the command line as users call it, with servers and clients of the distribution.
 //!
 //! | file | what |
 //! |---|---|
-//! | `usage` | without xqos in any server: usage, exit statuses, what a stock server is told about |
+//! | `usage` | without xqos in any server: usage, exit statuses, messages about a stock server |
+//! | `attach` | watching a server without xqos from outside |
 //! | `served` | the commands on a server with xqos in it |
+//! | `grabs` | servers under a server grab, and servers at their limit of clients |
 //! | `inside` | `top`, `trace` and `replay` |
-//! | `boost` | processor time, and that nobody stays raised |
-//! | `rules` | rule files, and the daemon that keeps them |
-//! | `rules_followed` | the tutorial of rules, from its files to its tests, and the way back from a hand to the rules |
-//! | `rules_misused` | rules that nobody would write on purpose, and a clock that jumps |
-//! | `kept` | that rules are carried out, and what may happen to the daemon |
+//! | `recordings` | which waits end `trace record --until-wait` |
+//! | `boost` | processor time, and that no process stays raised |
+//! | `rules` | rule files, and the daemon that applies them |
+//! | `rules_followed` | the tutorial of rules with its tests, and `rules adopt` |
+//! | `rules_misused` | faulty and hostile rule files, and a clock that jumps |
+//! | `kept` | that rules take effect, and that a daemon that dies leaves nothing behind |
 //! | `exporter` | all X servers of a host, for Prometheus |
 //! | `prometheus` | a real Prometheus with the exporter, the alert rules and the dashboard |
-//! | `shipped` | that each rule which comes with xqos is worth its place |
+//! | `shipped` | that each shipped rule improves a figure |
 //! | `documents` | commands of the documents, as they stand there |
 //! | `siblings` | commands that are programs of their own |
-//! | `tigervnc` | the recipe of README for TigerVNC's wrapper script |
-//! | `tune` | reservations that are found by measurement: `suggest`, and auto |
-//! | `fixture` | servers, programs and folders that go with the test |
+//! | `tigervnc` | the README's recipe for TigerVNC's wrapper script |
+//! | `tune` | measured reservations: `suggest`, and auto |
+//! | `xwayland` | `xwayland install`, `status` and `remove` |
+//! | `fixture` | servers, programs and folders that are removed after the test |
 //!
 //! The module is found through XQOS_MODULE, or in target/release.
 

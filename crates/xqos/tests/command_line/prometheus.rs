@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A real Prometheus beside a real exporter: what it scrapes is right, the alert rules do what they say, and each expression of
-//! the dashboard can be evaluated.
+//! A real Prometheus with a real exporter: scraped values are right, alerts fire, and every expression of the dashboard
+//! can be evaluated.
 
 use crate::exporter::Exporter;
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
@@ -14,12 +14,12 @@ use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::ConnectionExt as _;
 
-/// What comes with the package.
+/// A file of the package.
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data").join(name)
 }
 
-/// Says why a test is left out, where there is no Prometheus.
+/// Whether a program is missing; then the test is skipped with the reason.
 fn is_missing(program: &str) -> bool {
     let missing = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err();
     if missing {
@@ -28,7 +28,7 @@ fn is_missing(program: &str) -> bool {
     missing
 }
 
-/// One of our own, which scrapes every second; gone with the test.
+/// A Prometheus of the test, which scrapes every second.
 struct Prometheus {
     _process: Running,
     address: String,
@@ -63,7 +63,7 @@ impl Prometheus {
         prometheus
     }
 
-    /// What an expression comes to: labels and value of each series. An error in it fails the test.
+    /// Evaluates an expression: the labels and value of each series. An error fails the test.
     #[track_caller]
     fn query(&self, expression: &str) -> Vec<(Value, f64)> {
         let answer = self.get(&format!("/api/v1/query?query={}", encoded(expression))).expect(expression);
@@ -73,7 +73,7 @@ impl Prometheus {
         series.iter().map(|one| (one["metric"].clone(), one["value"][1].as_str().unwrap().parse().unwrap())).collect()
     }
 
-    /// `None`: it is not ready.
+    /// Sends a GET request; `None` if Prometheus is not ready.
     fn get(&self, path: &str) -> Option<String> {
         let mut connection = TcpStream::connect(&self.address).unwrap();
         write!(connection, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
@@ -83,7 +83,7 @@ impl Prometheus {
         head.contains(" 200 OK").then(|| body.to_owned())
     }
 
-    /// The only value of an expression, once there is one that is wanted.
+    /// Waits until an expression has one value that satisfies the condition.
     #[track_caller]
     fn value(&self, expression: &str, wanted: impl Fn(f64) -> bool) -> f64 {
         let mut last = Vec::new();
@@ -103,7 +103,7 @@ fn encoded(text: &str) -> String {
         .collect()
 }
 
-/// Holds the server grab for longer than a second, and leaves.
+/// Holds the server grab for longer than a second, then disconnects.
 fn grab(server: &Server) {
     let (connection, _) = x11rb::connect(Some(&server.display)).unwrap();
     connection.grab_server().unwrap();
@@ -111,7 +111,7 @@ fn grab(server: &Server) {
     std::thread::sleep(Duration::from_millis(1200));
     connection.ungrab_server().unwrap();
     connection.get_input_focus().unwrap().reply().unwrap();
-    // Its grab is seen by whoever looks while it is there.
+    // The exporter notices the grab only while this client is connected.
     connection.flush().unwrap();
     std::thread::sleep(Duration::from_secs(3));
 }
@@ -136,7 +136,7 @@ fn a_prometheus_gets_figures_that_are_right_and_the_dashboard_shows_them() {
     let rate = |name: &str, of: &str| format!("sum(rate({name}{{display=\"{}\"{of}}}[1m]))", server.display);
     let of_busy = rate("xqos_client_server_seconds_total", ",program=\"x11perf\"");
     let share = format!("{of_busy} / {}", rate("xqos_server_busy_seconds_total", ""));
-    // Nearly all; what is told of client and server is told one after the other.
+    // Nearly all of it; client and server are read one after the other.
     prometheus.value(&share, |share| (0.9..1.05).contains(&share));
     grab(&server);
     prometheus.value(&format!("sum(xqos_client_long_grabs_total{own})"), |grabs| grabs == 1.0);
@@ -159,9 +159,9 @@ fn each_panel_has_something_to_show(prometheus: &Prometheus) {
                 expression.replace("$instance", ".*").replace("$display", ".*").replace("$__rate_interval", "1m");
             assert!(!expression.contains('$'), "{expression}");
             let found = prometheus.query(&expression);
-            // Of servers without xqos there is nothing here.
+            // No server without xqos is scraped here.
             assert!(!found.is_empty() || expression.contains("xqos_attached_"), "{}: {expression}", panel["title"]);
-            // Who has not waited lately has no percentile.
+            // A client without recent waits has no percentile.
             let is_shown = found.is_empty() || found.iter().any(|(_, value)| value.is_finite());
             assert!(is_shown, "{}: {found:?}", panel["title"]);
             expressions += 1;

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
-/// Clients that always have work: each sends some hundred requests before it waits for an answer.
+/// Starts clients that always have work: each sends about a hundred requests before it waits for a reply.
 fn saturate(server: &Server) -> Vec<Running> {
     let client = || server.client(&["x11perf", "-copypixpix500", "-reps", "100", "-repeat", "100000"]);
     let clients: Vec<_> = (0..4).map(|_| client()).collect();
@@ -16,7 +16,7 @@ fn saturate(server: &Server) -> Vec<Running> {
     clients
 }
 
-/// A recording, once it has begun.
+/// A running recording.
 struct Recording {
     process: Running,
     said: BufReader<Box<dyn Read>>,
@@ -33,7 +33,7 @@ impl Recording {
         Recording { process, said }
     }
 
-    /// Waits for its end, and gives what it said since it began.
+    /// Waits until it exits, and returns its later output.
     #[track_caller]
     fn ended(mut self, status: i32) -> String {
         let ended = self.process.ended();
@@ -48,7 +48,7 @@ fn statistics(file: &str) -> Value {
     serde_json::from_str(&ended(xqos().args(["trace", "stats", "--json", file])).with(0).out).unwrap()
 }
 
-/// Processor time that a process has used, in clock ticks.
+/// The processor time of a process, in clock ticks.
 fn ticks(pid: i32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let after_name = stat.rsplit(')').next().unwrap();
@@ -57,7 +57,7 @@ fn ticks(pid: i32) -> u64 {
 
 #[test]
 fn a_long_wait_of_a_light_client_ends_the_recording_and_the_time_before_it_is_kept() {
-    // Classic serves ten requests of each client in turn: a light client waits for all others.
+    // Classic serves ten requests of each client in turn, so a light client waits for all others.
     let (folder, server) = (Folder::new("trigger"), Server::served(&["--policy", "classic"]));
     let _busy = saturate(&server);
     let light = server.client(&["xclock", "-update", "1"]);
@@ -67,7 +67,7 @@ fn a_long_wait_of_a_light_client_ends_the_recording_and_the_time_before_it_is_ke
     assert!(said.contains(&format!("xclock ({}) waited ", light.pid())), "{said}");
     let stats = statistics(&file);
     let found = stats["clients"].as_array().unwrap().iter().find(|client| client["pid"] == light.pid()).unwrap();
-    // What ends it is all the waiting of a burst, which may be several waits.
+    // The trigger counts all waits of a burst together.
     assert!(found["responses"]["worst_ms"].as_f64() > Some(20.0), "{found:#}");
     ended(xqos().args(["replay", "--check", &file])).with(0);
 }
@@ -78,14 +78,14 @@ fn waits_of_busy_clients_end_a_recording_only_when_they_are_named() {
     let _busy = saturate(&server);
     let (file, named) = (folder.file("a.trace"), folder.file("named.trace"));
     let recording = Recording::start(&server, &["--until-wait", "20ms", "--keep", "200ms"], &file);
-    // Two seconds of service are many turns of each.
+    // Two seconds of service are many turns of each client.
     let begun = ticks(server.process.pid());
     eventually("the server has worked", || (ticks(server.process.pid()) > begun + 200).then_some(()));
     recording.process.signal("INT");
     let said = recording.ended(1);
     assert_eq!(said, "xqos: nobody waited that long: nothing was written\n");
     assert!(!fs::exists(&file).unwrap());
-    // The waits were there.
+    // The same waits end a recording that names the program.
     let said = server
         .ask(&["trace", "record", "--until-wait", "20ms", "--client", "x11perf", "--time", "60s", &named])
         .with(0);

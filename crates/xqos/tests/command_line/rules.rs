@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Rules: their files without a server, and the daemon on a real one.
+//! Rule files without a server, and the daemon on a real server.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
 use serde_json::Value;
@@ -24,7 +24,7 @@ impl Rules {
         rules
     }
 
-    /// Puts a file into place as an editor does, so that it is never half written.
+    /// Replaces a file atomically, as editors do.
     pub fn write(&self, name: &str, text: &str) {
         let (path, new) = (self.path(name), self.path(&format!(".{name}.new")));
         fs::write(&new, text).unwrap();
@@ -36,7 +36,7 @@ impl Rules {
         self.0.file(&format!("xqos/rules.d/{name}"))
     }
 
-    /// A command with these rules.
+    /// Makes a command use these rules.
     pub fn with<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env("XDG_CONFIG_HOME", &self.0.path)
     }
@@ -49,12 +49,12 @@ impl Rules {
         ended(self.with(&mut server.xqos(arguments)))
     }
 
-    /// The daemon, when it says that it is ready.
+    /// Starts the daemon, and waits until it is ready.
     pub fn kept_on(&self, server: &Server) -> Running {
         self.kept_by(server.xqos(&["rules", "run"]).arg("--verbose"))
     }
 
-    /// The same by another command.
+    /// Starts the daemon with another command.
     pub fn kept_by(&self, command: &mut Command) -> Running {
         let mut daemon = Running::start(self.with(command).stdout(Stdio::piped()).stderr(Stdio::piped()));
         let mut said = String::new();
@@ -130,7 +130,7 @@ fn rules_are_held_against_what_is_expected_of_them() {
     assert_eq!(told.err, "xqos: 1 of 1 case is not as expected\n");
 }
 
-/// Files of a folder of the sources.
+/// Files of a folder of the repository.
 fn sources(folder: &str) -> Vec<String> {
     let folder = format!("{}/../../data/{folder}", env!("CARGO_MANIFEST_DIR"));
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path().to_string_lossy().into_owned());
@@ -194,7 +194,7 @@ fn what_is_set_by_hand_stands_above_rules() {
     let daemon = rules.kept_on(&server);
     weighs(&server, after.pid(), 2.0);
     server.ask(&["weight", "--pid", &second, "8"]).with(0);
-    // A third one tells when the rules were asked again.
+    // A third client shows when the rules have been evaluated again.
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 3")]));
     let third = server.client(&["xclock"]);
     weighs(&server, third.pid(), 3.0);
@@ -217,7 +217,7 @@ fn there_is_one_for_each_display() {
     rules.kept_on(&server).signal("INT");
 }
 
-/// A client of the test's own, with a window.
+/// A client of this process, with a window.
 pub struct Windowed {
     connection: RustConnection,
     root: Window,
@@ -240,7 +240,7 @@ impl Windowed {
         self.connection.flush().unwrap();
     }
 
-    /// Sets a property of numbers.
+    /// Sets a property of 32-bit numbers.
     fn set(&self, window: Window, name: &str, values: &[u32]) {
         let (property, kind) = (self.atom(name), AtomEnum::CARDINAL);
         self.connection.change_property32(PropMode::REPLACE, window, property, kind, values).unwrap();
@@ -338,7 +338,7 @@ fn what_would_be_set_is_shown_and_explained_and_nothing_is_changed() {
     assert_eq!(weight(&server, clock.pid()), 1.0);
 }
 
-/// How often a process, of one thread, was woken.
+/// The number of wakeups of a process with one thread.
 fn wakeups(pid: i32) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap().to_owned()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The tutorial of rules (docs/rules.md) as a reader follows it, and the way back from a hand to the rules.
+//! The tutorial of rules (docs/rules.md) as a reader follows it, and `rules adopt`.
 
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
 use crate::rules::{Rules, file, rule, weighs};
@@ -7,12 +7,12 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// A file of the sources.
+/// A file of the repository.
 fn source(path: &str) -> String {
     fs::read_to_string(format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// The TOML of the tutorial, each with the name of its file.
+/// The TOML examples of the tutorial, each with the name of its file.
 fn files_of_the_tutorial() -> Vec<(String, String)> {
     let tutorial = source("docs/rules.md");
     let mut files = Vec::new();
@@ -25,7 +25,7 @@ fn files_of_the_tutorial() -> Vec<(String, String)> {
     files
 }
 
-/// A program of another name: with nothing to find out but that.
+/// A clock under another program name, which is the only property that differs.
 fn clock_called(server: &Server, folder: &Folder, name: &str) -> Running {
     let path = folder.file(name);
     fs::copy("/usr/bin/xclock", &path).unwrap();
@@ -68,7 +68,7 @@ fn a_client_that_was_weighed_by_hand_is_given_back_to_the_rules() {
     server.ask(&undo.split(' ').collect::<Vec<_>>()).with(0);
     weighs(&server, clock.pid(), 2.0);
     assert_eq!(origin(), "rule clocks", "the undo of a weight restores who made it");
-    // A hand that sets what the rule says is not replaced, and the refusal does not speak of another user.
+    // A manual setting equal to the rule's value is kept, and the refusal does not mention another user.
     server.ask(&["weight", "--pid", &pid, "2"]).with(0);
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 3")]));
     let newcomer = server.client(&["xclock"]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Rules that nobody would write on purpose, and a clock that jumps, on a real server: a line says what is wrong, and what was good
-//! goes on.
+//! Faulty and hostile rule files, and a clock that jumps, on a real server: a line says what is wrong, and the last
+//! valid rules stay in effect.
 //!
-//! What is said of each mistake is tested in `crates/rules/tests`; here is what becomes of the clients.
+//! The messages are tested in `crates/rules/tests`; here, the effect on clients is.
 
 use crate::fixture::{Folder, Running, Server, eventually};
 use crate::rules::{Rules, file, rule, weighs, weight};
@@ -10,13 +10,13 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 
-/// The daemon, which says what is wrong into a file: 20 mistakes of a file may be more than a pipe holds.
+/// The daemon, whose messages go to a file: 20 mistakes may be more than a pipe can hold.
 struct Daemon<'a> {
     server: &'a Server,
     rules: &'a Rules,
     folder: Folder,
     running: Running,
-    /// How often it was asked whether it has read everything.
+    /// How often `read_everything` was called.
     marks: i32,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Daemon<'a> {
         fs::read_to_string(self.folder.file("said")).unwrap()
     }
 
-    /// Returns when all that was written before has been read: a rule that is written now holds.
+    /// Returns once the daemon has read all earlier changes: a rule that is written now has taken effect.
     fn read_everything(&mut self, client: &Running) {
         self.marks += 1;
         let mark = self.marks;
@@ -88,7 +88,7 @@ fn whatever_stands_in_a_file_its_last_good_version_counts_and_a_line_says_why() 
     symlink(&elsewhere, rules.path("60-b.toml")).unwrap();
     rules.write("70-c.toml", &file(&[rule("others", "name = \"xclock\"", "weight = 9")]));
     fs::set_permissions(rules.path("70-c.toml"), fs::Permissions::from_mode(0o666)).unwrap();
-    // It was good for a moment, if the daemon was fast: whoever takes it away takes its rules.
+    // A fast daemon may have read it while it was still valid; the rename then removes its rules.
     fs::rename(rules.path("70-c.toml"), rules.path("71-c.toml")).unwrap();
     daemon.read_everything(&clock);
     for words in ["60-b.toml: is a link out of its folder", "71-c.toml: is writable by others"] {
@@ -115,7 +115,7 @@ fn what_the_server_refuses_is_told_once_and_all_else_is_set() {
     let reservation = |client: &Running| server.entry(client.pid()).unwrap()["reservation"].clone();
     assert!(reservation(&first).is_null(), "{}", daemon.said());
     assert_eq!(reservation(&second)["budget_ms"], 10.0, "{}", daemon.said());
-    // It is tried again each time that the rules are asked, and told once.
+    // It is tried again at each evaluation, and reported once.
     daemon.read_everything(&first);
     daemon.read_everything(&first);
     let refusals =
@@ -123,7 +123,7 @@ fn what_the_server_refuses_is_told_once_and_all_else_is_set() {
     assert_eq!(refusals, 1, "{}", daemon.said());
 }
 
-/// The time of day jumps by a year, to and fro, each time that it is asked for.
+/// Makes the time of day jump by a year, back and forth, at each call.
 const JUMPING: &str = "
 #define _GNU_SOURCE
 #include <time.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The commands against a real server with xqos in it.
+//! The commands on a real server with xqos in it.
 //!
-//! Every test has an Xvfb of its own, started through `xqos server`. The module is that of XQOS_MODULE, else the one in
-//! the workspace's target/release.
+//! Each test has its own Xvfb, started by `xqos server`. The module is that of XQOS_MODULE, or the one in the
+//! workspace's target/release.
 
 use crate::fixture::{Ended, Running, Server, ended, eventually, is_ignored, kill};
 use std::io::{BufRead, BufReader};
@@ -26,12 +26,12 @@ fn reservation(entry: &serde_json::Value) -> Option<(f64, f64, bool)> {
     Some((ms("budget_ms"), ms("period_ms"), reservation["hard"].as_bool().unwrap()))
 }
 
-/// `xqos run` with its standard error kept.
+/// Starts `xqos run` with piped output.
 fn run(server: &Server, arguments: &[&str]) -> Running {
     Running::start(server.xqos(&["run"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()))
 }
 
-/// A client's window on the screen.
+/// A client's top-level window.
 fn window_of(connection: &impl Connection, root: Window, client: &str) -> Window {
     let base = u32::from_str_radix(client.trim_start_matches("0x"), 16).unwrap();
     let mask = connection.setup().resource_id_mask;
@@ -39,7 +39,7 @@ fn window_of(connection: &impl Connection, root: Window, client: &str) -> Window
     windows.into_iter().find(|window| window & !mask == base).expect("it has a window")
 }
 
-/// Does what a confirmation says undoes it.
+/// Runs the undo command of a confirmation.
 #[track_caller]
 fn undo(server: &Server, confirmation: &str) -> Ended {
     let (_, undo) = confirmation.trim_end().split_once("undo: xqos ").expect("it says how to undo it");
@@ -89,10 +89,10 @@ fn the_list_shows_who_uses_the_server() {
     let server = Server::served(&[]);
     let clock = server.client(XCLOCK);
     let perf = server.client(&["x11perf", "-time", "60", "-getimagexy500"]);
-    // Where the processors are busy, a request of its first moments is the longest for a while.
+    // On a busy machine, an early request may be the longest one for a while.
     let entry = eventually("x11perf has used server time, most of it at once for an image", || {
         server.entry(perf.pid()).filter(|entry| {
-            // A clock that begins on a busy machine takes as much for its fonts.
+            // A clock that starts on a busy machine may use as much for its fonts.
             let of_clock = server.entry(clock.pid()).and_then(|clock| clock["server_time_ms"].as_f64());
             let used = entry["server_time_ms"].as_f64().unwrap();
             let has_share = entry["share"].as_f64() > Some(0.0) && entry["requests"].as_u64() > Some(10);
@@ -160,7 +160,7 @@ fn a_reservation_of_a_group_is_set_by_its_name_and_undone_as_told() {
     assert!(told.out.starts_with(&expected) && told.out.lines().count() == 1, "{}", told.out);
     let reserved = group(&clocks[0])["reservation"].clone();
     assert_eq!((&reserved["budget_ms"], &reserved["hard"]), (&3.0.into(), &true.into()));
-    // Two processes of one name are two groups, unless they are of one application: one line undoes both.
+    // Two processes of one name are two groups unless they belong to one application; one line undoes both.
     undo(&server, told.out.lines().next().unwrap());
     assert!(group(&clocks[0])["reservation"].is_null() && group(&clocks[1])["reservation"].is_null());
     server.ask(&["reserve", "--group", &name, "2ms/10ms"]).with(0);
@@ -169,7 +169,7 @@ fn a_reservation_of_a_group_is_set_by_its_name_and_undone_as_told() {
     let nothing = server.ask(&["release", "--group", &name]).with(0).out;
     assert!(nothing.contains("nothing to release") && nothing.contains(&name), "{nothing}");
     server.ask(&["reserve", "--group", &name, "19ms/20ms"]).failed_saying(&["is refused to each of 2 groups", "0.9"]);
-    // The first of them is admitted, and has nothing once the second is refused.
+    // The first group is admitted, and loses its reservation when the second is refused.
     server.ask(&["reserve", "--group", &name, "10ms/20ms"]).failed_saying(&["is refused to each of 2 groups"]);
     assert!(group(&clocks[0])["reservation"].is_null() && group(&clocks[1])["reservation"].is_null());
     server.ask(&["reserve", "--group", &name, "auto"]).failed_saying(&["one client at a time"]);
@@ -179,7 +179,7 @@ fn a_reservation_of_a_group_is_set_by_its_name_and_undone_as_told() {
 #[test]
 fn a_reservation_may_be_soft_by_the_papers_rule() {
     let server = Server::served(&[]);
-    // What others' requests take on a busy machine is not to decide this.
+    // Long requests of other clients on a busy machine must not affect admission.
     server.ask(&["policy", "--blocking", "0.1ms"]).with(0);
     let clock = server.client(XCLOCK);
     let pid = clock.pid().to_string();
@@ -276,7 +276,7 @@ fn a_window_is_picked_with_the_pointer_or_not_at_all() {
     click(3, (100, 100));
     assert_eq!(Ended::from(cancelled.wait_with_output().unwrap()).with(1).out, "");
     let cancelled = pick();
-    // Keycode 9 is Escape in evdev's numbering, which Xvfb's keyboard has.
+    // Keycode 9 is Escape in evdev's numbering, which Xvfb uses.
     fake(KEY_PRESS_EVENT, 9, (0, 0));
     fake(KEY_RELEASE_EVENT, 9, (0, 0));
     assert_eq!(Ended::from(cancelled.wait_with_output().unwrap()).with(1).out, "");
@@ -286,7 +286,7 @@ fn a_window_is_picked_with_the_pointer_or_not_at_all() {
     assert_eq!(reservation(&server.entry(clock.pid()).unwrap()), None);
 }
 
-/// As a window manager does it: a frame of another client's around the window.
+/// Puts the window into a frame of another client, as a window manager does.
 fn frame(connection: &RustConnection, root: u32, window: u32) {
     let frame = connection.generate_id().unwrap();
     let (depth, class) = (x11rb::COPY_FROM_PARENT as u8, WindowClass::INPUT_OUTPUT);
@@ -313,7 +313,7 @@ fn a_refused_reservation_is_explained_with_numbers() {
     assert_eq!(reservation(&server.entry(two.pid()).unwrap()), None, "nothing has changed");
     server.ask(&["reserve", "--pid", &pid, "1ms/10ms"]).with(0);
 
-    // A program whose reservation is refused runs without, or with --strict not at all.
+    // Without --strict, a refused program runs without a reservation; with --strict, it does not run.
     let program = "xclock -update 1 & sleep 0.5; kill $!; exit 4";
     let told = server.ask(&["run", "--reserve", "5ms/10ms", "--", "sh", "-c", program]).with(4);
     assert!(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Each rule that comes with xqos is worth its place: what clients of its kind do is served in virtual time with all shipped
-//! rules, and with all but that one.
+//! Each shipped rule improves a figure: clients of its kind are simulated with all shipped rules, and with all but that
+//! one.
 //!
-//! What the clients do stands in `data/rules.d/evidence`, with what a real player left in a trace. What the rules set is decided
-//! by the code of `xqos rules run`, from the files that are installed; what the player needs, by `xqos suggest`.
+//! `data/rules.d/evidence` describes the clients, and has a trace of a real player. The installed rule files and the
+//! code of `xqos rules run` decide the settings; `xqos suggest` decides what the player needs.
 
 use crate::fixture::{ended, xqos};
 use serde_json::Value;
@@ -20,27 +20,27 @@ use xqos_rules::setting::{Cap, Reserve, Setting};
 use xqos_sim::scenario::{Costs, Ppm, Regime, Scenario, Settings};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/rules.d");
-/// That of everybody who is capped here: one rule names it.
+/// The group of all capped clients; one rule names it.
 const CAPPED: GroupId = GroupId(1);
 
-/// What is looked at in the outcome.
+/// The figure that a rule improves.
 #[derive(Clone, Copy, Debug)]
 enum Figure {
-    /// Milliseconds from asking until it is done, the mean of all times.
+    /// Mean response time in milliseconds.
     Response,
     /// Percent of the server's time.
     Share,
 }
 
-/// What a rule is for.
+/// The purpose of a rule, and the expected figures.
 struct Evidence {
     rule: &'static str,
-    /// File of `evidence`.
+    /// A file of `evidence`.
     scenario: &'static str,
-    /// Each name of the scenario, and what is known of such a client.
+    /// The client names of the scenario, and the facts about each client.
     clients: Vec<(&'static str, ClientFacts)>,
     figure: Figure,
-    /// Whose.
+    /// The client whose figure is checked.
     of: &'static str,
     without: RangeInclusive<f64>,
     with: RangeInclusive<f64>,
@@ -84,7 +84,7 @@ fn terminals() -> Evidence {
     }
 }
 
-/// Either rule is worth its place beside the other one.
+/// Each of the two rules improves the figure even with the other one.
 fn from_elsewhere(rule: &'static str) -> Evidence {
     Evidence {
         rule,
@@ -163,7 +163,7 @@ fn shipped() -> Vec<Rule> {
     files.iter().flat_map(|file| files::read_named(file, Scope::System).unwrap().rules).collect()
 }
 
-/// What the trace says of the player.
+/// The player as `xqos suggest` describes it.
 fn player() -> Value {
     let trace = format!("{DATA}/evidence/players.trace");
     let told = ended(xqos().args(["suggest", "--json", &trace])).with(0).out;
@@ -173,7 +173,7 @@ fn player() -> Value {
     clients.iter().find(|client| client["program"] == "mpv").unwrap_or_else(|| panic!("{told:#}")).clone()
 }
 
-/// What the trace says in place of the scenario's own lengths.
+/// Measured times that replace those of the scenario.
 fn costs() -> Costs {
     let player = player();
     let us = |value: &Value| value.as_f64().unwrap() * 1000.0;
@@ -183,7 +183,7 @@ fn costs() -> Costs {
 }
 
 impl Evidence {
-    /// Serves the clients as these rules want it.
+    /// Simulates the clients with these rules.
     fn figure(&self, rules: &RuleSet) -> f64 {
         let file = format!("{}.toml", self.scenario);
         let text = fs::read_to_string(format!("{DATA}/evidence/{file}")).unwrap();

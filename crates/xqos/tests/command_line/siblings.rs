@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Commands that are programs of their own: what they are told, and what is said where they are not installed.
+//! Commands that are separate programs: the arguments that they get, and the message if they are not installed.
 
 use crate::fixture::{Folder, ended, xqos};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A program that says what it was told; asked to describe itself, it has one command.
+/// A program that prints its arguments; its description has one command.
 const ECHO: &str = r#"#!/bin/sh
 if [ "$1" = describe ]; then
     echo '{"name":"xqos-wire","about":"","options":[],"commands":[{"name":"cap","about":"Captures","options":[

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! The recipe of README for TigerVNC's wrapper script: xqos is in the X server, and in no program of the session.
+//! The README's recipe for TigerVNC's wrapper script: xqos is loaded into the X server only, not into the session's
+//! programs.
 
 use crate::fixture::{Folder, ended, eventually, module, xqos};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The commands of README, of which the last starts the server: on a display that is free, with a session of the test's.
+/// The README's commands; the last one starts the server, here on a free display with the test's session.
 fn recipe(session: &Path) -> String {
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
     let lines = readme.lines().skip_while(|line| !line.contains("mkdir -p ~/.local/lib/xqos-vnc"));
@@ -31,7 +32,7 @@ fn only_the_x_server_of_a_tigervnc_session_is_preloaded() {
     let shell = |script: &str| {
         let mut command = Command::new("sh");
         command.args(["-ec", script]).env_remove("DISPLAY").env_remove("XAUTHORITY");
-        // The log of the session keeps a pipe open.
+        // The log of the session would keep a pipe open.
         command.env("HOME", &folder.path).env("PATH", &path).env("XQOS_MODULE", module());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap()
     };

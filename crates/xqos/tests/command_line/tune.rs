@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Reservations that are found by measurement: `suggest` on a simulated trace, `run` and `reserve` with auto on a real server.
+//! Measured reservations: `suggest` on a simulated trace, `run` and `reserve` with auto on a real server.
 
 use crate::fixture::{Folder, Running, Server, ended, eventually, kill, xqos};
 use rustix::time::{ClockId, clock_gettime};
@@ -21,9 +21,9 @@ use xqos_sys::Attributes;
 use xqos_trace::file::{Header, Writer};
 
 const MS: u64 = 1_000_000;
-/// So long that a frame is a few percent late only, where the processors are busy with something else for some milliseconds.
+/// Long enough that a delay of some milliseconds on a busy machine is only a few percent of a frame.
 const FRAME: Duration = Duration::from_millis(200);
-/// Where it is set, this program plays a film on DISPLAY instead of testing.
+/// If this variable is set, the test program plays a film on DISPLAY instead of testing.
 const FILM: &str = "XQOS_TEST_FILM";
 
 fn plan(id: u16, name: &[u8], bursts: impl Iterator<Item = (u64, u64)>) -> Plan {
@@ -39,7 +39,7 @@ fn plan(id: u16, name: &[u8], bursts: impl Iterator<Item = (u64, u64)>) -> Plan 
     Plan { id: client, identity, sync_priority: 0, role: Role::default(), bursts: bursts.map(burst).collect() }
 }
 
-/// Ten seconds of a film of 25 frames a second, of a clock, and of somebody who types.
+/// A trace of ten seconds: a film of 25 frames per second, a clock, and typing.
 fn trace(path: &Path) {
     let film = (0..240).map(|_| (38 * MS, 2 * MS));
     let clock = (0..50).map(|_| (200 * MS, MS / 2));
@@ -92,16 +92,16 @@ fn auto_is_soft_and_knows_nothing_before_the_program_runs() {
     server.ask(&["run", "--reserve", "auto", "--strict", "--", "true"]).failed_saying(&["leave --strict away"]);
 }
 
-/// What this thread had of a processor: of that it gets less than of the time where others are busy.
+/// Processor time of this thread, which excludes time that other processes use.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Draws five times a second, for some percent of the server, while that is true. A frame is one small write: on a busy
-/// machine a frame of many would come in pieces.
+/// Draws five times a second while `goes_on` holds, using a few percent of the server. A frame is one small write,
+/// because a busy machine would split a frame of many requests.
 fn play(display: &str, goes_on: impl Fn() -> bool) {
-    // Where that is allowed: what a busy machine delays is none of the film's rhythm.
+    // If allowed, so that a busy machine does not disturb the rhythm.
     let _ = Attributes::real_time(1).give(0);
     let (connection, screen) = x11rb::connect(Some(display)).unwrap();
     let root = connection.setup().roots[screen].root;
@@ -119,7 +119,7 @@ fn play(display: &str, goes_on: impl Fn() -> bool) {
     }
 }
 
-/// Needs the processor for 10 ms of each frame's time, and has no priority of its own.
+/// Uses the processor for 10 ms of each frame, at the default priority.
 fn decode() {
     let work = Duration::from_millis(10);
     loop {
@@ -129,7 +129,7 @@ fn decode() {
     }
 }
 
-/// The film as a program of its own: it ends with SIGTERM.
+/// The film as a separate program, which exits on SIGTERM.
 #[test]
 fn plays_a_film_where_it_is_told_to() {
     if std::env::var_os(FILM).is_some() {
@@ -138,7 +138,7 @@ fn plays_a_film_where_it_is_told_to() {
     }
 }
 
-/// A film that we play ourselves, on a connection of this process.
+/// A film that this process plays on a connection of its own.
 struct Film {
     goes_on: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -166,7 +166,7 @@ fn pid() -> i32 {
     std::process::id() as i32
 }
 
-/// The period of what is reserved for a process, in ms.
+/// The period of a process's reservation, in ms.
 fn period(server: &Server, pid: i32) -> Option<f64> {
     server.entry(pid)?["reservation"]["period_ms"].as_f64()
 }
@@ -222,13 +222,13 @@ fn auto_ends_with_its_client() {
     assert_eq!(server.clients().len(), 0);
 }
 
-/// The film as a program to run.
+/// The command line of the film as a separate program.
 fn film() -> [String; 4] {
     let program = std::env::current_exe().unwrap();
     ["env", &format!("{FILM}=1"), &program.to_string_lossy(), "plays_a_film_where_it_is_told_to"].map(str::to_owned)
 }
 
-/// What its threads have reserved of a processor: budget and period, ns.
+/// Budget and period in ns of the processor time that a thread of the process has reserved.
 fn of_processors(pid: i32) -> Option<(u64, u64)> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let mut threads = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());

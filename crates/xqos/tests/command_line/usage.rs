@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The command line without xqos in any server: usage, exit statuses, and what a stock server is told about.
+//! The command line without xqos in any server: usage, exit statuses, and messages about a stock server.
 
 use crate::fixture::{Folder, Server, ended, xqos};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Something that may be preloaded into any program without effect: the C library that is there anyway.
+/// A library that can be preloaded into any program without effect: the C library itself.
 fn harmless_module() -> PathBuf {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let library = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).find(|path| path.contains("libc.so"));
@@ -157,7 +157,7 @@ fn a_server_that_cannot_be_started_with_xqos_is_refused_before() {
 
 #[test]
 fn a_setuid_server_is_warned_about() {
-    // Owned by us a setuid program gives no more rights; owned by another user it would. Only root can make one.
+    // Our own setuid program gives no additional rights; another user's would. Only root can create one.
     let folder = Folder::new("setuid");
     let program = folder.path.join("server");
     xqos_skip::executable(&program, &fs::read("/bin/true").unwrap());

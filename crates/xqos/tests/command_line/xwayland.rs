@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Xwayland with xqos, as a user sets it up and takes it away again.
+//! `xqos xwayland`, as a user installs and removes it.
 
 use crate::fixture::{Ended, Folder, ended, module, xqos};
 use std::fs;
 
 const WESTON: &str = "[core]\nxwayland=true\n[xwayland]\npath=/opt/Xwayland\n[shell]\n";
 
-/// With a home of its own, where nothing of this machine is read or written.
+/// Runs `xqos xwayland` with a home folder of its own, so that nothing on this machine is read or written.
 fn ask(home: &Folder, arguments: &[&str]) -> Ended {
     let mut command = xqos();
     command.env("HOME", home.file("")).env("XQOS_MODULE", module());
