@@ -33,7 +33,7 @@ fn share(sample: &Value, pid: i32) -> f64 {
 }
 
 #[test]
-fn both_clients_of_a_stock_server_are_named_and_their_shares_add_up() {
+fn clients_of_a_stock_server_are_named_and_their_shares_add_up() {
     let server = Server::stock();
     if is_not_allowed(&server) {
         return;
@@ -55,7 +55,7 @@ fn both_clients_of_a_stock_server_are_named_and_their_shares_add_up() {
 }
 
 #[test]
-fn a_recording_finds_the_kernels_trace_where_watching_from_outside_does() {
+fn a_recording_gets_kernel_events_where_attach_works() {
     if is_not_allowed(&Server::stock()) {
         return;
     }
@@ -73,7 +73,7 @@ fn a_recording_finds_the_kernels_trace_where_watching_from_outside_does() {
 }
 
 #[test]
-fn clients_that_come_and_go_are_summed_up_by_program() {
+fn short_lived_clients_are_summed_up_by_program() {
     let server = Server::stock();
     if is_not_allowed(&server) {
         return;
@@ -96,7 +96,7 @@ fn clients_that_come_and_go_are_summed_up_by_program() {
 }
 
 #[test]
-fn watching_ends_with_a_signal_or_the_server_and_leaves_nothing() {
+fn watching_ends_with_a_signal_and_leaves_nothing() {
     let server = Server::stock();
     if is_not_allowed(&server) {
         return;
@@ -120,7 +120,7 @@ fn watching_ends_with_a_signal_or_the_server_and_leaves_nothing() {
 }
 
 #[test]
-fn a_served_server_is_told_to_be_served_and_the_shares_are_its_own() {
+fn a_served_server_is_recognised_and_shares_match_its_own() {
     let server = Server::served(&[]);
     if is_not_allowed(&server) {
         return;

@@ -78,7 +78,7 @@ fn end(clock: Running) {
 }
 
 #[test]
-fn a_program_that_does_not_answer_is_raised_for_its_time_and_no_longer() {
+fn a_program_that_does_not_answer_is_raised_until_its_time_is_over() {
     if is_not_allowed() {
         return;
     }
@@ -101,7 +101,7 @@ fn a_program_that_does_not_answer_is_raised_for_its_time_and_no_longer() {
 /// While `xqos boost` is stopped, no time limit ends a priority, so only the death of the victim can, even on a busy
 /// machine.
 #[test]
-fn nobody_stays_raised_whoever_is_killed() {
+fn no_program_stays_raised_whichever_process_is_killed() {
     if is_not_allowed() {
         return;
     }
@@ -125,7 +125,7 @@ fn nobody_stays_raised_whoever_is_killed() {
 
 /// Without raised programs, no timer wakes the processes.
 #[test]
-fn boost_and_its_guard_end_with_each_other_and_with_the_server() {
+fn boost_and_its_guard_exit_with_each_other_and_with_the_server() {
     if is_not_allowed() {
         return;
     }
@@ -215,7 +215,7 @@ fn programs_of_other_users_are_left_alone() {
 }
 
 #[test]
-fn a_program_is_given_processor_time_and_its_children_are_not() {
+fn a_program_gets_processor_time_and_its_children_do_not() {
     let server = Server::served(&[]);
     for (wanted, words) in [("20ms/10ms", "longer than"), ("1us/10ms", "out of range"), ("soon", "budget/period")] {
         let ended = server.ask(&["run", "--cpu", wanted, "--", "true"]);

@@ -29,7 +29,7 @@ const RUN: [&str; 17] = [
 ];
 
 #[test]
-fn commands_of_the_documents_do_what_they_say() {
+fn commands_of_the_documents_work() {
     let (server, folder) = (Server::served(&[]), Folder::new("documents"));
     for program in ["mpv", "noisy-app"] {
         xqos_skip::executable(&folder.path.join(program), b"#!/bin/sh\nexec xdpyinfo\n");

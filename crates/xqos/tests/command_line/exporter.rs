@@ -106,7 +106,7 @@ fn requests(connection: &RustConnection, number: usize) {
 }
 
 #[test]
-fn what_clients_used_is_told_by_program_and_stays_when_they_leave() {
+fn usage_is_summed_up_by_program_and_kept_after_clients_leave() {
     let server = Server::served(&[]);
     let stays = connection(&server);
     let exporter = Exporter::start(&[&server], &[]);
@@ -141,7 +141,7 @@ fn what_clients_used_is_told_by_program_and_stays_when_they_leave() {
 }
 
 #[test]
-fn servers_come_and_go() {
+fn servers_appear_and_disappear() {
     let first = Server::served(&[]);
     let _client = connection(&first);
     let second = Server::stock();
@@ -167,7 +167,7 @@ fn servers_come_and_go() {
 }
 
 #[test]
-fn a_server_that_hangs_is_told_as_down_and_delays_nobody() {
+fn a_server_that_hangs_is_reported_down_and_does_not_delay_others() {
     let (hangs, works) = (Server::served(&[]), Server::served(&[]));
     let _clients = [connection(&hangs), connection(&works)];
     let exporter = Exporter::start(&[&hangs, &works], &["--wait", "300ms"]);
@@ -186,7 +186,7 @@ fn a_server_that_hangs_is_told_as_down_and_delays_nobody() {
 }
 
 #[test]
-fn a_server_ends_with_its_last_client_as_it_would_without_us() {
+fn a_server_exits_with_its_last_client_as_without_the_exporter() {
     let mut server = Server::served_with(&["-terminate"]);
     for _ in 0..3 {
         let page = once(&[&server]);
@@ -200,7 +200,7 @@ fn a_server_ends_with_its_last_client_as_it_would_without_us() {
 }
 
 #[test]
-fn nobody_wakes_an_idle_server_between_two_questions() {
+fn an_idle_server_is_not_woken_between_two_queries() {
     let server = Server::served(&[]);
     let _client = connection(&server);
     let exporter = Exporter::start(&[&server], &[]);
@@ -216,7 +216,7 @@ fn nobody_wakes_an_idle_server_between_two_questions() {
 }
 
 #[test]
-fn a_server_with_a_file_of_cookies_lets_its_user_in() {
+fn the_exporter_uses_the_servers_cookie_file() {
     let folder = Folder::new("authority");
     let file = folder.file("cookies");
     let cookie = "0123456789abcdef0123456789abcdef";
@@ -243,7 +243,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn programs_beyond_the_limit_are_one() {
+fn programs_beyond_the_limit_are_combined() {
     let server = Server::served(&[]);
     let _clients = [server.client(&["xeyes"]), server.client(&["xclock"]), server.client(&["xlogo"])];
     let said = ended(xqos().args(["exporter", "--once", "--programs", "2", "--only", &server.display])).with(0).out;
@@ -253,7 +253,7 @@ fn programs_beyond_the_limit_are_one() {
 }
 
 #[test]
-fn hostile_questions_harm_nobody() {
+fn hostile_requests_do_no_harm() {
     let server = Server::served(&[]);
     let _client = connection(&server);
     let exporter = Exporter::start(&[&server], &[]);
@@ -299,7 +299,7 @@ fn hostile_questions_harm_nobody() {
 }
 
 #[test]
-fn who_asks_all_the_time_does_not_keep_servers_busy() {
+fn frequent_queries_do_not_keep_servers_busy() {
     let server = Server::served(&[]);
     let client = connection(&server);
     let exporter = Exporter::start(&[&server], &[]);
@@ -323,7 +323,7 @@ fn who_asks_all_the_time_does_not_keep_servers_busy() {
 }
 
 #[test]
-fn servers_without_xqos_are_told_where_that_is_allowed() {
+fn servers_without_xqos_are_reported_where_that_is_allowed() {
     let server = Server::stock();
     let allowed = server.ask(&["list", "--attach", "--for", "100ms"]);
     if allowed.status != 0 {
@@ -344,7 +344,7 @@ fn servers_without_xqos_are_told_where_that_is_allowed() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_at_the_start() {
+fn failures_are_reported_at_the_start() {
     let told = |arguments: &[&str]| ended(xqos().args(arguments));
     told(&["exporter", "--listen", "0.0.0.0:0"]).failed_saying(&["loopback"]);
     told(&["--display", ":7", "exporter"]).failed_saying(&["all displays", "--only"]);
@@ -368,7 +368,7 @@ fn cost_of_a_look(servers: &[&Server]) -> f64 {
 /// Estimates the cost for 50 servers with 20 clients each, queried every 15 s: a fixed cost, and 50 times the cost of
 /// one server. Debug builds may use several times as much.
 #[test]
-fn it_costs_next_to_nothing() {
+fn the_exporter_uses_next_to_no_processor_time() {
     const GOAL: f64 = 0.005;
     let servers = [Server::served(&[]), Server::served(&[]), Server::served(&[])];
     let _clients: Vec<RustConnection> = servers.iter().flat_map(|server| (0..20).map(|_| connection(server))).collect();

@@ -59,7 +59,7 @@ fn under_a_server_grab_every_command_answers_and_names_the_holder() {
 }
 
 #[test]
-fn who_has_grabbed_the_pointer_and_the_keyboard_is_named() {
+fn the_client_that_grabs_pointer_and_keyboard_is_named() {
     let server = Server::served(&[]);
     let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
     let (root, now) = (connection.setup().roots[screen].root, x11rb::CURRENT_TIME);
@@ -87,12 +87,12 @@ fn who_has_grabbed_the_pointer_and_the_keyboard_is_named() {
 }
 
 #[test]
-fn a_grab_is_a_wait_with_its_holders_name_in_a_trace() {
+fn a_trace_names_the_holder_of_a_grab() {
     grab_in_trace(&Server::served(&[]), "grab");
 }
 
 #[test]
-fn a_grab_is_a_wait_with_its_holders_name_also_from_below() {
+fn a_trace_through_libc_names_the_holder_of_a_grab() {
     grab_in_trace(&Server::served_from_below(), "grab-below");
 }
 
@@ -133,7 +133,7 @@ fn grab_in_trace(server: &Server, folder: &str) {
 }
 
 #[test]
-fn a_served_server_without_a_place_lists_connections_by_program() {
+fn a_full_served_server_lists_connections_by_program() {
     let server = Server::served_with(&["-maxclients", "64"]);
     let taken = fill(&server);
     assert_eq!(taken.len(), 63);
@@ -148,7 +148,7 @@ fn a_served_server_without_a_place_lists_connections_by_program() {
 }
 
 #[test]
-fn a_server_without_xqos_that_takes_nobody_is_told_by_the_kernel() {
+fn a_full_server_without_xqos_is_listed_from_the_kernels_sockets() {
     let server = Server::stock_with(&["-maxclients", "64"]);
     let _taken = fill(&server);
     let list = server.ask(&["list"]).with(1);

@@ -26,7 +26,7 @@ fn record(server: &Server, file: &str, options: &[&str]) {
 }
 
 #[test]
-fn a_recorded_trace_is_summed_up_shown_exported_and_replayed() {
+fn a_recorded_trace_is_summarised_shown_exported_and_replayed() {
     let (folder, server) = (Folder::new("trace"), Server::served(&[]));
     let clients = busy(&server, 2);
     let file = folder.file("a.trace");
@@ -79,7 +79,7 @@ fn a_recorded_trace_is_summed_up_shown_exported_and_replayed() {
 }
 
 #[test]
-fn a_server_that_goes_away_ends_the_recording_with_a_whole_file() {
+fn a_server_that_goes_away_ends_the_recording_with_a_complete_file() {
     let folder = Folder::new("gone");
     for (signal, options) in [("KILL", &[][..]), ("TERM", &[]), ("KILL", &["--until-wait", "1h"])] {
         let server = Server::served(&[]);
@@ -117,7 +117,7 @@ fn level_requests_names_the_expensive_kinds() {
 }
 
 #[test]
-fn a_full_disk_leaves_what_was_exported_before_and_nothing_else() {
+fn a_full_disk_leaves_the_previous_export_and_nothing_else() {
     let folder = Folder::new("export-full");
     let (trace, output) = (folder.file("a.trace"), folder.file("kept"));
     fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/rules.d/evidence/players.trace"), &trace).unwrap();
@@ -138,7 +138,7 @@ fn a_full_disk_leaves_what_was_exported_before_and_nothing_else() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_in_one_line() {
+fn failures_are_reported_in_one_line() {
     let (folder, server) = (Folder::new("bad"), Server::served(&[]));
     let file = folder.file("there.trace");
     fs::write(&file, "precious").unwrap();
@@ -171,7 +171,7 @@ fn what_cannot_be_done_is_said_in_one_line() {
 }
 
 #[test]
-fn top_tells_shares_that_are_those_of_the_server() {
+fn shares_in_top_add_up_to_that_of_the_server() {
     let server = Server::served(&[]);
     let clients = busy(&server, 2);
     server.ask(&["reserve", "--pid", &clients[0].pid().to_string(), "2ms/20ms"]).with(0);

@@ -31,7 +31,7 @@ fn becomes(control: &Control, pid: i32, what: &str, is_so: impl Fn(&ClientEntry)
 }
 
 #[test]
-fn groups_and_pacing_are_set_and_taken_back() {
+fn groups_and_pacing_are_set_and_undone() {
     let server = Server::served(&[]);
     let (first, second) = (server.client(&["xclock"]), server.client(&["xclock"]));
     let control = control(&server);
@@ -94,7 +94,7 @@ impl Drop for Installed {
 }
 
 #[test]
-fn a_limit_of_users_is_kept_by_the_server_and_ends_with_the_daemon() {
+fn a_limit_per_user_applies_and_ends_with_the_daemon() {
     let server = Server::served(&[]);
     let (control, rules) = (control(&server), Rules::new("limits"));
     let installed = Installed::new("limits", "version = 1\n[limits]\nper_user = 0.3\n");
@@ -143,7 +143,7 @@ fn expose(server: &Server) {
 }
 
 #[test]
-fn only_programs_that_a_rule_names_have_the_processor_while_they_redraw() {
+fn only_programs_named_by_a_rule_are_raised_to_redraw() {
     if std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap() {
         return xqos_skip::left_out("this user may not give real-time priorities");
     }
@@ -205,7 +205,7 @@ fn vnc(folder: &Folder, port: u16) -> Option<Server> {
 }
 
 #[test]
-fn a_display_that_nobody_looks_at_is_capped_until_a_viewer_comes() {
+fn an_unwatched_display_is_capped_until_a_viewer_connects() {
     let folder = Folder::new("unwatched");
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let Some(server) = vnc(&folder, port) else {
@@ -237,7 +237,7 @@ fn a_display_that_nobody_looks_at_is_capped_until_a_viewer_comes() {
 }
 
 #[test]
-fn a_daemon_that_was_stopped_holds_what_it_set_and_catches_up() {
+fn a_stopped_daemon_keeps_its_settings_and_catches_up() {
     let server = Server::served(&[]);
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("stopped");
@@ -263,7 +263,7 @@ fn a_daemon_that_was_stopped_holds_what_it_set_and_catches_up() {
 }
 
 #[test]
-fn a_server_that_resets_ends_the_daemon_with_a_line_and_the_next_one_begins_anew() {
+fn a_server_reset_ends_the_daemon_and_a_new_one_applies_the_rules() {
     let server = Server::served(&[]);
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("reset");
@@ -296,7 +296,7 @@ fn requests(control: &Control, pid: i32) -> u64 {
 }
 
 #[test]
-fn a_thousand_rules_are_read_again_for_five_hundred_clients_with_one_wait_for_the_server() {
+fn a_thousand_rules_apply_to_500_clients_with_few_requests() {
     const CLIENTS: usize = 500;
     let server = Server::served_with(&["-maxclients", "1024"]);
     let _connections: Vec<_> = (0..CLIENTS).map(|_| x11rb::connect(Some(&server.display)).unwrap()).collect();
@@ -326,7 +326,7 @@ fn a_thousand_rules_are_read_again_for_five_hundred_clients_with_one_wait_for_th
 }
 
 #[test]
-fn what_cannot_be_kept_is_said_by_check_in_one_line() {
+fn rules_check_reports_settings_without_effect_in_one_line() {
     let rules = Rules::new("remarks");
     rules.write("50-a.toml", &file(&[rule("auto", "exe = \"*/mpv\"", "reserve = \"auto\", hard = true")]));
     let told = rules.ask(&["rules", "check"]).with(0);

@@ -118,7 +118,7 @@ fn grab(server: &Server) {
 
 #[test]
 #[ignore = "make test-lab: needs Prometheus"]
-fn a_prometheus_gets_figures_that_are_right_and_the_dashboard_shows_them() {
+fn prometheus_scrapes_correct_figures_and_the_dashboard_shows_them() {
     if is_missing("prometheus") {
         return;
     }
@@ -172,7 +172,7 @@ fn each_panel_has_something_to_show(prometheus: &Prometheus) {
 
 #[test]
 #[ignore = "make test-lab: needs Prometheus"]
-fn the_alert_rules_do_what_they_say() {
+fn the_alert_rules_pass_their_tests() {
     if is_missing("promtool") {
         return;
     }
@@ -183,7 +183,7 @@ fn the_alert_rules_do_what_they_say() {
 
 #[test]
 #[ignore = "make test-lab: needs Prometheus"]
-fn names_are_as_prometheus_wants_them() {
+fn metric_names_follow_the_conventions_of_prometheus() {
     if is_missing("promtool") {
         return;
     }

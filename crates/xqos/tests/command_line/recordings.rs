@@ -56,7 +56,7 @@ fn ticks(pid: i32) -> u64 {
 }
 
 #[test]
-fn a_long_wait_of_a_light_client_ends_the_recording_and_the_time_before_it_is_kept() {
+fn a_long_wait_of_a_light_client_ends_the_recording_and_earlier_time_is_kept() {
     // Classic serves ten requests of each client in turn, so a light client waits for all others.
     let (folder, server) = (Folder::new("trigger"), Server::served(&["--policy", "classic"]));
     let _busy = saturate(&server);
@@ -73,7 +73,7 @@ fn a_long_wait_of_a_light_client_ends_the_recording_and_the_time_before_it_is_ke
 }
 
 #[test]
-fn waits_of_busy_clients_end_a_recording_only_when_they_are_named() {
+fn waits_of_busy_clients_end_a_recording_only_if_they_are_named() {
     let (folder, server) = (Folder::new("turns"), Server::served(&["--policy", "classic"]));
     let _busy = saturate(&server);
     let (file, named) = (folder.file("a.trace"), folder.file("named.trace"));

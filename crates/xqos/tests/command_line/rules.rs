@@ -82,7 +82,7 @@ pub fn weighs(server: &Server, pid: i32, wanted: f64) {
 }
 
 #[test]
-fn mistakes_in_rule_files_are_told_with_their_line() {
+fn mistakes_in_rule_files_are_reported_with_their_line() {
     let rules = Rules::new("check");
     rules.write("50-a.toml", &file(&[rule("a", "exe = \"*/mpv\"", "weight = 2")]));
     assert!(rules.ask(&["rules", "check"]).with(0).out.contains("in order"));
@@ -96,7 +96,7 @@ fn mistakes_in_rule_files_are_told_with_their_line() {
 }
 
 #[test]
-fn the_list_shows_which_files_count_and_each_rule_with_its_place() {
+fn the_list_shows_the_standing_of_files_and_each_rule_with_its_line() {
     let rules = Rules::new("list");
     rules.write("50-a.toml", &file(&[rule("a", "exe = \"*/mpv\"", "weight = 2, reserve = \"auto\"")]));
     rules.write("60-b.toml", "");
@@ -115,7 +115,7 @@ fn the_list_shows_which_files_count_and_each_rule_with_its_place() {
 }
 
 #[test]
-fn rules_are_held_against_what_is_expected_of_them() {
+fn rules_are_tested_against_expectations() {
     let rules = Rules::new("test");
     rules.write("50-a.toml", &file(&[rule("a", "exe = \"*/mpv\"", "weight = 2")]));
     let case = |set: &str| {
@@ -140,7 +140,7 @@ fn sources(folder: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_rules_that_come_with_xqos_are_few_and_do_what_is_expected() {
+fn the_shipped_rules_are_few_and_meet_their_expectations() {
     let (rules, tests) = (sources("rules.d"), sources("rules.d/tests"));
     let told = ended(xqos().args(["rules", "check"]).args(&rules)).with(0);
     let count: usize = told.out.split(' ').next().unwrap().parse().unwrap();
@@ -154,7 +154,7 @@ fn the_rules_that_come_with_xqos_are_few_and_do_what_is_expected() {
 }
 
 #[test]
-fn rules_are_kept_and_undone() {
+fn rules_are_applied_and_undone() {
     let server = Server::served(&[]);
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("kept");
@@ -184,7 +184,7 @@ fn rules_are_kept_and_undone() {
 }
 
 #[test]
-fn what_is_set_by_hand_stands_above_rules() {
+fn manual_settings_override_rules() {
     let server = Server::served(&[]);
     let (before, after) = (server.client(&["xclock"]), server.client(&["xclock"]));
     let (first, second) = (before.pid().to_string(), after.pid().to_string());
@@ -206,7 +206,7 @@ fn what_is_set_by_hand_stands_above_rules() {
 }
 
 #[test]
-fn there_is_one_for_each_display() {
+fn only_one_daemon_runs_per_display() {
     let server = Server::served(&[]);
     let rules = Rules::new("one");
     let daemon = rules.kept_on(&server);
@@ -253,7 +253,7 @@ impl Windowed {
 }
 
 #[test]
-fn a_client_is_looked_at_again_when_its_windows_change() {
+fn a_client_is_evaluated_again_when_its_windows_change() {
     let server = Server::served(&[]);
     let rules = Rules::new("windows");
     let all = [
@@ -283,7 +283,7 @@ fn a_client_is_looked_at_again_when_its_windows_change() {
 }
 
 #[test]
-fn whatever_clients_say_of_themselves_the_daemon_goes_on() {
+fn the_daemon_survives_hostile_window_properties() {
     let server = Server::served(&[]);
     let rules = Rules::new("hostile");
     rules.write("50-a.toml", &file(&[rule("x", "class = \"*a*a*a*a*b\"", "weight = 2")]));
@@ -305,7 +305,7 @@ fn whatever_clients_say_of_themselves_the_daemon_goes_on() {
 }
 
 #[test]
-fn what_would_be_set_is_shown_and_explained_and_nothing_is_changed() {
+fn dry_run_and_explain_show_settings_and_change_nothing() {
     let server = Server::served(&[]);
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("dry");
@@ -345,7 +345,7 @@ fn wakeups(pid: i32) -> String {
 }
 
 #[test]
-fn nothing_wakes_the_daemon_where_nothing_happens() {
+fn an_idle_daemon_is_not_woken() {
     let server = Server::served(&[]);
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("idle");
@@ -360,7 +360,7 @@ fn nothing_wakes_the_daemon_where_nothing_happens() {
 }
 
 #[test]
-fn the_daemon_ends_with_its_server() {
+fn the_daemon_exits_with_its_server() {
     let server = Server::served(&[]);
     let rules = Rules::new("gone");
     let daemon = rules.kept_on(&server);
@@ -369,7 +369,7 @@ fn the_daemon_ends_with_its_server() {
 }
 
 #[test]
-fn nobody_is_served_by_rules_where_there_is_no_xqos() {
+fn rules_need_a_server_with_xqos() {
     let server = Server::stock();
     let rules = Rules::new("stock");
     for arguments in [&["rules", "run"][..], &["rules", "dry-run"], &["explain", "--pid", "1"]] {

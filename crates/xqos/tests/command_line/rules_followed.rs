@@ -33,7 +33,7 @@ fn clock_called(server: &Server, folder: &Folder, name: &str) -> Running {
 }
 
 #[test]
-fn the_tutorial_of_rules_holds_beside_the_rules_that_come_with_xqos() {
+fn the_tutorial_of_rules_works_with_the_shipped_rules() {
     let (server, rules, folder) = (Server::served(&[]), Rules::new("tutorial"), Folder::new("tutorial"));
     rules.write("50-players.toml", &source("data/rules.d/50-players.toml"));
     for (name, text) in files_of_the_tutorial() {
@@ -55,7 +55,7 @@ fn the_tutorial_of_rules_holds_beside_the_rules_that_come_with_xqos() {
 }
 
 #[test]
-fn a_client_that_was_weighed_by_hand_is_given_back_to_the_rules() {
+fn adopt_returns_a_manually_weighted_client_to_the_rules() {
     let (server, rules) = (Server::served(&[]), Rules::new("adopt"));
     let clock = server.client(&["xclock"]);
     let (pid, origin) = (clock.pid().to_string(), || server.entry(clock.pid()).unwrap()["by"]["settings"].clone());
@@ -85,7 +85,7 @@ fn a_client_that_was_weighed_by_hand_is_given_back_to_the_rules() {
 }
 
 #[test]
-fn rules_match_the_names_of_windows_programs_whole() {
+fn rules_match_the_complete_names_of_windows_programs() {
     let (server, rules) = (Server::served(&[]), Rules::new("wine"));
     let start = |path: &str| {
         let mut command = Command::new("xclock");

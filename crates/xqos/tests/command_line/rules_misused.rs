@@ -43,7 +43,7 @@ impl<'a> Daemon<'a> {
 }
 
 #[test]
-fn whatever_stands_in_a_file_its_last_good_version_counts_and_a_line_says_why() {
+fn a_faulty_file_keeps_its_last_valid_version_and_a_line_says_why() {
     let server = Server::served(&[]);
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("misused");
@@ -99,7 +99,7 @@ fn whatever_stands_in_a_file_its_last_good_version_counts_and_a_line_says_why() 
 }
 
 #[test]
-fn what_the_server_refuses_is_told_once_and_all_else_is_set() {
+fn a_refused_setting_is_reported_once_and_others_are_applied() {
     let server = Server::served(&["--max-utilization", "0.5"]);
     let (first, second) = (server.client(&["xclock"]), server.client(&["xlogo"]));
     let rules = Rules::new("above");
@@ -140,7 +140,7 @@ int clock_gettime(clockid_t id, struct timespec *time)
 ";
 
 #[test]
-fn a_time_of_day_that_jumps_changes_nothing() {
+fn a_jumping_time_of_day_changes_nothing() {
     let folder = Folder::new("jumping");
     let (source, library) = (folder.file("jumping.c"), folder.file("jumping.so"));
     fs::write(&source, JUMPING).unwrap();

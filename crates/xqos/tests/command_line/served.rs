@@ -47,7 +47,7 @@ fn undo(server: &Server, confirmation: &str) -> Ended {
 }
 
 #[test]
-fn the_server_is_the_process_that_was_started_and_is_served() {
+fn the_started_process_is_the_server_and_is_served() {
     let server = Server::served(&["--policy", "smart", "--slice", "2ms", "--max-utilization", "0.8"]);
     let told = server.json(&["doctor", "--json"]);
     assert_eq!(told["pid"], server.process.pid(), "{told:#}");
@@ -60,7 +60,7 @@ fn the_server_is_the_process_that_was_started_and_is_served() {
 }
 
 #[test]
-fn a_server_in_which_xqos_stepped_aside_says_so() {
+fn a_server_whose_xqos_has_stepped_aside_says_so() {
     let server = Server::faulty("request:12");
     let clock = server.client(XCLOCK);
     let pid = clock.pid().to_string();
@@ -85,7 +85,7 @@ fn a_server_in_which_xqos_stepped_aside_says_so() {
 }
 
 #[test]
-fn the_list_shows_who_uses_the_server() {
+fn the_list_shows_usage_by_client() {
     let server = Server::served(&[]);
     let clock = server.client(XCLOCK);
     let perf = server.client(&["x11perf", "-time", "60", "-getimagexy500"]);
@@ -150,7 +150,7 @@ fn a_reservation_is_made_by_process_class_window_or_client_and_undone() {
 }
 
 #[test]
-fn a_reservation_of_a_group_is_set_by_its_name_and_undone_as_told() {
+fn a_reservation_of_a_group_is_set_by_name_and_undone() {
     let server = Server::served(&[]);
     let clocks = [server.client(XCLOCK), server.client(XCLOCK)];
     let group = |clock: &Running| server.entry(clock.pid()).unwrap()["group"].clone();
@@ -177,7 +177,7 @@ fn a_reservation_of_a_group_is_set_by_its_name_and_undone_as_told() {
 }
 
 #[test]
-fn a_reservation_may_be_soft_by_the_papers_rule() {
+fn a_soft_reservation_may_follow_the_papers_rule() {
     let server = Server::served(&[]);
     // Long requests of other clients on a busy machine must not affect admission.
     server.ask(&["policy", "--blocking", "0.1ms"]).with(0);
@@ -205,7 +205,7 @@ fn a_reservation_may_be_soft_by_the_papers_rule() {
 }
 
 #[test]
-fn what_cannot_be_found_is_said_with_where_to_look() {
+fn a_missing_client_is_reported_with_where_to_look() {
     let server = Server::served(&[]);
     let _clock = server.client(XCLOCK);
     for (selector, id, words) in [
@@ -227,7 +227,7 @@ fn what_cannot_be_found_is_said_with_where_to_look() {
 }
 
 #[test]
-fn a_window_is_picked_with_the_pointer_or_not_at_all() {
+fn a_window_is_picked_with_the_pointer_or_cancelled() {
     let server = Server::served(&[]);
     let clock = server.client(&["xclock", "-update", "1", "-geometry", "200x200+0+0"]);
     let client = server.entry(clock.pid()).unwrap()["client"].as_str().unwrap().to_owned();
@@ -403,7 +403,7 @@ fn a_child_of_the_program_does_not_inherit() {
 }
 
 #[test]
-fn a_program_that_forks_and_exits_stays_found() {
+fn a_program_that_forks_and_exits_keeps_its_reservation() {
     let server = Server::served(&[]);
     let mut running = run(&server, &["--reserve", "3ms/10ms", "--", "sh", "-c", "(sleep 0.3; exec xclock) & exit 3"]);
     let clock = eventually("the clock is reserved for", || {
@@ -432,14 +432,14 @@ fn signals_are_passed_on_to_the_program() {
 }
 
 #[test]
-fn a_program_without_a_connection_is_told_apart() {
+fn a_program_without_a_connection_is_reported() {
     let server = Server::served(&[]);
     let told = server.ask(&["run", "--reserve", "3ms/10ms", "--", "true"]).with(0);
     assert!(told.err.contains("made no X connection of its own") && told.err.contains("--pick"), "{}", told.err);
 }
 
 #[test]
-fn waiting_for_a_program_asks_nothing_of_the_server() {
+fn waiting_for_a_program_sends_no_requests() {
     let server = Server::served(&[]);
     let running = run(&server, &["--reserve", "3ms/10ms", "--", "xclock"]);
     eventually("the clock is reserved for", || {
@@ -453,7 +453,7 @@ fn waiting_for_a_program_asks_nothing_of_the_server() {
 }
 
 #[test]
-fn the_program_outlives_its_server_no_longer_than_it_wants() {
+fn run_waits_for_the_program_after_the_server_has_gone() {
     let server = Server::served(&[]);
     let running = run(&server, &["--reserve", "3ms/10ms", "--", "sh", "-c", "xclock & sleep 2; exit 6"]);
     eventually("the clock is reserved for", || {

@@ -40,7 +40,7 @@ struct Evidence {
     /// The client names of the scenario, and the facts about each client.
     clients: Vec<(&'static str, ClientFacts)>,
     figure: Figure,
-    /// The client whose figure is checked.
+    /// The client that the figure belongs to.
     of: &'static str,
     without: RangeInclusive<f64>,
     with: RangeInclusive<f64>,
@@ -213,7 +213,7 @@ impl Evidence {
 }
 
 #[test]
-fn each_shipped_rule_improves_the_figure_that_it_is_for() {
+fn each_shipped_rule_improves_its_figure() {
     let rules = shipped();
     let all = all();
     let with_evidence: BTreeSet<&str> = all.iter().map(|one| one.rule).collect();
@@ -228,7 +228,7 @@ fn each_shipped_rule_improves_the_figure_that_it_is_for() {
 }
 
 #[test]
-fn a_real_player_has_the_rhythm_that_its_rule_counts_on() {
+fn a_real_player_has_the_rhythm_that_its_rule_expects() {
     let player = player();
     assert_eq!((&player["found"], &player["kind"]), (&"periodic".into(), &"clock".into()), "{player:#}");
     let period_ms = player["period_ms"].as_f64().unwrap();

@@ -33,7 +33,7 @@ fn alone(folder: &Folder) -> Command {
 }
 
 #[test]
-fn a_sibling_gets_the_words_and_gives_the_exit_status() {
+fn a_sibling_gets_the_arguments_and_returns_the_exit_status() {
     let folder = Folder::new("sibling");
     install(&folder.path, "xqos-wire");
     install(&folder.path, "xqos-bench");
@@ -48,7 +48,7 @@ fn a_sibling_gets_the_words_and_gives_the_exit_status() {
 }
 
 #[test]
-fn one_line_names_the_package_of_a_sibling_that_is_not_installed() {
+fn a_missing_sibling_is_reported_with_its_package() {
     let folder = Folder::new("no-sibling");
     ended(alone(&folder).args(["cap", "-o", "x"])).failed_saying(&["xqos-wire", "install the package xqos-wire"]);
     ended(alone(&folder).args(["bench", "list"])).failed_saying(&["install the package xqos-bench"]);
@@ -59,7 +59,7 @@ fn one_line_names_the_package_of_a_sibling_that_is_not_installed() {
 }
 
 #[test]
-fn help_and_completions_know_the_commands_of_siblings() {
+fn help_and_completions_include_commands_of_siblings() {
     let folder = Folder::new("sibling-help");
     let help = ended(xqos().arg("--help")).with(0).out;
     for command in ["cap", "analyse", "plot", "link", "near", "ssh", "bench"] {

@@ -54,7 +54,7 @@ fn trace(path: &Path) {
 }
 
 #[test]
-fn a_trace_tells_what_to_reserve_and_gives_the_rule() {
+fn suggest_finds_what_to_reserve_and_prints_the_rule() {
     let folder = Folder::new("suggest");
     let file = folder.file("desk.trace");
     trace(Path::new(&file));
@@ -74,7 +74,7 @@ fn a_trace_tells_what_to_reserve_and_gives_the_rule() {
 }
 
 #[test]
-fn a_file_that_tells_nothing_is_named_in_one_line() {
+fn an_unusable_trace_is_reported_in_one_line() {
     let folder = Folder::new("suggest-bad");
     let (missing, strange, empty) = (folder.file("missing"), folder.file("strange"), folder.file("empty.trace"));
     std::fs::write(&strange, "no trace at all").unwrap();
@@ -85,7 +85,7 @@ fn a_file_that_tells_nothing_is_named_in_one_line() {
 }
 
 #[test]
-fn auto_is_soft_and_knows_nothing_before_the_program_runs() {
+fn auto_refuses_hard_and_strict() {
     let server = Server::served(&[]);
     server.ask(&["reserve", "--pid", "1", "auto", "--hard"]).failed_saying(&["auto reserves soft only"]);
     server.ask(&["run", "--reserve", "auto", "--hard", "--", "true"]).failed_saying(&["auto reserves soft only"]);
@@ -177,7 +177,7 @@ fn auto(server: &Server) -> Running {
 }
 
 #[test]
-fn a_film_that_runs_gets_what_it_needs_until_auto_ends() {
+fn a_running_film_has_its_reservation_until_auto_ends() {
     let server = Server::served(&[]);
     let _film = Film::start(&server);
     let auto = auto(&server);
@@ -191,7 +191,7 @@ fn a_film_that_runs_gets_what_it_needs_until_auto_ends() {
 }
 
 #[test]
-fn what_somebody_else_decides_ends_auto() {
+fn a_manual_change_ends_auto() {
     let server = Server::served(&[]);
     let _film = Film::start(&server);
     let me = pid().to_string();
@@ -212,7 +212,7 @@ fn what_somebody_else_decides_ends_auto() {
 }
 
 #[test]
-fn auto_ends_with_its_client() {
+fn auto_exits_with_its_client() {
     let server = Server::served(&[]);
     let film = Film::start(&server);
     let auto = auto(&server);
@@ -236,7 +236,7 @@ fn of_processors(pid: i32) -> Option<(u64, u64)> {
 }
 
 #[test]
-fn a_program_gets_the_processor_time_that_it_needs_and_loses_it_with_xqos() {
+fn a_program_gets_measured_processor_time_and_loses_it_with_xqos() {
     if std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap() {
         return xqos_skip::left_out("this user may not reserve processor time");
     }
@@ -265,7 +265,7 @@ fn a_program_gets_the_processor_time_that_it_needs_and_loses_it_with_xqos() {
 }
 
 #[test]
-fn processor_time_is_found_with_auto_alone_and_where_the_right_is_there() {
+fn cpu_auto_needs_reserve_auto_and_the_right() {
     let server = Server::served(&[]);
     let needs = "--cpu auto takes its period from the reservation that measurement finds";
     server.ask(&["run", "--cpu", "auto", "--", "true"]).failed_saying(&[needs, "give --reserve auto"]);
@@ -286,7 +286,7 @@ fn processor_time_is_found_with_auto_alone_and_where_the_right_is_there() {
 }
 
 #[test]
-fn a_program_that_is_run_gets_what_it_needs() {
+fn a_started_program_gets_what_it_needs() {
     let server = Server::served(&[]);
     let mut command = server.xqos(&["run", "--reserve", "auto", "--"]);
     let run = Running::start(command.args(film()).stdout(Stdio::null()).stderr(Stdio::piped()));
@@ -300,7 +300,7 @@ fn a_program_that_is_run_gets_what_it_needs() {
 }
 
 #[test]
-fn a_program_without_a_rhythm_gets_nothing_and_is_left_in_peace() {
+fn a_program_without_a_rhythm_gets_nothing() {
     let server = Server::served(&[]);
     let run = Running::start(server.xqos(&["run", "--reserve", "auto", "--", "xeyes"]).stderr(Stdio::piped()));
     let entry = eventually("it is connected", || server.entry_called("xeyes"));

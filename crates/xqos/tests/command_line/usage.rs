@@ -16,7 +16,7 @@ fn harmless_module() -> PathBuf {
 }
 
 #[test]
-fn calling_it_wrongly_ends_with_2_and_a_hint() {
+fn wrong_usage_ends_with_status_2_and_a_hint() {
     for (arguments, words) in [
         (&[][..], "Usage"),
         (&["reserve", "3ms/10ms"], "--pid"),
@@ -88,7 +88,7 @@ fn a_wayland_session_is_told_why_it_cannot_be_served() {
 }
 
 #[test]
-fn a_stock_server_is_told_apart_and_what_to_do_with_it() {
+fn a_stock_server_is_recognised_and_advice_is_given() {
     let server = Server::stock();
     let told = server.ask(&["doctor"]).with(1);
     let pid = format!("pid {}", server.process.pid());
@@ -117,7 +117,7 @@ fn a_stock_server_is_told_apart_and_what_to_do_with_it() {
 }
 
 #[test]
-fn the_server_takes_our_place_with_the_module_and_its_settings() {
+fn the_server_replaces_xqos_and_gets_module_and_settings() {
     let module = harmless_module();
     let say = "echo $$ $LD_PRELOAD $XQOS_POLICY $XQOS_SLICE_US $XQOS_MAX_UTILIZATION_PPM";
     let mut command = xqos();
@@ -136,7 +136,7 @@ fn the_server_takes_our_place_with_the_module_and_its_settings() {
 }
 
 #[test]
-fn a_server_that_cannot_be_started_with_xqos_is_refused_before() {
+fn a_server_that_cannot_be_started_is_refused() {
     let module = harmless_module();
     let start = |program: &str| ended(xqos().env("XQOS_MODULE", &module).args(["server", "--", program, ":77"]));
     start("Xnowhere").failed_saying(&["Xnowhere", "not in PATH"]);
@@ -170,7 +170,7 @@ fn a_setuid_server_is_warned_about() {
 }
 
 #[test]
-fn every_command_has_a_man_page_that_lints() {
+fn every_command_has_a_man_page_that_passes_mandoc() {
     let folder = Folder::new("man");
     let told = ended(xqos().arg("man").arg(&folder.path)).with(0);
     let pages = ["xqos", "xqos-server", "xqos-run", "xqos-reserve", "xqos-list", "xqos-doctor"];
@@ -196,7 +196,7 @@ fn completions_are_written_for_each_shell() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_reader_that_closes_the_pipe_is_not_an_error() {
     let mut child = xqos().args(["completions", "zsh"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let told = child.wait_with_output().unwrap();
@@ -204,7 +204,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn help_teaches_and_hides_what_only_packagers_use() {
+fn help_has_examples_and_hides_packaging_commands() {
     let told = ended(xqos().arg("--help")).with(0);
     for word in ["Examples:", "doctor", "budget / period", "Exit status"] {
         assert!(told.out.contains(word), "{word}");

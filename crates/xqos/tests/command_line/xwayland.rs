@@ -22,7 +22,7 @@ fn files(folder: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_installed_is_removed_and_files_are_what_they_were() {
+fn removing_restores_the_files_from_before_the_installation() {
     let home = Folder::new("xwayland");
     fs::create_dir(home.file(".config")).unwrap();
     fs::write(home.file(".config/weston.ini"), WESTON).unwrap();
@@ -51,7 +51,7 @@ fn what_is_installed_is_removed_and_files_are_what_they_were() {
 }
 
 #[test]
-fn a_file_of_somebody_else_is_left_alone() {
+fn a_file_that_xqos_did_not_write_is_left_alone() {
     let home = Folder::new("xwayland-other");
     let folder = home.file(".config/environment.d");
     fs::create_dir_all(&folder).unwrap();
