@@ -55,7 +55,7 @@ mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
 
     #[test]
-    fn connections_to_a_display_are_found_without_asking_its_server() {
+    fn connections_are_found_without_asking_the_server() {
         let folder = std::env::temp_dir().join(format!("xqos-connections-{}", std::process::id())).join(".X11-unix");
         std::fs::create_dir_all(&folder).unwrap();
         let display = 200_000 + std::process::id();

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_no_server_exports_none_of_them() {
+    fn a_program_that_is_not_a_server_exports_none_of_them() {
         let me = std::env::current_exe().unwrap();
         let missing = missing(&me).unwrap().expect("tests are ELF programs");
         assert_eq!(missing.len(), NEEDED.len());
@@ -73,14 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_no_elf_program_and_a_missing_file_an_error() {
+    fn a_script_is_not_an_elf_program_and_a_missing_file_is_an_error() {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         assert_eq!(missing(&manifest).unwrap(), None);
         assert!(missing(Path::new("/nowhere/Xvfb")).is_err());
     }
 
     #[test]
-    fn what_is_missing_is_counted() {
+    fn missing_symbols_are_counted() {
         assert_eq!(verdict(&["clients"]), "does not export clients, by which xqos joins a server");
         assert!(verdict(&["clients", "ProcVector"]).contains("clients and 1 more of the 15 symbols"));
     }

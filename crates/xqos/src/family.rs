@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_child_itself_is_the_program_with_all_its_connections() {
+    fn all_connections_of_the_main_child_are_the_programs() {
         let (mut family, tree) = family();
         assert!(!family.any_connected());
         assert_eq!(family.connected(MAIN, &tree), Verdict::Program);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn wrappers_without_a_connection_are_looked_through() {
+    fn wrappers_without_a_connection_count_as_the_program() {
         let (mut family, tree) = family();
         tree.start(201, MAIN);
         tree.start(202, 201);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_ended_still_counts() {
+    fn a_closed_connection_still_counts() {
         let (mut family, tree) = family();
         assert_eq!(family.connected(MAIN, &tree), Verdict::Program);
         for pid in 300..400 {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_that_forks_and_exits_is_looked_through() {
+    fn a_child_of_a_launcher_that_exits_is_the_program() {
         let (mut family, tree) = family();
         tree.start(201, MAIN);
         tree.end(MAIN);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_noted_parent_is_believed_after_its_end() {
+    fn a_recorded_parent_stays_valid_after_its_exit() {
         let (mut family, tree) = family();
         tree.start(201, MAIN);
         tree.start(202, MAIN);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_used_again_is_another_process() {
+    fn a_reused_pid_is_another_process() {
         let (mut family, tree) = family();
         tree.start(201, MAIN);
         assert_eq!(family.connected(201, &tree), Verdict::Program);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_in_a_tree_read_while_it_changed_ends() {
+    fn a_loop_in_the_process_tree_does_not_hang() {
         let (mut family, tree) = family();
         tree.start(201, 202);
         tree.start(202, 201);

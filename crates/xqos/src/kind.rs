@@ -96,14 +96,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reservation_is_read_with_its_kind() {
+    fn a_reservation_is_parsed_with_its_kind() {
         assert_eq!(split(" 3ms/10ms "), ("3ms/10ms", ReservationKind::Soft));
         assert_eq!(split("3ms/10ms hard"), ("3ms/10ms", ReservationKind::Hard));
         assert_eq!(split("3ms/10ms  soft=paper "), ("3ms/10ms", ReservationKind::SoftPaper));
     }
 
     #[test]
-    fn auto_is_a_word_beside_reservations() {
+    fn auto_is_accepted_in_place_of_a_reservation() {
         assert_eq!("auto".parse(), Ok(Wanted::Auto));
         let fixed: Wanted = "3ms/10ms".parse().unwrap();
         assert_eq!((fixed.fixed().unwrap().typed(), fixed.to_string()), ("3ms/10ms".into(), "3 ms / 10 ms".into()));

@@ -156,12 +156,12 @@ mod tests {
     }
 
     #[test]
-    fn every_command_teaches_with_an_example_that_fits_a_terminal() {
+    fn every_command_has_an_example_and_fits_a_terminal() {
         assert_eq!(program::faults_of_help(&CommandLine::command()), [""; 0]);
     }
 
     #[test]
-    fn every_command_that_documents_and_help_show_is_understood() {
+    fn every_command_in_documents_and_help_parses() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let parse = |words| CommandLine::try_parse_from(words).map(drop);
         assert_eq!(documents::faults(&root, &CommandLine::command(), parse), [""; 0]);

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_section_that_does_not_load_xqos_is_found_with_its_line() {
+    fn a_module_section_that_does_not_load_xqos_is_found() {
         let foreign = "# Section \"Module\"\nSection \"Device\"\nEndSection\n  section   \"Module\" # ours\n Load \"dbe\"\nEndSection\n";
         assert_eq!(foreign_section(foreign), Some(4));
         assert_eq!(foreign_section(&foreign.replace("\"dbe\"", "\"/usr/lib/xqos/xqos.so\"")), None);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_that_is_named_on_the_command_line_counts_and_then_later_ones_beside_ours() {
+    fn the_file_of_the_command_line_comes_first_then_files_after_ours() {
         let folder = std::env::temp_dir().join(format!("xqos-xorg-config-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let write =

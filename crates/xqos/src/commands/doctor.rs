@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_server_gets_advice_of_its_own() {
+    fn every_kind_of_server_gets_its_own_advice() {
         assert!(advised(&host("/usr/bin/Xvfb", Some(vec![]), false)).ends_with("xqos server -- /usr/bin/Xvfb :0"));
         assert!(advised(&host("/usr/lib/xorg/Xorg", Some(vec![]), false)).contains("xorg.conf.d"));
         let mut xwayland = host("/usr/bin/Xwayland", Some(exports::NEEDED.to_vec()), false);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_exports_nothing_is_told_apart_from_one_that_cannot_be_seen() {
+    fn missing_symbols_and_an_unreadable_program_are_different_answers() {
         let report = Report { can_be_served: Some(true), missing_symbols: vec!["clients"], ..Report::default() };
         assert!(can_be_words(&report).starts_with("yes, from below: it does not export clients"));
         assert!(host_words(true, &["clients"]).contains("does not export clients"));

@@ -81,7 +81,7 @@ mod tests {
     use xqos_rules::read::{self, Scope};
 
     #[test]
-    fn settings_and_rules_are_explained_with_their_places() {
+    fn settings_and_rules_are_explained_with_file_and_line() {
         let text = "\
 version = 1
 [[rule]]

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_fits_80_columns_with_what_matters() {
+    fn the_table_fits_80_columns_and_keeps_the_important_ones() {
         let remote = ClientEntry { client: 0x60_0000, uid: u32::MAX, ..ClientEntry::default() };
         let clients = [entry(), remote];
         let text = shown(&clients, Some(80));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn in_eighty_columns_waits_are_shown_and_no_empty_column() {
+    fn waits_fit_80_columns_and_empty_columns_are_left_out() {
         let idle = |pid| ClientEntry { pid, flags: entry_flag::LOCAL, budget_us: 0, period_us: 0, ..entry() };
         let text = shown(&[idle(4_123_456), idle(4_123_457)], Some(80));
         let titles = text.lines().next().unwrap_or_default();
@@ -155,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn who_works_for_others_is_named() {
+    fn the_window_manager_and_compositor_is_named() {
         let manager = ClientEntry { flags: entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER, ..entry() };
         assert!(shown(&[manager], None).contains("window manager and compositor"));
     }
 
     #[test]
-    fn the_reservation_of_a_group_is_seen_at_its_clients() {
+    fn clients_show_the_reservation_of_their_group() {
         let (group_budget_us, group_period_us) = (3000, 10_000);
         let flags = entry_flag::GROUP_HARD;
         let member = ClientEntry { flags, group: 1, group_budget_us, group_period_us, ..entry() };
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_back_client_is_seen_to_be_held() {
+    fn a_held_back_client_is_marked() {
         let held = ClientEntry { flags: entry().flags | entry_flag::HELD_BACK, ..entry() };
         assert!(shown(&[held], None).contains("3/10 ms held"));
     }

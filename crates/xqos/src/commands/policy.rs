@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_sets_only_what_was_changed() {
+    fn the_undo_command_restores_only_what_was_changed() {
         for (line, back) in [
             (
                 "smart --slice 2.5ms --blocking 2ms --expose-pacing 40ms --desktop off",
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_are_shown_with_units_and_whose_they_are() {
+    fn settings_are_shown_with_unit_and_policy() {
         let pacing = PacingReport { limit_us: 25_000, floor_us: 50_000, holds: 7, ..PacingReport::default() };
         let text = Settings { pacing, ..settings() }.words();
         assert!(text.contains("first, 0.5 at most while others wait; 2 now"), "{text}");
@@ -435,13 +435,13 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_below_what_is_reserved_is_told_with_both() {
+    fn a_limit_below_what_is_reserved_is_refused_with_both_values() {
         let told = explain(Error::Value(200_000), Some(Share(200_000)), &info()).to_string();
         assert!(told.starts_with("0.3 is already reserved, which is more than 0.2"), "{told}");
     }
 
     #[test]
-    fn blocking_is_a_time_or_the_observed_one() {
+    fn blocking_is_a_time_or_observed() {
         assert_eq!((blocking("observed"), blocking("2ms")), (Ok(Micros(0)), Ok(Micros(2000))));
         assert!(blocking("soon").unwrap_err().contains("'observed'"));
     }

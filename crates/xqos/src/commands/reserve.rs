@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn undoing_leads_back_to_what_was_before() {
+    fn undo_restores_the_previous_reservation() {
         let wanted = "3ms/10ms".parse().unwrap();
         assert_eq!(
             reserved(&mpv(0), wanted, ReservationKind::SoftPaper),

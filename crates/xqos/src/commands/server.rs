@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_preloaded_already_stays() {
+    fn an_existing_ld_preload_is_kept() {
         let module = Path::new("/usr/lib/xqos/xqos.so");
         assert_eq!(preload(None, module), "/usr/lib/xqos/xqos.so");
         assert_eq!(preload(Some("".into()), module), "/usr/lib/xqos/xqos.so");

@@ -266,7 +266,7 @@ mod tests {
     use xqos_core::Time;
 
     #[test]
-    fn a_program_gets_one_rule_however_many_connections_it_has() {
+    fn a_program_with_several_connections_gets_one_rule() {
         let found = |program: &str, is_periodic: bool| {
             let mut seen = Seen::default();
             // A film of 25 frames a second.
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_can_be_typed() {
+    fn a_printed_reservation_can_be_typed() {
         let reserve = reservation(2_240_001, 41_667_900);
         assert_eq!(reserve.typed(), "2.241ms/41.667ms");
         assert!(reserve.typed().parse::<Reservation>().is_ok());

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_named_and_named_no_longer_in_whatever_pieces_it_comes() {
+    fn programs_are_added_and_removed_however_the_input_is_split() {
         let mut named = Named::default();
         assert!(named.take(b"12\n3").unwrap().is_empty());
         assert!(named.has(12) && !named.has(3));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_an_error() {
+    fn other_input_is_an_error() {
         for bytes in [&b"x\n"[..], b"\n", b"1 2\n", b"\xff\n", &[b'1'; 40], b"-2147483648\n"] {
             assert!(Named::default().take(bytes).is_err(), "{bytes:?}");
         }

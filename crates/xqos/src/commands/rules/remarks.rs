@@ -88,7 +88,7 @@ mod tests {
     use xqos_rules::read::{self, Scope};
 
     #[test]
-    fn what_cannot_be_had_is_said_in_one_line_each() {
+    fn settings_without_effect_are_reported_in_one_line_each() {
         let rule =
             |id: &str, set: &str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ exe = \"*\" }}\nset = {{ {set} }}\n");
         let text = "version = 1\n".to_owned()

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_is_ours_and_quotes_what_it_names() {
+    fn the_script_is_marked_and_quotes_its_paths() {
         let text = wrapper(Path::new("/a b/it's/xqos.so"), Path::new("/usr/bin/Xwayland"));
         assert!(
             text.contains("module='/a b/it'\\''s/xqos.so'\n") && text.ends_with("exec '/usr/bin/Xwayland' \"$@\"\n")
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_has_what_was_asked_for() {
+    fn the_environment_has_the_requested_variables() {
         let of = |wlroots, path| environment(Path::new("/home/me/x/Xwayland"), wlroots, path);
         assert!(of(true, false).ends_with("WLR_XWAYLAND=/home/me/x/Xwayland\n"));
         assert!(of(false, true).ends_with("PATH=/home/me/x:$PATH\n"));

@@ -88,7 +88,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_file_is_afterwards_what_it_was_before() {
+    fn a_file_is_restored_exactly() {
         for file in FILES {
             let with = with_path(Some(file), "/ours").expect("it was not there");
             assert!(with.contains("\npath=/ours\n"), "{with}");
@@ -102,7 +102,7 @@ mod tests {
 
     /// weston uses the last path of the section, so only one may be outside of comments.
     #[test]
-    fn the_section_has_one_path_and_others_keep_theirs() {
+    fn the_section_has_one_path_and_other_sections_keep_theirs() {
         for file in FILES {
             let with = with_path(Some(file), "/ours").unwrap();
             let of_section: Vec<&str> = with
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_since_stays() {
+    fn later_additions_are_kept() {
         let with = with_path(Some("[core]"), "/ours").unwrap() + "[shell]\nx=1\n";
         assert_eq!(without_path(&with), Without::Text("[core]\n[shell]\nx=1\n".to_owned()));
         let own = format!("[a]\n{}", with_path(None, "/ours").unwrap());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_block_is_left_alone() {
+    fn an_incomplete_block_is_left_alone() {
         for text in ["# xqos begin\npath=/ours\n", "# xqos end\n# xqos begin\n", "# xqos end\n"] {
             assert_eq!(without_path(text), Without::NothingOfOurs);
         }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_auto_found_is_told_and_how_q_and_t_went() {
+    fn the_result_of_auto_and_the_history_of_its_reservation_are_shown() {
         let measured = Some(xqos_tune::Client::new().report());
         let auto = ClientEntry { reservation_origin: Label::new("auto 0.93"), ..entry() };
         let client = Client { measured, ..of(&auto) };
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reservation_of_its_group_is_told() {
+    fn the_reservation_of_its_group_is_shown() {
         let (group_budget_us, group_period_us, group_name) = (3000, 10_000, Label::new("players"));
         let shared = ClientEntry { group: 1, group_budget_us, group_period_us, group_name, flags: 0, ..entry() };
         let text = screen(&View::default(), &of(&shared), &[], 28);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn eighty_columns_tell_what_the_table_has_no_room_for() {
+    fn eighty_columns_show_what_the_table_has_no_room_for() {
         let kinds = [("PutImage".to_owned(), Kind { count: 3, ns: 5_000_000, longest_ns: 3_000_000, bytes: 9 })];
         let screen = screen(&View::default(), &of(&entry()), &kinds, 20);
         for words in [

@@ -123,7 +123,7 @@ mod tests {
     use xqos_trace::histogram::Histogram;
 
     #[test]
-    fn eighty_columns_show_who_and_how_much_and_how_long() {
+    fn eighty_columns_show_program_share_and_wait() {
         let reserved = Client { responses: Some(Histogram::default()), ..client(&entry()) };
         let titles = |of: &Client, width| {
             columns_for(CLIENT, &[of], width).iter().map(|column| column.field.title).collect::<Vec<_>>()
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_the_server_keeps_fit_a_small_terminal() {
+    fn all_requests_that_the_server_keeps_fit_a_small_terminal() {
         let screen = drawn(&View::default(), &requests(16));
         for at in 0..16 {
             let line = screen.lines().find(|line| line.contains(&format!("firefox-{at} "))).expect(&screen);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_holds_for_them_too() {
+    fn the_filter_applies_to_the_longest_requests() {
         let filter = |text: &str| View { filter: text.to_owned(), ..View::default() };
         let screen = drawn(&filter("fox-3"), &requests(16));
         assert!(screen.contains("firefox-3 ") && !screen.contains("firefox-4 "), "{screen}");

@@ -46,7 +46,7 @@ fn press(view: &mut View, sample: &Sample, keys: &str) -> Vec<Asked> {
 }
 
 #[test]
-fn what_is_typed_replaces_what_a_prompt_proposes() {
+fn typed_text_replaces_what_a_prompt_proposes() {
     let (mut view, sample) = (View::default(), sample());
     let Some(Asked::Reserve(_, text)) = press(&mut view, &sample, "r5ms/20ms\n").pop() else {
         panic!("no reservation")
@@ -92,7 +92,7 @@ fn keys_do_nothing_under_the_help() {
 }
 
 #[test]
-fn the_help_is_whole_or_scrolls_to_its_end() {
+fn the_help_is_complete_or_scrolls_to_its_end() {
     let (mut view, sample) = (View::default(), sample());
     for (width, height) in [(130, 80), (80, 24), (40, 8), (30, 6)] {
         press(&mut view, &sample, "?");
@@ -113,7 +113,7 @@ fn the_help_is_whole_or_scrolls_to_its_end() {
 }
 
 #[test]
-fn the_head_shows_whole_figures_at_any_size() {
+fn the_head_shows_complete_figures_at_any_size() {
     let (mut view, sample) = (View::default(), sample());
     for (width, height, figures) in [
         (
@@ -140,7 +140,7 @@ fn the_head_shows_whole_figures_at_any_size() {
 }
 
 #[test]
-fn each_figure_says_of_which_time_it_is() {
+fn the_title_of_each_figure_names_its_time_span() {
     let (mut view, sample) = (View::default(), sample());
     let screen = screen(&mut view, &sample, 80, 24);
     let titles = screen.iter().position(|line| line.contains("MAXWAIT")).unwrap();
