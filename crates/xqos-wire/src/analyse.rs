@@ -94,13 +94,15 @@ Words:
   receiver     blocked because the receiver did not read
   delay        waiting for replies, or with requests blocked by any of these
 
-Proxies of --proxy run next to the program and know which queries it made at
-its last start:
+Proxies:
   lbx       answers what the X extension of 1996 did: atoms, extensions, colours
   strict    answers whatever stays valid until the server reports a change, if
             the previous request had a reply
   relaxed   also answers after requests without a reply that concern only the
             program's own windows
+
+A proxy of --proxy runs next to the program and knows which queries it made at
+its last start.
 
 Links of --predict: rate=1mbit,delay=50ms (one way). queue=64k sets the queue;
 the default is what arrives in one round trip. grid is 100 Mb/s to 10 kb/s by
@@ -120,8 +122,8 @@ missing), requests, replies, events and errors {NAME: {count, bytes}}, waits
 patterns [{pattern, count, in_a_row, seconds, avoidable}], idle_s,
 blocked_network_s, blocked_receiver_s (these three add up to seconds, for either
 stream), reply_wait_s, network_delay_s, round_trips, avoidable, pipelined,
-saving_s (of avoidable at latency_s), bytes, missing_bytes, bandwidth {USE:
-bytes}, streams {requests, replies: {packets, bytes, retransmitted_bytes,
+saving_s (of avoidable at latency_s), bytes, missing_bytes, bandwidth
+{USE: bytes}, streams {requests, replies: {packets, bytes, retransmitted_bytes,
 missing_bytes, idle_s, blocked_link_s, blocked_window_s, blocked_receiver_s,
 link_bytes_per_s, round_trip_s}}, startup {window, quiet: {seconds, requests,
 bytes, round_trips, avoidable, saving_s, reply_wait_s, blocked_s, client_s

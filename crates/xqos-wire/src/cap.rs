@@ -123,14 +123,14 @@ file, once the new one is complete.
 For each client, the file has the name of its program in a comment, which
 xqos analyse and Wireshark show.
 
---scrub overwrites names of programs, properties, drawn text and its glyphs,
-images, messages between clients, key codes of events, and unknown messages.
-Names of atoms, fonts and extensions stay, and so do lengths: it remains visible
-how much was typed, and when. Two things can no longer be told:
-how well bytes compress, and whether a property that was read twice had changed.
+Scrubbing: --scrub overwrites names of programs, properties, drawn text and its
+glyphs, images, messages between clients, key codes of events, and unknown
+messages. Names of atoms, fonts and extensions stay, and so do lengths: it
+remains visible how much was typed, and when. A scrubbed file no longer shows
+how well bytes compress, or whether a property that was read twice had changed.
 Packets other than TCP are left out. Checksums stay those of the original.
 
-Interfaces: -i needs root or CAP_NET_RAW. To give it to this program:
+Interfaces: -i needs root or CAP_NET_RAW, which you can give to this program by
 sudo setcap cap_net_raw+ep $(which xqos-wire)
 
 Exit status: that of the program, or 128 + n if signal n ended it; 1 if nothing

@@ -98,8 +98,8 @@ X servers: with --display :N, the program gets DISPLAY=10.0.0.1:N and starts
 once the server listens. The server needs -listen tcp and a display number that
 is free on this machine. The server and the program get a common cookie, unless
 the server's command has -ac or -auth, or is more than one command: then that
-command must let 10.0.0.1:N in. To use a display that already runs, relay to it:
---server 'socat TCP-LISTEN:6000,fork UNIX-CONNECT:/tmp/.X11-unix/X0'
+command must let 10.0.0.1:N in. A relay makes a running display available, as
+--server 'socat TCP-LISTEN:6000,fork UNIX-CONNECT:/tmp/.X11-unix/X0' does.
 
 Both ends: the device is link0, for ip, tcpdump or wireshark. IPv6 is off unless
 you turn it on there. Rates count IP packets, which have at most 1500 bytes.
