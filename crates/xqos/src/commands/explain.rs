@@ -11,16 +11,16 @@ use xqos_agent::rules::loader;
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note, print};
 
-/// Shows for a client each rule: that it matched, or the key that failed and what it met
+/// Explains for a client why each rule matches, or which key did not match
 ///
-/// Above the rules it shows what is known of the client, and what the rules come to beside what the server has now. Where
-/// the two differ, somebody has set it by hand, or no `xqos rules run` is there.
+/// Before the rules it shows what is known about the client, and the settings that the rules ask for next to the
+/// current ones. If the two differ, a setting was made manually, or `xqos rules run` is not running.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     selector: Selector,
-    /// Write JSON instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -46,19 +46,19 @@ impl Arguments {
 }
 
 fn explained(told: &Told) -> String {
-    let mut text = format!("{}\n\nKnown of it:\n", told.described);
+    let mut text = format!("{}\n\nKnown facts:\n", told.described);
     for (key, known) in &told.known {
         let _ = writeln!(text, "  {:<8} {known}", key.name());
     }
     let now: Vec<_> = told.now.iter().map(|(setting, value)| format!("{setting} {value}")).collect();
-    let _ = writeln!(text, "\nServed with: {}\n\nSettings of rules:", now.join(", "));
+    let _ = writeln!(text, "\nCurrent settings: {}\n\nSettings from rules:", now.join(", "));
     for made in &told.settings {
         let now = made.now.as_ref().map(|now| format!("; now {now}")).unwrap_or_default();
-        let _ = writeln!(text, "  {}, by {} ({}){now}", made.written, made.rule, made.place);
+        let _ = writeln!(text, "  {}, from {} ({}){now}", made.written, made.rule, made.place);
     }
     match (told.settings.is_empty(), told.ignored) {
         (true, _) => text.push_str("  no rule sets anything\n"),
-        (false, true) => text.push_str("  none of them is made: the client is to be ignored\n"),
+        (false, true) => text.push_str("  none of them is applied: a rule tells xqos to ignore this client\n"),
         _ => {}
     }
     text.push_str("\nRules:\n");
@@ -67,7 +67,7 @@ fn explained(told: &Told) -> String {
         let _ = writeln!(text, "{mark} {} ({}): {}", judged.rule, judged.place, judged.why);
     }
     if told.rules.is_empty() {
-        text.push_str("  there are none: `xqos rules --help` shows one\n");
+        text.push_str("  no rules are installed: `xqos rules --help` shows an example\n");
     }
     text
 }
@@ -101,9 +101,9 @@ set = { max = \"20%\" }
         for line in [
             "mpv (client 0x400000)",
             "  exe      /usr/bin/mpv",
-            "  class    not known",
-            "Served with: hard false, priority 0, reserve none, slice none, weight 1",
-            "  weight = 2, by players (r.toml:2); now 1",
+            "  class    unknown",
+            "Current settings: hard false, priority 0, reserve none, slice none, weight 1",
+            "  weight = 2, from players (r.toml:2); now 1",
             "* players (r.toml:2): matched",
             "  remote (r.toml:6): local is true, not false",
         ] {

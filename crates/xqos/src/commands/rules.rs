@@ -10,12 +10,13 @@ pub mod told;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-/// Keeps clients as rules say: who gets a reservation, a weight, or less than others
+/// Applies rules to clients: reservations, weights and limits by program, class or state
 ///
-/// A rule names clients by what they are (program, class, user, unit, host, state) and sets what they get. Rules stand in
-/// files of /usr/lib/xqos/rules.d, /etc/xqos/rules.d and ~/.config/xqos/rules.d; a file of the same name replaces the
-/// lower one, an empty one masks it. For each setting the last match wins, in the order of the files' names. What was set by
-/// hand or by the program itself stands above all rules, until `xqos rules adopt` gives the client back.
+/// A rule selects clients by properties (program, class, user, unit, host, state) and sets what they get. Rules are
+/// read from files in /usr/lib/xqos/rules.d, /etc/xqos/rules.d and ~/.config/xqos/rules.d. A file replaces files of the
+/// same name in the folders before its own; an empty file masks them. For each setting, the last matching rule wins, in
+/// the order of the file names. A setting made manually or by the program itself overrides all rules, until `xqos rules
+/// adopt` returns the client to the rules.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -25,23 +26,26 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  xqos rules check                is anything wrong with my files?
-  xqos rules dry-run              what would be set for whom, now
-  xqos rules run                  keep them, until ^C or `xqos rules off`
-  xqos explain --pick             click on a window: which rules, and why
-  xqos rules adopt --pid 4711     end what was set by hand: rules count again
+  xqos rules check                check the rule files for mistakes
+  xqos rules dry-run              show what rules would set for each client
+  xqos rules run                  apply them until ^C or `xqos rules off`
+  xqos explain --pick             click on a window: which rules apply, and why
+  xqos rules adopt --pid 4711     drop manual settings; rules apply again
 
-A file, such as ~/.config/xqos/rules.d/99-mine.toml:
+Rule file:
+  # ~/.config/xqos/rules.d/99-mine.toml
   version = 1
   [[rule]]
   id = \"build-logs\"
   match = { class = \"xterm\", unit = \"app-build*\" }
   set = { weight = 0.25 }
 
-Keys of a match: exe, name, class, user, unit, cgroup, host (globs of * and
-?), local, state (active, fullscreen, iconic, unwatched), not. Settings:
-reserve (\"auto\", \"none\", \"10ms/40ms\"), hard, soft (\"best-effort\",
-\"paper\"), max, weight, slice, priority, cpu, pace, group, ignore.";
+Match keys: exe, name, class, user, unit, cgroup, host (patterns with * and ?),
+local, state (active, fullscreen, iconic, unwatched), not.
+
+Settings: reserve (\"auto\", \"none\", \"10ms/40ms\"), hard, soft
+(\"best-effort\", \"paper\"), max, weight, slice, priority, cpu, pace, group,
+ignore.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -331,7 +331,8 @@ fn rules_check_reports_settings_without_effect_in_one_line() {
     rules.write("50-a.toml", &file(&[rule("auto", "exe = \"*/mpv\"", "reserve = \"auto\", hard = true")]));
     let told = rules.ask(&["rules", "check"]).with(0);
     let place = rules.path("50-a.toml");
-    let remark =
-        format!("{place}:2: in rule 'auto' hard has no effect beside reserve = \"auto\", which reserves soft only");
+    let remark = format!(
+        "{place}:2: rule 'auto': hard has no effect with reserve = \"auto\", which makes only soft reservations"
+    );
     assert!(told.out.lines().any(|line| line == remark), "{told:#?}");
 }

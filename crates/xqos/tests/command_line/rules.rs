@@ -85,13 +85,13 @@ pub fn weighs(server: &Server, pid: i32, wanted: f64) {
 fn mistakes_in_rule_files_are_reported_with_their_line() {
     let rules = Rules::new("check");
     rules.write("50-a.toml", &file(&[rule("a", "exe = \"*/mpv\"", "weight = 2")]));
-    assert!(rules.ask(&["rules", "check"]).with(0).out.contains("in order"));
+    assert!(rules.ask(&["rules", "check"]).with(0).out.contains(" valid"));
     rules.write("60-b.toml", &file(&[rule("b", "exee = \"*/mpv\"", "weight = 2")]));
     let told = rules.ask(&["rules", "check"]).with(1);
     let expected = format!("{}:4: a match has no key 'exee': did you mean 'exe'?\n", rules.path("60-b.toml"));
-    assert_eq!((told.out, told.err.as_str()), (expected, "xqos: 1 mistake in rule files\n"));
+    assert_eq!((told.out, told.err.as_str()), (expected, "xqos: 1 mistake in rule files: see the lines above\n"));
     let told = rules.ask(&["rules", "check", &rules.path("50-a.toml")]).with(0);
-    assert_eq!(told.out, "1 rule is in order\n");
+    assert_eq!(told.out, "1 rule is valid\n");
     rules.ask(&["rules", "check", "/nonexistent"]).with(1);
 }
 
@@ -104,7 +104,7 @@ fn the_list_shows_the_standing_of_files_and_each_rule_with_its_line() {
     let told = rules.ask(&["rules", "list"]).with(0);
     let line = |words: &[&str]| told.out.lines().any(|line| words.iter().all(|word| line.contains(word)));
     assert!(line(&[&rules.path("50-a.toml"), "counts"]), "{told:#?}");
-    assert!(line(&[&rules.path("60-b.toml"), "empty: masks those below"]), "{told:#?}");
+    assert!(line(&[&rules.path("60-b.toml"), "empty: masks files of this name in earlier folders"]), "{told:#?}");
     assert!(line(&[&rules.path("70-c.toml"), "refused"]), "{told:#?}");
     let place = format!("{}:2", rules.path("50-a.toml"));
     assert!(line(&["a ", &place, "reserve = \"auto\", weight = 2"]), "{told:#?}");
@@ -180,7 +180,7 @@ fn rules_are_applied_and_undone() {
     for words in ["weight 2 for xclock", "by rule 'clocks'", "60-b.toml:2: invalid TOML", "its settings are undone"] {
         assert!(said.contains(words), "'{words}' is missing in\n{said}");
     }
-    assert!(rules.ask_on(&server, &["rules", "off"]).with(0).out.starts_with("nobody keeps rules"));
+    assert!(rules.ask_on(&server, &["rules", "off"]).with(0).out.starts_with("no rules are applied"));
 }
 
 #[test]
@@ -319,11 +319,11 @@ fn dry_run_and_explain_show_settings_and_change_nothing() {
     for words in [&clock.pid().to_string(), "weight = 2", " 1 ", "clocks"] {
         assert!(row.contains(words), "'{words}' is missing in\n{}", told.out);
     }
-    assert!(told.err.contains("rule 'films'") && told.err.contains("is about nobody"), "{told:#?}");
+    assert!(told.err.contains("rule 'films'") && told.err.contains("matches no connected client"), "{told:#?}");
     let told = rules.ask_on(&server, &["explain", "--pid", &clock.pid().to_string()]).with(0);
     let place = rules.path("50-a.toml");
     for words in [
-        format!("  weight = 2, by clocks ({place}:2); now 1\n"),
+        format!("  weight = 2, from clocks ({place}:2); now 1\n"),
         format!("* clocks ({place}:2): matched\n"),
         format!("  films ({place}:6): name is xclock, not \"mpv\"\n"),
     ] {

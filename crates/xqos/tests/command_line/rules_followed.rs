@@ -39,7 +39,7 @@ fn the_tutorial_of_rules_works_with_the_shipped_rules() {
     for (name, text) in files_of_the_tutorial() {
         fs::write(rules.path(&format!("../{name}")), text).unwrap();
     }
-    assert!(rules.ask(&["rules", "check"]).with(0).out.contains("in order"));
+    assert!(rules.ask(&["rules", "check"]).with(0).out.contains(" valid"));
     let test = rules.ask(&["rules", "test", &rules.path("../mine-test.toml")]).with(0);
     assert_eq!(test.out, "1 case is as expected\n");
     let mpv = clock_called(&server, &folder, "mpv");
@@ -81,7 +81,7 @@ fn adopt_returns_a_manually_weighted_client_to_the_rules() {
     let said = daemon.ended().with(0).err;
     assert!(said.contains("keeps settings made manually") && !said.contains("belongs to another user"), "{said}");
     let told = server.ask(&["rules", "adopt", "--pid", &pid]).with(0);
-    assert!(told.err.contains("no rules are kept on this display"), "{told:#?}");
+    assert!(told.err.contains("no rules are applied on this display"), "{told:#?}");
 }
 
 #[test]

@@ -25,16 +25,16 @@ const SETTINGS: [SettingKind; 6] = [
     SettingKind::Pace,
 ];
 
-/// Gives a client back to the rules: what was set by hand, or by the program itself, ends
+/// Drops manual settings of a client, so that rules apply to it again
 ///
-/// A setting made by hand stands above all rules until the client ends. This takes it back, and the rules that are kept on
-/// the display set what they say. Where no rules are kept the client is as if nobody had set anything.
+/// A setting made manually, or by the program itself, overrides all rules until the client exits. This command drops
+/// such settings. The rules that run on the display then apply; without `xqos rules run`, the client gets the defaults.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Adopt {
     #[command(flatten)]
     selector: Selector,
-    /// This setting alone
+    /// Only this setting
     #[arg(long, value_name = "SETTING", value_parser = PossibleValuesParser::new(SETTINGS.map(SettingKind::name)))]
     only: Option<String>,
 }
@@ -60,7 +60,7 @@ impl Adopt {
             let holder = selection_lock::return_settings(session.control.connection()?, entry.client, settings)?;
             line(&confirmation(&entry, &given))?;
             if holder.is_none() {
-                note("no rules are kept on this display now: `xqos rules run` keeps them");
+                note("no rules are applied on this display now: start `xqos rules run`");
             }
         }
         Ok(())

@@ -16,10 +16,10 @@ use xqos_rules::files::{self, FileStatus, Loaded};
 use xqos_rules::read::Scope;
 use xqos_rules::rule::{Limits, Rule};
 
-/// Says what is wrong with rule files, each with its line and what to write instead
+/// Checks rule files and prints each mistake with its line and what to write instead
 ///
-/// Without a file it looks at all places, as `xqos rules run` does. What is in order and cannot be kept by this user, or on
-/// this server, is named too.
+/// Without FILE it checks all folders that `xqos rules run` reads. It also lists valid settings that will have no
+/// effect for this user or on this server.
 #[derive(Args, Debug)]
 #[command(after_help = CHECK_EXAMPLES)]
 pub struct Check {
@@ -32,7 +32,7 @@ Examples:
   xqos rules check
   xqos rules check new-rules.toml
 
-Exit status: 1 if anything is wrong.";
+Exit status: 1 if there is a mistake.";
 
 impl Check {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
@@ -49,8 +49,8 @@ impl Check {
             line(&remark)?;
         }
         match mistakes.len() {
-            0 => line(&format!("{} in order", counted(rules.len(), "rule is", "rules are"))),
-            some => bail!("{} in rule files", counted(some, "mistake", "mistakes")),
+            0 => line(&format!("{} valid", counted(rules.len(), "rule is", "rules are"))),
+            some => bail!("{} in rule files: see the lines above", counted(some, "mistake", "mistakes")),
         }
     }
 
@@ -81,11 +81,11 @@ fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// Shows which files count, which are masked, and each rule with its place
+/// Lists the rule files, whether each is used, and each rule with its file and line
 #[derive(Args, Debug)]
 #[command(after_help = LIST_EXAMPLES)]
 pub struct List {
-    /// Write JSON instead of tables
+    /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
 }
@@ -95,8 +95,8 @@ Examples:
   xqos rules list
   xqos rules list --json | jq '.rules[].id'
 
-A file that is masked is replaced by one of the same name in a higher place;
-one that is refused has a mistake, which is told too.";
+A masked file is replaced by a file of the same name in a later folder. A
+refused file has a mistake, which is printed too.";
 
 impl List {
     pub fn perform(&self) -> Result<()> {
@@ -106,7 +106,7 @@ impl List {
         }
         let Loaded { rules, limits, files, mistakes } = loaded;
         if files.is_empty() {
-            return line("there are no rule files: `xqos rules --help` shows one");
+            return line("no rule files are installed: `xqos rules --help` shows an example");
         }
         let mut table = Table::new(["FILE", "STANDING"].map(words).into());
         for file in &files {
@@ -151,10 +151,10 @@ fn part(ppm: u32) -> f64 {
 
 fn standing(standing: &FileStatus) -> String {
     match standing {
-        FileStatus::Active => "counts".to_owned(),
-        FileStatus::Empty => "empty: masks those below".to_owned(),
-        FileStatus::MaskedBy(path) => format!("masked by {}", path.display()),
-        FileStatus::Refused { .. } => "refused".to_owned(),
+        Standing::Counts => "counts".to_owned(),
+        Standing::Empty => "empty: masks files of this name in earlier folders".to_owned(),
+        Standing::MaskedBy(path) => format!("masked by {}", path.display()),
+        Standing::Refused { .. } => "refused".to_owned(),
     }
 }
 
@@ -162,9 +162,10 @@ fn settings(rule: &Rule) -> Vec<String> {
     rule.settings.iter().map(ToString::to_string).collect()
 }
 
-/// Holds rules against what is expected of them
+/// Tests rules against expectations
 ///
-/// A file of expectations names rule files, or has rules itself, and says for the facts of some clients what should be set.
+/// A test file names rule files, or contains rules itself. For the facts of some clients it states which settings the
+/// rules must make.
 #[derive(Args, Debug)]
 #[command(after_help = TEST_EXAMPLES)]
 pub struct Test {
@@ -176,15 +177,15 @@ const TEST_EXAMPLES: &str = "\
 Examples:
   xqos rules test players-test.toml
 
-A file:
+A test file:
   version = 1
   rules = [\"50-players.toml\"]        # from this file's folder
   [[case]]
   what = \"mpv, as Debian has it\"
   facts = { exe = \"/usr/bin/mpv\", local = true, state = [\"active\"] }
-  set = { reserve = \"auto\" }         # this and nothing else
+  set = { reserve = \"auto\" }         # exactly these settings
 
-Exit status: 1 if anything differs.";
+Exit status: 1 if a case differs.";
 
 impl Test {
     pub fn perform(&self) -> Result<()> {

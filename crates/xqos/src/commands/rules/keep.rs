@@ -15,19 +15,19 @@ use xqos_cli::quantity::Micros;
 use xqos_cli::table::{Column, Table};
 use xqos_sys::Signals;
 
-/// Keeps the clients of a display as rules say, until it is ended
+/// Applies rules to the clients of a display until stopped
 ///
-/// It looks at each client when it connects, when its windows get a class, and when they become active, fullscreen or
-/// iconic, and reads the rules again when a file changes. A file with a mistake keeps its last good version. What somebody
-/// sets by hand, or a program for itself, is left so. When it ends, by ^C, SIGTERM or `xqos rules off`, it takes back what
-/// it set. There is one for each display.
+/// Rules are evaluated for each client when it connects, when its windows get a class, and when they become active,
+/// fullscreen or iconic. Changed rule files are read again; a file with a mistake keeps its last valid version.
+/// Settings made manually or by a program for itself are not changed. When it is stopped, by ^C, SIGTERM or `xqos rules
+/// off`, it undoes its settings. Only one can run on each display.
 #[derive(Args, Debug)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct Run {
-    /// Say more: how many rules there are, and which never matched
+    /// Also report how many rules there are, and which never matched
     #[arg(long, short)]
     verbose: bool,
-    /// How long nobody looks at the display of an Xvnc or xrdp before its state is unwatched, 1s to 1h
+    /// How long an Xvnc or xrdp display has no viewer before its state is unwatched, 1s to 1h
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = absence)]
     unwatched_after: Duration,
 }
@@ -44,9 +44,9 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   xqos rules run
   xqos rules run --verbose
-  xqos rules off                  ends it, from anywhere on the display
+  xqos rules off                  stops it, from anywhere on the display
 
-It writes 'ready' to standard output when it is there.";
+It prints 'ready' once it is active.";
 
 impl Run {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
@@ -57,7 +57,7 @@ impl Run {
     }
 }
 
-/// Ends what keeps the rules of a display, and waits until what it set is undone
+/// Stops `xqos rules run` on a display, and waits until its settings are undone
 #[derive(Args, Debug)]
 #[command(after_help = OFF_EXAMPLES)]
 pub struct Off {}
@@ -72,20 +72,20 @@ impl Off {
         let (connection, _) = xqos_client::connect(Some(&name))?;
         match selection_lock::end_daemon(&connection)? {
             Some(holder) if holder.pid != 0 => line(&format!(
-                "rules are no longer kept on the X server {name}: pid {} has undone what it set; again: xqos rules run",
+                "rules no longer apply on the X server {name}: pid {} has undone its settings; to resume: xqos rules run",
                 holder.pid
             )),
-            Some(_) => line(&format!("rules are no longer kept on the X server {name}; again: xqos rules run")),
-            None => line(&format!("nobody keeps rules on the X server {name}")),
+            Some(_) => line(&format!("rules no longer apply on the X server {name}; to resume: xqos rules run")),
+            None => line(&format!("no rules are applied on the X server {name}: there is nothing to stop")),
         }
     }
 }
 
-/// Shows what rules would set for each client of a display now, and changes nothing
+/// Shows what rules would set for each client of a display, and changes nothing
 #[derive(Args, Debug)]
 #[command(after_help = DRY_RUN_EXAMPLES)]
 pub struct DryRun {
-    /// Write JSON instead of a table: each client with all rules
+    /// Print JSON instead of a table: each client with all rules
     #[arg(long)]
     json: bool,
 }
@@ -95,8 +95,8 @@ Examples:
   xqos rules dry-run
   xqos rules dry-run --json | jq '.clients[] | select(.settings != [])'
 
-NOW is what the client has: what was set by hand or by the program itself
-stays, whatever a rule says.";
+NOW is the client's current value. A value that was set manually or by the
+program itself stays, whatever a rule says.";
 
 impl DryRun {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
@@ -112,7 +112,7 @@ impl DryRun {
         }
         for (at, rule) in loaded.rules.rules().iter().enumerate() {
             if !told.iter().any(|told| told.rules[at].matched) {
-                note(&format!("rule '{}' ({}) is about nobody who is there now", rule.id, rule.place));
+                note(&format!("rule '{}' ({}) matches no connected client", rule.id, rule.place));
             }
         }
         let mut table = Table::new(vec![

@@ -43,8 +43,8 @@ pub fn remarks(rules: &[Rule], limits: Limits, may: May) -> Vec<String> {
     let mut all: Vec<String> = rules.iter().flat_map(|rule| of_rule(rule, may)).collect();
     if limits.per_user.is_some() && may.own_server != Some(true) {
         all.push(
-            "[limits]: per_user has an effect where root or the user of the X server keeps the rules, and not for this user \
-             elsewhere"
+            "[limits]: per_user has no effect: only root and the user of the X server can limit users, so run the rules as \
+             one of them"
                 .to_owned(),
         );
     }
@@ -59,27 +59,28 @@ fn of_rule(rule: &Rule, may: May) -> Vec<String> {
         (has(&Setting::Cpu(true)) && !may.raise, format!("cpu has no effect: {}", missing_raise_right())),
         (
             has(&Setting::Hard(true)) && has(&Setting::Reserve(Reserve::Auto)),
-            "hard has no effect beside reserve = \"auto\", which reserves soft only".to_owned(),
+            "hard has no effect with reserve = \"auto\", which makes only soft reservations".to_owned(),
         ),
         (
             has(&Setting::Soft(SoftRule::Paper)) && has(&Setting::Reserve(Reserve::Auto)),
-            "soft = \"paper\" has no effect beside reserve = \"auto\", whose clients go on as best effort".to_owned(),
+            "soft = \"paper\" has no effect with reserve = \"auto\", which uses best effort beyond the budget"
+                .to_owned(),
         ),
         (
             has(&Setting::Soft(SoftRule::Paper)) && has(&Setting::Hard(true)),
-            "soft = \"paper\" has no effect beside hard = true: leave one of them out".to_owned(),
+            "soft = \"paper\" has no effect with hard = true: leave one of them out".to_owned(),
         ),
         (
             has_cap && has(&Setting::Group(Group::Nobody)),
-            "max has no effect beside group = \"none\", since a cap is that of a group: leave group out".to_owned(),
+            "max has no effect with group = \"none\", because a cap applies to a group: leave group out".to_owned(),
         ),
         (
             is_for_unwatched && may.own_server == Some(false),
-            "state unwatched is known to root and to the user of the X server, and not to this user here".to_owned(),
+            "state unwatched never matches for this user: only root and the user of the X server can see it".to_owned(),
         ),
     ];
     let told = said.into_iter().filter(|(holds, _)| *holds);
-    told.map(|(_, what)| format!("{}: in rule '{}' {what}", rule.place, rule.id)).collect()
+    told.map(|(_, what)| format!("{}: rule '{}': {what}", rule.place, rule.id)).collect()
 }
 
 #[cfg(test)]
@@ -100,8 +101,7 @@ mod tests {
             + "[limits]\nauto = 0.5\nper_user = 0.3\n";
         let file = read::file("t.toml", &text, Scope::System).unwrap();
         let may_nothing = remarks(&file.rules, file.limits, May { raise: false, own_server: Some(false) });
-        let begins =
-            ["t.toml:6: in rule 'cpu' cpu", "t.toml:10: in rule 'auto' hard", "t.toml:14: in rule 'alone' max"];
+        let begins = ["t.toml:6: rule 'cpu': cpu", "t.toml:10: rule 'auto': hard", "t.toml:14: rule 'alone': max"];
         for (told, begins) in may_nothing.iter().zip(begins) {
             assert!(told.starts_with(begins) && !told.contains('\n'), "{told}");
         }

@@ -74,7 +74,7 @@ impl Told {
     pub fn new(entry: &ClientEntry, facts: &ClientFacts, rules: &RuleSet) -> Told {
         let evaluation = rules.evaluate(facts);
         let chosen = evaluation.chosen();
-        let known = |key: Key| facts.describe(key).unwrap_or_else(|| "not known".to_owned());
+        let known = |key: Key| facts.shown(key).unwrap_or_else(|| "unknown".to_owned());
         let judged = evaluation.verdicts().map(|(rule, verdict)| Judged {
             rule: rule.id.clone(),
             place: rule.place.to_string(),
