@@ -15,24 +15,23 @@ use xqos_agent::sample::{Sampler, fields_help};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
 
-/// Shows live which client uses the server: its share, response times, waits, grabs and reservation
+/// Shows live which clients use the server: share, response times, waits, grabs and reservations
 ///
-/// Works with every policy, also with stock. What it shows costs the server nothing for a request.
+/// Works with every policy, including stock. It adds no cost to requests.
 #[derive(Args, Debug)]
 #[command(after_help = help())]
 pub struct Arguments {
-    /// Show the figures since each client connected, once
+    /// Print the figures since each client connected, once
     #[arg(long)]
     once: bool,
-    /// Write JSON: an object in a line for each sample
+    /// Print JSON: one object per line and sample
     #[arg(long)]
     json: bool,
     /// Time between samples
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Micros,
-    /// Watch a server that has nothing loaded, from the kernel's trace of its
-    /// system calls, until ^C; root only. Connections that are
-    /// closed meanwhile are summed up by program, as far as it can be looked up
+    /// Watch a server without xqos until ^C, through the kernel's trace of its system calls; root only. Connections
+    /// that close meanwhile are summed up by program, if the program is known
     #[arg(long, value_name = "PID|:N", num_args = 0..=1, default_missing_value = "")]
     attach: Option<String>,
 }
@@ -44,12 +43,12 @@ Examples:
   xqos top --json | jq -c '.clients[0]'
   sudo xqos top --attach :0
 
-Keys: s sort, / filter, p pause, Enter one client, l longest requests,
-r reserve, x release, u undo, R time each request (some ten nanoseconds each,
-until R again), ? help, q quit.
+Keys: s sort, / filter, p pause, Enter details of one client, l longest
+requests, r reserve, x release, u undo, R time each request (tens of nanoseconds
+each) until R is pressed again, ? help, q quit.
 
-(last): of the time since the last sample, or since the client connected with
---once; (ever): always since it connected.";
+(last): since the last sample, or with --once since the client connected;
+(ever): always since it connected.";
 
 /// The help text with the list of fields.
 fn help() -> String {

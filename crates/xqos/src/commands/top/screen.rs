@@ -110,10 +110,10 @@ struct View {
 /// Runs the live view until the user quits.
 pub fn run(display: Option<&str>, every: Duration) -> Result<()> {
     if !std::io::stdout().is_terminal() {
-        bail!("top needs a terminal: use --once or --json where the output goes elsewhere");
+        bail!("top needs a terminal: use --once or --json if the output goes elsewhere");
     }
     let mut sampler = Sampler::open(display)?;
-    let mut terminal = ratatui::try_init().context("the terminal cannot be used")?;
+    let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
     let result = show(&mut sampler, &mut terminal, every);
     ratatui::restore();
     result
@@ -181,7 +181,7 @@ impl View {
         let is_there = |base: u32| sample.clients.iter().any(|client| client.entry.client == base);
         self.history.retain(|&base, _| is_there(base));
         if matches!(self.page, Page::Client(base) if !is_there(base)) {
-            (self.page, self.said) = (Page::Clients, "the client has ended".to_owned());
+            (self.page, self.said) = (Page::Clients, "the client has disconnected".to_owned());
         }
     }
 

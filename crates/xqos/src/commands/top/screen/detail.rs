@@ -43,7 +43,7 @@ impl View {
         draw_history(frame, share, &shares, format!("share of the server, up to {most:.1} %"));
         let p99 = self.recent(client, area.width, |point| point.p99_ms * 1000.0);
         let most = of_ms(p99.iter().max().map_or(0, |most| *most) as f64 / 1e3);
-        draw_history(frame, response, &p99, format!("p99 of its response times, up to {most}"));
+        draw_history(frame, response, &p99, format!("p99 of the response times, up to {most}"));
         frame.render_widget(Paragraph::new(expensive(kinds, rest.height)), rest);
     }
 
@@ -51,12 +51,12 @@ impl View {
     fn draw_reserved(&self, frame: &mut Frame, area: Rect, client: &Client) {
         let halves: [Rect; 2] = Layout::horizontal([Constraint::Fill(1); 2]).areas(area);
         let picks: [(&str, Pick); 2] =
-            [("Q", |point| point.budget_ms * 1000.0), ("T", |point| point.period_ms * 1000.0)];
+            [("budget", |point| point.budget_ms * 1000.0), ("period", |point| point.period_ms * 1000.0)];
         for ((name, pick), half) in picks.into_iter().zip(halves) {
             let values = self.recent(client, half.width, pick);
             let shown = |us: Option<&u64>| of_ms(us.map_or(0.0, |us| *us as f64 / 1e3));
             let (now, most) = (shown(values.last()), shown(values.iter().max()));
-            draw_history(frame, half, &values, format!("{name} reserved: {now}, up to {most}"));
+            draw_history(frame, half, &values, format!("{name}: {now}, up to {most}"));
         }
     }
 
@@ -103,7 +103,7 @@ fn facts(client: &Client, width: usize) -> Vec<Line<'static>> {
 fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
     let mut lines = vec![bold("Most expensive kinds of requests".to_owned())];
     if kinds.is_empty() {
-        lines.push(Line::from("not timed: R times each request, at some ten nanoseconds each"));
+        lines.push(Line::from("not timed: press R to time each request, which costs tens of nanoseconds each"));
     }
     for (name, kind) in kinds.iter().take(usize::from(height.saturating_sub(1))) {
         let mean = of_ms(kind.ns as f64 / kind.count.max(1) as f64 / 1e6);
@@ -165,12 +165,12 @@ mod tests {
         for words in [
             "BY               auto 0.93",
             "AUTO             silent, confidence 1.00",
-            "Q reserved: 3.00 ms, up to 4.00 ms",
-            "T reserved: 40.0 ms",
+            "budget: 3.00 ms, up to 4.00 ms",
+            "period: 40.0 ms",
         ] {
             assert!(text.contains(words), "'{words}' is missing in\n{text}");
         }
-        assert!(!screen(&View::default(), &of(&entry()), &[], 28).contains("Q reserved"), "{text}");
+        assert!(!screen(&View::default(), &of(&entry()), &[], 28).contains("budget: "), "{text}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl View {
         let bold = [
             Some(format!("xqos top {display}")),
             self.paused.then(|| "PAUSED".to_owned()),
-            (!self.filter.is_empty()).then(|| format!("only: {}", self.filter)),
+            (!self.filter.is_empty()).then(|| format!("filter: {}", self.filter)),
             holder.map(|holder| format!("server grab: {}", described(&holder.entry))),
             server.aside().map(|reason| format!("xqos stepped aside: {reason}")),
         ];
@@ -53,7 +53,7 @@ impl View {
             // The proposed text is in brackets until a key changes it.
             let text = if prompt.is_typed { format!("{}_", prompt.text) } else { format!("[{}]", prompt.text) };
             return match &prompt.target {
-                None => asked("show only", "", &text, width),
+                None => asked("filter", "", &text, width),
                 Some(target) => asked(&format!("reserve for {}", target.name), " budget/period [hard]", &text, width),
             };
         }
@@ -67,7 +67,7 @@ impl View {
                 "? help",
                 "q quit",
                 &order,
-                "Enter more",
+                "Enter details",
                 "r reserve",
                 "/ filter",
                 "l longest",
@@ -104,10 +104,10 @@ fn of_interval(sample: &Sample) -> Vec<String> {
     let mut parts = vec![format!("{last}{:.1} % for clients", shares[0]), format!("{:.1} % other work", shares[1])];
     let left: Vec<_> = sample.departed.iter().filter(|left| left.share >= 0.0005).take(3).map(left_text).collect();
     if !left.is_empty() {
-        parts.push(format!("left: {}", left.join(", ")));
+        parts.push(format!("gone: {}", left.join(", ")));
     }
     if server.running < 0.95 {
-        parts.push(format!("{:.0} % of slices without a processor", (1.0 - server.running) * 100.0));
+        parts.push(format!("without a processor for {:.0} % of slice time", (1.0 - server.running) * 100.0));
     }
     parts
 }
@@ -121,7 +121,7 @@ fn of_reservations(server: &Server) -> Vec<String> {
     let [admitted, limit] = [server.info.admitted_utilization_ppm, server.limit_ppm].map(|ppm| f64::from(ppm) / 1e6);
     let mut parts =
         vec![format!("reserved {admitted:.2} of {limit:.2}"), format!("{:.2} used", server.utilization_used)];
-    parts.push(format!("longest blocking ever {}", of_ms(f64::from(server.info.blocking_observed_us) / 1e3)));
+    parts.push(format!("longest recent blocking {}", of_ms(f64::from(server.info.blocking_observed_us) / 1e3)));
     if server.lost > 0 {
         parts.push(format!("{} trace records lost", server.lost));
     }

@@ -13,14 +13,14 @@ const WIDTH: u16 = 76;
 
 const KEYS: [(&str, &str); 10] = [
     ("Up, Down", "choose a client"),
-    ("Enter, Esc", "all about it; back to the table"),
+    ("Enter, Esc", "show its details; go back to the table"),
     ("s", "sort by the next column"),
     ("/", "show only some clients; Esc shows all again"),
-    ("l", "the longest requests"),
+    ("l", "show the longest requests"),
     ("p, Space", "pause"),
-    ("r", "reserve budget/period, such as 3ms/10ms; hard or soft=paper after it"),
+    ("r", "reserve budget/period, such as 3ms/10ms; you may add hard or soft=paper"),
     ("x, u", "release its reservation; undo the last change"),
-    ("R", "time each request, to see which kinds are expensive"),
+    ("R", "time each request, to find expensive kinds"),
     ("q", "quit"),
 ];
 
@@ -43,6 +43,6 @@ pub fn draw(frame: &mut Frame, line: u16) -> u16 {
 
 fn lines(width: usize) -> Vec<String> {
     let keys = KEYS.iter().flat_map(|(key, text)| explained(key, text, width));
-    let spans = "Columns; (last): of the last interval, (ever): since the client connected, before this top too";
+    let spans = "Columns: (last) is the last interval, (ever) since the client connected, even before top started";
     keys.chain(wrapped(spans, width)).chain(columns_help(CLIENT, width).lines().map(str::to_owned)).collect()
 }

@@ -158,16 +158,16 @@ impl View {
         let to = if sampler.feed.level == Level::Requests { Level::Slices } else { Level::Requests };
         sampler.trace(to);
         self.said = match (sampler.feed.is_open(), to) {
-            (false, _) => "this server gives no trace: it is on another machine".to_owned(),
-            (_, Level::Requests) => "each request is timed now, until R again".to_owned(),
-            (_, Level::Slices) => "requests are not timed any more".to_owned(),
+            (false, _) => "this server provides no trace because it runs on another machine".to_owned(),
+            (_, Level::Requests) => "each request is timed until you press R again".to_owned(),
+            (_, Level::Slices) => "requests are no longer timed".to_owned(),
         };
     }
 
     fn reserve(&mut self, target: &Target, text: &str, sample: &Sample, sampler: &mut Sampler) {
         let is_it = |client: &&Client| connection(&client.entry) == target.connection;
         let Some(client) = sample.clients.iter().find(is_it) else {
-            self.said = format!("{} has ended", target.name);
+            self.said = format!("{} has disconnected", target.name);
             return;
         };
         let (amount, kind) = kind::split(text);
@@ -196,18 +196,18 @@ impl View {
     fn changed(&mut self, client: &Client, what: String) {
         let entry = &client.entry;
         let before = reservation_of(entry).map(|_| (entry.budget_us, entry.period_us, entry.kind()));
-        self.said = format!("{what}; u takes it back");
+        self.said = format!("{what}; press u to undo");
         self.changes.push(Change { connection: connection(entry), before, what });
     }
 
     fn undo(&mut self, sample: &Sample, sampler: &mut Sampler) {
         let Some(change) = self.changes.pop() else {
-            self.said = "nothing to take back".to_owned();
+            self.said = "nothing to undo".to_owned();
             return;
         };
         let same = |client: &&Client| connection(&client.entry) == change.connection;
         let Some(client) = sample.clients.iter().find(same) else {
-            self.said = format!("the client has ended: {}", change.what);
+            self.said = format!("cannot undo, the client has disconnected: {}", change.what);
             return;
         };
         let control = &sampler.session.control;
@@ -216,7 +216,7 @@ impl View {
             None => control.release(client.entry.client),
         };
         self.said = match result {
-            Ok(()) => format!("taken back: {}", change.what),
+            Ok(()) => format!("undone: {}", change.what),
             Err(error) => sampler.session.explained(error, &client.entry).in_one_line(),
         };
     }

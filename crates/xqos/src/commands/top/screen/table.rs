@@ -34,13 +34,13 @@ impl View {
 
     pub fn draw_longest(&self, frame: &mut Frame, area: Rect, requests: &[Longest]) {
         let [head, body] = Layout::vertical([Constraint::Length(2), Constraint::Min(1)]).areas(area);
-        let title = "The longest single requests since the server began, one for each client and kind";
+        let title = "The longest single requests since the server started, one for each client and kind";
         frame.render_widget(Paragraph::new(title), head);
         let is_shown = |request: &&Longest| self.lets_through(&request.program, Some(&request.name), Some(request.pid));
         let rows: Vec<&Longest> = requests.iter().filter(is_shown).collect();
         if rows.is_empty() {
             // The server keeps requests of 0.1 ms or more.
-            frame.render_widget(Paragraph::new("none that was long enough to delay anybody"), body);
+            frame.render_widget(Paragraph::new("no request was long enough to delay other clients"), body);
             return;
         }
         frame.render_widget(grid(LONGEST, &rows, body.width, false, |_| Style::new()), body);
@@ -75,7 +75,7 @@ fn grid<T>(
 pub fn text(sample: &Sample) -> String {
     let (server, width) = (&sample.server, xqos_sys::terminal_columns());
     let mut text = format!(
-        "policy {}, {} clients, {:.1} % of the time for them since the server began\n\n{}{}",
+        "policy {}, {} clients, {:.1} % of the time since the server started spent on them\n\n{}{}",
         server.info.policy.name(),
         server.clients,
         server.share * 100.0,
@@ -84,7 +84,7 @@ pub fn text(sample: &Sample) -> String {
     );
     let longest: Vec<&Longest> = server.longest_requests.iter().take(8).collect();
     if !longest.is_empty() {
-        text += "\nThe longest requests since the server began\n";
+        text += "\nThe longest requests since the server started\n";
         text += &table(LONGEST, &longest).render(width);
     }
     text
@@ -170,6 +170,6 @@ mod tests {
         let filter = |text: &str| View { filter: text.to_owned(), ..View::default() };
         let screen = drawn(&filter("fox-3"), &requests(16));
         assert!(screen.contains("firefox-3 ") && !screen.contains("firefox-4 "), "{screen}");
-        assert!(drawn(&filter("mpv"), &requests(16)).contains("none that was long"));
+        assert!(drawn(&filter("mpv"), &requests(16)).contains("no request was long enough"));
     }
 }

@@ -125,8 +125,8 @@ fn the_head_shows_complete_figures_at_any_size() {
                 "reserved 0.00 of 0.00, 0.00 used",
             ][..],
         ),
-        (80, 24, &["50 % of slices without a processor", "longest blocking ever 0"]),
-        (130, 40, &["0.0 % other work, 50 % of slices without a processor"]),
+        (80, 24, &["without a processor for 50 % of slice time", "longest recent blocking 0"]),
+        (130, 40, &["0.0 % other work, without a processor for 50 % of slice time"]),
     ] {
         let screen = screen(&mut view, &sample, width, height);
         for figure in figures {
