@@ -48,14 +48,11 @@ pub fn missing(program: &Path) -> Result<Option<Vec<&'static str>>> {
 pub fn verdict(missing: &[&str]) -> String {
     let count = NEEDED.len();
     match missing {
-        [] => format!("exports all {count} symbols by which xqos joins a server"),
-        [one] => format!("does not export {one}, by which xqos joins a server"),
-        all if all.len() == count => format!("exports none of the {count} symbols by which xqos joins a server"),
+        [] => format!("exports all {count} symbols that xqos needs"),
+        [one] => format!("does not export {one}, which xqos needs"),
+        all if all.len() == count => format!("exports none of the {count} symbols that xqos needs"),
         [first, rest @ ..] => {
-            format!(
-                "does not export {first} and {} more of the {count} symbols by which xqos joins a server",
-                rest.len()
-            )
+            format!("does not export {first} and {} more of the {count} symbols that xqos needs", rest.len())
         }
     }
 }
@@ -69,7 +66,7 @@ mod tests {
         let me = std::env::current_exe().unwrap();
         let missing = missing(&me).unwrap().expect("tests are ELF programs");
         assert_eq!(missing.len(), NEEDED.len());
-        assert_eq!(verdict(&missing), "exports none of the 15 symbols by which xqos joins a server");
+        assert_eq!(verdict(&missing), "exports none of the 15 symbols that xqos needs");
     }
 
     #[test]
@@ -81,7 +78,7 @@ mod tests {
 
     #[test]
     fn missing_symbols_are_counted() {
-        assert_eq!(verdict(&["clients"]), "does not export clients, by which xqos joins a server");
+        assert_eq!(verdict(&["clients"]), "does not export clients, which xqos needs");
         assert!(verdict(&["clients", "ProcVector"]).contains("clients and 1 more of the 15 symbols"));
     }
 }

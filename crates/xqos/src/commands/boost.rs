@@ -43,50 +43,52 @@ struct Share {
 
 /// Gives programs the processor while they redraw, and the X server while it serves reserved clients
 ///
-/// Runs until it is ended. A program that got an Expose has a real-time priority until it has answered, at most for the
-/// time of --expose; one that gets input meanwhile has a higher one, at most for 10 ms. The X server has one while either
-/// goes on, and while it works for a client with a reservation, at most for the budget. All are taken back whatever happens, also when this process is killed. Programs of other users are left alone.
+/// Runs until it is stopped. A program that gets an Expose has a real-time priority until it has answered, but no
+/// longer than the time of --expose. A program that gets input meanwhile has a higher priority, for 10 ms at most. The
+/// X server has a real-time priority while either lasts, and while it serves a client with a reservation, for the
+/// budget at most. All priorities are restored however this process ends, even if it is killed. Programs of other users
+/// are left alone.
 ///
-/// It needs the right to set priorities (CAP_SYS_NICE), and to hand the server's part of it on (CAP_SYS_RESOURCE, or a
-/// server of root's): root has both.
+/// This needs the right to set priorities (CAP_SYS_NICE). To raise the server as well, it needs CAP_SYS_RESOURCE or a
+/// server that runs as root. Root has both capabilities.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// How long a program may have the processor for one Expose, 1ms to 1s, or 'off'
+    /// Maximum time with a raised priority for one Expose, 1ms to 1s, or 'off'
     #[arg(long, value_name = "TIME|off", default_value = "40ms", value_parser = limit)]
     expose: Micros,
-    /// By what
-    #[arg(long, value_name = "WAY", default_value = "auto")]
+    /// How to raise programs; see Methods below
+    #[arg(long, value_name = "METHOD", default_value = "auto")]
     how: How,
     /// Leave the X server's own priority alone
     #[arg(long)]
     no_server: bool,
-    /// Whose programs: a user id [default: the user who called sudo, else who runs this]
+    /// Only programs of this user id [default: the user who called sudo, else the user who runs this command]
     #[arg(long, value_name = "UID")]
     user: Option<u32>,
-    /// Only the programs that standard input names: a process id in a line, with - before it: no longer. It ends with that
-    /// input
+    /// Only programs that standard input names: a process id per line adds a program, -PID removes it. The command
+    /// exits at the end of the input
     #[arg(long)]
     only_named: bool,
-    /// Say what is done
+    /// Report each change
     #[arg(long, short)]
     verbose: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  xqos boost                       as root: for this display, until ^C
-  sudo -E xqos boost               the same for any user who may become root
-  sudo -E xqos boost --expose 40ms -v      longer, and say what is done
-  sudo -E xqos boost --expose off          the X server's part alone
-  xqos policy --expose-pacing 40ms         its companion: who uncovers waits
+  xqos boost                       as root: raise programs on this display
+  sudo -E xqos boost               the same, with sudo
+  sudo -E xqos boost --expose 40ms -v      and report each change
+  sudo -E xqos boost --expose off          raise only the X server
+  xqos policy --expose-pacing 40ms         related: the moving client waits
 
-Ways: rr (a real-time priority, and nobody of the usual class comes between),
-deadline (SCHED_DEADLINE: the time of --expose in each period of twice as
-long), nice (-10: more of the processor than others), auto (the first of rr
-and nice that the rights allow).
+Methods: rr (a real-time priority: programs with a usual priority cannot
+interrupt), deadline (SCHED_DEADLINE: the time of --expose in a period of twice
+that), nice (nice value -10: a larger share of the processor), auto (rr if this
+user may use it, else nice).
 
-It writes 'ready' to standard output when it serves. To undo: end it.";
+It prints 'ready' once it is active. To undo: stop it.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum How {
@@ -124,16 +126,16 @@ impl Arguments {
             let run = "it as root, as in `sudo -E xqos boost`";
             bail!(missing_right("set priorities", run, "cap_sys_nice,cap_sys_resource"));
         };
-        let signals = Signals::watch().context("cannot watch for the end")?;
+        let signals = Signals::watch().context("cannot watch for signals")?;
         let raised = Raised::new(Some(self.user.unwrap_or_else(sys::calling_user)))
-            .context("cannot keep a list of what is raised")?;
+            .context("cannot create the list of raised programs")?;
         let guard = Guard::start(&raised).context("cannot start the guard process")?;
         if Attributes::real_time(PRIORITY).give(0).is_err() {
-            note("no real-time priority for xqos boost itself: it may take priorities back late");
+            note("xqos boost itself cannot get a real-time priority: it may restore priorities late");
         }
         let lends = !self.no_server && self.lend(&session, info.server_pid as i32);
         if expose.is_zero() && !lends {
-            bail!("nothing is left to do: neither programs nor the X server can be given the processor");
+            bail!("nothing to do: neither programs nor the X server can be raised; see xqos boost --help");
         }
         if !expose.is_zero() {
             session.control.select_events(event_mask::EXPOSES)?;
@@ -154,11 +156,11 @@ impl Arguments {
             Err(error) => {
                 let _ = sys::allow_real_time(server, before);
                 note(&match error {
-                    Error::Access => "the X server is another user's, so its priority is left alone: run this as \
+                    Error::Access => "the X server runs as another user, so its priority is left alone: run this as \
                                               that user or as root"
                         .to_owned(),
                     _ => {
-                        "the X server may not raise itself (it has a priority of its own already, or its limits forbid \
+                        "the X server may not raise itself (it already has a real-time priority, or its limits forbid \
                           it), so it is left alone"
                             .to_owned()
                     }
@@ -207,7 +209,7 @@ impl Boost {
                 Ok(None) => return Some(ExitCode::SUCCESS),
                 Ok(Some(no_longer)) => no_longer.into_iter().for_each(|pid| _ = self.raised.take_back(pid)),
                 Err(error) => {
-                    note(&format!("nobody is raised any more: {error}"));
+                    note(&format!("no program is raised any more: {error}"));
                     return Some(ExitCode::FAILURE);
                 }
             }
@@ -223,7 +225,7 @@ impl Boost {
             }
         }
         if self.guard.is_gone() {
-            note("the guard process has ended, and without it nobody is raised");
+            note("the guard process has ended, and without it no program is raised: start xqos boost again");
             return Some(ExitCode::FAILURE);
         }
         signals.termination_requested().then_some(ExitCode::SUCCESS)
@@ -238,15 +240,14 @@ impl Boost {
                 let (attributes, limit) = if is_input { self.input } else { self.exposing };
                 let verdict = self.raised.raise(notify.pid, attributes, Some(Instant::now() + limit), &Procfs);
                 self.say(notify.pid, || match verdict {
-                    Verdict::Raised if is_input => "raised: it has input to answer".to_owned(),
-                    Verdict::Raised => "raised: it has to redraw".to_owned(),
+                    Verdict::Raised if is_input => "raised to handle input".to_owned(),
+                    Verdict::Raised => "raised to redraw".to_owned(),
                     Verdict::Foreign => "left alone: it is another user's".to_owned(),
-                    Verdict::Otherwise => "left alone: it has a priority of its own".to_owned(),
-                    Verdict::Impossible(why) => format!("left alone: {why}"),
+                    Verdict::Otherwise => "left alone: its priority is not the default".to_owned(),
                 });
             }
             NotifyKind::Answered if self.raised.take_back(notify.pid) => {
-                self.say(notify.pid, || "as before: it has answered".to_owned());
+                self.say(notify.pid, || "restored: it has answered".to_owned());
             }
             _ => {}
         }

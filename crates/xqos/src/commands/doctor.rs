@@ -21,11 +21,11 @@ use xqos_cli::program::one_line;
 use xqos_cli::quantity::Micros;
 use xqos_client::Control;
 
-/// Tells whether an X server is served by xqos, whether it can be, and what to do
+/// Shows whether xqos serves an X server, whether it can, and what to do next
 #[derive(Args, Debug)]
 #[command(after_help = help())]
 pub struct Arguments {
-    /// Write JSON instead of words
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -36,13 +36,14 @@ Examples:
   xqos --display :77 doctor --json
   xqos doctor >/dev/null || echo 'not served'
 
-Exit status: 0 the server is served and xqos is armed; 1 it runs without xqos,
-xqos has stepped aside, or it cannot be reached; 2 called wrongly.
+Exit status: 0 if xqos serves the server and is armed; 1 if the server runs
+without xqos, xqos has stepped aside, or the server cannot be reached; 2 for
+wrong usage.
 
 JSON: one object. display, reachable, error, vendor, release, program, pid and
-command of the server; xwayland; can_be_served (null: cannot be told from here)
-and missing_symbols; served; service (null when not served); advice (null: none
-is needed). What is not known is null.";
+command of the server; xwayland; can_be_served (null: unknown from here) and
+missing_symbols; served; service (null if not served); advice (null: nothing to
+do). Unknown values are null.";
 
 /// The help text with the list of fields.
 fn help() -> String {
@@ -80,28 +81,28 @@ struct Service {
 fields! {
 const SERVICE of service: Service as JSON;
 
-"host": "dix: by the server's own functions; libc: from below, by what it asks of libc" =>
+"host": "dix: through the server's own functions; libc: through its calls of libc" =>
     Value::Text(if service.is_below { "libc" } else { "dix" }.to_owned());
 "clients": "connections" => count(service.info.clients);
-"clients_limit": "null: not known" => count(service.info.clients_limit).when(service.info.clients_limit > 0);
-"grabs": "sentences: who holds the server grab, or has grabbed the pointer or the keyboard; the latter are not seen \
-    through libc" => Value::Other(json!(service.grabs), String::new());
-"armed": "false: xqos stepped aside" => Value::Flag(service.info.armed);
-"reason": "why it did" => Value::Text(service.info.reason.clone()).when(!service.info.reason.is_empty());
-"version": "of the protocol" => Value::Text(service.version.clone());
-"policy": "its name" => Value::Text(service.info.policy.name().to_owned());
-"reservations": "clients with one" => count(service.info.reservations);
-"admitted_utilization": "how much is reserved" => part(service.info.admitted_utilization_ppm);
-"max_utilization": "how much may be" => part(service.info.max_utilization_ppm);
-"utilization_limit": "the same, or less where `xqos server --cpu` bounds it" => part(service.limit_ppm);
-"blocking_observed_ms": "the longest lately" => time_of_us(service.info.blocking_observed_us);
-"blocking_configured_ms": "null: the observed one is used" =>
+"clients_limit": "maximum; null if unknown" => count(service.info.clients_limit).when(service.info.clients_limit > 0);
+"grabs": "sentences: which client holds the server grab, the pointer or the keyboard; the latter two are unknown with \
+    host libc" => Value::Other(json!(service.grabs), String::new());
+"armed": "false if xqos stepped aside" => Value::Flag(service.info.armed);
+"reason": "why xqos stepped aside" => Value::Text(service.info.reason.clone()).when(!service.info.reason.is_empty());
+"version": "protocol version" => Value::Text(service.version.clone());
+"policy": "name of the policy" => Value::Text(service.info.policy.name().to_owned());
+"reservations": "number of reservations" => count(service.info.reservations);
+"admitted_utilization": "sum of all reservations" => part(service.info.admitted_utilization_ppm);
+"max_utilization": "configured maximum of that sum" => part(service.info.max_utilization_ppm);
+"utilization_limit": "the maximum in effect, which `xqos server --cpu` may lower" => part(service.limit_ppm);
+"blocking_observed_ms": "longest in the last 30 to 60 s" => time_of_us(service.info.blocking_observed_us);
+"blocking_configured_ms": "null if the observed value is used" =>
     time_of_us(service.info.blocking_configured_us).when(service.info.blocking_configured_us != 0);
-"uptime_ms": "since it started" => time(service.info.uptime_ns);
-"busy_ms": "server time for clients" => time(service.info.busy_ns);
-"decisions": "of the scheduler" => count(service.info.decisions);
-"early_ends": "slices ended early for a better client" => count(service.info.early_ends);
-"memory_bytes": "that xqos has there" => count(service.info.memory_bytes);
+"uptime_ms": "time since xqos started" => time(service.info.uptime_ns);
+"busy_ms": "server time spent on clients" => time(service.info.busy_ns);
+"decisions": "decisions of the scheduler" => count(service.info.decisions);
+"early_ends": "slices that were ended early for another client" => count(service.info.early_ends);
+"memory_bytes": "memory that xqos uses in the server" => count(service.info.memory_bytes);
 }
 
 impl Arguments {
@@ -192,28 +193,26 @@ fn can_be_served(host: &Host, served: bool) -> Option<bool> {
 fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<String> {
     match service {
         Some(service) if service.info.armed => return None,
-        Some(_) => return Some("start the server again; its log tells more about what happened".to_owned()),
+        Some(_) => return Some("start the server again; its log has the details".to_owned()),
         None => {}
     }
     let Some(process) = &host.process else {
-        return Some("it runs on another machine or in a container: run `xqos doctor` there".to_owned());
+        return Some("the server runs on another machine or in a container: run `xqos doctor` there".to_owned());
     };
     if process.module_loaded {
-        return Some(
-            "the module is loaded but does not serve: the server's log has a line of xqos that says why".into(),
-        );
+        return Some("the module is loaded but not active: look for a line of xqos in the server's log".into());
     }
     if host.xwayland && !is_rootful(&process.command) {
         return Some(
-            "have the compositor start Xwayland with xqos, by `xqos xwayland install`, and start the session again; programs \
-             that speak Wayland are the compositor's to serve"
+            "have the compositor start Xwayland with xqos: run `xqos xwayland install` and start the session again; Wayland \
+             programs are served by the compositor"
                 .into(),
         );
     }
     Some(match report.can_be_served {
-        None | Some(false) => format!("process {} is not ours to look at: ask again as root", process.pid),
+        None | Some(false) => format!("process {} cannot be inspected by this user: run this as root", process.pid),
         Some(true) if host.name() == "Xorg" => xorg_advice(&process.command),
-        Some(true) => format!("end this server and start it as: xqos server -- {}", shell_words(&process.command)),
+        Some(true) => format!("stop this server and start it with: xqos server -- {}", shell_words(&process.command)),
     })
 }
 
@@ -229,10 +228,10 @@ fn xorg_advice(command: &[String]) -> String {
             if let Some(hiding) = xorg_config::hiding(command, Path::new(folder)) {
                 return hiding.advice(&loaded_by(&Path::new(folder).join("20-xqos.conf")));
             }
-            format!("{folder}/20-xqos.conf is there to load xqos: log out and in, so that Xorg starts again")
+            format!("{folder}/20-xqos.conf loads xqos when Xorg starts: log out and in again")
         }
-        None => "have Xorg load the module by a file 20-xqos.conf in xorg.conf.d: install the package xqos (`make deb`), or \
-                 run `sudo make install`, and log out and in"
+        None => "let Xorg load the module with a file 20-xqos.conf in xorg.conf.d: install the package xqos (`make deb`) or \
+                 run `sudo make install`, then log out and in again"
             .to_owned(),
     }
 }
@@ -258,22 +257,22 @@ fn words(report: &Report) -> String {
     let mut lines = vec![("X server", server_words(report))];
     match &report.service {
         None => {
-            lines.extend([("served", "no: it runs without xqos".to_owned()), ("can be", can_be_words(report))]);
+            lines.extend([("served", "no: it runs without xqos".to_owned()), ("can be served", can_be_words(report))]);
             if let Some(pid) = report.pid {
                 lines.push((
-                    "who uses it",
-                    format!("see `sudo xqos top --attach {pid}`: it needs nothing in the server"),
+                    "clients",
+                    format!("run `sudo xqos top --attach {pid}`, which needs nothing in the server"),
                 ));
             }
         }
         Some(service) if !service.info.armed => {
             let reason = Some(service.info.reason.as_str()).filter(|reason| !reason.is_empty());
-            let reason = reason.unwrap_or("it gives no reason");
+            let reason = reason.unwrap_or("no reason is known");
             lines.push(("served", format!("no: xqos has stepped aside: {reason}")));
         }
         Some(service) => lines.extend(service_words(service, &report.missing_symbols)),
     }
-    lines.extend(report.advice.iter().map(|advice| ("do", advice.clone())));
+    lines.extend(report.advice.iter().map(|advice| ("next step", advice.clone())));
     lines.into_iter().fold(String::new(), |all, (title, text)| all + &format!("{title:<14}{text}\n"))
 }
 
@@ -288,9 +287,9 @@ fn server_words(report: &Report) -> String {
 
 fn can_be_words(report: &Report) -> String {
     match report.can_be_served {
-        None => "unknown: its program cannot be looked at from here".to_owned(),
+        None => "unknown: this user cannot inspect the program".to_owned(),
         Some(_) if report.missing_symbols.is_empty() => format!("yes: it {}", exports::verdict(&[])),
-        Some(_) => format!("yes, from below: it {}", exports::verdict(&report.missing_symbols)),
+        Some(_) => format!("yes, through libc: it {}", exports::verdict(&report.missing_symbols)),
     }
 }
 
@@ -298,30 +297,30 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
     let Service { info, version, limit_ppm, .. } = service;
     let observed = Micros(info.blocking_observed_us);
     let blocking = match info.blocking_configured_us {
-        0 => format!("{observed} observed lately"),
-        us => format!("{} assumed (`xqos policy --blocking`), {observed} observed lately", Micros(us)),
+        0 => format!("{observed} observed in the last minute"),
+        us => format!("{} assumed (`xqos policy --blocking`), {observed} observed in the last minute", Micros(us)),
     };
     let busy = 100.0 * info.busy_ns as f64 / info.uptime_ns.max(1) as f64;
     let mut clients = match info.clients_limit {
         0 => info.clients.to_string(),
-        limit => format!("{} of {limit} at most", info.clients),
+        limit => format!("{} of at most {limit}", info.clients),
     };
     if let Some(why) = session::full(info.clients, info.clients_limit) {
         clients += &format!(": {why} (`xqos list` names them)");
     }
     let by_processor = match *limit_ppm < info.max_utilization_ppm {
-        true => ", which the server gets of a processor (server --cpu)",
+        true => ", limited by the server's processor time (server --cpu)",
         false => "",
     };
     let plural = if info.reservations == 1 { "" } else { "s" };
     let mut lines = vec![
         ("served", format!("yes: XQOS {version}, policy {}", info.policy.name())),
-        ("by", host_words(service.is_below, missing)),
+        ("through", host_words(service.is_below, missing)),
         ("clients", clients),
         (
             "reserved",
             format!(
-                "{} of {} at most{by_processor}, in {} reservation{plural}",
+                "{} of at most {}{by_processor}, in {} reservation{plural}",
                 admission::ratio(info.admitted_utilization_ppm, 2),
                 admission::ratio(*limit_ppm, 2),
                 info.reservations
@@ -329,11 +328,11 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
         ),
         ("blocking time", blocking),
         ("server time", format!("{:.1} s for clients, {busy:.1} % of its time", info.busy_ns as f64 / 1e9)),
-        ("decisions", format!("{}, {} slices ended early for a better client", info.decisions, info.early_ends)),
+        ("decisions", format!("{}, {} slices ended early for another client", info.decisions, info.early_ends)),
     ];
     lines.extend(service.grabs.iter().map(|held| ("grab", held.clone())));
     if service.is_below {
-        lines.push(("not seen", "grabs of the pointer and the keyboard: libc does not show them".to_owned()));
+        lines.push(("not visible", "pointer and keyboard grabs, which libc does not show".to_owned()));
     }
     lines
 }
@@ -342,8 +341,8 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
 fn host_words(is_below: bool, missing: &[&str]) -> String {
     match (is_below, missing) {
         (false, _) => "the server's own functions (host dix)".to_owned(),
-        (_, []) => "what the server asks of libc (host libc): XQOS_HOST or its log says why".to_owned(),
-        (_, missing) => format!("what the server asks of libc (host libc), as it {}", exports::verdict(missing)),
+        (_, []) => "the server's calls of libc (host libc): XQOS_HOST or its log says why".to_owned(),
+        (_, missing) => format!("the server's calls of libc (host libc), as it {}", exports::verdict(missing)),
     }
 }
 
@@ -397,7 +396,7 @@ mod tests {
     #[test]
     fn missing_symbols_and_an_unreadable_program_are_different_answers() {
         let report = Report { can_be_served: Some(true), missing_symbols: vec!["clients"], ..Report::default() };
-        assert!(can_be_words(&report).starts_with("yes, from below: it does not export clients"));
+        assert!(can_be_words(&report).starts_with("yes, through libc: it does not export clients"));
         assert!(host_words(true, &["clients"]).contains("does not export clients"));
         assert!(can_be_words(&Report::default()).starts_with("unknown"));
     }

@@ -13,30 +13,30 @@ use xqos_cli::output;
 use xqos_cli::quantity::Micros;
 use xqos_sys::{self as sys, Signals};
 
-/// Answers Prometheus for all X servers of this machine
+/// Serves metrics of all X servers on this machine to Prometheus
 ///
-/// One process finds the X servers by their sockets and asks them when it is asked itself; in between nothing happens. Figures of
-/// clients are summed up by display, user and program, and kept when clients leave.
+/// The exporter finds the X servers by their sockets. It queries them only when Prometheus queries it. Figures of
+/// clients are summed up by display, user and program, and are kept after a client disconnects.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Where to answer: http://ADDRESS/metrics, on this machine only
+    /// Address to serve http://ADDRESS/metrics on; must be on this machine
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9767")]
     listen: SocketAddr,
-    /// Print the figures since each client connected once, as text
+    /// Print the figures since each client connected as text, and exit
     #[arg(long, conflicts_with = "listen")]
     once: bool,
-    /// Look at servers that have nothing loaded too, for 0.2 s at a time, by
-    /// the kernel's trace of their system calls; root only
+    /// Also watch servers without xqos, for 0.2 s per query, through the kernel's trace of their system calls; root
+    /// only
     #[arg(long)]
     attach: bool,
-    /// Only these displays, as :7,:8
+    /// Only these displays, such as :7,:8
     #[arg(long, value_name = "DISPLAYS", value_delimiter = ',', value_parser = number)]
     only: Vec<u32>,
     /// How long the servers may take to answer
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = patience)]
     wait: Micros,
-    /// Pairs of user and program that are told apart on a display; the rest is "other"
+    /// Pairs of user and program per display; further ones are combined as "other"
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     programs: u32,
 }
@@ -53,35 +53,35 @@ In prometheus.yml:
     - job_name: xqos
       static_configs: [{ targets: ['localhost:9767'] }]
 
-As root it reaches the servers of all users, by the file of cookies (-auth) that
-each of them names; a user's own exporter reaches those that let the user in.
-A server without clients is not asked: it might end with our connection.
-xqos_display_up is 0 for a server that does not answer in time; the other
-servers' figures are there all the same.
+As root it can query the servers of all users, with the cookie file (-auth) that
+each server names. Run by another user, it can query the servers that let this
+user in. A server without clients is not queried, because it might exit when our
+connection closes. xqos_display_up is 0 for a server that does not answer in
+time; the metrics of the other servers are still served.
 
-SIGTERM and ^C end it.";
+SIGTERM and ^C stop it.";
 
 fn patience(text: &str) -> Result<Micros, String> {
     let time: Micros = text.parse()?;
     if (100_000..=8_000_000).contains(&time.0) {
         Ok(time)
     } else {
-        Err(format!("{text} is out of range: choose from 100ms to 8s, which is less than Prometheus waits"))
+        Err(format!("{text} is out of range: choose from 100ms to 8s, to stay below Prometheus's timeout"))
     }
 }
 
 fn number(text: &str) -> Result<u32, String> {
     let number = text.strip_prefix(':').and_then(|number| number.parse().ok());
-    number.ok_or_else(|| format!("{text} is no display of this machine: write it as :7"))
+    number.ok_or_else(|| format!("{text} is not a display of this machine: write it like :7"))
 }
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         if display.is_some() {
-            bail!("the exporter is for all displays of this machine: use --only :7 in place of --display");
+            bail!("the exporter serves all displays of this machine: use --only :7 instead of --display");
         }
         if self.attach && sys::effective_ids().0 != 0 {
-            bail!("--attach takes the kernel's trace, which is root's: run it with sudo");
+            bail!("--attach uses the kernel's trace, which needs root: run it with sudo");
         }
         // Before the first thread starts, or it would receive the signals.
         let signals = Signals::watch()?;
@@ -97,7 +97,7 @@ impl Arguments {
             return output::print(&exporter.page(Format::Text));
         }
         let listener = http::listen(self.listen)?;
-        output::note(&format!("metrics at http://{}/metrics; ^C ends it", listener.local_addr()?));
+        output::note(&format!("metrics at http://{}/metrics; press ^C to stop", listener.local_addr()?));
         let exporter = Arc::new(Mutex::new(exporter));
         let asked = Arc::clone(&exporter);
         thread::Builder::new().name("http".to_owned()).spawn(move || {

@@ -15,25 +15,24 @@ use xqos_cli::output;
 use xqos_cli::quantity::Micros;
 use xqos_client::{Error as Answer, number_of};
 
-/// Shows who uses the X server: server time, requests, waits and reservations of each client
+/// Lists the clients of the X server with their server time, requests, waits and reservations
 ///
-/// Clients that used the most server time come first. Clients that are gone are summed up by
-/// program below them, with their share of the time since the server began.
+/// The client that used the most server time comes first. Clients that have disconnected are summed up by program
+/// below, with their share of the time since the server started.
 #[derive(Args, Debug)]
 #[command(after_help = help())]
 pub struct Arguments {
-    /// Write JSON instead of a table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// Show the connection of this command too
+    /// Include this command's own connection
     #[arg(long)]
     all: bool,
-    /// Watch a server that has nothing loaded, from the kernel's trace of its
-    /// system calls, for a second; root only. Connections that are
-    /// closed meanwhile are summed up by program, as far as it can be looked up
+    /// Watch a server without xqos for a second, through the kernel's trace of its system calls; root only. Connections
+    /// that close meanwhile are summed up by program, if the program is known
     #[arg(long, value_name = "PID|:N", num_args = 0..=1, default_missing_value = "", conflicts_with = "all")]
     attach: Option<String>,
-    /// How long to watch with --attach
+    /// With --attach: how long to watch
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = super::top::interval, requires = "attach")]
     time: Micros,
 }
@@ -44,12 +43,12 @@ Examples:
   xqos list --json | jq '.clients[] | select(.share > 0.1) | .program'
   sudo xqos list --attach :0
 
-Where the server takes no further client, or does not answer, the connections of
-each program follow, from the kernel's table of sockets. A client that holds the
+If the server accepts no more clients, or does not answer, the connections of
+each program are listed from the kernel's socket table. A client that holds the
 server grab, or has grabbed the pointer or the keyboard, is named.
 
-Columns that say nothing are left out. (last): as far as the server had a
-processor, since the client connected; (ever): since then too.";
+Empty columns are left out. (last): counts only time in which the server had a
+processor, since the client connected; (ever): all time since it connected.";
 
 /// The help text with the list of fields.
 fn help() -> String {

@@ -15,57 +15,57 @@ use xqos_core::{DEFAULT_SHARE_PPM, PolicyKind};
 
 /// Shows or sets the scheduling policy and its settings
 ///
-/// Reservations are served first under every policy, the earliest deadline first; the policy decides among all other
-/// clients. Without arguments the present settings are shown.
+/// Under every policy, reservations are served first, in the order of their deadlines. The policy decides among all
+/// other clients. Without arguments, the current settings are shown.
 #[derive(Args, Debug)]
 #[command(after_help = help())]
 pub struct Arguments {
     /// The policy to set
     #[arg(value_name = "NAME", value_parser = policies())]
     policy: Option<PolicyKind>,
-    /// How long a client is served before another one may be, 0.1ms to 1s [fair, fixed]
+    /// Maximum time for one client while others wait, 0.1ms to 1s [fair, fixed]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<Micros>,
-    /// A turn, after which a busy client's priority falls, 0.1ms to 1s [smart]
+    /// Length of a turn, after which the priority of a busy client falls, 0.1ms to 1s [smart]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     timer_interval: Option<Micros>,
-    /// The longest turn of a client that is alone, 0.1ms to 1s [smart]
+    /// Maximum turn of a client that runs alone, 0.1ms to 1s [smart]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     maximum_slice: Option<Micros>,
-    /// How much may be reserved in all, at most 0.95: the rest stays with other clients
+    /// Maximum sum of all reservations, up to 0.95; the rest stays available to other clients
     #[arg(long, value_name = "SHARE")]
     max_utilization: Option<Share>,
-    /// Blocking time to assume when reservations are admitted: a time, or 'observed'
+    /// Blocking time to assume when admitting reservations: a time, or 'observed'
     #[arg(long, value_name = "TIME|observed", value_parser = blocking)]
     blocking: Option<Micros>,
-    /// How long a client that uncovers others waits for them to redraw, 1ms to 1s, or 'off'
+    /// How long a client that uncovers windows waits for their clients to redraw, 1ms to 1s, or 'off'
     #[arg(long, value_name = "TIME|off", value_parser = limit)]
     expose_pacing: Option<Micros>,
-    /// Frames per second below which such a client waits no longer, 1 to 1000
+    /// With --expose-pacing: stop waiting when the client falls below this frame rate, 1 to 1000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     min_fps: Option<u32>,
-    /// Serve compositing and window managers first: on, off, or how much they get at most while others wait, 0.05 to 0.9
+    /// Serve compositors and window managers first: on, off, or their maximum share under contention, 0.05 to 0.9
     /// [fair]
     #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
     desktop: Option<Share>,
-    /// Which clients share as one: none, those of an application, or those of a user [fair]
+    /// Which clients share one allotment: none, those of one application, or those of one user [fair]
     #[arg(long, value_name = "none|app|user", value_parser = grouping)]
     groups: Option<Grouping>,
-    /// How much the reservations of one user may sum up to, 0.01 to 0.95, or off; root and the server's user excepted
+    /// Maximum sum of one user's reservations, 0.01 to 0.95, or off; does not apply to root and the server's user
     #[arg(long, value_name = "SHARE|off", value_parser = user_limit)]
     user_limit: Option<Share>,
-    /// Write JSON instead of words
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
 /// Parses a grouping.
 pub fn grouping(text: &str) -> Result<Grouping, String> {
-    Grouping::from_name(text).ok_or_else(|| format!("'{text}' is no grouping: write none, app, or user"))
+    Grouping::from_name(text).ok_or_else(|| format!("'{text}' is not a grouping: write none, app, or user"))
 }
 
 fn user_limit(text: &str) -> Result<Share, String> {
-    let wanted = || format!("'{text}' is no limit: write off, or a number from 0.01 to 0.95, such as 0.3");
+    let wanted = || format!("'{text}' is not a limit: write off, or a number from 0.01 to 0.95, such as 0.3");
     match text {
         "off" => Ok(Share(0)),
         _ => text.parse().ok().filter(|share: &Share| (10_000..=950_000).contains(&share.0)).ok_or_else(wanted),
@@ -74,30 +74,30 @@ fn user_limit(text: &str) -> Result<Share, String> {
 
 const EXAMPLES: &str = "\
 Examples:
-  xqos policy                      what is set
-  xqos policy smart                the rules published in 2000
+  xqos policy                      show the settings
+  xqos policy smart                the algorithm published in 2000
   xqos policy fair --slice 2ms
   xqos policy --max-utilization 0.8 --blocking observed
-  xqos policy --expose-pacing 40ms  who drags a window waits for those beneath
-  xqos policy --desktop off        a compositor is served like any other client
+  xqos policy --expose-pacing 40ms  moving a window waits for redraws below it
+  xqos policy --desktop off        treat compositors like any other client
   xqos policy --groups user --user-limit 0.3       for a terminal server
 
-The desktop: a compositing manager draws what all others have drawn, and a
-window manager places their windows. Under `fair` they are served as soon as
-they have work, at the cost of all others in proportion to what these use; while
-others wait they get at most the share that --desktop sets, and then go last.
-`xqos list` shows who they are.
+Desktop: a compositing manager draws what all other clients have drawn, and a
+window manager places their windows. Under `fair`, both are served as soon as
+they have requests; the time is charged to the other clients in proportion to
+their use. While others wait, they get at most the share that --desktop sets,
+and are then served last. `xqos list` shows which clients they are.
 
-Groups: under `fair` a group has one share, which its clients divide. With app
-those of an application are one (its control group app-*.scope, else its
-process), so that twelve connections of one program get no more than one of
-another; with user, those of a user.
+Groups: under `fair`, a group has one share, which its clients divide. With app,
+the clients of one application are a group (its control group app-*.scope, or
+its process): twelve connections of one program get no more than one connection
+of another. With user, the clients of one user are a group.
 
 Defaults: fair, slice 5 ms, timer interval 5 ms, maximum slice 15 ms, max
 utilization 0.9, blocking observed, expose pacing off, min fps 20, desktop on
-(0.666667), groups app, user limit off. They last until the server ends or
-resets, as it does when its last client has left, unless it was started with
--noreset; those that it starts with are chosen with `xqos server`.";
+(0.666667), groups app, user limit off. Changes last until the server exits or
+resets; without -noreset, a server resets when its last client disconnects. To
+choose the settings at start-up, use `xqos server`.";
 
 /// The help text with the list of fields.
 fn help() -> String {
@@ -108,16 +108,16 @@ fn help() -> String {
 pub fn policies() -> impl TypedValueParser<Value = PolicyKind> {
     let values = PolicyKind::ALL.map(|kind| PossibleValue::new(kind.name()).help(explained(kind)));
     PossibleValuesParser::new(values)
-        .try_map(|name| PolicyKind::from_name(&name).ok_or_else(|| format!("no policy is called {name}")))
+        .try_map(|name| PolicyKind::from_name(&name).ok_or_else(|| format!("there is no policy {name}")))
 }
 
 fn explained(kind: PolicyKind) -> &'static str {
     match kind {
-        PolicyKind::Stock => "decide nothing: the server's own scheduler chooses, xqos observes",
-        PolicyKind::Classic => "1987: ready clients in turn, ten requests each; newcomers wait for the next pass",
-        PolicyKind::Smart => "2000: priorities that fall for busy clients, and rise for idle ones and for input",
-        PolicyKind::Fair => "the ready client that used the least server time, divided by its weight",
-        PolicyKind::Fixed => "the ready client of the highest priority; all others wait, even for ever",
+        PolicyKind::Stock => "no decisions: the server's own scheduler chooses, xqos only observes",
+        PolicyKind::Classic => "1987: ready clients in turn, ten requests each; new clients wait for the next pass",
+        PolicyKind::Smart => "2000: priorities that fall for busy clients, and rise for idle clients and for input",
+        PolicyKind::Fair => "the ready client that has used the least server time, divided by its weight",
+        PolicyKind::Fixed => "the ready client with the highest priority; all others wait, even for ever",
         _ => "a policy that this help does not know yet",
     }
 }
@@ -221,12 +221,12 @@ fn explain(error: Error, max_utilization: Option<Share>, before: &ServerInfo) ->
     match error {
         Error::Access => {
             anyhow!(
-                "only the user who runs the X server, or root, on its machine may set the policy: do it as that user"
+                "only root or the X server's user may set the policy, on the server's machine: run this as one of them"
             )
         }
         Error::Value(value) => match max_utilization {
             Some(share) if share.0 == value => anyhow!(
-                "{} is already reserved, which is more than {share}: release something first (`xqos list`)",
+                "{} is already reserved, which is more than {share}: release a reservation first (`xqos list`)",
                 Share(before.admitted_utilization_ppm)
             ),
             _ => error.into(),
@@ -249,26 +249,26 @@ fields! {
 /// The fields of the settings.
 const SETTINGS of set: Settings as JSON;
 
-"policy" title("policy"): "its name" =>
+"policy" title("policy"): "name of the policy" =>
     Value::Other(json!(set.info.policy.name()), format!("{}: {}", set.info.policy.name(), explained(set.info.policy)));
-"slice_ms" title("slice"): "of fair and fixed" => ms(set.info.slice_us, Micros(set.info.slice_us).to_string());
-"timer_interval_ms" title("timer interval"): "of smart" =>
+"slice_ms" title("slice"): "slice of fair and fixed" => ms(set.info.slice_us, Micros(set.info.slice_us).to_string());
+"timer_interval_ms" title("timer interval"): "turn of smart" =>
     ms(set.info.timer_interval_us, format!("{} (smart)", Micros(set.info.timer_interval_us)));
-"maximum_slice_ms" title("maximum slice"): "of smart" =>
+"maximum_slice_ms" title("maximum slice"): "longest turn of smart" =>
     ms(set.info.maximum_slice_us, format!("{} (smart)", Micros(set.info.maximum_slice_us)));
-"max_utilization" title("max utilization"): "how much may be reserved in all" =>
+"max_utilization" title("max utilization"): "configured maximum of all reservations" =>
     or_null(set.info.max_utilization_ppm, 1e6, set.utilization());
-"utilization_limit": "the same, or less where `xqos server --cpu` bounds it" => part(set.limit_ppm());
-"admitted_utilization": "how much is" => part(set.info.admitted_utilization_ppm);
-"blocking_observed_ms": "the longest lately" => ms(set.info.blocking_observed_us, String::new());
-"blocking_configured_ms" title("blocking time"): "null: the observed one is used" =>
+"utilization_limit": "the maximum in effect, which `xqos server --cpu` may lower" => part(set.limit_ppm());
+"admitted_utilization": "sum of all reservations" => part(set.info.admitted_utilization_ppm);
+"blocking_observed_ms": "longest in the last 30 to 60 s" => ms(set.info.blocking_observed_us, String::new());
+"blocking_configured_ms" title("blocking time"): "null if the observed value is used" =>
     or_null(set.info.blocking_configured_us, 1e3, set.blocking());
-"expose_pacing_ms" title("expose pacing"): "null: off" => or_null(set.pacing.limit_us, 1e3, set.paced());
-"min_fps": "frames per second of it, at least" => Value::Number(1e6 / f64::from(set.floor_us()));
-"desktop_share" title("desktop"): "null: off" => or_null(set.desktop.share_ppm, 1e6, set.managers());
+"expose_pacing_ms" title("expose pacing"): "null if off" => or_null(set.pacing.limit_us, 1e3, set.paced());
+"min_fps": "frame rate below which expose pacing stops waiting" => Value::Number(1e6 / f64::from(set.floor_us()));
+"desktop_share" title("desktop"): "null if off" => or_null(set.desktop.share_ppm, 1e6, set.managers());
 "groups" title("groups"): "none, app, or user" => Value::Other(
     json!(set.groups.grouping.name()), format!("{}, {} now (fair)", set.groups.grouping.name(), set.groups.groups));
-"user_limit" title("user limit"): "null: off" =>
+"user_limit" title("user limit"): "null if off" =>
     or_null(set.groups.user_limit_ppm, 1e6, share_or_off(set.groups.user_limit_ppm));
 }
 
@@ -310,7 +310,7 @@ impl Settings {
         let (utilization, admitted) = (Share(self.info.max_utilization_ppm), Share(self.info.admitted_utilization_ppm));
         let bound = match self.limit_ppm() {
             limit if limit < self.info.max_utilization_ppm => {
-                format!(" and {}, which the server gets of a processor (server --cpu)", Share(limit))
+                format!(", limited to {} by the server's processor time (server --cpu)", Share(limit))
             }
             _ => String::new(),
         };
@@ -320,8 +320,8 @@ impl Settings {
     fn blocking(&self) -> String {
         let observed = Micros(self.info.blocking_observed_us);
         match self.info.blocking_configured_us {
-            0 => format!("observed, {observed} lately"),
-            us => format!("{}, {observed} observed lately", Micros(us)),
+            0 => format!("observed, {observed} in the last minute"),
+            us => format!("{}, {observed} observed in the last minute", Micros(us)),
         }
     }
 
@@ -329,7 +329,7 @@ impl Settings {
         let (fps, holds) = (self.min_fps(), self.pacing.holds);
         match self.pacing.limit_us {
             0 => "off".to_owned(),
-            us => format!("{}, down to {fps} frames per second; {holds} holds so far", Micros(us)),
+            us => format!("{} while above {fps} frames per second; {holds} holds so far", Micros(us)),
         }
     }
 
@@ -338,7 +338,7 @@ impl Settings {
         match self.desktop.share_ppm {
             0 => "off".to_owned(),
             ppm => format!(
-                "compositors and window managers first, {} at most while others wait; {now} now (fair)",
+                "compositors and window managers first, at most {} under contention; {now} connected (fair)",
                 Share(ppm)
             ),
         }
@@ -419,10 +419,9 @@ mod tests {
     fn settings_are_shown_with_unit_and_policy() {
         let pacing = PacingReport { limit_us: 25_000, floor_us: 50_000, holds: 7, ..PacingReport::default() };
         let text = Settings { pacing, ..settings() }.words();
-        assert!(text.contains("first, 0.5 at most while others wait; 2 now"), "{text}");
-        assert!(text.contains("25 ms, down to 20 frames per second; 7 holds so far"), "{text}");
-        for line in
-            ["policy           fair: the ready client", "5 ms (smart)", "0.9, 0.3 of it", "observed, 2.1 ms lately"]
+        assert!(text.contains("first, at most 0.5 under contention; 2 connected"), "{text}");
+        assert!(text.contains("25 ms while above 20 frames per second; 7 holds so far"), "{text}");
+        for line in ["policy           fair: the ready client", "5 ms (smart)", "0.9, 0.3 of it", "observed, 2.1 ms in"]
         {
             assert!(text.contains(line), "{line} in:\n{text}");
         }

@@ -254,9 +254,9 @@ fn a_server_with_processor_time_promises_no_more_than_it_gets() {
     let policy = server.json(&["policy", "--json"]);
     assert_eq!((&policy["max_utilization"], &policy["utilization_limit"]), (&0.9.into(), &0.4.into()), "{policy:#}");
     let words = server.ask(&["policy"]).with(0).out;
-    assert!(words.contains("0.9 and 0.4, which the server gets of a processor (server --cpu), 0.3 of it"), "{words}");
+    assert!(words.contains("0.9, limited to 0.4 by the server's processor time (server --cpu), 0.3 of it"), "{words}");
     let doctor = server.ask(&["doctor"]).with(0).out;
-    assert!(doctor.contains("0.30 of 0.40 at most, which the server gets of a processor"), "{doctor}");
+    assert!(doctor.contains("0.30 of at most 0.40, limited by the server's processor time"), "{doctor}");
 }
 
 #[test]

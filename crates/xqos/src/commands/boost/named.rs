@@ -82,7 +82,7 @@ fn no_pid(line: &[u8]) -> io::Error {
     let line = String::from_utf8_lossy(line).escape_debug().to_string();
     io::Error::new(
         io::ErrorKind::InvalidData,
-        format!("standard input has '{line}' in a line, and a process id belongs there"),
+        format!("standard input has the line '{line}': write one process id per line"),
     )
 }
 
