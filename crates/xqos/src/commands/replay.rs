@@ -21,28 +21,28 @@ use xqos_trace::histogram::Histogram;
 use xqos_trace::model::Model;
 use xqos_trace::show::line;
 
-/// Feeds a recorded trace through the scheduler again, under another policy or other reservations
+/// Replays a recorded trace under another policy or other reservations
 ///
-/// Tells the response times that would have been. The clients ask for what they asked for in the trace, each burst so
-/// long after the end of the one before as it was then; a request takes as long as it took. What a decision costs, and
-/// when the kernel ran whom, is not simulated.
+/// Reports the response times that would have resulted. Clients make the same requests as in the trace: each burst
+/// starts as long after the end of the previous burst as it did then, and each request takes as long as it took. The
+/// cost of decisions and the kernel's scheduling are not simulated.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Give the scheduler the very calls that it had, and compare each decision
+    /// Repeat the recorded calls to the scheduler, and compare every decision
     #[arg(long, conflicts_with_all = ["policy", "reserve", "slice"])]
     check: bool,
     /// The policy: stock, classic, smart, fair or fixed [default: the recorded one]
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     policy: Option<PolicyKind>,
-    /// Reserve for programs with this in their name, or for a pid; may be repeated
+    /// Reserve for programs with this text in their name, or for a pid; may be repeated
     #[arg(long, value_name = "NAME|PID=BUDGET/PERIOD", value_parser = reserve)]
     reserve: Vec<(String, Reservation)>,
     #[command(flatten)]
     kind: Kind,
-    /// The longest slice under fair and fixed
+    /// Maximum slice under fair and fixed
     #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<Micros>,
 }
@@ -53,7 +53,7 @@ Examples:
   xqos replay --policy stock desk.trace
   xqos replay --policy fair --reserve mpv=5ms/40ms desk.trace
 
---check exits with 1 where a decision differs from the recorded one.";
+--check exits with 1 if a decision differs from the recorded one.";
 
 fn policy(text: &str) -> Result<PolicyKind, String> {
     let names = PolicyKind::ALL.map(PolicyKind::name).join(", ");
@@ -84,22 +84,22 @@ impl Arguments {
             let recorded = line(&event(difference.recorded), &model, &names);
             let decided = match difference.decided {
                 Some(what) => line(&event(what), &model, &names),
-                None => "nobody is served".to_owned(),
+                None => "no client is served".to_owned(),
             };
-            output::line(&format!("recorded {recorded}\nhere     {decided}"))?;
+            output::line(&format!("recorded {recorded}\nreplayed {decided}"))?;
         }
         let Check { agreed, differed, unchecked, .. } = check;
         let skipped = if unchecked > 0 {
-            format!("; {unchecked} could not be checked, since records before them are missing")
+            format!("; {unchecked} could not be checked, because records before them are missing")
         } else {
             String::new()
         };
         output::line(&format!("{agreed} decisions agree, {differed} differ{skipped}"))?;
         if differed > 0 {
-            bail!("the scheduler of this version decides otherwise than the one that was recorded");
+            bail!("this version of the scheduler decides differently than the recorded one");
         }
         if agreed == 0 {
-            bail!("the trace has no decision that could be checked");
+            bail!("the trace has no decision that can be checked: record a longer one");
         }
         Ok(())
     }
@@ -127,10 +127,9 @@ impl Arguments {
             replayed.take(&event);
         })
         .map_err(|refused| match refused {
-            Refused::Admission(place) => anyhow::anyhow!(
-                "the reservation for {} is not admitted beside the others: reserve less",
-                names[place].0
-            ),
+            Refused::Admission(place) => {
+                anyhow::anyhow!("the reservation for {} is refused next to the others: reserve less", names[place].0)
+            }
             _ => anyhow::anyhow!("the trace has more clients than a server can have"),
         })?;
         output::print(&report(&recorded, &replayed, policy))
@@ -142,7 +141,7 @@ impl Arguments {
             let is_meant = |(name, pid): &(String, u32)| name.contains(who.as_str()) || who.parse() == Ok(*pid);
             let places: Vec<usize> = (0..names.len()).filter(|&place| is_meant(&names[place])).collect();
             if places.is_empty() {
-                bail!("no client of the trace is called '{who}': `xqos trace stats` names them");
+                bail!("no client of the trace is called '{who}': `xqos trace stats` lists them");
             }
             for place in places {
                 reservations.insert(place, in_ns(*wanted, self.kind.get()));

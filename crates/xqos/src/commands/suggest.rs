@@ -18,18 +18,18 @@ use xqos_cli::quantity::Reservation;
 use xqos_trace::model::{Identity, Model};
 use xqos_tune::{Beat, Burst, Client, Report, State};
 
-/// Finds in a trace what to reserve for its clients, and prints a rule that does
+/// Finds what to reserve for the clients of a trace, and prints a rule for it
 ///
-/// A client that works in a steady rhythm, as players, games and animations do, gets a reservation: the server time that it
-/// needs, in each of its periods. The rhythm is found in the times at which it had work, the need in the server time that
-/// each of its jobs took. A client without a rhythm needs none: policy fair serves it.
+/// A client with a steady rhythm, such as a player, a game or an animation, gets a reservation of the server time that
+/// it needs in each period. The rhythm is found in the times at which the client had work, and the need in the server
+/// time of each job. A client without a rhythm needs no reservation: policy fair serves it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A trace that `xqos trace record` wrote, of some seconds at least
+    /// A trace from `xqos trace record`, at least some seconds long
     #[arg(value_name = "TRACE")]
     file: PathBuf,
-    /// Write JSON instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -40,19 +40,20 @@ Examples:
   xqos suggest film.trace
   xqos suggest --json film.trace | jq -r .rules
 
-What is found:
-  period      from one job to the next; of a client that rests after each
-              answer, what it would be on an idle server
+Results:
+  period      time from one job to the next; for a client that rests after each
+              reply, the period that it would have on an idle server
   demand      server time that 15 of 16 jobs do not exceed
-  reserve     budget / period, with a margin for what comes next
+  reserve     budget / period, with a margin for later jobs
   confidence  0 to 1: how well the jobs fit the period
-  aperiodic   no rhythm in 3 s of work and more; nothing to reserve
-  light       a rhythm, and less than 1 % of the server: nothing to reserve
+  aperiodic   no rhythm in 3 s of work or more; nothing to reserve
+  light       a rhythm, but less than 1 % of the server; nothing to reserve
+  too little  too few jobs to find a rhythm; record for longer
 
 JSON: seconds, lost_records; clients, an array of pid, name, program, found
 (periodic, light, aperiodic, too little), kind (null, clock or loop), period_ms,
-rest_ms (of a loop), demand_ms, mean_ms, reserve (null, or budget_ms,
-period_ms, typed), confidence, near, coverage, jobs; rules, as text.";
+rest_ms (loop only), demand_ms, mean_ms, reserve (null, or budget_ms, period_ms,
+typed), confidence, near, coverage, jobs; rules, as text.";
 
 /// What was found about a client, as printed.
 const PERIODIC: &str = "periodic";
@@ -91,28 +92,28 @@ fields! {
 /// The columns and JSON members of a client.
 const FOUND of found: Found as JSON;
 
-"pid": "its process" => count(found.pid);
-"name" elastic("CLIENT", 8, ""): "its name" => Value::Text(found.name.clone());
-"program": "its program" => Value::Text(found.program.clone());
+"pid": "process id" => count(found.pid);
+"name" elastic("CLIENT", 8, ""): "name of the client" => Value::Text(found.name.clone());
+"program": "name of the program" => Value::Text(found.program.clone());
 "found" elastic("FOUND", 8, ""): "periodic, light, aperiodic, or too little" =>
     Value::Other(json!(found.found), format!("{}{}", found.found, if found.is_loop() { ", a loop" } else { "" }));
 "kind": "clock or loop" =>
     Value::or_none(found.periodic, |_| Value::Text(if found.is_loop() { "loop" } else { "clock" }.to_owned()));
-"period_ms" number("PERIOD", 7, ""): "from one job to the next" =>
+"period_ms" number("PERIOD", 7, ""): "time from one job to the next" =>
     found.time(|report, beat| report.wish.map_or(beat.length_ns(), |wish| wish.period_ns));
-"rest_ms": "of a loop" => found.time(|_, beat| beat.length_ns()).when(found.is_loop());
+"rest_ms": "rest after each reply, for a loop" => found.time(|_, beat| beat.length_ns()).when(found.is_loop());
 "demand_ms" number("DEMAND", 7, ""): "server time that 15 of 16 jobs do not exceed" =>
     found.time(|report, _| report.quantile_ns);
-"mean_ms": "server time of a job" => found.time(|report, _| report.mean_ns);
-"reserve.budget_ms": "to be reserved" => Value::or_none(found.reserve(), |reserve| time_of_us(reserve.budget.0));
-"reserve.period_ms": "in each" => Value::or_none(found.reserve(), |reserve| time_of_us(reserve.period.0));
-"reserve.typed" number("RESERVE", 7, ""): "both" =>
+"mean_ms": "mean server time of a job" => found.time(|report, _| report.mean_ns);
+"reserve.budget_ms": "budget to reserve" => Value::or_none(found.reserve(), |reserve| time_of_us(reserve.budget.0));
+"reserve.period_ms": "period of the budget" => Value::or_none(found.reserve(), |reserve| time_of_us(reserve.period.0));
+"reserve.typed" number("RESERVE", 7, ""): "budget / period, as commands take it" =>
     found.reserve().map_or(Value::Other(Json::Null, "none".to_owned()), |reserve| Value::Text(reserve.typed()));
-"confidence" number("CONFIDENCE", 10, ""): "0 to 1" =>
+"confidence" number("CONFIDENCE", 10, ""): "0 to 1: how well the jobs fit the period" =>
     Value::Other(json!(found.confidence()), format!("{:.2}", found.confidence()));
-"near": "share of intervals that are like the period" => Value::or_none(found.near(), Value::Number);
-"coverage": "jobs for each period" => Value::or_none(found.coverage(), Value::Number);
-"jobs" number("JOBS", 6, ""): "how many" => count(found.last.jobs);
+"near": "fraction of intervals close to the period" => Value::or_none(found.near(), Value::Number);
+"coverage": "jobs per period" => Value::or_none(found.coverage(), Value::Number);
+"jobs" number("JOBS", 6, ""): "number of jobs" => count(found.last.jobs);
 }
 
 /// A client while the trace is being read.
@@ -148,7 +149,7 @@ impl Suggestion {
             }
         }
         if seen.is_empty() {
-            bail!("{}: no client had work while this was recorded: record while the program draws", path.display());
+            bail!("{}: no client had work during this recording: record while the program draws", path.display());
         }
         let named = |key: usize| model.clients().get(key).map(|client| client.identity.clone()).unwrap_or_default();
         let found = seen.iter().map(|(&key, seen)| Found::new(seen, &named(key), model.name(key)));
@@ -165,7 +166,7 @@ impl Suggestion {
         }
         text += &format!("\n\n{}\n", table(FOUND, &self.clients.iter().collect::<Vec<_>>()).render(None));
         match self.rules.is_empty() {
-            true => text + "No rule: no client has a rhythm that is worth a reservation.\n",
+            true => text + "No rule: no client has a rhythm that needs a reservation.\n",
             false => text + &self.rules,
         }
     }

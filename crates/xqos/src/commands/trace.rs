@@ -21,11 +21,12 @@ use xqos_trace::model::Model;
 use xqos_trace::names::Names;
 use xqos_trace::show::{self, ClientStatistics, Filter, Statistics};
 
-/// Records what happens inside the server, and shows it
+/// Records what happens inside the server, and shows recordings
 ///
-/// A trace has every decision of the scheduler with its reason: who had work since when, who was served for how long,
-/// what was delivered, who held the server grab, how budgets went. The server writes it into shared memory, and only while
-/// somebody records; nothing is done for a request unless --level requests asks for it.
+/// A trace has every decision of the scheduler with its reason: which clients had work and since when, which was served
+/// and for how long, which input was delivered, which client held the server grab, and how budgets were used. The
+/// server writes the trace into shared memory, and only during a recording. It adds no cost to requests unless --level
+/// requests is given.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -37,10 +38,10 @@ const EXAMPLES: &str = "\
 Examples:
   xqos trace record desk.trace              until ^C
   xqos trace record --until-wait 20ms hiccup.trace
-                                            until somebody waits that long, with
-                                            the seconds before it
-  xqos trace stats desk.trace               who waited, and behind whom
-  xqos trace export desk.trace desk.html    a timeline to look at
+                                            until a client waits that long;
+                                            keeps the seconds before it
+  xqos trace stats desk.trace               which clients waited, and why
+  xqos trace export desk.trace desk.html    a timeline as a page
   xqos trace show --client mpv desk.trace   record by record";
 
 #[derive(Debug, Subcommand)]
@@ -62,22 +63,22 @@ impl Arguments {
     }
 }
 
-/// Shows a trace as text, a line for each record
+/// Prints a trace as text, one line per record
 #[derive(Args, Debug)]
 #[command(after_help = SHOW_EXAMPLES)]
 struct Show {
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Only clients whose program has this in its name, or with this pid
+    /// Only clients with this text in their program's name, or with this pid
     #[arg(long, value_name = "NAME|PID")]
     client: Option<String>,
     /// Only records of these kinds
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
     kind: Vec<String>,
-    /// From this time since the beginning on
+    /// Begin at this time, counted from the start of the trace
     #[arg(long, value_name = "TIME")]
     from: Option<Micros>,
-    /// Up to this time since the beginning
+    /// End at this time
     #[arg(long, value_name = "TIME")]
     to: Option<Micros>,
 }
@@ -112,16 +113,16 @@ impl Show {
 
 /// Ignores a reader that has closed the pipe.
 fn gone_or(error: std::io::Error) -> Result<()> {
-    if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error).context("cannot write") }
+    if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error).context("cannot write the output") }
 }
 
-/// Sums a trace up: shares, response times, misses, the longest requests, and who delayed whom
+/// Summarises a trace: shares, response times, missed deadlines, the longest requests, and causes of delays
 #[derive(Args, Debug)]
 #[command(after_help = STATS_EXAMPLES)]
 struct Stats {
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Write JSON instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -131,23 +132,22 @@ Examples:
   xqos trace stats desk.trace
   xqos trace stats --json desk.trace | jq '.delays[0]'
 
-A burst begins when a client has work, and ends when all of it is done: its
-response time. What of that the client was not served itself it waited, for
-slices of other clients, for the server's own work, or for a processor; the
-last two are told apart where the trace was recorded with --kernel.
+A burst begins when a client has work and ends when all of it is done; its
+length is the response time. Of that time, a client waits while it is not served
+itself: for slices of other clients, for the server's own work, or because the
+server has no processor. Only --kernel recordings tell the last two apart.
 
 JSON: seconds, policy, decisions, early_ends, lost_records; clients, an array of
-pid, name, client, summed (it left, and departed has it with others of its
-program), share (of the trace's time), server_time_ms,
-reserved_time_ms, requests, slices, responses (count, mean_ms, p50_ms, p99_ms,
-worst_ms), waited_ms, longest_wait_ms, longest_request (null, or name, ms),
-depletions, misses, grabs, grabbed_ms, longest_grab_ms, inputs, exposes,
-without_processor_ms (from the kernel), kinds (name, count, ms, longest_ms, bytes;
-level requests); departed, programs of which more than one client left: an array
-of program (null: not known), uid, clients (how many), share, server_time_ms,
-requests, waited_ms, longest_wait_ms; delays, an array of who, why, ms;
-other_delays_ms (what is not in delays); worst, an array of at_s, who, waited_ms,
-text.";
+pid, name, client, summed (it has left, and departed includes it), share (of the
+trace's time), server_time_ms, reserved_time_ms, requests, slices, responses
+(count, mean_ms, p50_ms, p99_ms, worst_ms), waited_ms, longest_wait_ms,
+longest_request (null, or name, ms), depletions, misses, grabs, grabbed_ms,
+longest_grab_ms, inputs, exposes, without_processor_ms (with --kernel), kinds
+(name, count, ms, longest_ms, bytes; with level requests); departed, programs of
+which more than one client has left: an array of program (null if unknown), uid,
+clients (how many), share, server_time_ms, requests, waited_ms, longest_wait_ms;
+delays, an array of who, why, ms; other_delays_ms (the rest of the delays);
+worst, an array of at_s, who, waited_ms, text.";
 
 impl Stats {
     fn perform(&self) -> Result<()> {
@@ -187,7 +187,7 @@ pub fn text(statistics: &Statistics) -> String {
         text += &format!("{} held the server grab {times}, for {all} in all and {longest} at most\n", client.name);
     }
     if !statistics.delays.is_empty() {
-        text += "\nWho delayed whom, in sum\n";
+        text += "\nDelays, in total\n";
         for delay in statistics.delays.iter().take(10) {
             text += &format!("{:>10}  {}: {}\n", of_ms(delay.ms), delay.who, delay.why);
         }
@@ -209,18 +209,18 @@ fields! {
 /// The columns of a client of a trace.
 const COLUMNS of client: ClientStatistics;
 
-"name" elastic("CLIENT", 8, ""): "its name" => Value::Text(client.name.clone());
-"share" number("SHARE", 6, ""): "of the trace's time" => Value::Share(client.share);
+"name" elastic("CLIENT", 8, ""): "name of the client" => Value::Text(client.name.clone());
+"share" number("SHARE", 6, ""): "share of the trace's time" => Value::Share(client.share);
 "server_time_ms" number("TIME", 7, ""): "server time used" => time_of_ms(client.server_time_ms);
 "requests" number("REQUESTS", 8, ""): "requests served" => count(client.requests);
-"responses.count" number("BURSTS", 8, ""): "how often it had work" => count(client.responses.count);
+"responses.count" number("BURSTS", 8, ""): "number of bursts" => count(client.responses.count);
 "responses.mean_ms" number("MEAN", 7, ""): "mean response time" => time_of_ms(client.responses.mean_ms);
-"responses.p50_ms" number("P50", 7, ""): "half of them are below it" => time_of_ms(client.responses.p50_ms);
-"responses.p99_ms" number("P99", 7, ""): "99 % are below it" => time_of_ms(client.responses.p99_ms);
-"responses.worst_ms" number("WORST", 7, ""): "the worst" => time_of_ms(client.responses.worst_ms);
-"waited_ms" number("WAITED", 7, ""): "time from arrival to dispatch, in sum" => time_of_ms(client.waited_ms);
+"responses.p50_ms" number("P50", 7, ""): "median response time" => time_of_ms(client.responses.p50_ms);
+"responses.p99_ms" number("P99", 7, ""): "99th percentile of the response time" => time_of_ms(client.responses.p99_ms);
+"responses.worst_ms" number("WORST", 7, ""): "longest response time" => time_of_ms(client.responses.worst_ms);
+"waited_ms" number("WAITED", 7, ""): "total time from arrival to dispatch" => time_of_ms(client.waited_ms);
 "misses" number("MISSED", 7, ""): "deadlines missed" => count(client.misses);
-"longest_request" elastic("LONGEST REQUEST", 8, ""): "processor time of it, and its name" =>
+"longest_request" elastic("LONGEST REQUEST", 8, ""): "its processor time and name" =>
     Value::or_none(client.longest_request.as_ref(), |one| Value::Text(format!("{} {}", of_ms(one.ms), one.name)));
 }
 
@@ -247,39 +247,39 @@ fn expensive(statistics: &Statistics) -> String {
     text
 }
 
-/// Writes a trace for other programs: a page to look at, Perfetto's format, CSV, or Parquet
+/// Exports a trace as a page, or for Perfetto, CSV or Parquet
 #[derive(Args, Debug)]
 #[command(after_help = EXPORT_EXAMPLES)]
 struct Export {
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where to; its ending chooses the format. A file that is there is replaced once the new one is whole
+    /// The output file; its extension chooses the format. An existing file is replaced once the new one is complete
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
-    /// The format, whatever the ending says
+    /// The format, regardless of the extension
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// For Parquet: the machine of the trace, where the trace does not tell [default: this one]
+    /// For Parquet: the machine of the trace, if the trace does not name it [default: this one]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
 }
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
-  xqos trace export desk.trace desk.html       a page that needs nothing else
+  xqos trace export desk.trace desk.html       a self-contained page
   xqos trace export desk.trace desk.pftrace    for Perfetto's viewer
-  xqos trace export desk.trace desk.csv        a line for each record
-  xqos trace export desk.trace fleet.parquet   tables, beside those of others
+  xqos trace export desk.trace desk.csv        one line per record
+  xqos trace export desk.trace fleet.parquet   adds to a folder of tables
 
-The page shows a lane for each client: when it had work, when it was served,
-its budget and deadlines, the input it got. Drag and wheel move and zoom, and
-a drag with shift zooms to what it spans. A click sets marker A, one with shift
-marker B, and the table is about what is between.
+The page has a lane for each client: when it had work, when it was served, its
+budget and deadlines, and the input it got. Drag and wheel move and zoom; a drag
+with shift zooms to the selected span. A click sets marker A, a click with shift
+sets marker B, and the table covers the time between them.
 
-Parquet is a folder of tables (sessions, clients, bursts, waits), in parts by
+Parquet is a folder of tables (sessions, clients, bursts, waits), partitioned by
 host, display and day, for any number of traces. DuckDB and Spark read it; the
-document fleet.md has its columns and five questions. A trace that is exported
-again replaces itself.";
+document fleet.md describes its columns and five questions. Exporting a trace
+again replaces its rows.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
@@ -305,12 +305,12 @@ impl Export {
     fn perform(&self) -> Result<()> {
         let Some(format) = self.format.or_else(|| Format::of(&self.output)) else {
             bail!(
-                "{} has no ending that names a format: end it in .html, .pftrace, .csv or .parquet, or give --format",
+                "{} has no extension that names a format: end it in .html, .pftrace, .csv or .parquet, or give --format",
                 self.output.display()
             );
         };
         if output::is_same(&self.file, &self.output) {
-            bail!("{} is the trace itself, which cannot be made again: name another file", self.output.display());
+            bail!("{} is the trace itself, which cannot be recorded again: name another file", self.output.display());
         }
         let (trace, names) = open(&self.file)?;
         match format {

@@ -83,7 +83,7 @@ fn waits_of_busy_clients_end_a_recording_only_if_they_are_named() {
     eventually("the server has worked", || (ticks(server.process.pid()) > begun + 200).then_some(()));
     recording.process.signal("INT");
     let said = recording.ended(1);
-    assert_eq!(said, "xqos: nobody waited that long: nothing was written\n");
+    assert_eq!(said, "xqos: no client waited that long: nothing was written\n");
     assert!(!fs::exists(&file).unwrap());
     // The same waits end a recording that names the program.
     let said = server

@@ -34,38 +34,38 @@ const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// How long the recording continues after the trigger.
 const AFTER_TRIGGER: Duration = Duration::from_secs(1);
 
-const ENDED: &str = "the server ended the trace: it was reset or stopped, or xqos stepped aside";
-const GONE: &str = "the server is gone, or has closed the connection: the trace ends there";
+const ENDED: &str = "the server ended the trace because it was reset or stopped, or because xqos stepped aside";
+const GONE: &str = "the server is gone or has closed the connection: the trace ends there";
 
 /// Records a trace into a file, until ^C, a time, a size or a long wait
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The file; one that is there is not replaced
+    /// The file to write; an existing file is not replaced
     #[arg(value_name = "FILE", default_value = "xqos.trace")]
     file: PathBuf,
-    /// What is recorded
+    /// What to record
     #[arg(long, value_enum, default_value = "slices")]
     level: LevelName,
     /// Stop after this time
     #[arg(long, value_name = "TIME")]
     time: Option<Micros>,
-    /// Stop when the file has this size in megabytes
+    /// Stop when the file has this many megabytes
     #[arg(long, value_name = "MB")]
     size: Option<u64>,
-    /// Stop a second after some client that is not busy has waited for longer, and keep only the time before
+    /// Stop one second after a client that is not busy has waited longer than this; keep only the time before it
     #[arg(long, value_name = "TIME")]
     until_wait: Option<Micros>,
-    /// With --until-wait: only waits of programs with this in their name count, also while they are busy
+    /// With --until-wait: only consider programs with this text in their name, even if they are busy
     #[arg(long, value_name = "NAME", requires = "until_wait")]
     client: Option<String>,
-    /// With --until-wait: how much before it is kept
+    /// With --until-wait: how much of the time before the wait to keep
     #[arg(long, value_name = "TIME", default_value = "10s")]
     keep: Micros,
-    /// Record besides when the kernel ran the server and its local clients (needs root)
+    /// Also record when the kernel ran the server and its local clients (needs root)
     #[arg(long)]
     kernel: bool,
-    /// Records that fit into the shared memory, if nobody else traces
+    /// Size of the shared memory in records, if there is no other recording
     #[arg(long, value_name = "RECORDS", default_value_t = 0, hide_default_value = true)]
     ring: u32,
 }
@@ -78,22 +78,22 @@ Examples:
   xqos trace record --level requests --time 2s all.trace
   sudo xqos trace record --kernel --time 10s desk.trace
 
-Level slices costs the server nothing for a request; level requests times each
-one, some ten nanoseconds. The server never waits for the recorder: what comes
-too fast is lost, counted and told.
+Level slices adds no cost to requests. Level requests times each request, which
+costs tens of nanoseconds. The server never waits for the recorder: records that
+arrive too fast are lost, counted and reported.
 
-A client is busy if it would use more than half of the server on its own. It
-always has work and waits for its turn by design, so its waits end a recording
-only when --client names it.
+A client is busy if it would use more than half of the server when alone. Such a
+client always has work and waits for its turn by design, so its waits end a
+recording only if --client names it.
 
-A server that is killed, stopped or reset ends the recording: the file is whole,
-with --until-wait too, which then has what was kept.";
+A server that is killed, stopped or reset ends the recording, and the file is
+complete. With --until-wait, it then has what was kept in memory.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LevelName {
     /// Decisions and slices
     Slices,
-    /// Each request besides
+    /// Each request as well
     Requests,
 }
 
@@ -113,7 +113,7 @@ impl Arguments {
         let kernel = self.kernel.then(|| Kernel::start(&[info.server_pid])).and_then(|started| match started {
             Ok(kernel) => Some(kernel),
             Err(error) => {
-                output::note(&format!("recording without the kernel: {}", one_line(&error)));
+                output::note(&format!("recording without the kernel's events: {}", one_line(&error)));
                 None
             }
         });
@@ -144,8 +144,8 @@ impl Arguments {
             ended: None,
         };
         output::note(&match self.until_wait {
-            Some(wait) => format!("waiting until somebody waits longer than {wait}; ^C ends without a file"),
-            None => format!("recording {} into {}; ^C ends it", session.display, self.file.display()),
+            Some(wait) => format!("waiting until a client waits longer than {wait}; ^C ends without a file"),
+            None => format!("recording {} into {}; ^C ends the recording", session.display, self.file.display()),
         });
         let concluded = recorder.run(&signals).and_then(|()| recorder.conclude());
         if recorder.kept.is_some() {
@@ -301,7 +301,7 @@ impl Recorder<'_> {
 
     fn conclude(&mut self) -> Result<()> {
         if self.kept.is_some() && self.ended.is_none() {
-            bail!("nobody waited that long: nothing was written");
+            bail!("no client waited that long: nothing was written");
         }
         self.write_kept()?;
         // With ENDED, the server has written its own end.
@@ -316,7 +316,7 @@ impl Recorder<'_> {
         }
         if self.model.lost > 0 {
             output::note(&format!(
-                "{} records came too fast and are missing: ask for a larger --ring than {}",
+                "{} records arrived too fast and are missing: use a larger --ring than {}",
                 self.model.lost,
                 if self.arguments.ring == 0 { xqos_abi::ring::DEFAULT_CAPACITY } else { self.arguments.ring }
             ));
