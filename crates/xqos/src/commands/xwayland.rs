@@ -17,10 +17,11 @@ use weston::Without;
 use xqos_cli::{module_file, output};
 use xqos_sys as sys;
 
-/// Has the Wayland compositor start Xwayland with xqos in it
+/// Makes the Wayland compositor start Xwayland with xqos in it
 ///
-/// Programs that speak X11 under Wayland are served by Xwayland, which the compositor starts. A script before it loads
-/// xqos; where the file of xqos is gone, it starts Xwayland as if nothing were there.
+/// X11 programs under Wayland are served by Xwayland, which the compositor starts. `install` puts a script in its
+/// place, which loads xqos and then starts Xwayland. If the file of xqos is missing, the script starts Xwayland without
+/// it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -30,49 +31,49 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Writes the script and leads compositors to it
+    /// Writes the script and configures compositors to use it
     Install {
-        /// For which compositors [default: those that are installed, without mutter]
+        /// Compositors to configure [default: those that are installed, except mutter]
         #[arg(long = "for", value_name = "COMPOSITOR", value_delimiter = ',')]
         wanted: Vec<Compositor>,
-        /// Say what would be done, and do nothing
+        /// Print what would be done, and change nothing
         #[arg(long)]
         dry_run: bool,
     },
-    /// Shows what is in place, and which Xwayland runs with xqos
+    /// Shows what is installed, and which Xwayland runs with xqos
     Status {
-        /// Write JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Undoes all that install did
+    /// Undoes everything that install did
     Remove,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Compositor {
-    /// sway, labwc, gamescope and others of wlroots: WLR_XWAYLAND
+    /// sway, labwc, gamescope and others based on wlroots: sets WLR_XWAYLAND
     Wlroots,
-    /// `path` below [xwayland] of weston.ini
+    /// weston: sets `path` in the section [xwayland] of weston.ini
     Weston,
-    /// kwin, Hyprland and others that look for Xwayland in PATH
+    /// kwin, Hyprland and others that search PATH for Xwayland
     Path,
-    /// GNOME: /usr/bin/Xwayland itself is diverted; root only, for all users
+    /// GNOME: diverts /usr/bin/Xwayland itself; root only, for all users
     Mutter,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  xqos xwayland install                for the compositors found here
+  xqos xwayland install                for the compositors installed here
   xqos xwayland install --for wlroots,weston --dry-run
   sudo xqos xwayland install --for mutter
   xqos xwayland status
   xqos xwayland remove
 
-It is in force when the session starts again. Variables are set in
-~/.config/environment.d, which sessions of systemd read; others need the line
-that install prints in their profile. With mutter, dpkg-divert moves
-/usr/bin/Xwayland to Xwayland.distrib, where updates of its package go.";
+Changes take effect at the next login. Variables are set in
+~/.config/environment.d, which systemd sessions read; other sessions need the
+line that install prints in their profile. For mutter, dpkg-divert moves
+/usr/bin/Xwayland to Xwayland.distrib, where package updates then go.";
 
 impl Arguments {
     pub fn perform(&self) -> Result<()> {
@@ -99,12 +100,12 @@ fn install(wanted: &[Compositor], dry_run: bool) -> Result<()> {
     let module = module_file::find(None)?;
     let wanted = if wanted.is_empty() { found() } else { wanted.to_vec() };
     if wanted.is_empty() {
-        bail!("no compositor that is known is in PATH: name one, as in `xqos xwayland install --for wlroots`");
+        bail!("no known compositor is in PATH: name one, as in `xqos xwayland install --for wlroots`");
     }
     let is_wanted = |compositor| wanted.contains(&compositor);
     if is_wanted(Compositor::Mutter) && sys::effective_ids().0 != 0 {
         bail!(
-            "mutter's path to Xwayland is fixed, and changing it is root's: run `sudo xqos xwayland install --for mutter`"
+            "mutter starts /usr/bin/Xwayland, which only root can divert: run `sudo xqos xwayland install --for mutter`"
         );
     }
     let mut changed = false;
@@ -117,7 +118,7 @@ fn install(wanted: &[Compositor], dry_run: bool) -> Result<()> {
     };
     if wanted.iter().any(|&compositor| compositor != Compositor::Mutter) {
         let places = Places::of_user()?;
-        let server = files::in_path("Xwayland").context("Xwayland is not installed (Debian: xwayland)")?;
+        let server = files::in_path("Xwayland").context("Xwayland is not installed: install the package xwayland")?;
         install_file(&places.wrapper, &files::wrapper(&module, &server), true, &mut step)?;
         let (wlroots, path) = (is_wanted(Compositor::Wlroots), is_wanted(Compositor::Path));
         if wlroots || path {
@@ -125,7 +126,7 @@ fn install(wanted: &[Compositor], dry_run: bool) -> Result<()> {
             install_file(&places.environment, &text, false, &mut step)?;
             let lines: Vec<&str> = text.lines().skip(1).collect();
             output::line(&format!(
-                "a session without systemd needs in its profile: export {}",
+                "without a systemd session, add this line to your profile: export {}",
                 lines.join("; export ")
             ))?;
         }
@@ -137,7 +138,7 @@ fn install(wanted: &[Compositor], dry_run: bool) -> Result<()> {
         step(format!("divert {} and put a script in its place", files::PROGRAM), &|| files::divert(&module))?;
     }
     let last =
-        if changed { "in force when the session starts again; undo: xqos xwayland remove" } else { "all is in place" };
+        if changed { "takes effect at the next login; undo: xqos xwayland remove" } else { "everything is in place" };
     output::line(last)
 }
 
@@ -146,7 +147,7 @@ type Step<'a> = &'a mut dyn FnMut(String, &dyn Fn() -> Result<()>) -> Result<()>
 fn install_file(path: &Path, text: &str, is_executable: bool, step: Step) -> Result<()> {
     match fs::read_to_string(path) {
         Ok(now) if now == text => Ok(()),
-        Ok(_) if !files::is_ours(path) => bail!("{} is not ours: move it away first", path.display()),
+        Ok(_) if !files::is_ours(path) => bail!("{} was not written by xqos: move it away first", path.display()),
         _ => step(format!("write {}", path.display()), &|| files::write(path, text, is_executable)),
     }
 }
@@ -158,11 +159,11 @@ fn install_weston(places: &Places, step: Step) -> Result<()> {
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", places.weston.display())),
     };
     if let Some(text) = weston::with_path(now.as_deref(), &places.wrapper.display().to_string()) {
-        let said = format!("set path below [xwayland] in {}", places.weston.display());
+        let said = format!("set path in [xwayland] of {}", places.weston.display());
         step(said, &|| files::write(&places.weston, &text, false))?;
     }
     if !now.is_some_and(|text| text.lines().any(|line| line.replace(' ', "").trim_end() == "xwayland=true")) {
-        output::line("weston starts Xwayland only with xwayland=true below [core] of weston.ini")?;
+        output::line("weston starts Xwayland only with xwayland=true in [core] of weston.ini")?;
     }
     Ok(())
 }
@@ -184,7 +185,7 @@ fn remove() -> Result<()> {
             }
             Without::Text(before) => {
                 files::write(&places.weston, &before, false)?;
-                say(format!("took our path out of {}", places.weston.display()))?;
+                say(format!("removed the path of xqos from {}", places.weston.display()))?;
             }
         }
     }
@@ -196,14 +197,14 @@ fn remove() -> Result<()> {
     }
     if files::is_diverted() {
         if sys::effective_ids().0 != 0 {
-            bail!("{} is diverted, which root alone can undo: run `sudo xqos xwayland remove`", files::PROGRAM);
+            bail!("{} is diverted, which only root can undo: run `sudo xqos xwayland remove`", files::PROGRAM);
         }
         files::undo_diversion()?;
-        say(format!("{} is the package's again", files::PROGRAM))?;
+        say(format!("restored {} of its package", files::PROGRAM))?;
     }
     output::line(if removed {
-        "in force when the session starts again"
+        "takes effect at the next login"
     } else {
-        "nothing of xqos stands before Xwayland"
+        "nothing to remove: xqos is not installed for Xwayland"
     })
 }

@@ -42,12 +42,12 @@ fn removing_restores_the_files_from_before_the_installation() {
     let environment = fs::read_to_string(home.file(".config/environment.d/90-xqos-xwayland.conf")).unwrap();
     assert!(environment.contains(&format!("WLR_XWAYLAND={script}")) && environment.contains(":$PATH"), "{environment}");
     assert!(ask(&home, &["status"]).with(0).out.contains("weston.ini names the script"));
-    assert!(ask(&home, &install).with(0).out.contains("all is in place"));
+    assert!(ask(&home, &install).with(0).out.contains("everything is in place"));
 
-    assert!(ask(&home, &["remove"]).with(0).out.contains("took our path out of"));
+    assert!(ask(&home, &["remove"]).with(0).out.contains("removed the path of xqos from"));
     assert_eq!(fs::read_to_string(home.file(".config/weston.ini")).unwrap(), WESTON);
     assert!(!files(&home.file("")).iter().any(|path| path.contains("Xwayland") || path.contains("90-xqos")));
-    assert!(ask(&home, &["remove"]).with(0).out.contains("nothing of xqos"));
+    assert!(ask(&home, &["remove"]).with(0).out.contains("nothing to remove"));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_file_that_xqos_did_not_write_is_left_alone() {
     let theirs = format!("{folder}/90-xqos-xwayland.conf");
     fs::write(&theirs, "WLR_XWAYLAND=/mine\n").unwrap();
     let said = ask(&home, &["install", "--for", "wlroots"]);
-    assert!(said.err.contains("not ours") || said.err.contains("not installed"), "{said:#?}");
+    assert!(said.err.contains("was not written by xqos") || said.err.contains("not installed"), "{said:#?}");
     ask(&home, &["remove"]).with(0);
     assert_eq!(fs::read_to_string(&theirs).unwrap(), "WLR_XWAYLAND=/mine\n");
     ask(&home, &["install", "--for", "nonsense"]).with(2);

@@ -26,7 +26,7 @@ pub struct Places {
 impl Places {
     pub fn of_user() -> Result<Places> {
         let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-        let home = home.context("HOME names no folder: set it to yours")?;
+        let home = home.context("HOME is not an absolute path: set it to your home folder")?;
         let folder = |variable, otherwise: &str| {
             let named = env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
             named.unwrap_or_else(|| home.join(otherwise))
@@ -75,7 +75,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
 /// Replaces a file atomically, so that readers see the old or the new one, and creates its folders. A symbolic link is
 /// followed, as editors do: dotfiles are often links.
 pub fn write(path: &Path, text: &str, is_executable: bool) -> Result<()> {
-    let folder = path.parent().context("a file lies in a folder")?;
+    let folder = path.parent().context("the file has no folder")?;
     let named = || format!("cannot write {}", path.display());
     fs::create_dir_all(folder).with_context(named)?;
     let write = || {
@@ -102,7 +102,7 @@ pub fn is_diverted() -> bool {
 /// Moves Xwayland aside and puts the script in its place; if one step fails, neither is done.
 pub fn divert(module: &Path) -> Result<()> {
     if !Path::new(PROGRAM).exists() {
-        bail!("{PROGRAM} is not installed");
+        bail!("{PROGRAM} is not installed: install Debian's package xwayland");
     }
     dpkg_divert(&["--add"])?;
     write(Path::new(PROGRAM), &wrapper(module, Path::new(DIVERTED)), true)
@@ -119,7 +119,7 @@ fn dpkg_divert(what: &[&str]) -> Result<()> {
     let mut command = Command::new("dpkg-divert");
     command.args(["--local", "--rename", "--divert", DIVERTED]).args(what).arg(PROGRAM);
     let output =
-        command.stdin(Stdio::null()).output().context("dpkg-divert cannot be run: this is for Debian and its kin")?;
+        command.stdin(Stdio::null()).output().context("cannot run dpkg-divert: this needs Debian or a derivative")?;
     if !output.status.success() {
         bail!("dpkg-divert: {}", String::from_utf8_lossy(&output.stderr).trim());
     }

@@ -76,12 +76,12 @@ pub fn show(json: bool) -> Result<()> {
     let mut lines = vec![
         ("script", status.script.clone().unwrap_or_else(|| "none: `xqos xwayland install` writes it".to_owned())),
         ("wlroots", yes(status.wlroots, "WLR_XWAYLAND names the script")),
-        ("in PATH", yes(status.path, "the script is found before Xwayland")),
+        ("in PATH", yes(status.path, "the script comes before Xwayland")),
         ("weston", yes(status.weston, "weston.ini names the script")),
         ("mutter", yes(status.diverted, "/usr/bin/Xwayland is diverted")),
     ];
     if (status.script.is_some() || status.diverted) && !status.module_present {
-        lines.push(("", "the file that the script loads is gone: Xwayland starts without xqos".to_owned()));
+        lines.push(("", "the module that the script loads is missing: Xwayland starts without xqos".to_owned()));
     }
     for running in &status.running {
         lines.push((
