@@ -3,7 +3,7 @@
 //!
 //! | a process that connects | verdict |
 //! |---|---|
-//! | is our child, or descends from it through processes that never had an X connection (sh, env, nice, launchers) | program |
+//! | is our child, or descends from it through processes without X connections (sh, env, nice, launchers) | program |
 //! | has an ancestor below us that has or had an X connection | inherited: started by the program |
 //! | is an orphan that we adopted before the program's first connection | program (its launcher has exited) |
 //! | is an orphan that we first saw later | stray: its parent is unknown |

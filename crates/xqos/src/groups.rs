@@ -93,8 +93,8 @@ impl Groups {
         let kept: Vec<Kept> = self.kept().flatten().collect();
         Ok(released.map(|before| match kept.iter().all(|kept| *kept == before) {
             true => format!("released {}{} of {self}; undo: {}", before.0, words(before.1), self.set_again(before)),
-            // One name stands for all of them.
-            false => format!("released what each had, of {self}; each had another reservation, so there is no undo"),
+            // One name stands for all groups, so a command cannot restore different reservations.
+            false => format!("released the reservations of {self}; they differed, so no command can undo this"),
         }))
     }
 

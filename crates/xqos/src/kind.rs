@@ -12,11 +12,11 @@ use xqos_core::ReservationKind;
 /// Options for the kind of a reservation.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Kind {
-    /// Hold the client back when its budget is used up
+    /// Hold the client back once its budget is used up
     #[arg(long)]
     hard: bool,
-    /// What a client gets beyond its budget without --hard: best-effort (default), its share among the clients without a
-    /// reservation; or paper, the next budget at once and a later deadline, so that it stays above them
+    /// What a client gets beyond its budget without --hard: best-effort (default), its share among the clients without
+    /// a reservation; or paper, its next budget immediately with a later deadline, so that it stays ahead of them
     #[arg(long, value_name = "best-effort|paper", conflicts_with = "hard")]
     soft: Option<SoftRule>,
 }
@@ -63,8 +63,8 @@ impl Wanted {
     pub fn checked(self, kind: ReservationKind) -> Result<Wanted> {
         if self == Wanted::Auto && kind != ReservationKind::Soft {
             bail!(
-                "auto reserves soft only, since a budget that was found too small or too large would hold back this client or \
-                 others: leave --hard and --soft=paper away"
+                "auto makes soft reservations only, because a wrong measurement would hold back this client or others: leave \
+                 out --hard and --soft=paper"
             );
         }
         Ok(self)

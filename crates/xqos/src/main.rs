@@ -34,13 +34,13 @@ use xqos_cli::output;
 use xqos_cli::program::{self, Packaging};
 use xqos_cli::sibling::{self, Call};
 
-/// Decides which client an X server serves next, and gives programs guaranteed shares of it
+/// Decides which client an X server serves next, and reserves server time for programs
 ///
-/// An X server works for one client at a time. xqos, loaded into a stock server, chooses whose requests come next: by
-/// default the ready client that has used the least server time, so that a busy client cannot make the others wait. A
-/// reservation goes further: it promises a client a budget of server time in each period, whatever the others do.
+/// An X server serves one client at a time. xqos, loaded into a stock server, decides whose requests come next. By
+/// default this is the ready client that has used the least server time, so a busy client cannot make others wait. A
+/// reservation goes further: it guarantees a client a budget of server time in each period, whatever the others do.
 ///
-/// Nothing is patched, and no program has to know about it.
+/// Neither the server nor the programs are modified.
 #[derive(Debug, Parser)]
 #[command(name = "xqos", version, after_help = EXAMPLES, max_term_width = 100)]
 struct CommandLine {
@@ -53,25 +53,25 @@ struct CommandLine {
 
 const EXAMPLES: &str = "\
 Examples:
-  xqos doctor                               is my X server served? if not, why?
+  xqos doctor                               is xqos in my X server? if not, why?
   xqos server -- Xvfb :77                   start a server with xqos in it
-  xqos list                                 who uses the server
+  xqos list                                 list clients with their server time
   xqos run --reserve 3ms/10ms -- mpv film   start a program with 30 % reserved
   xqos reserve --pick 3ms/10ms              click on a window to reserve for it
 
 Words:
   client         a program's connection to the X server
-  request        what a client asks for, and the server does without a pause
-  reservation    budget / period: so much server time in each period, at least
-  deadline       end of the current period; the earliest deadline is served first
-  slice          how long a client is served before another one may be
-  blocking time  how long a request in progress kept a better client waiting
+  request        one operation that a client asks for; it is never interrupted
+  reservation    budget / period: guaranteed server time in each period
+  deadline       end of the current period; the earliest deadline comes first
+  slice          how long a client is served before another may be served
+  blocking time  how long a request in progress delayed a more urgent client
   server time    how long the server worked for a client
 
-Exit status: 0 done, also where there was nothing to do, which a line says; 1
-failed, and one line says why and what to do next; 2 called wrongly. `doctor`
-ends with 1 where the server is not served, `rules check` and `rules test` where
-something is wrong. A command that runs a program passes its status on.";
+Exit status: 0 on success or when there was nothing to do (a line says so); 1 on
+failure (one line says why and what to do next); 2 for wrong usage. `doctor`
+exits with 1 if the server is not served, `rules check` and `rules test` if they
+find a fault. A command that runs a program exits with the program's status.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

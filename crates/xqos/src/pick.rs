@@ -49,7 +49,7 @@ fn grab(connection: &impl Connection) -> Result<Window> {
     connection.free_cursor(cursor)?;
     connection.close_font(font)?;
     if pointer.status != GrabStatus::SUCCESS {
-        bail!("another program holds the pointer, as an open menu does: close it, or select with --class or --pid");
+        bail!("another program holds the pointer, such as an open menu: close it, or select with --class or --pid");
     }
     // Only Escape needs the keyboard. Without the grab, the right button still cancels.
     let _ = connection.grab_keyboard(false, root, now, asynchronous, asynchronous)?.reply();

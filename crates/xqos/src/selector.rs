@@ -13,16 +13,16 @@ use xqos_cli::quantity::XId;
 #[derive(Args, Debug)]
 #[group(id = "selector", required = true, multiple = false)]
 pub struct Selector {
-    /// The connections of this process
+    /// All connections of this process
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
-    /// The client that this window belongs to, as xwininfo shows it: 0x1c00007
+    /// The client that owns this window, by its id from xwininfo: 0x1c00007
     #[arg(long, value_name = "ID")]
     window: Option<XId>,
-    /// All clients with a window of this WM_CLASS, instance or class, in upper or lower case
+    /// All clients with a window of this WM_CLASS (instance or class; case is ignored)
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
-    /// This client, as `xqos list --json` and the confirmations show it: 0x1c00000
+    /// This client, by its id from `xqos list --json` or a confirmation: 0x1c00000
     #[arg(long, value_name = "ID")]
     client: Option<XId>,
     /// Click on a window; Escape or the right button cancels
@@ -56,8 +56,8 @@ fn of_process(session: &Session, pid: i32) -> Result<Vec<ClientEntry>> {
     clients.retain(|entry| entry.pid == pid);
     if clients.is_empty() {
         bail!(
-            "process {pid} has no connection to the X server {}: `xqos list` shows who has (a wrapper or launcher is \
-             not the program itself)",
+            "process {pid} has no connection to the X server {}: `xqos list` shows which processes have (a wrapper or \
+             launcher is not the program itself)",
             session.display
         );
     }
@@ -67,11 +67,11 @@ fn of_process(session: &Session, pid: i32) -> Result<Vec<ClientEntry>> {
 fn of_resource(session: &Session, id: XId, kind: &str) -> Result<Vec<ClientEntry>> {
     let base = session.base_of(id)?;
     if base == 0 {
-        bail!("{kind} {:#x} is the X server's own, as the background is: choose a program's", id.0);
+        bail!("{kind} {:#x} belongs to the X server itself, as the background does: choose a program's window", id.0);
     }
     match session.others()?.into_iter().find(|entry| entry.client == base) {
         Some(entry) => Ok(vec![entry]),
-        None => bail!("no client of the X server {} owns {:#x}: `xqos list` shows them", session.display, id.0),
+        None => bail!("no client of the X server {} owns {:#x}: `xqos list` shows the clients", session.display, id.0),
     }
 }
 
@@ -80,7 +80,7 @@ fn of_class(session: &Session, class: &str) -> Result<Vec<ClientEntry>> {
     let windows = windows::of_class(connection, class)?;
     if windows.is_empty() {
         bail!(
-            "no window on the X server {} has the class {class}: `xprop WM_CLASS` and a click show a window's",
+            "no window on the X server {} has the class {class}: run `xprop WM_CLASS` to see the class of a window",
             session.display
         );
     }
@@ -88,7 +88,7 @@ fn of_class(session: &Session, class: &str) -> Result<Vec<ClientEntry>> {
     let mut clients = session.others()?;
     clients.retain(|entry| bases.contains(&entry.client));
     if clients.is_empty() {
-        bail!("the windows of class {class} have gone meanwhile: try again");
+        bail!("the windows of class {class} have just been closed: try again");
     }
     Ok(clients)
 }

@@ -24,8 +24,8 @@ impl Hiding {
     /// How to fix it.
     pub fn advice(&self, module: &str) -> String {
         format!(
-            "{}:{} has a Section \"Module\", which takes the place of the one that loads xqos: add the line Load \"{module}\" to \
-             it, and start the server again",
+            "{}:{} has a Section \"Module\", which replaces the one that loads xqos: add the line Load \"{module}\" to it, and \
+             start the server again",
             self.file.display(),
             self.line
         )

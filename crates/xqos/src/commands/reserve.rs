@@ -16,36 +16,38 @@ use xqos_cli::output;
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
 
-/// Reserves server time for a program that runs already
+/// Reserves server time for a running program
 ///
-/// A reservation of 3ms/10ms promises 3 ms of server time in every 10 ms, whatever other clients do. It ends with
-/// `xqos release` or with the client.
+/// A reservation of 3ms/10ms guarantees 3 ms of server time in every 10 ms, whatever other clients do. It lasts until
+/// `xqos release`, or until the client exits.
 ///
-/// When a client has used up its budget it goes on among the clients without a reservation until the period ends; with
-/// --hard it is held back until then, so that it never gets more. With --soft=paper it has its next budget at once, with a
-/// later deadline: while it is busy, clients without a reservation get only what other reservations leave.
+/// A client that has used up its budget continues among the clients without a reservation until the period ends. With
+/// --hard it is held back until then, so it never gets more than its budget. With --soft=paper it gets its next budget
+/// immediately, with a later deadline: while it is busy, clients without a reservation get only what reservations
+/// leave.
 ///
-/// The server admits a reservation only if it can keep it together with those that it has promised. It counts all
-/// budgets over their periods and adds the blocking time, since a request in progress is never cut.
+/// The server admits a reservation only if it can keep it together with all existing ones. It adds up all budgets
+/// divided by their periods, plus the blocking time, because a request in progress is never interrupted.
 ///
-/// With auto, xqos stays and watches the clients: one that works in a steady rhythm gets what it needs, and that follows
-/// it as long as xqos runs. ^C ends it, and what it has set. `xqos suggest` tells the same of a trace.
+/// With auto, xqos keeps running and measures the clients: a client with a steady rhythm gets what it needs, and its
+/// reservation follows later changes. ^C stops this and releases what was reserved. `xqos suggest` does the same for a
+/// recorded trace.
 #[derive(Args, Debug)]
 #[command(after_help = RESERVE_EXAMPLES)]
 #[command(mut_group("selector", |group| group.required(true)))]
 pub struct Reserve {
     #[command(flatten)]
     selector: Option<Selector>,
-    /// The clients of this group together, as `xqos list` names it; those with
-    /// a reservation of their own keep that, and use no part of the group's
+    /// All clients of this group together, by the name in `xqos list`. Clients with their own reservation keep it, and
+    /// do not use the group's
     #[arg(long, value_name = "NAME", group = "selector")]
     group: Option<String>,
-    /// Server time, and how often: 3ms/10ms, 500us/0.01s; or auto, what measurement finds
+    /// Server time and period, such as 3ms/10ms or 500us/0.01s; or auto: measure it
     #[arg(value_name = "BUDGET/PERIOD|auto")]
     reservation: Wanted,
     #[command(flatten)]
     kind: Kind,
-    /// With auto: reserve processor time, too, for the thread that works most, as measurement finds it (needs CAP_SYS_NICE)
+    /// With auto: also reserve processor time for the busiest thread, as measured (needs CAP_SYS_NICE)
     #[arg(long, value_name = "auto")]
     cpu: Option<Wanted>,
 }
@@ -54,28 +56,28 @@ const RESERVE_EXAMPLES: &str = "\
 Examples:
   xqos reserve --pid 4711 3ms/10ms
   xqos reserve --class mpv 5ms/16ms
-  xqos reserve --pick 3ms/10ms            click on a window
+  xqos reserve --pick 3ms/10ms            click on the window
   xqos reserve --window 0x1c00007 3ms/10ms --hard
   xqos reserve --class game 8ms/16ms --soft=paper
-  xqos reserve --class mpv auto           until ^C, or mpv ends
+  xqos reserve --class mpv auto           until ^C, or until mpv exits
   sudo -E xqos reserve --class mpv auto --cpu auto
   xqos reserve --group firefox 5ms/16ms   for all its clients together
 
-Times are written with a unit: us, ms or s. `xqos list` shows what is reserved
-and what is left of it, and how much server time a program uses: a start for
-choosing its budget.";
+Times need a unit: us, ms or s. To choose a budget, see how much server time a
+program uses in `xqos list`, which also shows each reservation and what is left
+of it.";
 
-/// Ends reservations
+/// Releases reservations
 #[derive(Args, Debug)]
 #[command(after_help = RELEASE_EXAMPLES)]
 #[command(mut_group("selector", |group| group.required(true)))]
 pub struct Release {
     #[command(flatten)]
     selector: Option<Selector>,
-    /// This group, as `xqos list` names it
+    /// All clients of this group, by the name in `xqos list`
     #[arg(long, value_name = "NAME", group = "selector")]
     group: Option<String>,
-    /// Every client and every group that has a reservation
+    /// All clients and groups that have a reservation
     #[arg(long, group = "selector")]
     all: bool,
 }
@@ -88,16 +90,16 @@ Examples:
   xqos release --all";
 
 /// Processor time has the same period as the reserved server time.
-pub(super) const CPU_NEEDS_AUTO: &str = "--cpu auto takes its period from the reservation that measurement finds";
+pub(super) const CPU_NEEDS_AUTO: &str = "--cpu auto takes its period from the measured reservation";
 
 impl Reserve {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let wanted = self.reservation.checked(self.kind.get())?;
         match self.cpu {
             Some(Wanted::Fixed(_)) => {
-                bail!("--cpu takes the word auto here; `xqos run --cpu` starts a program with a fixed one")
+                bail!("--cpu takes only the word auto here; `xqos run --cpu` starts a program with a fixed budget")
             }
-            Some(Wanted::Auto) if wanted != Wanted::Auto => bail!("{CPU_NEEDS_AUTO}: write auto in place of {wanted}"),
+            Some(Wanted::Auto) if wanted != Wanted::Auto => bail!("{CPU_NEEDS_AUTO}: write auto instead of {wanted}"),
             _ => {}
         }
         let (session, _) = Session::open_armed(display)?;
@@ -117,7 +119,9 @@ impl Reserve {
 
     fn for_groups(&self, session: &Session, name: &str, wanted: Wanted) -> Result<()> {
         let Some(reservation) = wanted.fixed() else {
-            bail!("auto measures one client at a time: name clients instead of a group, or a budget and a period");
+            bail!(
+                "auto measures one client at a time: select clients instead, or give the group a budget and a period"
+            );
         };
         output::line(&groups::named(session, name)?.reserve(session, reservation, self.kind.get())?)
     }
@@ -128,8 +132,7 @@ impl Release {
         let session = Session::open(display)?;
         if let Some(name) = &self.group {
             let released = groups::named(&session, name)?.release(&session)?;
-            let nothing =
-                || format!("nothing to release, the group {name} has no reservation: `xqos list` shows who has");
+            let nothing = || format!("nothing to release: the group {name} has no reservation; see `xqos list`");
             return output::line(&released.unwrap_or_else(nothing));
         }
         let groups = if self.all { groups::all(&session)? } else { Vec::new() };
@@ -147,7 +150,7 @@ impl Release {
         if !self.all && clients.iter().all(|entry| reservation_of(entry).is_none()) {
             let names: Vec<_> = clients.iter().map(described).collect();
             let names = names.join(" and ");
-            return output::line(&format!("nothing to release, {names} has no reservation: `xqos list` shows who has"));
+            return output::line(&format!("nothing to release: {names} has no reservation; see `xqos list`"));
         }
         for entry in clients {
             let Some(previous) = reservation_of(&entry) else { continue };

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | running | its exit, and new connections |
 //! | exited, with served connections left | the end of those connections (a program that forked into the background) |
-//! | exited, with no connection left but processes that may still connect | a connection, for [`GRACE`] at most (launchers) |
+//! | exited, no connection left, but processes may still connect | a connection, for [`GRACE`] at most (launchers) |
 //! | exited, with nothing left | nothing: exit with its status |
 
 use crate::commands::reserve::CPU_NEEDS_AUTO;
@@ -38,38 +38,38 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Polling interval for new threads of a program that has processor time.
 const NEW_THREADS: Duration = Duration::from_millis(200);
 
-/// Starts a program with a reservation, a weight, processor time, or all of them
+/// Starts a program with a reservation, a weight or processor time
 ///
-/// Each X connection that the program makes gets them as soon as it is made, also when the program is started through a
-/// shell, env, nice or a launcher that forks and exits. Programs that it starts itself get nothing: what is reserved
-/// for a panel or a terminal is not for everything that is opened from it. All of it ends with the connections.
+/// Each X connection of the program gets these as soon as it is made, even if the program is started through a shell,
+/// env, nice or a launcher that forks and exits. Programs that it starts itself get nothing: a reservation for a panel
+/// or a terminal is not meant for everything that is opened from it. All settings end with the connections.
 ///
-/// With --reserve auto, xqos watches the program: a connection that works in a steady rhythm, as a player's does, gets what
-/// it needs, and that follows it.
+/// With --reserve auto, xqos measures the program: a connection with a steady rhythm, such as that of a video player,
+/// gets what it needs, and its reservation follows later changes.
 ///
-/// A connection that is refused, because too much is promised already, is served like any other; the program runs on
-/// unless --strict is given.
+/// If a reservation is refused because too much is reserved already, the connection is served like any other. The
+/// program keeps running unless --strict is given.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 #[command(mut_args(|arg| if ["hard", "soft"].contains(&arg.get_id().as_str()) { arg.requires("reserve") } else { arg }))]
 #[command(group = ArgGroup::new("wish").args(["reserve", "weight", "cpu"]).required(true).multiple(true))]
 pub struct Arguments {
-    /// Server time, and how often: 3ms/10ms; or auto, what measurement finds
+    /// Server time and period, such as 3ms/10ms; or auto: measure it
     #[arg(long, value_name = "BUDGET/PERIOD|auto")]
     reserve: Option<Wanted>,
     #[command(flatten)]
     kind: Kind,
-    /// How much server time beside others, 0.01 to 100; 1 is the default (policy fair)
+    /// Share of server time relative to other clients, 0.01 to 100; 1 is the default (policy fair)
     #[arg(long, value_name = "W")]
     weight: Option<Weight>,
-    /// Processor time for the program's main thread, and how often: 2ms/10ms; or auto, with --reserve auto: what measurement
-    /// finds (SCHED_DEADLINE; its other threads get a nice value of -15; needs CAP_SYS_NICE)
+    /// Processor time and period for the program's main thread, such as 2ms/10ms; or auto, with --reserve auto: measure
+    /// it (SCHED_DEADLINE; other threads get nice value -15; needs CAP_SYS_NICE)
     #[arg(long, value_name = "BUDGET/PERIOD|auto")]
     cpu: Option<Wanted>,
-    /// Do not run the program unreserved: end it when its reservation is refused
+    /// Stop the program if its reservation is refused, instead of running it without
     #[arg(long, requires = "reserve")]
     strict: bool,
-    /// Say nothing when all goes well
+    /// Print nothing on success
     #[arg(long, short)]
     quiet: bool,
     /// The program and its arguments
@@ -86,19 +86,19 @@ Examples:
   sudo -E xqos run --reserve 3ms/10ms --cpu 2ms/10ms -- ./player
   sudo -E xqos run --reserve auto --cpu auto -- ./player
 
-Times are written with a unit: us, ms or s. To undo it while the program runs:
-xqos release --pid N, or xqos weight --pid N 1.
+Times need a unit: us, ms or s. To undo it while the program runs, use
+xqos release --pid N or xqos weight --pid N 1.
 
-Exit status: that of the program, or 128 + n when signal n ended it; 1 when it
-could not be started or, with --strict, was refused. INT, TERM and HUP are
-passed on to it.";
+Exit status: that of the program, or 128 + n if signal n ended it; 1 if it could
+not be started, or was refused with --strict. INT, TERM and HUP are passed on to
+it.";
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
         let (session, info) = Session::open_armed(display)?;
         let wanted = self.reserve.map(|wanted| wanted.checked(self.kind.get())).transpose()?;
         if self.strict && wanted == Some(Wanted::Auto) {
-            bail!("auto knows what to reserve only when the program runs: leave --strict away");
+            bail!("auto can reserve only when the program runs: leave out --strict");
         }
         let fixed = wanted.and_then(Wanted::fixed);
         if let Some((wanted, why)) = fixed.and_then(|wanted| Some((wanted, out_of_limits(wanted, &info)?))) {
@@ -111,11 +111,11 @@ impl Arguments {
             processor::check(cpu)?;
         }
         if self.cpu == Some(Wanted::Auto) && wanted != Some(Wanted::Auto) {
-            bail!("{CPU_NEEDS_AUTO}: give --reserve auto, too");
+            bail!("{CPU_NEEDS_AUTO}: add --reserve auto");
         }
         // Before the program starts, so that none of its connections is missed.
         session.control.select_events(event_mask::CLIENTS)?;
-        sys::adopt_orphans().context("cannot look after the program's processes")?;
+        sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let mut auto =
             (wanted == Some(Wanted::Auto)).then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
@@ -162,7 +162,7 @@ impl Arguments {
     }
 
     fn start(&self, display: Option<&str>) -> Result<i32> {
-        let (program, arguments) = self.program.split_first().context("no program is named")?;
+        let (program, arguments) = self.program.split_first().context("no program is given: add -- PROGRAM")?;
         let mut command = Command::new(program);
         command.args(arguments);
         if let Some(display) = display {
@@ -236,7 +236,7 @@ impl Run<'_> {
         match auto.turn(&self.session) {
             Ok(said) => said.iter().for_each(|text| self.say(text)),
             Err(error) => {
-                note(&format!("nothing is measured any more: {}", error.in_one_line()));
+                note(&format!("measuring has stopped: {}", error.in_one_line()));
                 self.auto.take().map(|auto| auto.end(&self.session));
             }
         }
@@ -270,7 +270,7 @@ impl Run<'_> {
                 Err(_) => {
                     self.server_gone = true;
                     self.ours.clear();
-                    note("the X server has gone; waiting for the program to end");
+                    note("the X server has gone; waiting for the program to exit");
                 }
             }
         }
@@ -309,11 +309,10 @@ impl Run<'_> {
         }
         match self.family.connected(pid, &Procfs) {
             Verdict::Program => self.serve(client, pid),
-            Verdict::Inherited(parent) => self.say(&format!(
-                "nothing for pid {pid}: it was started by pid {parent}, which has a connection of its own"
-            )),
+            Verdict::Inherited(parent) => self
+                .say(&format!("nothing for pid {pid}: it was started by pid {parent}, which has its own connection")),
             Verdict::Stray => self.say(&format!(
-                "nothing for pid {pid}: the process that started it is gone, and may have been the program itself"
+                "nothing for pid {pid}: its parent process has exited and may have been the program itself"
             )),
             Verdict::Vanished => self.vanished = true,
             Verdict::Foreign => {}
@@ -325,13 +324,13 @@ impl Run<'_> {
         self.ours.insert(client, pid);
         let Some(entry) = self.entry(client) else {
             if self.auto.is_some() {
-                self.say(&format!("nothing was reserved for pid {pid}: its connection has ended"));
+                self.say(&format!("nothing was reserved for pid {pid}: its connection has closed"));
             }
             return;
         };
         let who = described(&entry);
         if self.auto.as_mut().is_some_and(|auto| !auto.adopt(&entry)) {
-            self.say(&format!("{who} has a reservation of its own: auto leaves it alone"));
+            self.say(&format!("{who} has its own reservation, which auto does not change"));
         }
         if let Some(wanted) = self.wish.reserve.and_then(Wanted::fixed) {
             match self.session.reserve(&Account::of_client(&entry), wanted, self.wish.kind.get()) {
@@ -347,9 +346,10 @@ impl Run<'_> {
                     self.say(&format!("weight {weight} for {who}"));
                 }
                 Err(_) if self.entry(client).is_none() => {}
-                Err(error) => {
-                    note(&format!("no weight for {who}: {}", self.session.explained(error, &entry).in_one_line()))
-                }
+                Err(error) => note(&format!(
+                    "cannot set the weight of {who}: {}",
+                    self.session.explained(error, &entry).in_one_line()
+                )),
             }
         }
     }
@@ -378,18 +378,18 @@ impl Run<'_> {
 
     fn farewell(&self) {
         if self.vanished && matches!(self.wish.reserve, Some(Wanted::Auto)) && !self.family.any_connected() {
-            self.say("nothing was reserved for a connection that ended before it was known whose it was");
+            self.say("nothing was reserved for a connection that closed before its program was known");
         }
         if self.family.any_connected() || self.vanished || self.server_gone {
             return;
         }
         let why = match is_wayland() {
-            true => "it may draw through Wayland, or have handed its window",
-            false => "it may have handed its window",
+            true => "it may draw through Wayland, or have passed its window",
+            false => "it may have passed its window",
         };
         note(&format!(
-            "{} made no X connection of its own, so nothing was reserved; {why} over D-Bus to a process that ran \
-             already: reserve for that one with `xqos reserve --pick`",
+            "{} made no X connection of its own, so nothing was reserved; {why} over D-Bus to a process that was already \
+             running: reserve for that process with `xqos reserve --pick`",
             self.wish.shown()
         ));
     }

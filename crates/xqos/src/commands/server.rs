@@ -25,33 +25,34 @@ use xqos_sys as sys;
 
 /// Starts an X server with xqos in it
 ///
-/// The server is the stock one: xqos is loaded into it with LD_PRELOAD. This works for Xvfb, Xephyr and Xtigervnc. Xorg
-/// loads the same file as a module, by a section in xorg.conf.d, which `make install` puts there.
+/// The server is an unmodified one: xqos is loaded into it with LD_PRELOAD. This works for Xvfb, Xephyr and Xtigervnc.
+/// Xorg loads the same file as a module, through a file in xorg.conf.d that `make install` puts there.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The scheduling policy to start with [default: fair]
+    /// The initial scheduling policy [default: fair]
     #[arg(long, value_name = "NAME", value_parser = policies(), hide_possible_values = true)]
     policy: Option<PolicyKind>,
-    /// How long a client is served before another one may be [default: 5ms]
+    /// Maximum time for one client while others wait [default: 5ms]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<Micros>,
-    /// How much may be reserved in all, at most 0.95 [default: 0.9]
+    /// Maximum sum of all reservations, up to 0.95 [default: 0.9]
     #[arg(long, value_name = "SHARE")]
     max_utilization: Option<Share>,
-    /// Serve compositing and window managers first: on, off, or how much they get at most, 0.05 to 0.9 [default: on]
+    /// Serve compositors and window managers first: on, off, or their maximum share under contention, 0.05 to 0.9
+    /// [default: on]
     #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
     desktop: Option<Share>,
-    /// Which clients share as one: none, app, or user [default: app]
+    /// Which clients share one allotment: none, app, or user [default: app]
     #[arg(long, value_name = "none|app|user", value_parser = grouping)]
     groups: Option<Grouping>,
-    /// Processor time for the server's main thread, and how often: 8ms/10ms (SCHED_DEADLINE; needs CAP_SYS_NICE)
+    /// Processor time and period for the server's main thread, such as 8ms/10ms (SCHED_DEADLINE; needs CAP_SYS_NICE)
     #[arg(long, value_name = "BUDGET/PERIOD")]
     cpu: Option<Reservation>,
-    /// Name in the server's log who holds the server grab for longer than this [default: nobody is named]
+    /// Log each client that holds the server grab for longer than this [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = grab_limit)]
     grab_limit: Option<Micros>,
-    /// The module to load [default: XQOS_MODULE, else the one built or installed with this program]
+    /// The module to load [default: XQOS_MODULE, or the module built or installed with this program]
     #[arg(long, value_name = "FILE")]
     module: Option<PathBuf>,
     /// The server and its arguments
@@ -63,25 +64,26 @@ const EXAMPLES: &str = "\
 Examples:
   xqos server -- Xvfb :77 -screen 0 1280x1024x24
   xqos server --policy smart --slice 2ms -- Xephyr :78 -screen 1280x800
-  xqos --display :77 doctor               is it served?
+  xqos --display :77 doctor               check that xqos serves it
 
 `xqos policy --help` explains the policies.
 
---cpu bounds the server as well: what busy clients use of it is gone for all.
-No more is then promised to clients than the server gets itself. `xqos boost`
-raises the server only while it works for reserved clients, which is mostly
-better.
+--cpu also limits the server: time that busy clients use up is gone for all
+clients. Reservations then cannot promise more than the server gets itself.
+`xqos boost` raises the server only while it serves reserved clients, which is
+usually better.
 
 Environment: XQOS_MODULE names the module. The server gets its settings in
 XQOS_POLICY, XQOS_SLICE_US, XQOS_MAX_UTILIZATION_PPM, XQOS_DESKTOP_SHARE_PPM (0
-is off), XQOS_GROUPS and XQOS_GRAB_LIMIT_MS, which may also be set by hand, and
-removes them with LD_PRELOAD from what its children see. XQOS_CONTENTION=always
-has `fair` decide also where nobody would be served late.
+is off), XQOS_GROUPS and XQOS_GRAB_LIMIT_MS. You may also set these variables
+yourself. The server removes them and LD_PRELOAD from its children's
+environment. With XQOS_CONTENTION=always, `fair` also decides when no client
+would be served late.
 
-XQOS_HOST forces the way into the server: dix by its own functions, libc from
-below, by what it asks of libc, as for Xwayland. By default dix is taken where
-the server exports its functions, else libc. XQOS_CHUNK_US is the longest work
-at a time under libc: 50 to 20000 us, 400 by default, or one request.";
+XQOS_HOST selects how xqos is attached: dix (through the server's own functions)
+or libc (through its calls of libc, as for Xwayland). The default is dix if the
+server exports its functions, else libc. XQOS_CHUNK_US is the longest stretch of
+work under libc: 50 to 20000 us, 400 by default; a request is never divided.";
 
 /// Parses whole milliseconds, the resolution of the server's timer.
 fn grab_limit(text: &str) -> Result<Micros, String> {
@@ -94,7 +96,7 @@ impl Arguments {
     /// Returns only if the server could not be started.
     pub fn perform(&self) -> Result<()> {
         let module = module_file::find(self.module.as_deref())?;
-        let (server, arguments) = self.server.split_first().context("no server is named")?;
+        let (server, arguments) = self.server.split_first().context("no server is given: add -- SERVER")?;
         let program = in_path(server)?;
         check(&program)?;
         let mut command = Command::new(&program);
@@ -116,7 +118,7 @@ impl Arguments {
             processor::check(cpu)?;
             sys::schedule(&mut command, processor::attributes(cpu));
         }
-        let otherwise = format!("cannot start {}: is it a program?", program.display());
+        let otherwise = format!("cannot start {}: check that it is a program", program.display());
         Err(processor::not_started(self.cpu, command.exec(), otherwise).into())
     }
 }
@@ -129,7 +131,7 @@ fn in_path(name: &OsStr) -> Result<PathBuf> {
         return if host::is_program(&path) {
             Ok(path)
         } else {
-            bail!("{shown} is no program: check the path after --")
+            bail!("{shown} is not a program: check the path after --")
         };
     }
     host::in_path(name, |_| true).with_context(|| {
@@ -148,8 +150,8 @@ fn check(program: &Path) -> Result<()> {
     let started = if xorg_script { wrapper } else { &real };
     if ignores_preload(started) {
         note(&format!(
-            "{} runs with more rights than yours, so the loader ignores LD_PRELOAD and xqos will not be in it; let Xorg \
-             load the module from /etc/X11/xorg.conf.d/20-xqos.conf instead",
+            "{} runs with more rights than yours, so the loader ignores LD_PRELOAD and xqos will not be in it: let Xorg \
+             load the module with /etc/X11/xorg.conf.d/20-xqos.conf instead",
             started.display()
         ));
         return Ok(());
@@ -158,10 +160,10 @@ fn check(program: &Path) -> Result<()> {
     let is_server = real.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"X"));
     if !missing.is_empty() && !is_server {
         // Programs such as env or nice only start a server.
-        note(&format!("{} is no X server: xqos has an effect only in one that it starts, as env does", real.display()));
+        note(&format!("{} is not an X server: xqos takes effect only in an X server that it starts", real.display()));
     } else if !missing.is_empty() {
         note(&format!(
-            "{} {}, so it is served from below, by what it asks of libc: all but the policy classic and traces of single \
+            "{} {}, so it is served through libc: everything works except the policy classic and traces of single \
              requests",
             real.display(),
             exports::verdict(&missing)
@@ -213,7 +215,7 @@ mod tests {
     fn programs_are_found_as_a_shell_finds_them() {
         assert!(in_path(OsStr::new("sh")).unwrap().is_absolute());
         assert!(in_path(OsStr::new("Xnowhere")).unwrap_err().to_string().contains("not in PATH"));
-        assert!(in_path(OsStr::new("/etc/passwd")).unwrap_err().to_string().contains("no program"));
+        assert!(in_path(OsStr::new("/etc/passwd")).unwrap_err().to_string().contains("not a program"));
     }
 
     #[test]

@@ -12,11 +12,11 @@ use xqos_cli::output::{self, note};
 use xqos_cli::quantity::{Slice, Weight};
 use xqos_core::PolicyKind;
 
-/// Sets how much server time a client gets beside others (policy fair)
+/// Sets a client's share of server time relative to others (policy fair)
 ///
-/// While several clients are busy, one of weight 2 gets twice the server time of one of weight 1, the default. A weight
-/// is no promise: with more clients everybody gets less. For a promise, see `xqos reserve --help`. A weight that is set
-/// by hand stands above all rules, until `xqos rules adopt`.
+/// While several clients are busy, a client of weight 2 gets twice the server time of a client of weight 1, the
+/// default. A weight is no guarantee: with more clients, each gets less. For a guarantee, see `xqos reserve --help`. A
+/// weight that is set manually overrides all rules, until `xqos rules adopt`.
 #[derive(Args, Debug)]
 #[command(name = "weight", after_help = WEIGHT_EXAMPLES)]
 pub struct Weigh {
@@ -34,14 +34,14 @@ Examples:
 
 /// Sets a client's fixed priority (policy fixed)
 ///
-/// Under `xqos policy fixed` the ready client of the highest priority is served, and all others wait. A busy client can
-/// keep lower ones out for as long as it likes; the policy is there for comparison.
+/// Under `xqos policy fixed`, the ready client with the highest priority is served, and all others wait. A busy client
+/// can lock out clients of lower priority indefinitely; the policy exists for comparison.
 #[derive(Args, Debug)]
 #[command(name = "priority", after_help = PRIORITY_EXAMPLES)]
 pub struct Prioritise {
     #[command(flatten)]
     selector: Selector,
-    /// -1000 to 1000, the larger the earlier; 0 is the default
+    /// -1000 to 1000; larger values are served first; 0 is the default
     #[arg(value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1000..=1000))]
     priority: i32,
 }
@@ -53,15 +53,15 @@ Examples:
 
 /// Limits how long a client is served at a time
 ///
-/// While others wait, a client is served for at most a slice: 5 ms, unless `xqos policy --slice` says otherwise. One that asks
-/// for much at once may be given shorter ones, so that who waits for it waits less. It gets as much of the server as
-/// before; for less, see `max` in `xqos rules --help`. A single request is never cut short.
+/// While others wait, a client is served for at most a slice: 5 ms, unless `xqos policy --slice` sets another value. A
+/// shorter slice for a client with long bursts reduces the waits of others. The client's share of the server stays the
+/// same; to reduce it, see `max` in `xqos rules --help`. A single request is never interrupted.
 #[derive(Args, Debug)]
 #[command(name = "limit", after_help = LIMIT_EXAMPLES)]
 pub struct Limit {
     #[command(flatten)]
     selector: Selector,
-    /// 100us to 1s; none: as long as all
+    /// 100us to 1s, or none for the default of all clients
     #[arg(long, value_name = "TIME")]
     slice: Slice,
 }
@@ -130,6 +130,6 @@ pub fn typed(entry: &ClientEntry, kind: SettingKind) -> Option<(&'static str, St
 fn only_under(needed: PolicyKind, policy: PolicyKind, what: &str) {
     if policy != needed {
         let (policy, needed) = (policy.name(), needed.name());
-        note(&format!("{what} count under policy {needed} only, and this is {policy}: `xqos policy {needed}`"));
+        note(&format!("{what} apply under policy {needed} only, and this is {policy}: run `xqos policy {needed}`"));
     }
 }

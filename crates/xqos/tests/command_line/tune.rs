@@ -87,9 +87,11 @@ fn an_unusable_trace_is_reported_in_one_line() {
 #[test]
 fn auto_refuses_hard_and_strict() {
     let server = Server::served(&[]);
-    server.ask(&["reserve", "--pid", "1", "auto", "--hard"]).failed_saying(&["auto reserves soft only"]);
-    server.ask(&["run", "--reserve", "auto", "--hard", "--", "true"]).failed_saying(&["auto reserves soft only"]);
-    server.ask(&["run", "--reserve", "auto", "--strict", "--", "true"]).failed_saying(&["leave --strict away"]);
+    server.ask(&["reserve", "--pid", "1", "auto", "--hard"]).failed_saying(&["auto makes soft reservations only"]);
+    server
+        .ask(&["run", "--reserve", "auto", "--hard", "--", "true"])
+        .failed_saying(&["auto makes soft reservations only"]);
+    server.ask(&["run", "--reserve", "auto", "--strict", "--", "true"]).failed_saying(&["leave out --strict"]);
 }
 
 /// Processor time of this thread, which excludes time that other processes use.
@@ -186,7 +188,7 @@ fn a_running_film_has_its_reservation_until_auto_ends() {
     assert_eq!(server.entry(pid()).unwrap()["reservation"]["hard"], false);
     auto.signal("INT");
     let told = auto.ended().with(0);
-    assert!(told.out.contains("reserved") && told.err.contains("looking after"), "{told:#?}");
+    assert!(told.out.contains("reserved") && told.err.contains("watching"), "{told:#?}");
     assert_eq!(period(&server, pid()), None, "it clears what it has set");
 }
 
@@ -267,9 +269,9 @@ fn a_program_gets_measured_processor_time_and_loses_it_with_xqos() {
 #[test]
 fn cpu_auto_needs_reserve_auto_and_the_right() {
     let server = Server::served(&[]);
-    let needs = "--cpu auto takes its period from the reservation that measurement finds";
-    server.ask(&["run", "--cpu", "auto", "--", "true"]).failed_saying(&[needs, "give --reserve auto"]);
-    server.ask(&["reserve", "--pid", "1", "3ms/10ms", "--cpu", "auto"]).failed_saying(&[needs, "write auto in place"]);
+    let needs = "--cpu auto takes its period from the measured reservation";
+    server.ask(&["run", "--cpu", "auto", "--", "true"]).failed_saying(&[needs, "add --reserve auto"]);
+    server.ask(&["reserve", "--pid", "1", "3ms/10ms", "--cpu", "auto"]).failed_saying(&[needs, "write auto instead"]);
     server
         .ask(&["reserve", "--pid", "1", "auto", "--cpu", "1ms/10ms"])
         .failed_saying(&["the word auto", "xqos run --cpu"]);

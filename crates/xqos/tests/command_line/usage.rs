@@ -140,15 +140,15 @@ fn a_server_that_cannot_be_started_is_refused() {
     let module = harmless_module();
     let start = |program: &str| ended(xqos().env("XQOS_MODULE", &module).args(["server", "--", program, ":77"]));
     start("Xnowhere").failed_saying(&["Xnowhere", "not in PATH"]);
-    start("/etc/passwd").failed_saying(&["/etc/passwd is no program"]);
+    start("/etc/passwd").failed_saying(&["/etc/passwd is not a program"]);
     let told = start("/bin/true").with(0);
-    assert!(told.err.contains("true is no X server"), "{}", told.err);
+    assert!(told.err.contains("true is not an X server"), "{}", told.err);
     let folder = Folder::new("server");
     let unexporting = folder.path.join("Xtrue");
     xqos_skip::executable(&unexporting, &fs::read("/bin/true").unwrap());
     let told = start(unexporting.to_str().unwrap()).with(0);
     assert!(told.err.contains("exports none of the 15 symbols"), "{}", told.err);
-    assert!(told.err.contains("served from below"), "{}", told.err);
+    assert!(told.err.contains("served through libc"), "{}", told.err);
     let no_module = ended(xqos().args(["server", "--module", "/nowhere/xqos.so", "--", "Xvfb"]));
     no_module.failed_saying(&["--module", "/nowhere/xqos.so"]);
     let no_module = ended(xqos().env("XQOS_MODULE", "/nowhere/xqos.so").args(["server", "--", "Xvfb"]));

@@ -15,7 +15,7 @@ use xqos_sys::{self as sys, Signals};
 pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>, with_processors: bool) -> Result<()> {
     if let Some(reserved) = clients.iter().find(|entry| reservation_of(entry).is_some()) {
         bail!(
-            "{} has a reservation, and auto changes none that it did not set: `xqos release --client {:#x}` first",
+            "{} already has a reservation, which auto does not change: run `xqos release --client {:#x}` first",
             described(reserved),
             reserved.client
         );
@@ -33,7 +33,7 @@ pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>,
         if !auto.adopt(entry) {
             continue;
         }
-        output::note(&format!("looking after {}; ^C ends that and what was reserved", described(entry)));
+        output::note(&format!("watching {}; press ^C to stop and to release what was reserved", described(entry)));
     }
     let ended = look_after(session, &mut auto, &signals);
     auto.end(session).iter().try_for_each(|line| output::line(line))?;
