@@ -6,20 +6,20 @@
 //! | `proxy` | the running proxy: its display, cookie and thread |
 //! | `run` | the event loop over all clients and the scout |
 //! | `client` | one client's sockets |
-//! | `ahead` | the proxy's own connections, which query ahead |
+//! | `scouts` | the proxy's own connections, which query ahead |
 //! | `connect` | connections to the X server that are being established |
 //! | `cache` | the queries of each program's last start |
 //! | `resident` | one proxy shared by several programs |
-//! | `told` | the report at the end |
+//! | `report` | the report at the end |
 
-mod ahead;
 mod cache;
 mod client;
 mod connect;
 mod proxy;
+mod report;
 mod resident;
 mod run;
-mod told;
+mod scouts;
 
 use crate::program::Program;
 use anyhow::{Context, Result};
@@ -43,7 +43,7 @@ use xqos_sys::{self as sys, Signals};
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
-    manner: Manner,
+    near: NearOptions,
     /// Do not use the queries of the last start, and do not save those of this one
     #[arg(long)]
     forget: bool,
@@ -67,7 +67,7 @@ pub struct Arguments {
 
 /// Options about how queries are answered and what is reported; `xqos ssh` has them too.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct Manner {
+pub struct NearOptions {
     /// Also answer right after requests without a reply, if they concern only the program's own windows
     #[arg(long)]
     pub relaxed: bool,
@@ -125,23 +125,23 @@ impl Arguments {
         let proxy = Proxy::start((!name.is_empty()).then_some(name), self.settings(), Caches::One(cache))?;
         let mut program = Program::start(&self.program, &proxy.display(), Some(proxy.authority()))?;
         program.watch(Some(&|| proxy.open()), signals, self.quiet)?;
-        if self.manner.verify {
+        if self.near.verify {
             proxy.settle();
         }
-        let told = proxy.finish()?;
-        if self.manner.report {
-            told::lines(&told).iter().for_each(|line| note(line));
+        let report = proxy.finish()?;
+        if self.near.report {
+            report::lines(&report).iter().for_each(|line| note(line));
         }
-        let differences = told.report.differences;
-        if self.manner.verify && (differences > 0 || !self.quiet) {
-            note(&told::verdict(&told.report));
+        let differences = report.counts.differences;
+        if self.near.verify && (differences > 0 || !self.quiet) {
+            note(&report::verdict(&report.counts));
         }
-        let is_wrong = self.manner.verify && differences > 0 && program.status() == 0;
+        let is_wrong = self.near.verify && differences > 0 && program.status() == 0;
         Ok(ExitCode::from(if is_wrong { 1 } else { program.status() }))
     }
 
     fn settings(&self) -> Settings {
-        let Manner { relaxed, verify, .. } = self.manner;
+        let NearOptions { relaxed, verify, .. } = self.near;
         Settings { relaxed, verify, ..Settings::default() }
     }
 }

@@ -6,11 +6,11 @@
 
 mod far;
 
-use crate::near::Manner;
+use crate::near::NearOptions;
 use crate::program::{shown, wait_for};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use far::Wanted;
+use far::Remote;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -37,7 +37,7 @@ pub struct Arguments {
     #[arg(long)]
     copy: bool,
     #[command(flatten)]
-    manner: Manner,
+    near: NearOptions,
     /// Port to connect to, as ssh -p
     #[arg(short, long, value_name = "PORT")]
     port: Option<u16>,
@@ -76,7 +76,7 @@ failed; 1 if something is missing, which one line explains.";
 
 /// An ssh master connection. Dropping it closes the connection and removes all files.
 #[derive(Debug)]
-struct Line<'a> {
+struct MasterConnection<'a> {
     arguments: &'a Arguments,
     folder: PathBuf,
     token: String,
@@ -91,25 +91,25 @@ impl Arguments {
         let named = display.map(OsString::from).or_else(|| env::var_os("DISPLAY")).filter(|name| !name.is_empty());
         let display = named.context("DISPLAY is not set: give the program's X server with --display")?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
-        let mut line = Line::new(self)?;
-        let opened = line.open(&display)?;
+        let mut master = MasterConnection::new(self)?;
+        let opened = master.open(&display)?;
         if !opened.success() {
             return Ok(ExitCode::from(shown(opened)));
         }
-        if self.copy && !line.copy()? {
+        if self.copy && !master.copy()? {
             return Ok(ExitCode::FAILURE);
         }
-        let mut session = line.run(&display)?;
+        let mut session = master.run(&display)?;
         // The terminal's ^C has ended ssh too, but the far side has received no signal.
         let pass = |signal: &Signal| {
-            line.signal(signal.number);
+            master.signal(signal.number);
             true
         };
         wait_for(&mut session, "ssh", &signals, GRACE, pass).map(ExitCode::from)
     }
 
     fn options(&self) -> Vec<&'static str> {
-        let Manner { relaxed, verify, report } = self.manner;
+        let NearOptions { relaxed, verify, report } = self.near;
         let options = [(relaxed, "--relaxed"), (verify, "--verify"), (report, "--report")];
         // The messages of xqos near at its end are only for users who asked for them.
         let quiet = (!report && !verify, "--quiet");
@@ -117,14 +117,14 @@ impl Arguments {
     }
 }
 
-impl Line<'_> {
-    fn new(arguments: &Arguments) -> Result<Line<'_>> {
+impl MasterConnection<'_> {
+    fn new(arguments: &Arguments) -> Result<MasterConnection<'_>> {
         let random = secret().context("no random numbers are available on this machine")?;
         // The path of a socket must be short.
         let token = random[..12].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         let folder = env::temp_dir().join(format!("xqos-{token}.line"));
         DirBuilder::new().mode(0o700).create(&folder).context("cannot create a folder for the connection")?;
-        Ok(Line { arguments, folder, token, is_open: false })
+        Ok(MasterConnection { arguments, folder, token, is_open: false })
     }
 
     fn ssh(&self) -> Command {
@@ -178,7 +178,7 @@ impl Line<'_> {
     }
 
     fn run(&self, display: &OsString) -> Result<Child> {
-        let wanted = Wanted {
+        let remote = Remote {
             host: &self.arguments.host,
             token: &self.token,
             is_copied: self.arguments.copy,
@@ -186,7 +186,7 @@ impl Line<'_> {
             program: &self.arguments.program,
         };
         let mut ssh = self.ssh();
-        ssh.args(["-Y", "-C", "-T", "--"]).arg(&self.arguments.host).arg(far::run(&wanted)).env("DISPLAY", display);
+        ssh.args(["-Y", "-C", "-T", "--"]).arg(&self.arguments.host).arg(far::run(&remote)).env("DISPLAY", display);
         ssh.spawn().map_err(explained)
     }
 
@@ -195,7 +195,7 @@ impl Line<'_> {
     }
 }
 
-impl Drop for Line<'_> {
+impl Drop for MasterConnection<'_> {
     fn drop(&mut self) {
         if self.is_open {
             let quietly = |ssh: &mut Command| {

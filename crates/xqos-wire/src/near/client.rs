@@ -22,7 +22,7 @@ const HOLD_AT_MOST: Duration = Duration::from_secs(30);
 
 /// Progress of the scout.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct ScoutProgress {
     pub is_ready: bool,
     pub last_heard: Instant,
 }
@@ -37,11 +37,11 @@ pub struct Client {
     program_is_gone: bool,
     server_is_gone: bool,
     /// The server has been sent end of file.
-    is_told: bool,
+    has_sent_end: bool,
 }
 
 /// Outcome of a read.
-pub enum Got {
+pub enum ReadOutcome {
     Bytes(usize),
     Nothing,
     End,
@@ -49,8 +49,8 @@ pub enum Got {
 
 impl Client {
     pub fn new(program: OwnedFd, server: OwnedFd, near: Near) -> Client {
-        let (held_since, program_is_gone, server_is_gone, is_told) = (None, false, false, false);
-        Client { program, server, near, held_since, program_is_gone, server_is_gone, is_told }
+        let (held_since, program_is_gone, server_is_gone, has_sent_end) = (None, false, false, false);
+        Client { program, server, near, held_since, program_is_gone, server_is_gone, has_sent_end }
     }
 
     /// The events to poll for at the program's and at the server's end.
@@ -79,23 +79,23 @@ impl Client {
         // The server first: its data may change the answers to the program.
         if !ready[1].is_empty() && !self.server_is_gone && self.near.takes_from_server() {
             match read(&self.server, buffer) {
-                Got::Bytes(count) => self.near.from_server(&buffer[..count], now_ns, store),
-                Got::Nothing => {}
-                Got::End => self.server_is_gone = true,
+                ReadOutcome::Bytes(count) => self.near.from_server(&buffer[..count], now_ns, store),
+                ReadOutcome::Nothing => {}
+                ReadOutcome::End => self.server_is_gone = true,
             }
         }
         if !ready[0].is_empty() && !self.program_is_gone && self.near.takes_from_program() {
             match read(&self.program, buffer) {
-                Got::Bytes(count) => self.near.from_program(&buffer[..count], now_ns, store),
-                Got::Nothing => {}
-                Got::End => self.program_is_gone = true,
+                ReadOutcome::Bytes(count) => self.near.from_program(&buffer[..count], now_ns, store),
+                ReadOutcome::Nothing => {}
+                ReadOutcome::End => self.program_is_gone = true,
             }
         }
         self.send(now_ns, store);
     }
 
     /// Releases the program once the replies to all queries sent ahead have arrived, or a time limit has passed.
-    pub fn hold(&mut self, scout: Progress, memory: &Memory, now_ns: u64, store: &mut Store) {
+    pub fn hold(&mut self, scout: ScoutProgress, memory: &Memory, now_ns: u64, store: &mut Store) {
         if !self.is_holding() {
             return;
         }
@@ -121,7 +121,7 @@ impl Client {
             self.near.go_on(now_ns, store);
         }
         let has_all = self.near.to_server().bytes().is_empty() && self.near.takes_from_program();
-        if self.program_is_gone && has_all && !self.is_told {
+        if self.program_is_gone && has_all && !self.has_sent_end {
             if self.near.ask_again(store) {
                 return self.send(now_ns, store);
             }
@@ -130,17 +130,17 @@ impl Client {
             }
             // This fails only if the server has already closed.
             let _ = shutdown(&self.server, Shutdown::Write);
-            self.is_told = true;
+            self.has_sent_end = true;
         }
     }
 }
 
-pub fn read(socket: &OwnedFd, buffer: &mut [u8]) -> Got {
+pub fn read(socket: &OwnedFd, buffer: &mut [u8]) -> ReadOutcome {
     match recv(socket, buffer, RecvFlags::empty()) {
-        Ok((0, _)) => Got::End,
-        Ok((count, _)) => Got::Bytes(count),
-        Err(Errno::AGAIN | Errno::INTR) => Got::Nothing,
-        Err(_) => Got::End,
+        Ok((0, _)) => ReadOutcome::End,
+        Ok((count, _)) => ReadOutcome::Bytes(count),
+        Err(Errno::AGAIN | Errno::INTR) => ReadOutcome::Nothing,
+        Err(_) => ReadOutcome::End,
     }
 }
 

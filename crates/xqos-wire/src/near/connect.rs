@@ -13,15 +13,15 @@ use xqos_wire::capture::relay::upstream::{Socket, Upstream};
 
 /// A client that waits for its connection to the server.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct Pending {
     pub program: OwnedFd,
     pub pid: i32,
 }
 
 /// The purpose of a connection.
 #[derive(Debug)]
-pub enum Whom {
-    Client(Waiting),
+pub enum Purpose {
+    Client(Pending),
     /// The proxy queries these fonts itself.
     Fonts(Memory),
 }
@@ -30,21 +30,21 @@ pub enum Whom {
 #[derive(Debug)]
 pub struct Connecting {
     upstream: Arc<Upstream>,
-    made: Receiver<(Whom, io::Result<Socket>)>,
-    makes: Sender<(Whom, io::Result<Socket>)>,
+    results: Receiver<(Purpose, io::Result<Socket>)>,
+    sender: Sender<(Purpose, io::Result<Socket>)>,
     /// One byte arrives for each completed attempt.
-    told: UnixStream,
-    tells: UnixStream,
+    wakeups: UnixStream,
+    waker: UnixStream,
     count: usize,
 }
 
 impl Connecting {
     pub fn new(upstream: Upstream) -> io::Result<Connecting> {
-        let (makes, made) = channel();
-        let (told, tells) = UnixStream::pair()?;
-        told.set_nonblocking(true)?;
-        tells.set_nonblocking(true)?;
-        Ok(Connecting { upstream: Arc::new(upstream), made, makes, told, tells, count: 0 })
+        let (sender, results) = channel();
+        let (wakeups, waker) = UnixStream::pair()?;
+        wakeups.set_nonblocking(true)?;
+        waker.set_nonblocking(true)?;
+        Ok(Connecting { upstream: Arc::new(upstream), results, sender, wakeups, waker, count: 0 })
     }
 
     /// Number of attempts in progress.
@@ -53,28 +53,28 @@ impl Connecting {
     }
 
     /// Becomes readable when an attempt has completed.
-    pub fn told(&self) -> BorrowedFd<'_> {
-        self.told.as_fd()
+    pub fn wakeups(&self) -> BorrowedFd<'_> {
+        self.wakeups.as_fd()
     }
 
     /// Starts connecting. If no thread can be started, the client is dropped, as a server without free slots would do.
-    pub fn begin(&mut self, whom: Whom) {
-        let (upstream, makes, tells) = (Arc::clone(&self.upstream), self.makes.clone(), self.tells.try_clone());
-        let Ok(mut tells) = tells else { return };
+    pub fn begin(&mut self, purpose: Purpose) {
+        let (upstream, sender, waker) = (Arc::clone(&self.upstream), self.sender.clone(), self.waker.try_clone());
+        let Ok(mut waker) = waker else { return };
         let connect = move || {
             // The receiver is gone once the proxy has ended.
-            let _ = makes.send((whom, upstream.connect()));
-            let _ = tells.write_all(&[0]);
+            let _ = sender.send((purpose, upstream.connect()));
+            let _ = waker.write_all(&[0]);
         };
         self.count += usize::from(thread::Builder::new().name("connect".to_owned()).spawn(connect).is_ok());
     }
 
     /// The next completed attempt; without a descriptor if the server could not be reached.
-    pub fn next(&mut self) -> Option<(Whom, Option<OwnedFd>)> {
+    pub fn next(&mut self) -> Option<(Purpose, Option<OwnedFd>)> {
         // Drains the socket; the channel has the results.
-        let _ = (&self.told).read(&mut [0; 64]);
-        let (whom, server) = self.made.try_recv().ok()?;
+        let _ = (&self.wakeups).read(&mut [0; 64]);
+        let (purpose, server) = self.results.try_recv().ok()?;
         self.count -= 1;
-        Some((whom, server.ok().map(|server| server.fd)))
+        Some((purpose, server.ok().map(|server| server.fd)))
     }
 }

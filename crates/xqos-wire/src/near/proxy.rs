@@ -2,7 +2,7 @@
 //! A running proxy: its display, its cookie and its thread.
 
 use super::cache::Caches;
-use super::run::{Loop, Shared, Told};
+use super::run::{Loop, ProxyReport, Shared};
 use anyhow::{Context, Result};
 use std::io;
 use std::path::Path;
@@ -19,7 +19,7 @@ use xqos_wire::capture::relay::upstream::Upstream;
 
 /// How long to wait for the last answers, which take a few round trips.
 const SETTLE: Duration = Duration::from_secs(3);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Dropping it ends the proxy and removes its files.
 #[derive(Debug)]
@@ -50,8 +50,8 @@ impl Proxy {
     }
 
     /// The report about connections that have ended.
-    pub fn told(&self) -> Told {
-        self.shared.told()
+    pub fn report(&self) -> ProxyReport {
+        self.shared.report()
     }
 
     /// Whether the X server is gone.
@@ -65,14 +65,14 @@ impl Proxy {
     pub fn settle(&self) {
         let end = Instant::now() + SETTLE;
         while self.open() > 0 && Instant::now() < end {
-            thread::sleep(LOOK_AGAIN);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
     /// Ends the proxy and returns its report.
-    pub fn finish(self) -> Result<Told> {
+    pub fn finish(self) -> Result<ProxyReport> {
         self.thread.finish().and_then(|ended| ended).context("the proxy failed")?;
-        Ok(self.shared.told())
+        Ok(self.shared.report())
     }
 
     /// The value for DISPLAY.

@@ -15,7 +15,7 @@
 
 use super::cache::{Caches, make_private, plain};
 use super::proxy::Proxy;
-use super::{Arguments, told};
+use super::{Arguments, report};
 use crate::program::Program;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
@@ -40,15 +40,15 @@ use xqos_sys::{self as sys, Signals};
 const IDLE_FOR: Duration = Duration::from_secs(600);
 /// How long a new proxy may take until it listens: it needs three round trips.
 const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval of the checks for a lost server and for idle time.
-const LOOK_AT_REST: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Limit of the text that a launcher sends or receives.
 const MAX_WORDS: u64 = 64 << 10;
 
 /// The resident proxy, as a launcher sees it.
 #[derive(Debug)]
-struct Found {
+struct ResidentProxy {
     socket: UnixStream,
     display: String,
     authority: PathBuf,
@@ -57,15 +57,15 @@ struct Found {
 
 /// Runs a program behind the resident proxy.
 pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitCode> {
-    let found = find_or_start(arguments, name)?;
-    if found.is_relaxed != arguments.manner.relaxed {
-        let order = if found.is_relaxed { "relaxed" } else { "strict" };
+    let proxy = find_or_start(arguments, name)?;
+    if proxy.is_relaxed != arguments.near.relaxed {
+        let order = if proxy.is_relaxed { "relaxed" } else { "strict" };
         note(&format!("the resident proxy runs in {order} order; to change that, first stop it: xqos near --stop"));
     }
-    let mut program = Program::start(&arguments.program, &found.display, Some(&found.authority))?;
+    let mut program = Program::start(&arguments.program, &proxy.display, Some(&proxy.authority))?;
     program.watch(None, signals, arguments.quiet)?;
-    if arguments.manner.report || arguments.manner.verify {
-        ask(&found.socket, "report")?.lines().for_each(note);
+    if arguments.near.report || arguments.near.verify {
+        ask(&proxy.socket, "report")?.lines().for_each(note);
     }
     Ok(ExitCode::from(program.status()))
 }
@@ -78,18 +78,18 @@ pub fn stop(name: &str) -> Result<ExitCode> {
     }
 }
 
-fn find_or_start(arguments: &Arguments, name: &str) -> Result<Found> {
+fn find_or_start(arguments: &Arguments, name: &str) -> Result<ResidentProxy> {
     if name.is_empty() {
         bail!("DISPLAY is not set: give the program's X server with --display");
     }
     let folder = folder(name)?;
-    if let Some(found) = find(&folder) {
-        return Ok(found);
+    if let Some(proxy) = find(&folder) {
+        return Ok(proxy);
     }
     let mut command = Command::new(sys::own_path());
     command.args(["near", "--serve", "--display", name]);
     command.args(
-        [(arguments.manner.relaxed, "--relaxed"), (arguments.manner.verify, "--verify")]
+        [(arguments.near.relaxed, "--relaxed"), (arguments.near.verify, "--verify")]
             .into_iter()
             .filter_map(|it| it.0.then_some(it.1)),
     );
@@ -101,26 +101,26 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<Found> {
     let mut child = command.spawn().context("cannot start the resident proxy")?;
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
-        if let Some(found) = find(&folder) {
-            return Ok(found);
+        if let Some(proxy) = find(&folder) {
+            return Ok(proxy);
         }
         // Another launcher's proxy may have won the lock; the next iteration finds it.
         if child.try_wait().context("cannot wait for the resident proxy")?.is_some_and(|status| !status.success()) {
             let said = fs::read_to_string(folder.join("log")).unwrap_or_default();
             bail!("the resident proxy did not start: {}", said.trim().trim_start_matches("xqos: "));
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(POLL_INTERVAL);
     }
     bail!("the resident proxy did not answer within {} s: see {}", PATIENCE.as_secs(), folder.join("log").display())
 }
 
-fn find(folder: &Path) -> Option<Found> {
+fn find(folder: &Path) -> Option<ResidentProxy> {
     let socket = UnixStream::connect(folder.join("socket")).ok()?;
     socket.set_read_timeout(Some(PATIENCE)).ok()?;
     // The proxy sends nothing more until it is asked.
     let lines = BufReader::new((&socket).take(MAX_WORDS)).lines().map_while(Result::ok).take(3).collect::<Vec<_>>();
     let [display, authority, order] = lines.try_into().ok()?;
-    Some(Found { display, authority: authority.into(), is_relaxed: order == "relaxed", socket })
+    Some(ResidentProxy { display, authority: authority.into(), is_relaxed: order == "relaxed", socket })
 }
 
 /// Sends a command, and reads the reply until the other end closes.
@@ -177,14 +177,14 @@ fn attend(proxy: &Proxy, listener: &UnixListener, greeting: &str, signals: &Sign
             return Ok(());
         }
         while let Ok((launcher, _)) = listener.accept() {
-            launchers.extend(greeted(launcher, greeting));
+            launchers.extend(greet(launcher, greeting));
         }
         let mut stays = Vec::new();
         for launcher in launchers.drain(..) {
-            match hear(&launcher).as_deref() {
+            match read_command(&launcher).as_deref() {
                 None => stays.push(launcher),
                 Some("stop") => return Ok(()),
-                Some("report") => say_report(&launcher, proxy),
+                Some("report") => send_report(&launcher, proxy),
                 Some(_) => {}
             }
         }
@@ -196,12 +196,12 @@ fn attend(proxy: &Proxy, listener: &UnixListener, greeting: &str, signals: &Sign
         }
         let mut files: Vec<RawFd> = vec![signals.as_raw_fd(), listener.as_raw_fd()];
         files.extend(launchers.iter().map(AsRawFd::as_raw_fd));
-        sys::poll(&files, Some(LOOK_AT_REST)).context("cannot wait for programs")?;
+        sys::poll(&files, Some(CHECK_INTERVAL)).context("cannot wait for programs")?;
     }
 }
 
 /// Accepts a launcher of the same user, and sends it the greeting.
-fn greeted(launcher: UnixStream, greeting: &str) -> Option<UnixStream> {
+fn greet(launcher: UnixStream, greeting: &str) -> Option<UnixStream> {
     let user = socket_peercred(&launcher).ok()?.uid;
     if user != geteuid() {
         return None;
@@ -212,7 +212,7 @@ fn greeted(launcher: UnixStream, greeting: &str) -> Option<UnixStream> {
 }
 
 /// Reads a launcher's command: `None` if it has sent nothing, empty if it has closed.
-fn hear(mut launcher: &UnixStream) -> Option<String> {
+fn read_command(mut launcher: &UnixStream) -> Option<String> {
     let mut bytes = [0; 16];
     match launcher.read(&mut bytes) {
         Ok(count) => Some(String::from_utf8_lossy(&bytes[..count]).trim().to_owned()),
@@ -221,10 +221,10 @@ fn hear(mut launcher: &UnixStream) -> Option<String> {
     }
 }
 
-fn say_report(mut launcher: &UnixStream, proxy: &Proxy) {
-    let report = proxy.told();
-    let mut lines = told::lines(&report);
-    lines.push(told::verdict(&report.report));
+fn send_report(mut launcher: &UnixStream, proxy: &Proxy) {
+    let report = proxy.report();
+    let mut lines = report::lines(&report);
+    lines.push(report::verdict(&report.counts));
     // The launcher may have closed already.
     let _ = launcher.write_all(format!("{}\n", lines.join("\n")).as_bytes());
 }

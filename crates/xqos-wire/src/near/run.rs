@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! The proxy's event loop: all clients of a display and the scout, in one thread.
 
-use super::ahead::{Ahead, FONT_CONNECTIONS, Fonts};
 use super::cache::{Cache, Caches};
-use super::client::{Client, Progress};
-use super::connect::{Connecting, Waiting, Whom};
+use super::client::{Client, ScoutProgress};
+use super::connect::{Connecting, Pending, Purpose};
+use super::scouts::{FONT_CONNECTIONS, Fonts, ScoutConnection};
 use rustix::event::PollFlags;
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::{Socket, Upstream};
 
 /// How often to check whether a client was held long enough.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const PIECE_BYTES: usize = 64 << 10;
 /// Simultaneous clients, as X servers allow by default.
 const MAX_CLIENTS: usize = 256;
@@ -32,19 +32,19 @@ pub struct Shared {
     /// The X server is gone.
     pub has_lost_server: AtomicBool,
     /// The report about connections that have ended.
-    pub told: Mutex<Told>,
+    pub report: Mutex<ProxyReport>,
 }
 
 impl Shared {
-    pub fn told(&self) -> Told {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn report(&self) -> ProxyReport {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// The combined result of connections that have ended.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
-    pub report: Report,
+pub struct ProxyReport {
+    pub counts: Report,
     /// Names of requests by opcode; the server assigns the opcodes of extensions.
     pub names: Vec<((u8, u8), String)>,
 }
@@ -60,18 +60,18 @@ pub struct Loop {
     /// The queries of the program's last start, and those of this start.
     memory: Memory,
     learned: Memory,
-    ahead: Option<Ahead>,
+    scout: Option<ScoutConnection>,
     /// Open font connections, and how many are still being established.
     fonts: Vec<Fonts>,
     fonts_to_come: usize,
     store: Store,
-    clients: Vec<Guest>,
+    clients: Vec<ProxiedClient>,
     began: Instant,
 }
 
 /// A client, and the queries of its program's last start.
 #[derive(Debug)]
-struct Guest {
+struct ProxiedClient {
     client: Client,
     /// Set if each program has a file of its own.
     own: Option<(Cache, Memory)>,
@@ -87,10 +87,10 @@ impl Loop {
     ) -> io::Result<Loop> {
         let memory = if let Caches::One(cache) = &caches { cache.read() } else { Memory::default() };
         let fonts = memory.fonts(FONT_CONNECTIONS);
-        let scout = if fonts.is_empty() { Scout::new } else { Scout::beside_others };
-        let ahead = Some(Ahead::new(first.fd, scout(&settings.server_cookie, &memory)));
+        let new_scout = if fonts.is_empty() { Scout::new } else { Scout::beside_others };
+        let scout = Some(ScoutConnection::new(first.fd, new_scout(&settings.server_cookie, &memory)));
         let mut connecting = Connecting::new(upstream)?;
-        fonts.into_iter().for_each(|fonts| connecting.begin(Whom::Fonts(fonts)));
+        fonts.into_iter().for_each(|fonts| connecting.begin(Purpose::Fonts(fonts)));
         Ok(Loop {
             display,
             fonts_to_come: connecting.count(),
@@ -100,7 +100,7 @@ impl Loop {
             caches,
             memory,
             learned: Memory::default(),
-            ahead,
+            scout,
             fonts: Vec::new(),
             store: Store::default(),
             clients: Vec::new(),
@@ -120,16 +120,16 @@ impl Loop {
             let (fonts, others) = others.split_at(self.fonts.len());
             let (ends, scout) = others.split_at(2 * self.clients.len());
             if scout.iter().any(|ready| !ready.is_empty()) {
-                self.hear_scout(&mut buffer);
+                self.receive_from_scout(&mut buffer);
             }
             for (fonts, _) in self.fonts.iter_mut().zip(fonts).filter(|(_, ready)| !ready.is_empty()) {
-                fonts.ahead.hear(&mut buffer, &mut self.store);
+                fonts.connection.receive(&mut buffer, &mut self.store);
             }
-            if self.ahead.as_ref().is_none_or(|ahead| ahead.scout.has_loaded_fonts()) {
+            if self.scout.as_ref().is_none_or(|scout| scout.state.has_loaded_fonts()) {
                 self.fonts.iter_mut().for_each(|fonts| fonts.ask(&mut self.store));
             }
             self.fonts.retain(|fonts| !fonts.is_over());
-            for (Guest { client, .. }, ready) in self.clients.iter_mut().zip(ends.chunks_exact(2)) {
+            for (ProxiedClient { client, .. }, ready) in self.clients.iter_mut().zip(ends.chunks_exact(2)) {
                 if !ready[0].is_empty() || !ready[1].is_empty() {
                     let now_ns = self.began.elapsed().as_nanos() as u64;
                     client.work([ready[0], ready[1]], &mut buffer, now_ns, &mut self.store);
@@ -155,38 +155,38 @@ impl Loop {
     /// Polls, in this order: the stop socket, established connections, listeners, font connections, both ends of each
     /// client, and the scout.
     fn wait(&mut self, stop: &UnixStream) -> io::Result<Vec<PollFlags>> {
-        let is_holding = self.clients.iter().any(|guest| guest.client.is_holding());
+        let is_holding = self.clients.iter().any(|proxied| proxied.client.is_holding());
         let listen =
             if self.clients.len() + self.connecting.count() < MAX_CLIENTS { PollFlags::IN } else { PollFlags::empty() };
-        let mut wanted = vec![(stop.as_fd(), PollFlags::IN), (self.connecting.told(), PollFlags::IN)];
+        let mut wanted = vec![(stop.as_fd(), PollFlags::IN), (self.connecting.wakeups(), PollFlags::IN)];
         wanted.extend(self.display.listeners.iter().map(|listener| (listener.as_fd(), listen)));
-        wanted.extend(self.fonts.iter_mut().map(|fonts| fonts.ahead.interest()));
-        wanted.extend(self.clients.iter_mut().flat_map(|guest| guest.client.interests()));
-        wanted.extend(self.ahead.iter_mut().map(Ahead::interest));
-        ready(&wanted, is_holding.then_some(LOOK_AGAIN))
+        wanted.extend(self.fonts.iter_mut().map(|fonts| fonts.connection.interest()));
+        wanted.extend(self.clients.iter_mut().flat_map(|proxied| proxied.client.interests()));
+        wanted.extend(self.scout.iter_mut().map(ScoutConnection::interest));
+        ready(&wanted, is_holding.then_some(POLL_INTERVAL))
     }
 
-    fn hear_scout(&mut self, buffer: &mut [u8]) {
-        let Some(ahead) = &mut self.ahead else { return };
-        ahead.hear(buffer, &mut self.store);
-        if ahead.scout.has_ended() {
+    fn receive_from_scout(&mut self, buffer: &mut [u8]) {
+        let Some(scout) = &mut self.scout else { return };
+        scout.receive(buffer, &mut self.store);
+        if scout.state.has_ended() {
             // Without the scout, nothing reports changes, and nothing keeps the server from resetting.
             self.settings.passive = true;
-            self.ahead = None;
+            self.scout = None;
             // Relaxed: nothing else depends on this value.
             self.shared.has_lost_server.store(true, Ordering::Relaxed);
         }
     }
 
     fn let_go(&mut self) {
-        let asking = || self.ahead.iter().chain(self.fonts.iter().map(|fonts| &fonts.ahead));
+        let asking = || self.scout.iter().chain(self.fonts.iter().map(|fonts| &fonts.connection));
         let has_fonts = self.fonts_to_come == 0 && self.fonts.is_empty();
-        let progress = Progress {
-            is_ready: has_fonts && self.ahead.as_ref().is_none_or(|ahead| ahead.scout.is_ready()),
-            last_heard: asking().map(|ahead| ahead.last_heard).max().unwrap_or(self.began),
+        let progress = ScoutProgress {
+            is_ready: has_fonts && self.scout.as_ref().is_none_or(|scout| scout.state.is_ready()),
+            last_heard: asking().map(|scout| scout.last_heard).max().unwrap_or(self.began),
         };
         let now_ns = self.began.elapsed().as_nanos() as u64;
-        for Guest { client, own } in &mut self.clients {
+        for ProxiedClient { client, own } in &mut self.clients {
             let memory = own.as_ref().map_or(&self.memory, |(_, memory)| memory);
             client.hold(progress, memory, now_ns, &mut self.store);
         }
@@ -194,16 +194,16 @@ impl Loop {
 
     /// Removes clients that have ended.
     fn close(&mut self) {
-        for Guest { client, .. } in &mut self.clients {
+        for ProxiedClient { client, .. } in &mut self.clients {
             client.near.remarks().iter().for_each(|line| note(line));
         }
         let (mut over, open) =
-            std::mem::take(&mut self.clients).into_iter().partition::<Vec<_>, _>(|guest| guest.client.is_over());
+            std::mem::take(&mut self.clients).into_iter().partition::<Vec<_>, _>(|proxied| proxied.client.is_over());
         self.clients = open;
-        over.iter_mut().for_each(|guest| self.conclude(guest));
+        over.iter_mut().for_each(|proxied| self.conclude(proxied));
     }
 
-    fn conclude(&mut self, Guest { client, own }: &mut Guest) {
+    fn conclude(&mut self, ProxiedClient { client, own }: &mut ProxiedClient) {
         if let Some(fault) = client.near.fault() {
             note(&fault.to_string());
         }
@@ -212,11 +212,11 @@ impl Loop {
             Some(_) => {}
             None => self.learned.merge(client.near.memory()),
         }
-        let mut told = self.shared.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.report.add(client.near.report());
+        let mut report = self.shared.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.counts.add(client.near.report());
         for &opcodes in client.near.report().by_request.keys() {
-            if !told.names.iter().any(|(known, _)| *known == opcodes) {
-                told.names.push((opcodes, self.store.opcodes.name(opcodes.0, opcodes.1).to_owned()));
+            if !report.names.iter().any(|(known, _)| *known == opcodes) {
+                report.names.push((opcodes, self.store.opcodes.name(opcodes.0, opcodes.1).to_owned()));
             }
         }
     }
@@ -224,7 +224,7 @@ impl Loop {
     /// Accepts a client, and starts to connect it to the server.
     fn accept(&mut self, listener: usize) {
         match self.display.accept(listener) {
-            Ok((program, pid)) => self.connecting.begin(Whom::Client(Waiting { program: program.into(), pid })),
+            Ok((program, pid)) => self.connecting.begin(Purpose::Client(Pending { program: program.into(), pid })),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 note("a client of another user was refused");
             }
@@ -236,15 +236,15 @@ impl Loop {
     /// Starts to serve clients that are now connected to the server. A client is dropped if the server could not be
     /// reached, as a lost server would do.
     fn take_connected(&mut self) {
-        while let Some((whom, server)) = self.connecting.next() {
-            match (whom, server) {
-                (Whom::Client(Waiting { program, pid }), Some(server)) => {
+        while let Some((purpose, server)) = self.connecting.next() {
+            match (purpose, server) {
+                (Purpose::Client(Pending { program, pid }), Some(server)) => {
                     let own = self.asked_before(pid);
                     let client = Client::new(program, server, Near::new(self.settings.clone()));
-                    self.clients.push(Guest { client, own });
+                    self.clients.push(ProxiedClient { client, own });
                 }
-                (Whom::Client(_), None) => {}
-                (Whom::Fonts(fonts), server) => {
+                (Purpose::Client(_), None) => {}
+                (Purpose::Fonts(fonts), server) => {
                     self.fonts_to_come -= 1;
                     let cookie = &self.settings.server_cookie;
                     self.fonts.extend(server.map(|server| Fonts::new(server, cookie, fonts)));
@@ -259,17 +259,17 @@ impl Loop {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok().filter(|name| !name.trim().is_empty())?;
         let cache = Cache::of(display, name.trim().as_ref());
         let memory = cache.read();
-        if let Some(ahead) = &mut self.ahead {
-            ahead.scout.ask(&memory, &mut self.store);
-            ahead.say();
+        if let Some(scout) = &mut self.scout {
+            scout.state.ask(&memory, &mut self.store);
+            scout.send();
         }
         Some((cache, memory))
     }
 
     fn end(&mut self) {
-        for mut guest in std::mem::take(&mut self.clients) {
-            guest.client.near.remarks().iter().for_each(|line| note(line));
-            self.conclude(&mut guest);
+        for mut proxied in std::mem::take(&mut self.clients) {
+            proxied.client.near.remarks().iter().for_each(|line| note(line));
+            self.conclude(&mut proxied);
         }
         if let (Caches::One(cache), false) = (&self.caches, self.learned.is_empty()) {
             cache.write(&self.learned);

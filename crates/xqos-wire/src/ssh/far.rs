@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// A program to run on the far side.
 #[derive(Clone, Debug)]
-pub struct Wanted<'a> {
+pub struct Remote<'a> {
     pub host: &'a str,
     /// Names this session's files on the far side.
     pub token: &'a str,
@@ -18,8 +18,8 @@ pub struct Wanted<'a> {
 }
 
 /// Finds xqos-wire, saves the shell's process id for [`signal`], and replaces the shell with `xqos-wire near`.
-pub fn run(wanted: &Wanted<'_>) -> String {
-    let Wanted { host, token, is_copied, options, program } = wanted;
+pub fn run(remote: &Remote<'_>) -> String {
+    let Remote { host, token, is_copied, options, program } = remote;
     let host = plain(host);
     let options = options.iter().map(|option| format!(" {option}")).collect::<Vec<_>>().concat();
     let words = program.iter().map(|word| format!(" {}", quoted(word.as_bytes()))).collect::<Vec<_>>().concat();
@@ -92,9 +92,9 @@ mod tests {
     fn run_here(program: &[&str]) -> String {
         let program = words(program);
         let token = format!("test-{}-{}", std::process::id(), program.len());
-        let wanted =
-            Wanted { host: "far", token: &token, is_copied: false, options: vec!["--relaxed"], program: &program };
-        let script = run(&wanted)
+        let remote =
+            Remote { host: "far", token: &token, is_copied: false, options: vec!["--relaxed"], program: &program };
+        let script = run(&remote)
             .replace("command -v xqos-wire", "command -v echo; true")
             .replace("near=$(", "near=/bin/echo; : $(");
         let output = Command::new("sh").args(["-c", &script]).env("DISPLAY", ":10").output().unwrap();

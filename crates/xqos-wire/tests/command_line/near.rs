@@ -26,7 +26,7 @@ fn run(server: &Server, folder: &Folder, options: &[&str], program: &[&str]) -> 
 
 /// The number in the report that precedes these words.
 #[track_caller]
-fn told(ended: &Ended, words: &str) -> u64 {
+fn figure(ended: &Ended, words: &str) -> u64 {
     let before = ended.err.split(words).next().unwrap_or_default();
     let number = before.rsplit(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
     number.parse().unwrap_or_else(|_| panic!("'{words}' is missing: {ended:#?}"))
@@ -121,13 +121,13 @@ fn a_second_start_waits_for_few_round_trips_and_gets_the_same_answers() {
     let (server, folder) = (Server::stock(), Folder::new("near-xterm"));
     let xterm = ["xterm", "-e", "true"];
     let first = run(&server, &folder, &["--report"], &xterm).with(0);
-    assert!(told(&first, " round trips left") > 100, "{first:#?}");
+    assert!(figure(&first, " round trips left") > 100, "{first:#?}");
     let second = run(&server, &folder, &["--report", "--verify"], &xterm).with(0);
-    assert!(second.err.contains("none differed") && told(&second, " answers were") > 200, "{second:#?}");
+    assert!(second.err.contains("none differed") && figure(&second, " answers were") > 200, "{second:#?}");
     let third = run(&server, &folder, &["--report"], &xterm).with(0);
-    assert!(told(&third, " round trips left") <= 20, "{third:#?}");
+    assert!(figure(&third, " round trips left") <= 20, "{third:#?}");
     let relaxed = run(&server, &folder, &["--report", "--relaxed"], &xterm).with(0);
-    assert!(told(&relaxed, " round trips left") < told(&third, " round trips left"), "{relaxed:#?}");
+    assert!(figure(&relaxed, " round trips left") < figure(&third, " round trips left"), "{relaxed:#?}");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_toolkit_gets_the_servers_answers() {
         let ended = running.ended().with(128 + 15);
         assert!(ended.err.contains("none differed"), "{options:?}: {ended:#?}");
         // Also after a signal, except for queries of helpers that are still running.
-        let (answered, compared) = (told(&ended, " answered locally"), told(&ended, " answers were"));
+        let (answered, compared) = (figure(&ended, " answered locally"), figure(&ended, " answers were"));
         assert!(compared <= answered && 2 * compared > answered, "{ended:#?}");
         eventually("its window is gone", || (windows(&server) == 0).then_some(()));
     }

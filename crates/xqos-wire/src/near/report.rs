@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The report at the end, as text.
 
-use super::run::Told;
+use super::run::ProxyReport;
 use crate::program::counted;
 use xqos_cli::time::of_ns;
 use xqos_near::Report;
@@ -10,22 +10,22 @@ use xqos_near::report::Count;
 /// Requests that are listed by name.
 const MAX_NAMED: usize = 12;
 
-pub fn lines(told: &Told) -> Vec<String> {
-    let Count { asked, answered, left, saved } = told.report.total();
+pub fn lines(report: &ProxyReport) -> Vec<String> {
+    let Count { asked, answered, left, saved } = report.counts.total();
     let mut lines = vec![format!(
         "{}: {asked} queries, {answered} answered locally; {left} round trips left, {saved} saved{}",
-        counted(told.report.connections, "connection"),
-        match told.report.round_trip_ns {
-            Some(ns) => format!(" ({} at {} each)", of_ns(told.report.saved_ns()), of_ns(ns)),
+        counted(report.counts.connections, "connection"),
+        match report.counts.round_trip_ns {
+            Some(ns) => format!(" ({} at {} each)", of_ns(report.counts.saved_ns()), of_ns(ns)),
             None => String::new(),
         }
     )];
-    let mut left: Vec<_> = told.report.by_request.iter().filter(|(_, count)| count.left > 0).collect();
+    let mut left: Vec<_> = report.counts.by_request.iter().filter(|(_, count)| count.left > 0).collect();
     left.sort_by_key(|(_, count)| std::cmp::Reverse(count.left));
     let named: Vec<String> = left
         .iter()
         .take(MAX_NAMED)
-        .map(|(opcodes, count)| format!("{} {}", count.left, name(told, **opcodes)))
+        .map(|(opcodes, count)| format!("{} {}", count.left, name(report, **opcodes)))
         .collect();
     if !named.is_empty() {
         lines.push(format!("remaining: {}{}", named.join(", "), if left.len() > MAX_NAMED { ", ..." } else { "" }));
@@ -41,6 +41,6 @@ pub fn verdict(report: &Report) -> String {
     }
 }
 
-fn name(told: &Told, opcodes: (u8, u8)) -> &str {
-    told.names.iter().find(|(known, _)| *known == opcodes).map_or("unknown", |(_, name)| name)
+fn name(report: &ProxyReport, opcodes: (u8, u8)) -> &str {
+    report.names.iter().find(|(known, _)| *known == opcodes).map_or("unknown", |(_, name)| name)
 }

@@ -2,7 +2,7 @@
 //! The proxy's own connections, which send queries ahead of the program: one scout that stays, and several for fonts
 //! that close once the fonts have arrived.
 
-use super::client::{Got, push, read};
+use super::client::{ReadOutcome, push, read};
 use rustix::event::PollFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
@@ -14,64 +14,64 @@ pub const FONT_CONNECTIONS: usize = 4;
 
 /// A scout and its socket.
 #[derive(Debug)]
-pub struct Ahead {
+pub struct ScoutConnection {
     socket: OwnedFd,
-    pub scout: Scout,
+    pub state: Scout,
     pub last_heard: Instant,
 }
 
-impl Ahead {
-    pub fn new(socket: OwnedFd, scout: Scout) -> Ahead {
-        let mut ahead = Ahead { socket, scout, last_heard: Instant::now() };
-        ahead.say();
-        ahead
+impl ScoutConnection {
+    pub fn new(socket: OwnedFd, scout: Scout) -> ScoutConnection {
+        let mut connection = ScoutConnection { socket, state: scout, last_heard: Instant::now() };
+        connection.send();
+        connection
     }
 
     /// The socket and the events to poll for.
     pub fn interest(&mut self) -> (BorrowedFd<'_>, PollFlags) {
         let mut flags = PollFlags::IN;
-        flags.set(PollFlags::OUT, !self.scout.to_server().bytes().is_empty());
+        flags.set(PollFlags::OUT, !self.state.to_server().bytes().is_empty());
         (self.socket.as_fd(), flags)
     }
 
     /// Handles data from the server, and sends what follows from it.
-    pub fn hear(&mut self, buffer: &mut [u8], store: &mut Store) {
+    pub fn receive(&mut self, buffer: &mut [u8], store: &mut Store) {
         self.last_heard = Instant::now();
         match read(&self.socket, buffer) {
-            Got::Bytes(count) => self.scout.from_server(&buffer[..count], store),
-            Got::Nothing => {}
-            Got::End => self.scout.end(store),
+            ReadOutcome::Bytes(count) => self.state.from_server(&buffer[..count], store),
+            ReadOutcome::Nothing => {}
+            ReadOutcome::End => self.state.end(store),
         }
-        self.say();
+        self.send();
     }
 
     /// Sends the scout's pending requests. A lost server is noticed when reading.
-    pub fn say(&mut self) {
-        push(&self.socket, self.scout.to_server(), &mut false);
+    pub fn send(&mut self) {
+        push(&self.socket, self.state.to_server(), &mut false);
     }
 }
 
 /// A connection for some of the fonts. It sends its queries once the first connection has loaded all fonts.
 #[derive(Debug)]
 pub struct Fonts {
-    pub ahead: Ahead,
+    pub connection: ScoutConnection,
     to_ask: Option<Memory>,
 }
 
 impl Fonts {
     pub fn new(socket: OwnedFd, cookie: &Cookie, fonts: Memory) -> Fonts {
-        Fonts { ahead: Ahead::new(socket, Scout::for_fonts(cookie)), to_ask: Some(fonts) }
+        Fonts { connection: ScoutConnection::new(socket, Scout::for_fonts(cookie)), to_ask: Some(fonts) }
     }
 
     pub fn ask(&mut self, store: &mut Store) {
         if let Some(fonts) = self.to_ask.take() {
-            self.ahead.scout.ask(&fonts, store);
-            self.ahead.say();
+            self.connection.state.ask(&fonts, store);
+            self.connection.send();
         }
     }
 
     /// Whether all replies have arrived or can no longer arrive.
     pub fn is_over(&self) -> bool {
-        self.ahead.scout.has_ended() || self.to_ask.is_none() && self.ahead.scout.is_ready()
+        self.connection.state.has_ended() || self.to_ask.is_none() && self.connection.state.is_ready()
     }
 }
