@@ -221,21 +221,21 @@ pub fn read(file: &Path, ports: &[u16], observers: Vec<&mut dyn Observer>) -> Re
 }
 
 fn missing(counts: &Contents) -> Vec<String> {
-    let told = |count: u64, text: &str| (count > 0).then(|| format!("{count} {text}"));
+    let line = |count: u64, text: &str| (count > 0).then(|| format!("{count} {text}"));
     let list = [
-        told(
+        line(
             counts.gap_bytes - counts.lost_bytes,
             "bytes inside messages were not captured (as with tcpdump -s 96): text, pixels and repetition are unknown",
         ),
-        told(
+        line(
             counts.lost_bytes,
             "bytes of further messages were not captured: counts are too low, and waits around them are left out",
         ),
-        told(counts.skipped_bytes, "bytes could not be understood"),
-        told(counts.not_followed_packets, "packets were left out: they belong to too many simultaneous connections"),
-        told(counts.copies, "packets were captured twice, as on a bridge and its port; each is counted once"),
-        told(counts.unknown_links, "packets were left out: their link type is unknown"),
-        told(counts.broken_packets, "packets are damaged or cut inside their headers: capture more bytes per packet"),
+        line(counts.skipped_bytes, "bytes could not be understood"),
+        line(counts.not_followed_packets, "packets were left out: they belong to too many simultaneous connections"),
+        line(counts.copies, "packets were captured twice, as on a bridge and its port; each is line once"),
+        line(counts.unknown_links, "packets were left out: their link type is unknown"),
+        line(counts.broken_packets, "packets are damaged or cut inside their headers: capture more bytes per packet"),
     ];
     list.into_iter().flatten().collect()
 }

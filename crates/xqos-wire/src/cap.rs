@@ -5,13 +5,13 @@
 //! |---|---|
 //! | a relay for the program that is started | `program` |
 //! | an interface | `interface` |
-//! | a capture | `again` |
+//! | a capture | `rewrite` |
 
-mod again;
 mod interface;
 mod program;
 mod progress;
 mod quantity;
+mod rewrite;
 
 use crate::program::counted;
 use anyhow::{Context, Result, bail};
@@ -145,7 +145,7 @@ impl Arguments {
         let output = self.output.as_deref().context("no output file is given: add -o FILE")?;
         match (&self.interface, &self.read) {
             (Some(interface), _) => interface::capture(self, interface, output)?,
-            (_, Some(capture)) => again::write(self, capture, output)?,
+            (_, Some(capture)) => rewrite::write(self, capture, output)?,
             (None, None) => return program::capture(self, display, output),
         }
         Ok(ExitCode::SUCCESS)

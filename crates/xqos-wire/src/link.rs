@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the program may take to exit after a forwarded signal; then it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 /// Polling interval for listening ports, which nothing announces.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The TCP port of display 0.
 const X_PORT: u16 = 6000;
 
@@ -126,7 +126,7 @@ impl Arguments {
         let status = self.run(&link, display, &signals);
         let totals = link.finish();
         let status = status?;
-        self.tell(&totals?);
+        self.print_totals(&totals?);
         Ok(ExitCode::from(status))
     }
 
@@ -183,9 +183,9 @@ impl Arguments {
         child.with_context(|| format!("cannot start {}: check its name after --", program.to_string_lossy()))
     }
 
-    fn tell(&self, [requests, replies]: &[LinkTotals; 2]) {
+    fn print_totals(&self, [requests, replies]: &[Totals; 2]) {
         if !self.quiet {
-            note(&format!("to the server: {}; back: {}", told(requests), told(replies)));
+            note(&format!("to the server: {}; back: {}", summary(requests), summary(replies)));
         }
     }
 }
@@ -199,7 +199,7 @@ fn number(display: &str) -> Result<u16> {
 
 fn start_server(link: &Link, server: &str, authority: Option<&Path>) -> Result<Child> {
     let mut command = Command::new("/bin/sh");
-    let script = authority.map_or_else(|| server.to_owned(), |_| cookie::given(server));
+    let script = authority.map_or_else(|| server.to_owned(), |_| cookie::with_cookie(server));
     command.envs(authority.map(|file| ("XAUTHORITY", file)));
     // In a process group of its own: ^C in the terminal is for the program, and the server must outlive it.
     command.args(["-c", &script]).process_group(0).stdin(Stdio::null());
@@ -221,7 +221,7 @@ fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) ->
         if Instant::now() > end {
             bail!("no server listens on TCP port {port} of 10.0.0.1: an X server needs -listen tcp");
         }
-        sys::poll(&[signals.as_raw_fd()], Some(LOOK_AGAIN)).context("cannot wait for the server")?;
+        sys::poll(&[signals.as_raw_fd()], Some(POLL_INTERVAL)).context("cannot wait for the server")?;
         while let Some(signal) = signals.next() {
             if signal.number != libc::SIGCHLD {
                 return Ok(Some(signal.number as u8));
@@ -231,8 +231,8 @@ fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) ->
     Ok(None)
 }
 
-fn told(totals: &LinkTotals) -> String {
-    let LinkTotals { packets, bytes, lost, dropped, busy_ns, .. } = totals;
+fn summary(totals: &Totals) -> String {
+    let Totals { packets, bytes, lost, dropped, busy_ns, .. } = totals;
     let mut text = format!("{packets} packets, {bytes} bytes");
     for (count, what) in [(lost, "lost"), (dropped, "dropped")] {
         if *count > 0 {
@@ -261,8 +261,8 @@ mod tests {
     #[test]
     fn totals_leave_out_what_did_not_happen() {
         let mut totals = Totals { packets: 3, bytes: 180, ..Totals::default() };
-        assert_eq!(told(&totals), "3 packets, 180 bytes");
+        assert_eq!(summary(&totals), "3 packets, 180 bytes");
         (totals.dropped, totals.busy_ns) = (1, 1_500_000_000);
-        assert_eq!(told(&totals), "3 packets, 180 bytes, 1 dropped, busy for 1.500 s");
+        assert_eq!(summary(&totals), "3 packets, 180 bytes, 1 dropped, busy for 1.500 s");
     }
 }

@@ -173,14 +173,14 @@ impl Arguments {
 }
 
 fn left_out(left_out: &LeftOut) -> Option<String> {
-    let told = [
+    let parts = [
         (left_out.connections, "connections"),
         (left_out.messages, "messages"),
         (left_out.packets, "packets"),
         (left_out.fields, "messages' fields"),
     ];
-    let told: Vec<String> =
-        told.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    let told = told.join(", ");
-    (!told.is_empty()).then(|| format!("too many for one plot, left out: {told}; choose a span with --from and --to"))
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let parts = parts.join(", ");
+    (!parts.is_empty()).then(|| format!("too many for one plot, left out: {parts}; choose a span with --from and --to"))
 }

@@ -16,11 +16,11 @@ const KILL_AFTER: Duration = Duration::from_secs(5);
 /// How long a launcher's children may take to connect after the launcher has exited.
 const GRACE: Duration = Duration::from_secs(10);
 /// Polling interval for remaining connections, which nothing announces.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Returns the number of open connections of the program's display. `None` if the display outlives the program, so that
 /// remaining clients need no waiting.
-type Open<'a> = Option<&'a dyn Fn() -> usize>;
+type OpenConnections<'a> = Option<&'a dyn Fn() -> usize>;
 
 /// A running program, until it has exited and its connections are closed.
 #[derive(Debug)]
@@ -29,10 +29,10 @@ pub struct Program {
     status: Option<u8>,
     ended: Option<Instant>,
     /// A signal asked us to end; the program must exit first.
-    is_asked: bool,
+    stopping: bool,
     /// When to kill the program if it has not exited by then.
     kill: Option<Instant>,
-    has_told: bool,
+    reported: bool,
 }
 
 impl Program {
@@ -49,34 +49,34 @@ impl Program {
         sys::unblock_signals_in(&mut command);
         let shown = OsStr::to_string_lossy(program);
         let child = command.spawn().with_context(|| format!("cannot start {shown}: check its name after --"))?;
-        Ok(Program { pid: child.id() as i32, status: None, ended: None, is_asked: false, kill: None, has_told: false })
+        Ok(Program { pid: child.id() as i32, status: None, ended: None, stopping: false, kill: None, reported: false })
     }
 
     /// Waits until the program and its connections have ended, or a signal asks to stop waiting.
-    pub fn watch(&mut self, open: Open<'_>, signals: &Signals, quiet: bool) -> Result<()> {
+    pub fn watch(&mut self, open: OpenConnections<'_>, signals: &Signals, quiet: bool) -> Result<()> {
         loop {
             while let Some(signal) = signals.next() {
-                self.hear(signal);
+                self.handle_signal(signal);
             }
             let left = match self.ended {
                 Some(ended) if self.is_over(open, ended) => return Ok(()),
-                Some(_) => Some(LOOK_AGAIN),
+                Some(_) => Some(POLL_INTERVAL),
                 None => self.kill.map(|kill| kill.saturating_duration_since(Instant::now())),
             };
             if left == Some(Duration::ZERO) {
                 sys::send(self.pid, libc::SIGKILL);
                 self.kill = None;
             }
-            self.tell(open, quiet);
+            self.report_remaining(open, quiet);
             sys::poll(&[signals.as_raw_fd()], left).context("cannot wait for the program")?;
         }
     }
 
-    fn hear(&mut self, Signal { number, from_kernel }: Signal) {
+    fn handle_signal(&mut self, Signal { number, from_kernel }: Signal) {
         if number == libc::SIGCHLD {
             return self.reap();
         }
-        self.is_asked = true;
+        self.stopping = true;
         // The terminal has sent its ^C to the program already, and the program may choose to continue.
         if !from_kernel && self.status.is_none() {
             sys::send(self.pid, number);
@@ -93,19 +93,19 @@ impl Program {
     }
 
     /// Whether no connection is open, and none can be expected.
-    fn is_over(&self, open: Open<'_>, ended: Instant) -> bool {
+    fn is_over(&self, open: OpenConnections<'_>, ended: Instant) -> bool {
         let is_left = |open: &dyn Fn() -> usize| open() == 0 && (ended.elapsed() > GRACE || !has_children());
-        self.is_asked || open.is_none_or(is_left)
+        self.stopping || open.is_none_or(is_left)
     }
 
-    fn tell(&mut self, open: Open<'_>, quiet: bool) {
+    fn report_remaining(&mut self, open: OpenConnections<'_>, quiet: bool) {
         // Connections usually close within a second after the program; they need no message.
         const SOON: Duration = Duration::from_secs(1);
         let is_late = self.ended.is_some_and(|ended| ended.elapsed() > SOON);
-        if is_late && !quiet && !self.has_told {
+        if is_late && !quiet && !self.reported {
             let left = counted(open.map_or(0, |open| open()) as u64, "connection");
             note(&format!("the program has exited, but processes that it started have {left}; press ^C to end them"));
-            self.has_told = true;
+            self.reported = true;
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Formats reports as tables, like Tables 1 and 2 of Packard and Gettys (2003).
 
-mod beyond;
+mod simulated;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,7 +24,7 @@ pub fn session(report: &Report) -> String {
         let title = format!("{} ({})", place + 1, client(connection));
         text += &startup(&title, &connection.startup);
     }
-    text += &beyond::predictions(report);
+    text += &simulated::predictions(report);
     text + "\n" + &conclusion(report)
 }
 
@@ -36,7 +36,7 @@ pub fn connection(connection: &ConnectionReport) -> String {
 }
 
 fn figures(figures: &Figures) -> String {
-    let left = figures.proxy.as_ref().map(beyond::proxy).unwrap_or_default();
+    let left = figures.proxy.as_ref().map(simulated::proxy).unwrap_or_default();
     waits(&figures.waits) + &left + &patterns(figures) + &messages(figures) + &bandwidth(figures)
 }
 

@@ -16,7 +16,7 @@ use xqos_wire::capture::record::{Recorder, Watchers};
 /// The ports of displays 0 to 63.
 const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
 /// Maximum time between two checks of the clock.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn capture(arguments: &Arguments, interface: &str, output: &Path) -> Result<()> {
     let ports = arguments.port.clone().unwrap_or(DISPLAY_PORTS);
@@ -32,7 +32,7 @@ pub fn capture(arguments: &Arguments, interface: &str, output: &Path) -> Result<
         note(&format!("capturing on {interface} ({filter}); press ^C to stop"));
     }
     let drops = run(arguments, &mut live, &mut recorder, &signals)?;
-    arguments.conclude(&recorder.finish(), output, &format!("{}; ", told(&drops)))
+    arguments.conclude(&recorder.finish(), output, &format!("{}; ", summary(&drops)))
 }
 
 fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, signals: &Signals) -> Result<Drops> {
@@ -46,11 +46,11 @@ fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, sign
             return Ok(drops);
         }
         let recorded = recorder.recorded();
-        progress.tell(|| format!("{} packets, {} bytes; {}", recorded.packets, recorded.bytes, told(&drops)));
-        let left = end.map_or(LOOK_AGAIN, |end| end.saturating_duration_since(Instant::now()).min(LOOK_AGAIN));
+        progress.update(|| format!("{} packets, {} bytes; {}", recorded.packets, recorded.bytes, summary(&drops)));
+        let left = end.map_or(POLL_INTERVAL, |end| end.saturating_duration_since(Instant::now()).min(POLL_INTERVAL));
         // A SIGCHLD comes from a child that we inherited through exec. It does not end the capture.
-        let is_told = std::iter::from_fn(|| signals.next()).any(|signal| signal.number != libc::SIGCHLD);
-        if is_told || left.is_zero() {
+        let is_signalled = std::iter::from_fn(|| signals.next()).any(|signal| signal.number != libc::SIGCHLD);
+        if is_signalled || left.is_zero() {
             // The kernel delivers packets in batches: wait for the last one.
             std::thread::sleep(2 * GATHERED_FOR);
             is_last = true;
@@ -75,7 +75,7 @@ fn take_all(live: &mut Live, recorder: &mut Recorder<'_>) -> Result<()> {
     Ok(())
 }
 
-fn told(drops: &Drops) -> String {
+fn summary(drops: &Drops) -> String {
     let Drops { received, by_kernel, by_interface } = drops;
     format!("{received} received, {by_kernel} dropped by the kernel, {by_interface} by the interface")
 }

@@ -22,11 +22,11 @@ pub fn capture(arguments: &Arguments, display: Option<&str>, path: &Path) -> Res
     let (mut program, relay) = start().inspect_err(|_: &Error| output::discard(path))?;
     program.watch(Some(&|| relay.open()), &signals, arguments.quiet)?;
     let relayed = relay.finish()?;
-    arguments.conclude(&relayed.recorded, path, &told(&relayed))?;
+    arguments.conclude(&relayed.recorded, path, &summary(&relayed))?;
     Ok(ExitCode::from(program.status()))
 }
 
-fn told(relayed: &Relayed) -> String {
+fn summary(relayed: &Relayed) -> String {
     let Relayed { connections, refused, bytes: [requests, replies], files, files_lost, .. } = relayed;
     let (connections, files) = (counted(*connections, "connection"), counted(*files, "file"));
     let mut text = format!("{connections}, {requests} bytes to the server, {replies} back, 0 dropped, ");

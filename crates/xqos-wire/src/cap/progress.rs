@@ -21,7 +21,7 @@ impl Progress {
     }
 
     /// Shows the text, if a second has passed since the last update.
-    pub fn tell(&mut self, text: impl FnOnce() -> String) {
+    pub fn update(&mut self, text: impl FnOnce() -> String) {
         if self.is_shown && Instant::now() >= self.next {
             self.next = Instant::now() + EVERY;
             self.write(&text());

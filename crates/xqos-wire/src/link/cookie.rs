@@ -19,7 +19,7 @@ const SHELL: [char; 10] = ['|', '&', ';', '<', '>', '(', ')', '`', '#', '\n'];
 
 /// Writes a file with a cookie for this display, if one of the servers can be given it.
 pub fn make(number: u16, servers: &[String]) -> Result<Option<Authority>> {
-    if !servers.iter().any(|server| can_be_given(server)) {
+    if !servers.iter().any(|server| takes_cookie(server)) {
         return Ok(None);
     }
     let make = || {
@@ -30,11 +30,11 @@ pub fn make(number: u16, servers: &[String]) -> Result<Option<Authority>> {
 }
 
 /// The server's command line for the shell, which takes the cookie's file from XAUTHORITY.
-pub fn given(server: &str) -> String {
-    if can_be_given(server) { format!("{server} -auth \"$XAUTHORITY\"") } else { server.to_owned() }
+pub fn with_cookie(server: &str) -> String {
+    if takes_cookie(server) { format!("{server} -auth \"$XAUTHORITY\"") } else { server.to_owned() }
 }
 
-fn can_be_given(server: &str) -> bool {
+fn takes_cookie(server: &str) -> bool {
     let is_server = |word: &str| Path::new(word).file_name().is_some_and(|name| SERVERS.iter().any(|it| name == *it));
     let has = |is: &dyn Fn(&str) -> bool| server.split_whitespace().any(is);
     !server.contains(SHELL) && has(&is_server) && !has(&|word| ACCESS.contains(&word))
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn an_x_server_without_access_options_is_given_the_cookie() {
         for server in ["Xvfb :7 -listen tcp", "exec /usr/bin/Xephyr :7", "xqos server -- Xtigervnc :7 -fp '/a b'"] {
-            assert_eq!(given(server), format!("{server} -auth \"$XAUTHORITY\""));
+            assert_eq!(with_cookie(server), format!("{server} -auth \"$XAUTHORITY\""));
         }
         for server in [
             "Xvfb :7 -ac",
@@ -56,7 +56,7 @@ mod tests {
             "socat TCP-LISTEN:6000,fork UNIX-CONNECT:/tmp/.X11-unix/X0",
             "python3 -m http.server 8000",
         ] {
-            assert_eq!(given(server), server);
+            assert_eq!(with_cookie(server), server);
         }
     }
 }

@@ -26,7 +26,7 @@ pub fn write(arguments: &Arguments, capture: &Path, output: &Path) -> Result<()>
     let target = file.file().with_context(failed)?;
     let mut rewritten = rewrite(reader, ports, target, &arguments.settings(), &mut |packets, bytes| {
         if packets % STRIDE == 0 {
-            progress.tell(|| format!("{packets} packets, {bytes} bytes read"));
+            progress.update(|| format!("{packets} packets, {bytes} bytes read"));
         }
     })
     .with_context(failed)?;
