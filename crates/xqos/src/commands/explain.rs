@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos explain`: shows which rules apply to a client, and why.
 
-use crate::commands::rules::told::Told;
+use crate::commands::rules::effect::Effect;
 use crate::selector::Selector;
 use anyhow::Result;
 use clap::Args;
@@ -37,36 +37,36 @@ impl Arguments {
         let entries = self.selector.resolve(&session)?;
         let loaded = loader().load();
         loaded.mistakes.iter().for_each(|mistake| note(&mistake.to_string()));
-        let told = Told::of(&session, &entries, &loaded.rules)?;
+        let effects = Effect::evaluate(&session, &entries, &loaded.rules)?;
         if self.json {
-            return output::json(&json!({ "version": 1, "clients": told }));
+            return output::json(&json!({ "version": 1, "clients": effects }));
         }
-        print(&told.iter().map(explained).collect::<Vec<_>>().join("\n"))
+        print(&effects.iter().map(explained).collect::<Vec<_>>().join("\n"))
     }
 }
 
-fn explained(told: &Told) -> String {
-    let mut text = format!("{}\n\nKnown facts:\n", told.described);
-    for (key, known) in &told.known {
+fn explained(effect: &Effect) -> String {
+    let mut text = format!("{}\n\nKnown facts:\n", effect.described);
+    for (key, known) in &effect.known {
         let _ = writeln!(text, "  {:<8} {known}", key.name());
     }
-    let now: Vec<_> = told.now.iter().map(|(setting, value)| format!("{setting} {value}")).collect();
+    let now: Vec<_> = effect.now.iter().map(|(setting, value)| format!("{setting} {value}")).collect();
     let _ = writeln!(text, "\nCurrent settings: {}\n\nSettings from rules:", now.join(", "));
-    for made in &told.settings {
-        let now = made.now.as_ref().map(|now| format!("; now {now}")).unwrap_or_default();
-        let _ = writeln!(text, "  {}, from {} ({}){now}", made.written, made.rule, made.place);
+    for setting in &effect.settings {
+        let now = setting.now.as_ref().map(|now| format!("; now {now}")).unwrap_or_default();
+        let _ = writeln!(text, "  {}, from {} ({}){now}", setting.written, setting.rule, setting.place);
     }
-    match (told.settings.is_empty(), told.ignored) {
+    match (effect.settings.is_empty(), effect.ignored) {
         (true, _) => text.push_str("  no rule sets anything\n"),
         (false, true) => text.push_str("  none of them is applied: a rule tells xqos to ignore this client\n"),
         _ => {}
     }
     text.push_str("\nRules:\n");
-    for judged in &told.rules {
-        let mark = if judged.matched { '*' } else { ' ' };
-        let _ = writeln!(text, "{mark} {} ({}): {}", judged.rule, judged.place, judged.why);
+    for verdict in &effect.rules {
+        let mark = if verdict.matched { '*' } else { ' ' };
+        let _ = writeln!(text, "{mark} {} ({}): {}", verdict.rule, verdict.place, verdict.why);
     }
-    if told.rules.is_empty() {
+    if effect.rules.is_empty() {
         text.push_str("  no rules are installed: `xqos rules --help` shows an example\n");
     }
     text
@@ -96,8 +96,8 @@ set = { max = \"20%\" }
         let rules = RuleSet::new(read::file("r.toml", text, Scope::System).unwrap().rules);
         let facts = ClientFacts { exe: Some("/usr/bin/mpv".into()), local: Some(true), ..ClientFacts::default() };
         let entry = ClientEntry { client: 0x40_0000, weight: 100, name: "mpv".into(), ..ClientEntry::default() };
-        let told = Told::new(&entry, &facts, &rules);
-        let text = explained(&told);
+        let effect = Effect::new(&entry, &facts, &rules);
+        let text = explained(&effect);
         for line in [
             "mpv (client 0x400000)",
             "  exe      /usr/bin/mpv",
@@ -109,7 +109,7 @@ set = { max = \"20%\" }
         ] {
             assert!(text.lines().any(|found| found == line), "'{line}' is missing in\n{text}");
         }
-        let json = json!(told);
+        let json = json!(effect);
         assert_eq!((&json["facts"]["exe"], &json["facts"]["local"]), (&"/usr/bin/mpv".into(), &true.into()));
         assert!(json["facts"]["class"].is_null() && json["facts"]["state"]["active"].is_null(), "{json:#}");
         assert_eq!((&json["settings"][0]["setting"], &json["settings"][0]["value"]), (&"weight".into(), &"2".into()));

@@ -2,10 +2,10 @@
 //! `xqos rules`: checks and tests rule files, and runs the daemon that applies them.
 
 mod adopt;
+pub mod effect;
 mod files;
 mod keep;
-mod remarks;
-pub mod told;
+mod warnings;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};

@@ -99,15 +99,15 @@ fn set(display: Option<&str>, selector: &Selector, wanted: Setting) -> Result<Po
     for entry in selector.resolve(&session)? {
         let set = session.control.set(Subject::Client(entry.client), wanted);
         set.map_err(|error| session.explained(error, &entry))?;
-        let Some((name, before, undo)) = typed(&entry, wanted.kind()) else { continue };
-        let undo = adopt_command(&entry, &entry.settings_origin, name).unwrap_or(undo);
-        output::line(&format!("{} for {}, was {before}; undo: {undo}", describe(&wanted), described(&entry)))?;
+        let Some((name, before, undo)) = command_for(&entry, wanted.kind()) else { continue };
+        let undo = back_to_rules(&entry, &entry.settings_origin, name).unwrap_or(undo);
+        output::line(&format!("{} for {}, was {before}; undo: {undo}", told_of(&wanted), described(&entry)))?;
     }
     Ok(info.policy)
 }
 
 /// For a setting of this file's commands: its name in rules, the client's value, and the command that sets this value.
-pub fn typed(entry: &ClientEntry, kind: SettingKind) -> Option<(&'static str, String, String)> {
+pub fn command_for(entry: &ClientEntry, kind: SettingKind) -> Option<(&'static str, String, String)> {
     let id = entry.client;
     Some(match kind {
         SettingKind::Weight => {

@@ -2,7 +2,7 @@
 //! `xqos rules adopt`: drops a client's manual settings, so that rules apply to it again.
 
 use crate::commands::reserve::set_again;
-use crate::commands::weight::typed;
+use crate::commands::weight::command_for;
 use crate::selector::Selector;
 use anyhow::Result;
 use clap::Args;
@@ -97,7 +97,7 @@ fn confirmation(entry: &ClientEntry, given: &[SettingKind]) -> String {
         (SettingKind::Priority, xqos_abi::SettingKind::Priority, "0"),
         (SettingKind::Slice, xqos_abi::SettingKind::Slice, "none"),
     ] {
-        if let Some((name, value, command)) = typed(entry, of_server).filter(|it| has(kind) && it.1 != usual) {
+        if let Some((name, value, command)) = command_for(entry, of_server).filter(|it| has(kind) && it.1 != usual) {
             was.push(format!("{name} {value}"));
             undo.push(command);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos rules check`, `list` and `test`: work on rule files and need no X server.
 
-use super::remarks::{May, remarks};
+use super::warnings::{Rights, warnings};
 use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
@@ -45,8 +45,8 @@ impl Check {
         for mistake in &mistakes {
             line(&mistake.to_string())?;
         }
-        for remark in remarks(&rules, limits, May::here(display)) {
-            line(&remark)?;
+        for warning in warnings(&rules, limits, Rights::of_process(display)) {
+            line(&warning)?;
         }
         match mistakes.len() {
             0 => line(&format!("{} valid", counted(rules.len(), "rule is", "rules are"))),
@@ -62,7 +62,7 @@ impl Check {
                     rules.extend(file.rules);
                     limits = limits.overridden_by(file.limits);
                 }
-                Err(told) => mistakes.extend(told),
+                Err(list) => mistakes.extend(list),
             }
         }
         (rules, limits, mistakes)
@@ -191,8 +191,8 @@ impl Test {
     pub fn perform(&self) -> Result<()> {
         let (mut cases, mut differing) = (0, 0);
         for path in &self.files {
-            let text = files::read_named_text(path).map_err(told)?;
-            let mut expectations = expect::file(&path.to_string_lossy(), &text).map_err(told)?;
+            let text = files::named_text(path).map_err(first_mistake)?;
+            let mut expectations = expect::file(&path.to_string_lossy(), &text).map_err(first_mistake)?;
             let rules = RuleSet::new(rules_of(path, &mut expectations)?);
             cases += expectations.cases.len();
             for case in &expectations.cases {
@@ -214,14 +214,14 @@ fn rules_of(path: &Path, expectations: &mut expect::Expectations) -> Result<Vec<
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut rules = Vec::new();
     for (name, _) in &expectations.files {
-        rules.extend(files::read_named(&folder.join(name), Scope::System).map_err(told)?.rules);
+        rules.extend(files::named(&folder.join(name), Scope::System).map_err(first_mistake)?.rules);
     }
     rules.append(&mut expectations.rules);
     Ok(rules)
 }
 
 /// The first mistake as an error; the others are printed as notes.
-fn told(mistakes: Vec<Mistake>) -> anyhow::Error {
+fn first_mistake(mistakes: Vec<Mistake>) -> anyhow::Error {
     let mut mistakes = mistakes.into_iter();
     let first = mistakes.next();
     mistakes.for_each(|mistake| note(&mistake.to_string()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! `xqos rules run`, `off` and `dry-run`: apply rules on a display.
 
-use super::remarks::{May, remarks};
-use super::told::Told;
+use super::effect::Effect;
+use super::warnings::{Rights, warnings};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
@@ -102,16 +102,16 @@ impl DryRun {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let session = Session::open(display)?;
         let loaded = loader().load();
-        remarks(loaded.rules.rules(), loaded.limits, May::here(display)).iter().for_each(|told| note(told));
+        warnings(loaded.rules.rules(), loaded.limits, Rights::of_process(display)).iter().for_each(|text| note(text));
         loaded.mistakes.iter().for_each(|mistake| note(&mistake.to_string()));
         let own = std::process::id() as i32;
         let entries: Vec<_> = session.others()?.into_iter().filter(|entry| entry.pid != own).collect();
-        let told = Told::of(&session, &entries, &loaded.rules)?;
+        let effects = Effect::evaluate(&session, &entries, &loaded.rules)?;
         if self.json {
-            return output::json(&json!({ "version": 1, "clients": told }));
+            return output::json(&json!({ "version": 1, "clients": effects }));
         }
         for (at, rule) in loaded.rules.rules().iter().enumerate() {
-            if !told.iter().any(|told| told.rules[at].matched) {
+            if !effects.iter().any(|effect| effect.rules[at].matched) {
                 note(&format!("rule '{}' ({}) matches no connected client", rule.id, rule.place));
             }
         }
@@ -123,11 +123,11 @@ impl DryRun {
             Column::words("RULE", 0),
             Column::words("PLACE", 1),
         ]);
-        let set: Vec<&Told> = told.iter().filter(|told| !told.ignored && !told.settings.is_empty()).collect();
-        for (told, made) in set.iter().flat_map(|told| told.settings.iter().map(move |made| (told, made))) {
-            let pid = told.pid.map(|pid| pid.to_string()).unwrap_or_default();
-            let now = made.now.clone().unwrap_or_default();
-            table.row(vec![pid, told.name(), made.written.clone(), now, made.rule.clone(), made.place.clone()]);
+        let set: Vec<&Effect> = effects.iter().filter(|one| !one.ignored && !one.settings.is_empty()).collect();
+        for (effect, chosen) in set.iter().flat_map(|one| one.settings.iter().map(move |setting| (one, setting))) {
+            let pid = effect.pid.map(|pid| pid.to_string()).unwrap_or_default();
+            let now = chosen.now.clone().unwrap_or_default();
+            table.row(vec![pid, effect.name(), chosen.written.clone(), now, chosen.rule.clone(), chosen.place.clone()]);
         }
         if set.is_empty() { line("no rule would set anything now") } else { print(&table.render(output::width())) }
     }

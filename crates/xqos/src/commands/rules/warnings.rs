@@ -13,7 +13,7 @@ use xqos_sys as sys;
 
 /// The rights of the user who runs the rules.
 #[derive(Clone, Copy, Debug)]
-pub struct May {
+pub struct Rights {
     /// May raise the priority of programs.
     pub raise: bool,
     /// May limit users and see whether the display is watched, as root and the server's user may. `None` without a
@@ -21,10 +21,10 @@ pub struct May {
     pub own_server: Option<bool>,
 }
 
-impl May {
+impl Rights {
     /// The rights of this process.
-    pub fn here(display: Option<&str>) -> May {
-        May { raise: processor::may_raise(), own_server: is_own(display) }
+    pub fn of_process(display: Option<&str>) -> Rights {
+        Rights { raise: processor::may_raise(), own_server: is_own(display) }
     }
 }
 
@@ -38,10 +38,10 @@ fn is_own(display: Option<&str>) -> Option<bool> {
     Some(std::os::unix::fs::MetadataExt::uid(&server) == user)
 }
 
-/// Remarks on valid rules and limits.
-pub fn remarks(rules: &[Rule], limits: Limits, may: May) -> Vec<String> {
-    let mut all: Vec<String> = rules.iter().flat_map(|rule| of_rule(rule, may)).collect();
-    if limits.per_user.is_some() && may.own_server != Some(true) {
+/// Warnings about valid rules and limits.
+pub fn warnings(rules: &[Rule], limits: Limits, rights: Rights) -> Vec<String> {
+    let mut all: Vec<String> = rules.iter().flat_map(|rule| of_rule(rule, rights)).collect();
+    if limits.per_user.is_some() && rights.own_server != Some(true) {
         all.push(
             "[limits]: per_user has no effect: only root and the user of the X server can limit users, so run the rules as \
              one of them"
@@ -51,12 +51,12 @@ pub fn remarks(rules: &[Rule], limits: Limits, may: May) -> Vec<String> {
     all
 }
 
-fn of_rule(rule: &Rule, may: May) -> Vec<String> {
+fn of_rule(rule: &Rule, rights: Rights) -> Vec<String> {
     let has = |wanted: &Setting| rule.settings.contains(wanted);
     let has_cap = rule.settings.iter().any(|setting| matches!(setting, Setting::Max(_)));
-    let is_for_unwatched = rule.matcher.depends_on(State::Unwatched);
-    let said = [
-        (has(&Setting::Cpu(true)) && !may.raise, format!("cpu has no effect: {}", missing_raise_right())),
+    let is_for_unwatched = rule.matcher.asks_for(State::Unwatched);
+    let checks = [
+        (has(&Setting::Cpu(true)) && !rights.raise, format!("cpu has no effect: {}", to_raise())),
         (
             has(&Setting::Hard(true)) && has(&Setting::Reserve(Reserve::Auto)),
             "hard has no effect with reserve = \"auto\", which makes only soft reservations".to_owned(),
@@ -75,12 +75,12 @@ fn of_rule(rule: &Rule, may: May) -> Vec<String> {
             "max has no effect with group = \"none\", because a cap applies to a group: leave group out".to_owned(),
         ),
         (
-            is_for_unwatched && may.own_server == Some(false),
+            is_for_unwatched && rights.own_server == Some(false),
             "state unwatched never matches for this user: only root and the user of the X server can see it".to_owned(),
         ),
     ];
-    let told = said.into_iter().filter(|(holds, _)| *holds);
-    told.map(|(_, what)| format!("{}: rule '{}': {what}", rule.place, rule.id)).collect()
+    let warnings = checks.into_iter().filter(|(holds, _)| *holds);
+    warnings.map(|(_, what)| format!("{}: rule '{}': {what}", rule.place, rule.id)).collect()
 }
 
 #[cfg(test)]
@@ -100,12 +100,12 @@ mod tests {
             + "[[rule]]\nid = \"away\"\nmatch = { not = { state = \"unwatched\" } }\nset = { weight = 2 }\n"
             + "[limits]\nauto = 0.5\nper_user = 0.3\n";
         let file = read::file("t.toml", &text, Scope::System).unwrap();
-        let may_nothing = remarks(&file.rules, file.limits, May { raise: false, own_server: Some(false) });
+        let without_rights = warnings(&file.rules, file.limits, Rights { raise: false, own_server: Some(false) });
         let begins = ["t.toml:6: rule 'cpu': cpu", "t.toml:10: rule 'auto': hard", "t.toml:14: rule 'alone': max"];
-        for (told, begins) in may_nothing.iter().zip(begins) {
-            assert!(told.starts_with(begins) && !told.contains('\n'), "{told}");
+        for (warning, begins) in without_rights.iter().zip(begins) {
+            assert!(warning.starts_with(begins) && !warning.contains('\n'), "{warning}");
         }
-        assert_eq!(may_nothing.len(), 5);
-        assert_eq!(remarks(&file.rules, file.limits, May { raise: true, own_server: Some(true) }).len(), 2);
+        assert_eq!(without_rights.len(), 5);
+        assert_eq!(warnings(&file.rules, file.limits, Rights { raise: true, own_server: Some(true) }).len(), 2);
     }
 }

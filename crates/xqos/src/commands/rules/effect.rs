@@ -19,7 +19,7 @@ use xqos_rules::setting::SettingKind;
 
 /// One client and the effect of all rules on it.
 #[derive(Debug, Serialize)]
-pub struct Told {
+pub struct Effect {
     pub client: String,
     pub pid: Option<i32>,
     pub program: Option<String>,
@@ -33,15 +33,15 @@ pub struct Told {
     /// The client's current settings, as far as the server reports them, whoever has set them.
     pub now: BTreeMap<&'static str, String>,
     /// The settings that the rules ask for.
-    pub settings: Vec<Made>,
+    pub settings: Vec<RuleSetting>,
     /// A rule tells xqos to ignore the client, so none of the settings is applied.
     pub ignored: bool,
-    pub rules: Vec<Judged>,
+    pub rules: Vec<RuleVerdict>,
 }
 
 /// A setting, and the rule that makes it.
 #[derive(Debug, Serialize)]
-pub struct Made {
+pub struct RuleSetting {
     setting: &'static str,
     value: String,
     pub rule: String,
@@ -55,7 +55,7 @@ pub struct Made {
 
 /// A rule, and whether it matches the client.
 #[derive(Debug, Serialize)]
-pub struct Judged {
+pub struct RuleVerdict {
     pub rule: String,
     pub place: String,
     pub matched: bool,
@@ -63,25 +63,25 @@ pub struct Judged {
     pub why: String,
 }
 
-impl Told {
+impl Effect {
     /// Evaluates the rules for these clients with the facts known now.
-    pub fn of(session: &Session, entries: &[ClientEntry], rules: &RuleSet) -> Result<Vec<Told>> {
-        let windows = WindowFacts::read(session.control.connection()?)?;
+    pub fn evaluate(session: &Session, entries: &[ClientEntry], rules: &RuleSet) -> Result<Vec<Effect>> {
+        let sight = Sight::look(session.control.connection()?)?;
         let (users, unwatched) = (Users::read(), viewers::unwatched_now(session));
-        Ok(entries.iter().map(|entry| Told::new(entry, &facts(entry, &users, &windows, unwatched), rules)).collect())
+        Ok(entries.iter().map(|entry| Effect::new(entry, &facts(entry, &users, &sight, unwatched), rules)).collect())
     }
 
-    pub fn new(entry: &ClientEntry, facts: &ClientFacts, rules: &RuleSet) -> Told {
+    pub fn new(entry: &ClientEntry, facts: &ClientFacts, rules: &RuleSet) -> Effect {
         let evaluation = rules.evaluate(facts);
         let chosen = evaluation.chosen();
         let known = |key: Key| facts.shown(key).unwrap_or_else(|| "unknown".to_owned());
-        let judged = evaluation.verdicts().map(|(rule, verdict)| Judged {
+        let verdicts = evaluation.verdicts().map(|(rule, verdict)| RuleVerdict {
             rule: rule.id.clone(),
             place: rule.place.to_string(),
             matched: verdict == Verdict::Matched,
             why: evaluation.explain(rule, verdict),
         });
-        Told {
+        Effect {
             client: format!("{:#x}", entry.client),
             pid: (entry.pid != 0).then_some(entry.pid),
             program: Some(printable(&entry.name)).filter(|name| !name.is_empty()),
@@ -90,8 +90,8 @@ impl Told {
             described: described(entry),
             now: SettingKind::ALL.into_iter().filter_map(|kind| Some((kind.name(), now(entry, kind)?))).collect(),
             ignored: !chosen.is_empty() && evaluation.applied().is_empty(),
-            settings: chosen.iter().map(|chosen| made(entry, chosen)).collect(),
-            rules: judged.collect(),
+            settings: chosen.iter().map(|chosen| rule_setting(entry, chosen)).collect(),
+            rules: verdicts.collect(),
         }
     }
 
@@ -101,8 +101,8 @@ impl Told {
     }
 }
 
-fn made(entry: &ClientEntry, chosen: &Chosen<'_>) -> Made {
-    Made {
+fn rule_setting(entry: &ClientEntry, chosen: &Chosen<'_>) -> RuleSetting {
+    RuleSetting {
         setting: chosen.setting.kind().name(),
         value: chosen.setting.value(),
         rule: chosen.rule.id.clone(),
