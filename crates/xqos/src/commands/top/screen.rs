@@ -11,7 +11,7 @@ mod keys;
 mod table;
 
 use anyhow::{Context, Result, bail};
-use keys::{Asked, Change, Target};
+use keys::{Action, Change, Target};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::layout::{Constraint, Layout};
@@ -101,7 +101,7 @@ struct View {
     help: Option<u16>,
     selected: Option<u32>,
     prompt: Option<Prompt>,
-    said: String,
+    message: String,
     changes: Vec<Change>,
     history: HashMap<u32, VecDeque<Point>>,
     table: TableState,
@@ -138,14 +138,14 @@ fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: D
         while !is_new {
             sampler.read();
             if event::poll(KEY_EVERY)? {
-                let asked = match event::read()? {
+                let action = match event::read()? {
                     Event::Key(key) if key.kind == KeyEventKind::Press => view.key(key, &sample),
-                    _ => Asked::Nothing,
+                    _ => Action::Nothing,
                 };
-                if asked == Asked::Quit {
+                if action == Action::Quit {
                     return Ok(());
                 }
-                view.perform(asked, &sample, sampler);
+                view.perform(action, &sample, sampler);
                 break;
             }
             is_new = taken.elapsed() >= every && !view.paused;
@@ -181,20 +181,20 @@ impl View {
         let is_there = |base: u32| sample.clients.iter().any(|client| client.entry.client == base);
         self.history.retain(|&base, _| is_there(base));
         if matches!(self.page, Page::Client(base) if !is_there(base)) {
-            (self.page, self.said) = (Page::Clients, "the client has disconnected".to_owned());
+            (self.page, self.message) = (Page::Clients, "the client has disconnected".to_owned());
         }
     }
 
     fn shown<'a>(&self, sample: &'a Sample) -> Vec<&'a Client> {
         let is_shown = |client: &&Client| {
             let pid = Some(client.entry.pid).filter(|&pid| pid != 0);
-            self.lets_through(&client.name(), client.title.as_deref(), pid)
+            self.is_matching(&client.name(), client.title.as_deref(), pid)
         };
         sample.clients.iter().filter(is_shown).collect()
     }
 
     /// Whether the filter matches: a part of the program, title or request name, or the exact pid.
-    fn lets_through(&self, program: &str, title: Option<&str>, pid: Option<i32>) -> bool {
+    fn is_matching(&self, program: &str, title: Option<&str>, pid: Option<i32>) -> bool {
         let wanted = self.filter.to_lowercase();
         let has = |text: &str| text.to_lowercase().contains(&wanted);
         wanted.is_empty() || has(program) || title.is_some_and(has) || pid.is_some_and(|pid| pid.to_string() == wanted)

@@ -53,12 +53,12 @@ impl View {
             // The proposed text is in brackets until a key changes it.
             let text = if prompt.is_typed { format!("{}_", prompt.text) } else { format!("[{}]", prompt.text) };
             return match &prompt.target {
-                None => asked("filter", "", &text, width),
-                Some(target) => asked(&format!("reserve for {}", target.name), " budget/period [hard]", &text, width),
+                None => input("filter", "", &text, width),
+                Some(target) => input(&format!("reserve for {}", target.name), " budget/period [hard]", &text, width),
             };
         }
-        if !self.said.is_empty() {
-            return cut(&format!(" {}", self.said), width);
+        if !self.message.is_empty() {
+            return cut(&format!(" {}", self.message), width);
         }
         let order = format!("s by {}", ORDERS[self.order].1);
         let hints: &[&str] = match self.page {
@@ -88,7 +88,7 @@ impl View {
 }
 
 /// A prompt in one line. The typed text has priority, then the name, then the expected format.
-fn asked(label: &str, wanted: &str, text: &str, width: usize) -> String {
+fn input(label: &str, wanted: &str, text: &str, width: usize) -> String {
     let room = width.saturating_sub(columns(text) + 3);
     let label = cut(label, room);
     let wanted = if columns(&label) + columns(wanted) <= room { wanted } else { "" };

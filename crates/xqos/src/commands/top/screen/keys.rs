@@ -14,7 +14,7 @@ use xqos_core::ReservationKind;
 
 /// A request of a key that the view cannot fulfil itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Action {
     Nothing,
     Quit,
     Reserve(Target, String),
@@ -39,9 +39,9 @@ pub struct Change {
 }
 
 impl View {
-    pub fn key(&mut self, key: KeyEvent, sample: &Sample) -> Asked {
+    pub fn key(&mut self, key: KeyEvent, sample: &Sample) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return Asked::Quit;
+            return Action::Quit;
         }
         if self.prompt.is_some() {
             return self.type_key(key);
@@ -53,14 +53,14 @@ impl View {
                 KeyCode::Up | KeyCode::Char('k') => Some(line.saturating_sub(1)),
                 _ => Some(line),
             };
-            return Asked::Nothing;
+            return Action::Nothing;
         }
-        self.said.clear();
+        self.message.clear();
         match key.code {
-            KeyCode::Char('q') => return Asked::Quit,
-            KeyCode::Char('x') => return Asked::Release,
-            KeyCode::Char('u') => return Asked::Undo,
-            KeyCode::Char('R') => return Asked::Requests,
+            KeyCode::Char('q') => return Action::Quit,
+            KeyCode::Char('x') => return Action::Release,
+            KeyCode::Char('u') => return Action::Undo,
+            KeyCode::Char('R') => return Action::Requests,
             KeyCode::Esc if self.page != Page::Clients => self.page = Page::Clients,
             KeyCode::Esc => self.filter.clear(),
             KeyCode::Char('?' | 'h') => self.help = Some(0),
@@ -75,16 +75,16 @@ impl View {
             KeyCode::Up | KeyCode::Char('k') => self.step(sample, -1),
             _ => {}
         }
-        Asked::Nothing
+        Action::Nothing
     }
 
-    pub fn perform(&mut self, asked: Asked, sample: &Sample, sampler: &mut Sampler) {
-        match asked {
-            Asked::Nothing | Asked::Quit => {}
-            Asked::Reserve(target, text) => self.reserve(&target, &text, sample, sampler),
-            Asked::Release => self.release(sample, sampler),
-            Asked::Undo => self.undo(sample, sampler),
-            Asked::Requests => self.toggle_requests(sampler),
+    pub fn perform(&mut self, action: Action, sample: &Sample, sampler: &mut Sampler) {
+        match action {
+            Action::Nothing | Action::Quit => {}
+            Action::Reserve(target, text) => self.reserve(&target, &text, sample, sampler),
+            Action::Release => self.release(sample, sampler),
+            Action::Undo => self.undo(sample, sampler),
+            Action::Requests => self.toggle_requests(sampler),
         }
     }
 
@@ -99,16 +99,16 @@ impl View {
         self.prompt = Some(Prompt::new(Some(target), "3ms/10ms".to_owned()));
     }
 
-    fn type_key(&mut self, key: KeyEvent) -> Asked {
-        let Some(mut prompt) = self.prompt.take() else { return Asked::Nothing };
+    fn type_key(&mut self, key: KeyEvent) -> Action {
+        let Some(mut prompt) = self.prompt.take() else { return Action::Nothing };
         match key.code {
-            KeyCode::Esc => return Asked::Nothing,
+            KeyCode::Esc => return Action::Nothing,
             KeyCode::Enter => match prompt.target {
                 None => {
                     self.filter = prompt.text;
-                    return Asked::Nothing;
+                    return Action::Nothing;
                 }
-                Some(target) => return Asked::Reserve(target, prompt.text),
+                Some(target) => return Action::Reserve(target, prompt.text),
             },
             KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => prompt.text.clear(),
             KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::CONTROL) => {}
@@ -121,7 +121,7 @@ impl View {
         }
         prompt.is_typed = true;
         self.prompt = Some(prompt);
-        Asked::Nothing
+        Action::Nothing
     }
 
     fn open(&mut self, sample: &Sample) {
@@ -157,7 +157,7 @@ impl View {
     fn toggle_requests(&mut self, sampler: &mut Sampler) {
         let to = if sampler.feed.level == Level::Requests { Level::Slices } else { Level::Requests };
         sampler.trace(to);
-        self.said = match (sampler.feed.is_open(), to) {
+        self.message = match (sampler.feed.is_open(), to) {
             (false, _) => "this server provides no trace because it runs on another machine".to_owned(),
             (_, Level::Requests) => "each request is timed until you press R again".to_owned(),
             (_, Level::Slices) => "requests are no longer timed".to_owned(),
@@ -167,7 +167,7 @@ impl View {
     fn reserve(&mut self, target: &Target, text: &str, sample: &Sample, sampler: &mut Sampler) {
         let is_it = |client: &&Client| connection(&client.entry) == target.connection;
         let Some(client) = sample.clients.iter().find(is_it) else {
-            self.said = format!("{} has disconnected", target.name);
+            self.message = format!("{} has disconnected", target.name);
             return;
         };
         let (amount, kind) = kind::split(text);
@@ -177,37 +177,37 @@ impl View {
         });
         match result {
             Ok(wanted) => self.changed(client, format!("{wanted} reserved for {}", client.name())),
-            Err(error) => self.said = error,
+            Err(error) => self.message = error,
         }
     }
 
     fn release(&mut self, sample: &Sample, sampler: &mut Sampler) {
         let Some(client) = self.chosen(sample) else { return };
         if reservation_of(&client.entry).is_none() {
-            self.said = format!("{} has no reservation", client.name());
+            self.message = format!("{} has no reservation", client.name());
             return;
         }
         match sampler.session.control.release(client.entry.client) {
             Ok(()) => self.changed(client, format!("{}'s reservation released", client.name())),
-            Err(error) => self.said = sampler.session.explained(error, &client.entry).in_one_line(),
+            Err(error) => self.message = sampler.session.explained(error, &client.entry).in_one_line(),
         }
     }
 
     fn changed(&mut self, client: &Client, what: String) {
         let entry = &client.entry;
         let before = reservation_of(entry).map(|_| (entry.budget_us, entry.period_us, entry.kind()));
-        self.said = format!("{what}; press u to undo");
+        self.message = format!("{what}; press u to undo");
         self.changes.push(Change { connection: connection(entry), before, what });
     }
 
     fn undo(&mut self, sample: &Sample, sampler: &mut Sampler) {
         let Some(change) = self.changes.pop() else {
-            self.said = "nothing to undo".to_owned();
+            self.message = "nothing to undo".to_owned();
             return;
         };
         let same = |client: &&Client| connection(&client.entry) == change.connection;
         let Some(client) = sample.clients.iter().find(same) else {
-            self.said = format!("cannot undo, the client has disconnected: {}", change.what);
+            self.message = format!("cannot undo, the client has disconnected: {}", change.what);
             return;
         };
         let control = &sampler.session.control;
@@ -215,7 +215,7 @@ impl View {
             Some((budget_us, period_us, kind)) => control.reserve(client.entry.client, budget_us, period_us, kind),
             None => control.release(client.entry.client),
         };
-        self.said = match result {
+        self.message = match result {
             Ok(()) => format!("undone: {}", change.what),
             Err(error) => sampler.session.explained(error, &client.entry).in_one_line(),
         };

@@ -36,7 +36,7 @@ impl View {
         let [head, body] = Layout::vertical([Constraint::Length(2), Constraint::Min(1)]).areas(area);
         let title = "The longest single requests since the server started, one for each client and kind";
         frame.render_widget(Paragraph::new(title), head);
-        let is_shown = |request: &&Longest| self.lets_through(&request.program, Some(&request.name), Some(request.pid));
+        let is_shown = |request: &&Longest| self.is_matching(&request.program, Some(&request.name), Some(request.pid));
         let rows: Vec<&Longest> = requests.iter().filter(is_shown).collect();
         if rows.is_empty() {
             // The server keeps requests of 0.1 ms or more.
@@ -59,7 +59,7 @@ fn grid<T>(
     let aligned = |text: String, align| {
         if align == Align::Right { Text::from(text).right_aligned() } else { Text::from(text) }
     };
-    let title = |column: &Shown<T>| match has_spans {
+    let title = |column: &VisibleColumn<T>| match has_spans {
         true => aligned(format!("{}\n{}", column.field.title, column.span), column.align),
         false => aligned(column.field.title.to_owned(), column.align),
     };
@@ -91,14 +91,14 @@ pub fn text(sample: &Sample) -> String {
 }
 
 /// A field with the layout of its column.
-struct Shown<T: 'static> {
+struct VisibleColumn<T: 'static> {
     field: &'static Field<T>,
     width: Constraint,
     align: Align,
     span: &'static str,
 }
 
-fn columns_for<T>(fields: &'static [Field<T>], rows: &[&T], width: u16) -> Vec<Shown<T>> {
+fn columns_for<T>(fields: &'static [Field<T>], rows: &[&T], width: u16) -> Vec<VisibleColumn<T>> {
     let mut left = width;
     let mut columns = Vec::new();
     for field in shown(fields, rows) {
@@ -108,7 +108,7 @@ fn columns_for<T>(fields: &'static [Field<T>], rows: &[&T], width: u16) -> Vec<S
         }
         left = left.saturating_sub(least + 1);
         let width = if is_elastic { Constraint::Min(least) } else { Constraint::Length(least) };
-        columns.push(Shown { field, width, align, span });
+        columns.push(VisibleColumn { field, width, align, span });
     }
     columns
 }

@@ -36,7 +36,7 @@ fn screen(view: &mut View, sample: &Sample, width: u16, height: u16) -> Vec<Stri
     text.lines().map(|line| line.trim_matches('"').trim_end().to_owned()).collect()
 }
 
-fn press(view: &mut View, sample: &Sample, keys: &str) -> Vec<Asked> {
+fn press(view: &mut View, sample: &Sample, keys: &str) -> Vec<Action> {
     let code = |letter| match letter {
         '\n' => KeyCode::Enter,
         '\x08' => KeyCode::Backspace,
@@ -48,12 +48,12 @@ fn press(view: &mut View, sample: &Sample, keys: &str) -> Vec<Asked> {
 #[test]
 fn typed_text_replaces_what_a_prompt_proposes() {
     let (mut view, sample) = (View::default(), sample());
-    let Some(Asked::Reserve(_, text)) = press(&mut view, &sample, "r5ms/20ms\n").pop() else {
+    let Some(Action::Reserve(_, text)) = press(&mut view, &sample, "r5ms/20ms\n").pop() else {
         panic!("no reservation")
     };
     assert_eq!(text, "5ms/20ms");
     // An editing key keeps the proposed text, and Enter accepts it.
-    let Some(Asked::Reserve(_, text)) = press(&mut view, &sample, "r\x08\x08s hard\n").pop() else { panic!() };
+    let Some(Action::Reserve(_, text)) = press(&mut view, &sample, "r\x08\x08s hard\n").pop() else { panic!() };
     assert_eq!(text, "3ms/10s hard");
     press(&mut view, &sample, "/mpv\n");
     press(&mut view, &sample, "/fire\n");
@@ -77,18 +77,18 @@ fn a_prompt_names_its_client_and_keeps_it_when_the_order_changes() {
         );
     }
     sample.clients.reverse();
-    let Some(Asked::Reserve(target, _)) = press(&mut view, &sample, "\n").pop() else { panic!("no reservation") };
+    let Some(Action::Reserve(target, _)) = press(&mut view, &sample, "\n").pop() else { panic!("no reservation") };
     assert_eq!((target.connection.0, view.selected), (4_123_456, Some(4_123_456)));
 }
 
 #[test]
 fn keys_do_nothing_under_the_help() {
     let (mut view, sample) = (View::default(), sample());
-    let asked = press(&mut view, &sample, "?xuRsrpl/ \n");
-    assert!(asked.iter().all(|asked| *asked == Asked::Nothing), "{asked:?}");
+    let actions = press(&mut view, &sample, "?xuRsrpl/ \n");
+    assert!(actions.iter().all(|action| *action == Action::Nothing), "{actions:?}");
     assert!(view.help.is_some() && view.prompt.is_none() && !view.paused);
     assert_eq!((view.page, view.order), (Page::Clients, 0));
-    assert_eq!(press(&mut view, &sample, "qq"), [Asked::Nothing, Asked::Quit]);
+    assert_eq!(press(&mut view, &sample, "qq"), [Action::Nothing, Action::Quit]);
 }
 
 #[test]
