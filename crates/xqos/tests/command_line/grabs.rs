@@ -93,7 +93,7 @@ fn a_trace_names_the_holder_of_a_grab() {
 
 #[test]
 fn a_trace_through_libc_names_the_holder_of_a_grab() {
-    grab_in_trace(&Server::served_from_below(), "grab-below");
+    grab_in_trace(&Server::served_through_libc(), "grab-below");
 }
 
 fn grab_in_trace(server: &Server, folder: &str) {

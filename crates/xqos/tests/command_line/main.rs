@@ -13,7 +13,7 @@
 //! | `rules` | rule files, and the daemon that applies them |
 //! | `rules_followed` | the tutorial of rules with its tests, and `rules adopt` |
 //! | `rules_misused` | faulty and hostile rule files, and a clock that jumps |
-//! | `kept` | that rules take effect, and that a daemon that dies leaves nothing behind |
+//! | `rules_applied` | that rules take effect, and that a daemon that dies leaves nothing behind |
 //! | `exporter` | all X servers of a host, for Prometheus |
 //! | `prometheus` | a real Prometheus with the exporter, the alert rules and the dashboard |
 //! | `shipped` | that each shipped rule improves a figure |
@@ -33,10 +33,10 @@ mod exporter;
 mod fixture;
 mod grabs;
 mod inside;
-mod kept;
 mod prometheus;
 mod recordings;
 mod rules;
+mod rules_applied;
 mod rules_followed;
 mod rules_misused;
 mod served;

@@ -50,12 +50,12 @@ impl Rules {
     }
 
     /// Starts the daemon, and waits until it is ready.
-    pub fn kept_on(&self, server: &Server) -> Running {
-        self.kept_by(server.xqos(&["rules", "run"]).arg("--verbose"))
+    pub fn applied_on(&self, server: &Server) -> Running {
+        self.applied_by(server.xqos(&["rules", "run"]).arg("--verbose"))
     }
 
     /// Starts the daemon with another command.
-    pub fn kept_by(&self, command: &mut Command) -> Running {
+    pub fn applied_by(&self, command: &mut Command) -> Running {
         let mut daemon = Running::start(self.with(command).stdout(Stdio::piped()).stderr(Stdio::piped()));
         let mut said = String::new();
         BufReader::new(daemon.out()).read_line(&mut said).unwrap();
@@ -159,7 +159,7 @@ fn rules_are_applied_and_undone() {
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("kept");
     rules.write("50-a.toml", &file(&[rule("clocks", "class = \"xclock\"", "weight = 2, reserve = \"3ms/10ms\"")]));
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     weighs(&server, clock.pid(), 2.0);
     assert_eq!(server.entry(clock.pid()).unwrap()["reservation"]["budget_ms"], 3.0);
 
@@ -191,7 +191,7 @@ fn manual_settings_override_rules() {
     server.ask(&["weight", "--pid", &first, "7"]).with(0);
     let rules = Rules::new("hand");
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     weighs(&server, after.pid(), 2.0);
     server.ask(&["weight", "--pid", &second, "8"]).with(0);
     // A third client shows when the rules have been evaluated again.
@@ -209,12 +209,12 @@ fn manual_settings_override_rules() {
 fn only_one_daemon_runs_per_display() {
     let server = Server::served(&[]);
     let rules = Rules::new("one");
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     let who = format!("by pid {} already", daemon.pid());
     rules.ask_on(&server, &["rules", "run"]).failed_saying(&[&who, "xqos rules off"]);
     daemon.signal("TERM");
     daemon.ended().with(0);
-    rules.kept_on(&server).signal("INT");
+    rules.applied_on(&server).signal("INT");
 }
 
 /// A client of this process, with a window.
@@ -263,7 +263,7 @@ fn a_client_is_evaluated_again_when_its_windows_change() {
         rule("icon", "state = \"iconic\"", "weight = 0.25"),
     ];
     rules.write("50-a.toml", &file(&all));
-    let _daemon = rules.kept_on(&server);
+    let _daemon = rules.applied_on(&server);
     let client = Windowed::new(&server);
     let pid = std::process::id() as i32;
     client.class(b"later\0Latecomer\0");
@@ -287,7 +287,7 @@ fn the_daemon_survives_hostile_window_properties() {
     let server = Server::served(&[]);
     let rules = Rules::new("hostile");
     rules.write("50-a.toml", &file(&[rule("x", "class = \"*a*a*a*a*b\"", "weight = 2")]));
-    let mut daemon = rules.kept_on(&server);
+    let mut daemon = rules.applied_on(&server);
     let client = Windowed::new(&server);
     for class in [&b"\xff\xfe\0\xff\0"[..], b"", b"\0\0\0\0", &[b'a'; 65_536], b"\x1b[2J\0"] {
         client.class(class);
@@ -350,7 +350,7 @@ fn an_idle_daemon_is_not_woken() {
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("idle");
     rules.write("50-a.toml", &file(&[rule("clocks", "class = \"xclock\"", "weight = 2")]));
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     weighs(&server, clock.pid(), 2.0);
     eventually("two seconds pass without a wakeup", || {
         let before = wakeups(daemon.pid());
@@ -363,7 +363,7 @@ fn an_idle_daemon_is_not_woken() {
 fn the_daemon_exits_with_its_server() {
     let server = Server::served(&[]);
     let rules = Rules::new("gone");
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     server.process.signal("TERM");
     assert!(daemon.ended().with(0).err.contains("the X server has gone"));
 }

@@ -43,7 +43,7 @@ fn the_tutorial_of_rules_works_with_the_shipped_rules() {
     let test = rules.ask(&["rules", "test", &rules.path("../mine-test.toml")]).with(0);
     assert_eq!(test.out, "1 case is as expected\n");
     let mpv = clock_called(&server, &folder, "mpv");
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     eventually("the tutorial's rule is in force", || {
         (server.entry(mpv.pid())?["reservation"]["budget_ms"] == 10.0).then_some(())
     });
@@ -60,7 +60,7 @@ fn adopt_returns_a_manually_weighted_client_to_the_rules() {
     let clock = server.client(&["xclock"]);
     let (pid, origin) = (clock.pid().to_string(), || server.entry(clock.pid()).unwrap()["by"]["settings"].clone());
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     weighs(&server, clock.pid(), 2.0);
     let told = server.ask(&["weight", "--pid", &pid, "5"]).with(0).out;
     let (_, undo) = told.trim_end().split_once("undo: xqos ").expect("it says how to undo it");
@@ -105,7 +105,7 @@ fn rules_match_the_complete_names_of_windows_programs() {
             rule("factory", &whole("FactoryGameSteam-Win64-Shipping.exe"), "weight = 2"),
         ]),
     );
-    let _daemon = rules.kept_on(&server);
+    let _daemon = rules.applied_on(&server);
     weighs(&server, door.pid(), 3.0);
     weighs(&server, factory.pid(), 2.0);
     let mistaken = rules.path("wrong.toml");

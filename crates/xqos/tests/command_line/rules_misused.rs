@@ -152,7 +152,7 @@ fn a_jumping_time_of_day_changes_nothing() {
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("jumping");
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
-    let mut daemon = rules.kept_by(server.xqos(&["rules", "run"]).env("LD_PRELOAD", &library));
+    let mut daemon = rules.applied_by(server.xqos(&["rules", "run"]).env("LD_PRELOAD", &library));
     for wanted in [3.0, 4.0, 5.0] {
         rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", &format!("weight = {wanted}"))]));
         weighs(&server, clock.pid(), wanted);

@@ -38,7 +38,7 @@ fn groups_and_pacing_are_set_and_undone() {
     control.set_groups(Grouping::None, 0).unwrap();
     let rules = Rules::new("groups");
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "group = \"user\", pace = true")]));
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     let is_paced = |entry: &ClientEntry| entry.flags & entry_flag::PACED != 0 && entry.group != 0;
     let one = becomes(&control, first.pid(), "the first is grouped and paced", is_paced);
     let other = becomes(&control, second.pid(), "the second is, too", is_paced);
@@ -81,9 +81,9 @@ impl Installed {
         fs::rename(path.with_extension("new"), path).unwrap();
     }
 
-    fn kept_on(&self, server: &Server, rules: &Rules) -> Running {
+    fn applied_on(&self, server: &Server, rules: &Rules) -> Running {
         let program = self.folder.join("bin/xqos").to_string_lossy().into_owned();
-        rules.kept_by(server.command(&program).args(["rules", "run"]))
+        rules.applied_by(server.command(&program).args(["rules", "run"]))
     }
 }
 
@@ -100,7 +100,7 @@ fn a_limit_per_user_applies_and_ends_with_the_daemon() {
     let installed = Installed::new("limits", "version = 1\n[limits]\nper_user = 0.3\n");
     let limit = || control.groups().unwrap().user_limit_ppm;
     let limited = |ppm| eventually("the limit is as wanted", || (limit() == ppm).then_some(()));
-    let daemon = installed.kept_on(&server, &rules);
+    let daemon = installed.applied_on(&server, &rules);
     limited(300_000);
     installed.write("version = 1\n[limits]\nper_user = 0.95\n");
     limited(950_000);
@@ -119,7 +119,7 @@ fn a_limit_per_user_applies_and_ends_with_the_daemon() {
     assert!(said.contains("50-limits.toml:3: a limit is a part of the server, of which at most 0.95"), "{said}");
     server.ask(&["policy", "--user-limit", "0.2"]).with(0);
     installed.write("version = 1\n[limits]\nper_user = 0.3\n");
-    let daemon = installed.kept_on(&server, &rules);
+    let daemon = installed.applied_on(&server, &rules);
     weighs(&server, other.pid(), 2.0);
     daemon.signal("TERM");
     let said = daemon.ended().with(0).err;
@@ -155,7 +155,7 @@ fn only_programs_named_by_a_rule_are_raised_to_redraw() {
     );
     let rules = Rules::new("cpu");
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "cpu = true, weight = 2")]));
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     weighs(&server, clock.pid(), 2.0);
     let both = |signal: &str| [&clock, &logo].into_iter().for_each(|client| client.signal(signal));
     // A stopped program cannot answer, and is raised until its time is over. An Expose from before boost listened stays
@@ -216,7 +216,7 @@ fn an_unwatched_display_is_capped_until_a_viewer_connects() {
     let rules = Rules::new("unwatched");
     let set = "group = \"unwatched\", max = \"5%\"";
     rules.write("50-a.toml", &file(&[rule("unwatched", "state = \"unwatched\"", set)]));
-    let daemon = rules.kept_by(server.xqos(&["rules", "run"]).args(["--unwatched-after", "1s"]));
+    let daemon = rules.applied_by(server.xqos(&["rules", "run"]).args(["--unwatched-after", "1s"]));
     let is_capped = |entry: &ClientEntry| entry.group_cap_ppm == 50_000;
     let is_free = |entry: &ClientEntry| entry.group_cap_ppm == 0;
     let both = |what: &str, is_so: &dyn Fn(&ClientEntry) -> bool| {
@@ -242,7 +242,7 @@ fn a_stopped_daemon_keeps_its_settings_and_catches_up() {
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("stopped");
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2, priority = 5")]));
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     weighs(&server, clock.pid(), 2.0);
     daemon.signal("STOP");
     // Meanwhile the server serves, new clients get the defaults, and a user may change settings manually.
@@ -268,14 +268,14 @@ fn a_server_reset_ends_the_daemon_and_a_new_one_applies_the_rules() {
     let clock = server.client(&["xclock"]);
     let rules = Rules::new("reset");
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     weighs(&server, clock.pid(), 2.0);
     kill(server.process.pid(), "HUP");
     let ended = daemon.ended();
     assert!(ended.err.contains("gone") || ended.err.contains("was closed: start `xqos rules run` again"), "{ended:#?}");
     let clock = server.client(&["xclock"]);
     assert_eq!(weight(&server, clock.pid()), 1.0);
-    let daemon = rules.kept_on(&server);
+    let daemon = rules.applied_on(&server);
     weighs(&server, clock.pid(), 2.0);
     daemon.signal("TERM");
     daemon.ended().with(0);
