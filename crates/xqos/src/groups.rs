@@ -39,7 +39,7 @@ pub fn all(session: &Session) -> Result<Vec<Groups>> {
     Ok(by_name.into_values().map(|groups| Groups { groups: groups.into_values().collect() }).collect())
 }
 
-type Kept = (Reservation, ReservationKind);
+type Reserved = (Reservation, ReservationKind);
 
 impl Groups {
     fn first(&self) -> &ClientEntry {
@@ -47,12 +47,12 @@ impl Groups {
     }
 
     /// The reservation of each group.
-    fn kept(&self) -> impl Iterator<Item = Option<Kept>> + '_ {
+    fn reserved(&self) -> impl Iterator<Item = Option<Reserved>> + '_ {
         self.groups.iter().map(|clients| reservation_of_group(&clients[0]))
     }
 
     pub fn is_reserved(&self) -> bool {
-        self.kept().any(|kept| kept.is_some())
+        self.reserved().any(|reserved| reserved.is_some())
     }
 
     /// Sets the reservation of all groups, or of none if one is refused. Returns a description and how to undo it.
@@ -62,7 +62,7 @@ impl Groups {
             session.reserve(&account, wanted, kind).inspect_err(|_| self.set_back(session, done))?;
         }
         let first = reservation_of_group(self.first());
-        let (was, undo) = match first.filter(|_| self.kept().all(|kept| kept == first)) {
+        let (was, undo) = match first.filter(|_| self.reserved().all(|reserved| reserved == first)) {
             Some((before, was)) => (format!(", was {before}{}", words(was)), self.set_again((before, was))),
             None => (String::new(), format!("xqos release --group {}", self.typed())),
         };
@@ -71,10 +71,10 @@ impl Groups {
 
     /// Restores the previous reservations of the first `count` groups.
     fn set_back(&self, session: &Session, count: usize) {
-        for (clients, kept) in self.groups.iter().zip(self.kept()).take(count) {
+        for (clients, reserved) in self.groups.iter().zip(self.reserved()).take(count) {
             let client = clients[0].client;
             // The client may have disconnected just now; then there is nothing to restore.
-            let _ = match kept {
+            let _ = match reserved {
                 Some((before, kind)) => session.control.reserve_group(client, before.budget.0, before.period.0, kind),
                 None => session.control.release_group(client),
             };
@@ -84,21 +84,21 @@ impl Groups {
     /// Releases all reservations of these groups. Returns a description and how to undo it.
     pub fn release(&self, session: &Session) -> Result<Option<String>> {
         let mut released = None;
-        for (clients, kept) in self.groups.iter().zip(self.kept()) {
-            let Some(before) = kept else { continue };
+        for (clients, reserved) in self.groups.iter().zip(self.reserved()) {
+            let Some(before) = reserved else { continue };
             let done = session.control.release_group(clients[0].client);
             done.map_err(|error| session.explained(error, &clients[0]))?;
             released = Some(before);
         }
-        let kept: Vec<Kept> = self.kept().flatten().collect();
-        Ok(released.map(|before| match kept.iter().all(|kept| *kept == before) {
+        let reserved: Vec<Reserved> = self.reserved().flatten().collect();
+        Ok(released.map(|before| match reserved.iter().all(|reserved| *reserved == before) {
             true => format!("released {}{} of {self}; undo: {}", before.0, words(before.1), self.set_again(before)),
             // One name stands for all groups, so a command cannot restore different reservations.
             false => format!("released the reservations of {self}; they differed, so no command can undo this"),
         }))
     }
 
-    fn set_again(&self, (reservation, kind): Kept) -> String {
+    fn set_again(&self, (reservation, kind): Reserved) -> String {
         format!("xqos reserve --group {} {}{}", self.typed(), reservation.typed(), options(kind))
     }
 

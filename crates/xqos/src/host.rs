@@ -60,14 +60,14 @@ pub struct HostProcess {
 }
 
 impl Host {
-    /// `told` is the server's pid if the server itself reported it. The process at the other end of the connection may
-    /// be a Wayland compositor, which listens before it starts Xwayland.
+    /// `reported` is the server's pid if the server itself reported it. The process at the other end of the connection
+    /// may be a Wayland compositor, which listens before it starts Xwayland.
     ///
     /// Without a connection, vendor and release stay empty.
-    pub fn look(connection: Option<&RustConnection>, told: Option<i32>) -> Host {
+    pub fn look(connection: Option<&RustConnection>, reported: Option<i32>) -> Host {
         let setup = connection.map(|connection| connection.setup());
         let vendor = setup.map(|setup| String::from_utf8_lossy(&setup.vendor).into_owned()).unwrap_or_default();
-        let pid = told.or_else(|| sys::peer_pid(connection?.stream()));
+        let pid = reported.or_else(|| sys::peer_pid(connection?.stream()));
         let process = pid.filter(|&pid| xqos_sys::exists(pid)).map(HostProcess::look);
         let program = process.as_ref().and_then(|process| process.program.as_deref());
         let xwayland = is_xwayland(connection, &vendor, program);

@@ -44,24 +44,24 @@ pub fn split(text: &str) -> (&str, ReservationKind) {
 
 /// How much to reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Amount {
     /// A fixed budget and period.
     Fixed(Reservation),
     /// As measured.
     Auto,
 }
 
-impl Wanted {
+impl Amount {
     pub fn fixed(self) -> Option<Reservation> {
         match self {
-            Wanted::Fixed(reservation) => Some(reservation),
-            Wanted::Auto => None,
+            Amount::Fixed(reservation) => Some(reservation),
+            Amount::Auto => None,
         }
     }
 
     /// Refuses auto with a hard reservation: an underestimated demand would hold the client back.
-    pub fn checked(self, kind: ReservationKind) -> Result<Wanted> {
-        if self == Wanted::Auto && kind != ReservationKind::Soft {
+    pub fn checked(self, kind: ReservationKind) -> Result<Amount> {
+        if self == Amount::Auto && kind != ReservationKind::Soft {
             bail!(
                 "auto makes soft reservations only, because a wrong measurement would hold back this client or others: leave \
                  out --hard and --soft=paper"
@@ -71,22 +71,22 @@ impl Wanted {
     }
 }
 
-impl FromStr for Wanted {
+impl FromStr for Amount {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Wanted, String> {
+    fn from_str(text: &str) -> Result<Amount, String> {
         match text {
-            "auto" => Ok(Wanted::Auto),
-            _ => text.parse().map(Wanted::Fixed).map_err(|error| format!("{error}; or write the word auto")),
+            "auto" => Ok(Amount::Auto),
+            _ => text.parse().map(Amount::Fixed).map_err(|error| format!("{error}; or write the word auto")),
         }
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for Amount {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wanted::Fixed(reservation) => reservation.fmt(out),
-            Wanted::Auto => out.write_str("auto"),
+            Amount::Fixed(reservation) => reservation.fmt(out),
+            Amount::Auto => out.write_str("auto"),
         }
     }
 }
@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn auto_is_accepted_in_place_of_a_reservation() {
-        assert_eq!("auto".parse(), Ok(Wanted::Auto));
-        let fixed: Wanted = "3ms/10ms".parse().unwrap();
+        assert_eq!("auto".parse(), Ok(Amount::Auto));
+        let fixed: Amount = "3ms/10ms".parse().unwrap();
         assert_eq!((fixed.fixed().unwrap().typed(), fixed.to_string()), ("3ms/10ms".into(), "3 ms / 10 ms".into()));
-        assert!("automatic".parse::<Wanted>().unwrap_err().contains("or write the word auto"));
-        assert!(Wanted::Auto.checked(true.into()).is_err() && Wanted::Auto.checked(false.into()).is_ok());
+        assert!("automatic".parse::<Amount>().unwrap_err().contains("or write the word auto"));
+        assert!(Amount::Auto.checked(true.into()).is_err() && Amount::Auto.checked(false.into()).is_ok());
     }
 }

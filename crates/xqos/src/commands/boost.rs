@@ -187,7 +187,7 @@ impl Boost {
     /// Serves until a signal arrives or the server is gone.
     fn serve(mut self, signals: &Signals) -> Result<ExitCode> {
         loop {
-            let status = self.hear(signals);
+            let status = self.handle_events(signals);
             self.raised.take_back_late(Instant::now());
             if let Some(status) = status {
                 self.raised.take_back_all();
@@ -203,9 +203,9 @@ impl Boost {
     }
 
     /// Handles pending events; returns the exit status if one of them is the end.
-    fn hear(&mut self, signals: &Signals) -> Option<ExitCode> {
+    fn handle_events(&mut self, signals: &Signals) -> Option<ExitCode> {
         if let Some(named) = &mut self.named {
-            match named.hear() {
+            match named.update() {
                 Ok(None) => return Some(ExitCode::SUCCESS),
                 Ok(Some(no_longer)) => no_longer.into_iter().for_each(|pid| _ = self.raised.take_back(pid)),
                 Err(error) => {
@@ -239,7 +239,7 @@ impl Boost {
                 let is_input = notify.kind == NotifyKind::Input;
                 let (attributes, limit) = if is_input { self.input } else { self.exposing };
                 let verdict = self.raised.raise(notify.pid, attributes, Some(Instant::now() + limit), &Procfs);
-                self.say(notify.pid, || match verdict {
+                self.report(notify.pid, || match verdict {
                     Verdict::Raised if is_input => "raised to handle input".to_owned(),
                     Verdict::Raised => "raised to redraw".to_owned(),
                     Verdict::Foreign => "left alone: it is another user's".to_owned(),
@@ -247,13 +247,13 @@ impl Boost {
                 });
             }
             NotifyKind::Answered if self.raised.take_back(notify.pid) => {
-                self.say(notify.pid, || "restored: it has answered".to_owned());
+                self.report(notify.pid, || "restored: it has answered".to_owned());
             }
             _ => {}
         }
     }
 
-    fn say(&self, pid: i32, what: impl FnOnce() -> String) {
+    fn report(&self, pid: i32, what: impl FnOnce() -> String) {
         if self.verbose {
             note(&format!("pid {pid} {}", what()));
         }

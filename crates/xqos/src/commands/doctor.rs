@@ -72,7 +72,7 @@ struct Report {
 #[derive(Debug)]
 struct Service {
     info: ServerInfo,
-    is_below: bool,
+    through_libc: bool,
     version: String,
     grabs: Vec<String>,
     limit_ppm: u32,
@@ -82,7 +82,7 @@ fields! {
 const SERVICE of service: Service as JSON;
 
 "host": "dix: through the server's own functions; libc: through its calls of libc" =>
-    Value::Text(if service.is_below { "libc" } else { "dix" }.to_owned());
+    Value::Text(if service.through_libc { "libc" } else { "dix" }.to_owned());
 "clients": "connections" => count(service.info.clients);
 "clients_limit": "maximum; null if unknown" => count(service.info.clients_limit).when(service.info.clients_limit > 0);
 "grabs": "sentences: which client holds the server grab, the pointer or the keyboard; the latter two are unknown with \
@@ -177,9 +177,9 @@ fn service(info: ServerInfo, session: &Session, host: &Host) -> Result<Service> 
     let bound = Some(&session.control).filter(|_| info.armed).and_then(|control| control.processor().ok());
     let limit_ppm = bound.map_or(info.max_utilization_ppm, |processor| processor.limit_ppm);
     let exports_nothing = || host.process.as_ref()?.missing.as_ref().map(|missing| !missing.is_empty());
-    let is_below = session.control.is_served_through_libc().or_else(exports_nothing).unwrap_or(false);
+    let through_libc = session.control.is_below().or_else(exports_nothing).unwrap_or(false);
     let version = format!("{}.{}", version.major, version.minor);
-    Ok(Service { info, is_below, version, grabs: session.grabs()?, limit_ppm })
+    Ok(Service { info, through_libc, version, grabs: session.grabs()?, limit_ppm })
 }
 
 fn can_be_served(host: &Host, served: bool) -> Option<bool> {
@@ -315,7 +315,7 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
     let plural = if info.reservations == 1 { "" } else { "s" };
     let mut lines = vec![
         ("served", format!("yes: XQOS {version}, policy {}", info.policy.name())),
-        ("through", host_words(service.is_below, missing)),
+        ("through", host_words(service.through_libc, missing)),
         ("clients", clients),
         (
             "reserved",
@@ -331,15 +331,15 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
         ("decisions", format!("{}, {} slices ended early for another client", info.decisions, info.early_ends)),
     ];
     lines.extend(service.grabs.iter().map(|held| ("grab", held.clone())));
-    if service.is_below {
+    if service.through_libc {
         lines.push(("not visible", "pointer and keyboard grabs, which libc does not show".to_owned()));
     }
     lines
 }
 
 /// How xqos is attached to the server, and why not the other way.
-fn host_words(is_below: bool, missing: &[&str]) -> String {
-    match (is_below, missing) {
+fn host_words(through_libc: bool, missing: &[&str]) -> String {
+    match (through_libc, missing) {
         (false, _) => "the server's own functions (host dix)".to_owned(),
         (_, []) => "the server's calls of libc (host libc): XQOS_HOST or its log says why".to_owned(),
         (_, missing) => format!("the server's calls of libc (host libc), as it {}", exports::verdict(missing)),

@@ -62,7 +62,7 @@ impl Arguments {
         }
         let mut sample = match Sampler::list(display, self.all) {
             Ok(sample) => sample,
-            Err(error) => return Err(told_by_kernel(display, error)?),
+            Err(error) => return Err(list_from_kernel(display, error)?),
         };
         sample.clients.sort_by_key(|client| std::cmp::Reverse(client.entry.charged_ns));
         if self.json {
@@ -97,7 +97,7 @@ impl Arguments {
 }
 
 /// Prints the kernel's connection table if the server accepts no clients or does not answer; returns the error.
-fn told_by_kernel(display: Option<&str>, error: Error) -> Result<anyhow::Error> {
+fn list_from_kernel(display: Option<&str>, error: Error) -> Result<anyhow::Error> {
     let is_silent = match &error {
         Error::Server(Answer::Unreachable { why, .. }) => why.to_string().contains("Maximum number of clients"),
         Error::Server(Answer::Late) => true,

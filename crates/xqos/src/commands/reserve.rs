@@ -4,7 +4,7 @@
 mod watch;
 
 use crate::groups::{self, Groups};
-use crate::kind::{Kind, Wanted, options};
+use crate::kind::{Amount, Kind, options};
 use crate::selector::Selector;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -44,12 +44,12 @@ pub struct Reserve {
     group: Option<String>,
     /// Server time and period, such as 3ms/10ms or 500us/0.01s; or auto: measure it
     #[arg(value_name = "BUDGET/PERIOD|auto")]
-    reservation: Wanted,
+    reservation: Amount,
     #[command(flatten)]
     kind: Kind,
     /// With auto: also reserve processor time for the busiest thread, as measured (needs CAP_SYS_NICE)
     #[arg(long, value_name = "auto")]
-    cpu: Option<Wanted>,
+    cpu: Option<Amount>,
 }
 
 const RESERVE_EXAMPLES: &str = "\
@@ -96,10 +96,10 @@ impl Reserve {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let wanted = self.reservation.checked(self.kind.get())?;
         match self.cpu {
-            Some(Wanted::Fixed(_)) => {
+            Some(Amount::Fixed(_)) => {
                 bail!("--cpu takes only the word auto here; `xqos run --cpu` starts a program with a fixed budget")
             }
-            Some(Wanted::Auto) if wanted != Wanted::Auto => bail!("{CPU_NEEDS_AUTO}: write auto instead of {wanted}"),
+            Some(Amount::Auto) if wanted != Amount::Auto => bail!("{CPU_NEEDS_AUTO}: write auto instead of {wanted}"),
             _ => {}
         }
         let (session, _) = Session::open_armed(display)?;
@@ -117,7 +117,7 @@ impl Reserve {
         Ok(())
     }
 
-    fn for_groups(&self, session: &Session, name: &str, wanted: Wanted) -> Result<()> {
+    fn for_groups(&self, session: &Session, name: &str, wanted: Amount) -> Result<()> {
         let Some(reservation) = wanted.fixed() else {
             bail!(
                 "auto measures one client at a time: select clients instead, or give the group a budget and a period"

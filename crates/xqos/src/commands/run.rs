@@ -13,7 +13,7 @@
 
 use crate::commands::reserve::CPU_NEEDS_AUTO;
 use crate::family::{Family, Verdict};
-use crate::kind::{Kind, Wanted};
+use crate::kind::{Amount, Kind};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
 use std::collections::{BTreeMap, HashSet};
@@ -56,7 +56,7 @@ const NEW_THREADS: Duration = Duration::from_millis(200);
 pub struct Arguments {
     /// Server time and period, such as 3ms/10ms; or auto: measure it
     #[arg(long, value_name = "BUDGET/PERIOD|auto")]
-    reserve: Option<Wanted>,
+    reserve: Option<Amount>,
     #[command(flatten)]
     kind: Kind,
     /// Share of server time relative to other clients, 0.01 to 100; 1 is the default (policy fair)
@@ -65,7 +65,7 @@ pub struct Arguments {
     /// Processor time and period for the program's main thread, such as 2ms/10ms; or auto, with --reserve auto: measure
     /// it (SCHED_DEADLINE; other threads get nice value -15; needs CAP_SYS_NICE)
     #[arg(long, value_name = "BUDGET/PERIOD|auto")]
-    cpu: Option<Wanted>,
+    cpu: Option<Amount>,
     /// Stop the program if its reservation is refused, instead of running it without
     #[arg(long, requires = "reserve")]
     strict: bool,
@@ -97,10 +97,10 @@ impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
         let (session, info) = Session::open_armed(display)?;
         let wanted = self.reserve.map(|wanted| wanted.checked(self.kind.get())).transpose()?;
-        if self.strict && wanted == Some(Wanted::Auto) {
+        if self.strict && wanted == Some(Amount::Auto) {
             bail!("auto can reserve only when the program runs: leave out --strict");
         }
-        let fixed = wanted.and_then(Wanted::fixed);
+        let fixed = wanted.and_then(Amount::fixed);
         if let Some((wanted, why)) = fixed.and_then(|wanted| Some((wanted, out_of_limits(wanted, &info)?))) {
             bail!("{wanted} is refused: {why}");
         }
@@ -110,7 +110,7 @@ impl Arguments {
         if let Some(cpu) = self.fixed_cpu() {
             processor::check(cpu)?;
         }
-        if self.cpu == Some(Wanted::Auto) && wanted != Some(Wanted::Auto) {
+        if self.cpu == Some(Amount::Auto) && wanted != Some(Amount::Auto) {
             bail!("{CPU_NEEDS_AUTO}: add --reserve auto");
         }
         // Before the program starts, so that none of its connections is missed.
@@ -118,9 +118,9 @@ impl Arguments {
         sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let mut auto =
-            (wanted == Some(Wanted::Auto)).then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
-        auto.iter_mut().for_each(Auto::report_all);
-        if let Some(auto) = auto.as_mut().filter(|_| self.cpu == Some(Wanted::Auto)) {
+            (wanted == Some(Amount::Auto)).then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
+        auto.iter_mut().for_each(Auto::tell_all);
+        if let Some(auto) = auto.as_mut().filter(|_| self.cpu == Some(Amount::Auto)) {
             auto.reserve_processors(true).unwrap_or_else(|error| note(&error.in_one_line()));
         }
         let main = self.start(display)?;
@@ -144,7 +144,7 @@ impl Arguments {
             run.connected(entry.client, entry.pid);
         }
         let status = run.watch(&signals)?;
-        run.farewell();
+        run.report_at_end();
         match run.refused {
             Some(why) if self.strict => bail!("{} was ended: {why}", self.shown()),
             _ => Ok(ExitCode::from(status)),
@@ -178,7 +178,7 @@ impl Arguments {
     }
 
     fn fixed_cpu(&self) -> Option<Reservation> {
-        self.cpu.and_then(Wanted::fixed)
+        self.cpu.and_then(Amount::fixed)
     }
 
     fn shown(&self) -> String {
@@ -209,11 +209,11 @@ impl Run<'_> {
     /// Waits until the program and its connections have ended; returns its exit status.
     fn watch(&mut self, signals: &Signals) -> Result<u8> {
         loop {
-            // First, because replies to its requests may bring events, which hear_server handles and poll does not
-            // report.
+            // First, because replies to its requests may bring events: handle_server reads them, and poll does not
+            // report them.
             self.tune();
-            self.hear_server();
-            self.hear_signals(signals);
+            self.handle_server();
+            self.handle_signals(signals);
             let left = match self.time_left() {
                 Some(Duration::ZERO) => return Ok(self.status.unwrap_or(0)),
                 left => left,
@@ -234,7 +234,7 @@ impl Run<'_> {
     fn tune(&mut self) {
         let Some(auto) = self.auto.as_mut().filter(|_| !self.server_gone) else { return };
         match auto.turn(&self.session) {
-            Ok(said) => said.iter().for_each(|text| self.say(text)),
+            Ok(said) => said.iter().for_each(|text| self.report(text)),
             Err(error) => {
                 note(&format!("measuring has stopped: {}", error.in_one_line()));
                 self.auto.take().map(|auto| auto.end(&self.session));
@@ -253,7 +253,7 @@ impl Run<'_> {
         Some(if wait { left } else { Duration::ZERO })
     }
 
-    fn hear_server(&mut self) {
+    fn handle_server(&mut self) {
         while !self.server_gone {
             match self.session.control.next_notify() {
                 Ok(Some(notify)) => match notify.kind {
@@ -262,7 +262,7 @@ impl Run<'_> {
                         self.seen.remove(&notify.client);
                         self.ours.remove(&notify.client);
                         let said = self.auto.as_mut().and_then(|auto| auto.gone(notify.client));
-                        said.iter().for_each(|text| self.say(text));
+                        said.iter().for_each(|text| self.report(text));
                     }
                     _ => {}
                 },
@@ -276,7 +276,7 @@ impl Run<'_> {
         }
     }
 
-    fn hear_signals(&mut self, signals: &Signals) {
+    fn handle_signals(&mut self, signals: &Signals) {
         while let Some(Signal { number, from_kernel }) = signals.next() {
             if number == libc::SIGCHLD {
                 self.reap();
@@ -309,9 +309,10 @@ impl Run<'_> {
         }
         match self.family.connected(pid, &Procfs) {
             Verdict::Program => self.serve(client, pid),
-            Verdict::Inherited(parent) => self
-                .say(&format!("nothing for pid {pid}: it was started by pid {parent}, which has its own connection")),
-            Verdict::Stray => self.say(&format!(
+            Verdict::Inherited(parent) => self.report(&format!(
+                "nothing for pid {pid}: it was started by pid {parent}, which has its own connection"
+            )),
+            Verdict::Stray => self.report(&format!(
                 "nothing for pid {pid}: its parent process has exited and may have been the program itself"
             )),
             Verdict::Vanished => self.vanished = true,
@@ -324,17 +325,17 @@ impl Run<'_> {
         self.ours.insert(client, pid);
         let Some(entry) = self.entry(client) else {
             if self.auto.is_some() {
-                self.say(&format!("nothing was reserved for pid {pid}: its connection has closed"));
+                self.report(&format!("nothing was reserved for pid {pid}: its connection has closed"));
             }
             return;
         };
         let who = described(&entry);
         if self.auto.as_mut().is_some_and(|auto| !auto.adopt(&entry)) {
-            self.say(&format!("{who} has its own reservation, which auto does not change"));
+            self.report(&format!("{who} has its own reservation, which auto does not change"));
         }
-        if let Some(wanted) = self.wish.reserve.and_then(Wanted::fixed) {
+        if let Some(wanted) = self.wish.reserve.and_then(Amount::fixed) {
             match self.session.reserve(&Account::of_client(&entry), wanted, self.wish.kind.get()) {
-                Ok(()) => self.say(&format!("reserved {wanted}{} for {who}", words(self.wish.kind.get()))),
+                Ok(()) => self.report(&format!("reserved {wanted}{} for {who}", words(self.wish.kind.get()))),
                 Err(_) if self.entry(client).is_none() => return,
                 Err(error) => self.refuse(client, &error.in_one_line()),
             }
@@ -343,7 +344,7 @@ impl Run<'_> {
             match self.session.control.set_weight(client, weight.0) {
                 Ok(()) => {
                     self.ours.insert(client, pid);
-                    self.say(&format!("weight {weight} for {who}"));
+                    self.report(&format!("weight {weight} for {who}"));
                 }
                 Err(_) if self.entry(client).is_none() => {}
                 Err(error) => note(&format!(
@@ -370,15 +371,15 @@ impl Run<'_> {
         self.session.others().ok()?.into_iter().find(|entry| entry.client == client)
     }
 
-    fn say(&self, text: &str) {
+    fn report(&self, text: &str) {
         if !self.wish.quiet {
             note(text);
         }
     }
 
-    fn farewell(&self) {
-        if self.vanished && matches!(self.wish.reserve, Some(Wanted::Auto)) && !self.family.any_connected() {
-            self.say("nothing was reserved for a connection that closed before its program was known");
+    fn report_at_end(&self) {
+        if self.vanished && matches!(self.wish.reserve, Some(Amount::Auto)) && !self.family.any_connected() {
+            self.report("nothing was reserved for a connection that closed before its program was known");
         }
         if self.family.any_connected() || self.vanished || self.server_gone {
             return;

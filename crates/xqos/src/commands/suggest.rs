@@ -72,13 +72,13 @@ impl Arguments {
 struct Suggestion {
     seconds: f64,
     lost_records: u64,
-    clients: Vec<Found>,
+    clients: Vec<ClientResult>,
     rules: String,
 }
 
 /// What was found about a client.
 #[derive(Debug)]
-struct Found {
+struct ClientResult {
     pid: u32,
     name: String,
     program: String,
@@ -90,42 +90,42 @@ struct Found {
 
 fields! {
 /// The columns and JSON members of a client.
-const FOUND of found: Found as JSON;
+const COLUMNS of client: ClientResult as JSON;
 
-"pid": "process id" => count(found.pid);
-"name" elastic("CLIENT", 8, ""): "name of the client" => Value::Text(found.name.clone());
-"program": "name of the program" => Value::Text(found.program.clone());
+"pid": "process id" => count(client.pid);
+"name" elastic("CLIENT", 8, ""): "name of the client" => Value::Text(client.name.clone());
+"program": "name of the program" => Value::Text(client.program.clone());
 "found" elastic("FOUND", 8, ""): "periodic, light, aperiodic, or too little" =>
-    Value::Other(json!(found.found), format!("{}{}", found.found, if found.is_loop() { ", a loop" } else { "" }));
+    Value::Other(json!(client.found), format!("{}{}", client.found, if client.is_loop() { ", a loop" } else { "" }));
 "kind": "clock or loop" =>
-    Value::or_none(found.periodic, |_| Value::Text(if found.is_loop() { "loop" } else { "clock" }.to_owned()));
+    Value::or_none(client.periodic, |_| Value::Text(if client.is_loop() { "loop" } else { "clock" }.to_owned()));
 "period_ms" number("PERIOD", 7, ""): "time from one job to the next" =>
-    found.time(|report, beat| report.wish.map_or(beat.length_ns(), |wish| wish.period_ns));
-"rest_ms": "rest after each reply, for a loop" => found.time(|_, beat| beat.length_ns()).when(found.is_loop());
+    client.time(|report, beat| report.wish.map_or(beat.length_ns(), |wish| wish.period_ns));
+"rest_ms": "rest after each reply, for a loop" => client.time(|_, beat| beat.length_ns()).when(client.is_loop());
 "demand_ms" number("DEMAND", 7, ""): "server time that 15 of 16 jobs do not exceed" =>
-    found.time(|report, _| report.quantile_ns);
-"mean_ms": "mean server time of a job" => found.time(|report, _| report.mean_ns);
-"reserve.budget_ms": "budget to reserve" => Value::or_none(found.reserve(), |reserve| time_of_us(reserve.budget.0));
-"reserve.period_ms": "period of the budget" => Value::or_none(found.reserve(), |reserve| time_of_us(reserve.period.0));
+    client.time(|report, _| report.quantile_ns);
+"mean_ms": "mean server time of a job" => client.time(|report, _| report.mean_ns);
+"reserve.budget_ms": "budget to reserve" => Value::or_none(client.reserve(), |reserve| time_of_us(reserve.budget.0));
+"reserve.period_ms": "period of the budget" => Value::or_none(client.reserve(), |reserve| time_of_us(reserve.period.0));
 "reserve.typed" number("RESERVE", 7, ""): "budget / period, as commands take it" =>
-    found.reserve().map_or(Value::Other(Json::Null, "none".to_owned()), |reserve| Value::Text(reserve.typed()));
+    client.reserve().map_or(Value::Other(Json::Null, "none".to_owned()), |reserve| Value::Text(reserve.typed()));
 "confidence" number("CONFIDENCE", 10, ""): "0 to 1: how well the jobs fit the period" =>
-    Value::Other(json!(found.confidence()), format!("{:.2}", found.confidence()));
-"near": "fraction of intervals close to the period" => Value::or_none(found.near(), Value::Number);
-"coverage": "jobs per period" => Value::or_none(found.coverage(), Value::Number);
-"jobs" number("JOBS", 6, ""): "number of jobs" => count(found.last.jobs);
+    Value::Other(json!(client.confidence()), format!("{:.2}", client.confidence()));
+"near": "fraction of intervals close to the period" => Value::or_none(client.near(), Value::Number);
+"coverage": "jobs per period" => Value::or_none(client.coverage(), Value::Number);
+"jobs" number("JOBS", 6, ""): "number of jobs" => count(client.last.jobs);
 }
 
 /// A client while the trace is being read.
 #[derive(Debug, Default)]
-struct Seen {
+struct Tracked {
     client: Client,
     /// The report from the last time that the client was periodic.
     periodic: Option<Report>,
     was_given_up: bool,
 }
 
-impl Seen {
+impl Tracked {
     fn take(&mut self, burst: Burst) {
         self.client.take(burst);
         let report = self.client.report();
@@ -141,7 +141,7 @@ impl Suggestion {
     fn read(path: &Path) -> Result<Suggestion> {
         let (trace, _) = open(path)?;
         let mut model = Model::without_causes();
-        let mut seen: BTreeMap<usize, Seen> = BTreeMap::new();
+        let mut seen: BTreeMap<usize, Tracked> = BTreeMap::new();
         for event in trace.events() {
             if let Some(burst) = model.take(&event) {
                 let (start, end, served_ns) = (burst.activation, burst.end, burst.worked_ns);
@@ -152,9 +152,9 @@ impl Suggestion {
             bail!("{}: no client had work during this recording: record while the program draws", path.display());
         }
         let named = |key: usize| model.clients().get(key).map(|client| client.identity.clone()).unwrap_or_default();
-        let found = seen.iter().map(|(&key, seen)| Found::new(seen, &named(key), model.name(key)));
-        let mut clients: Vec<Found> = found.collect();
-        clients.sort_by_key(|found| std::cmp::Reverse((found.reserve().is_some(), found.last.jobs)));
+        let results = seen.iter().map(|(&key, seen)| ClientResult::new(seen, &named(key), model.name(key)));
+        let mut clients: Vec<ClientResult> = results.collect();
+        clients.sort_by_key(|client| std::cmp::Reverse((client.reserve().is_some(), client.last.jobs)));
         let rules = rules(&clients);
         Ok(Suggestion { seconds: model.span_ns() as f64 / 1e9, lost_records: model.lost, clients, rules })
     }
@@ -164,7 +164,7 @@ impl Suggestion {
         if self.lost_records > 0 {
             text += &format!("; {} records are missing", self.lost_records);
         }
-        text += &format!("\n\n{}\n", table(FOUND, &self.clients.iter().collect::<Vec<_>>()).render(None));
+        text += &format!("\n\n{}\n", table(COLUMNS, &self.clients.iter().collect::<Vec<_>>()).render(None));
         match self.rules.is_empty() {
             true => text + "No rule: no client has a rhythm that needs a reservation.\n",
             false => text + &self.rules,
@@ -172,8 +172,8 @@ impl Suggestion {
     }
 }
 
-impl Found {
-    fn new(seen: &Seen, identity: &Identity, name: String) -> Found {
+impl ClientResult {
+    fn new(seen: &Tracked, identity: &Identity, name: String) -> ClientResult {
         let found = match (&seen.periodic, seen.was_given_up) {
             (Some(report), _) if report.wish.is_some() => PERIODIC,
             (Some(_), _) => LIGHT,
@@ -182,7 +182,7 @@ impl Found {
         };
         let (pid, program, last) = (identity.pid, identity.program.clone(), seen.client.report());
         let periodic = seen.periodic.and_then(|report| Some((report, report.beat?)));
-        Found { pid, name, program, found, last, periodic }
+        ClientResult { pid, name, program, found, last, periodic }
     }
 
     fn is_loop(&self) -> bool {
@@ -229,7 +229,7 @@ fn reservation(budget_ns: u64, period_ns: u64) -> Reservation {
 }
 
 /// A rule for each program that needs a reservation.
-fn rules(clients: &[Found]) -> String {
+fn rules(clients: &[ClientResult]) -> String {
     let mut done = BTreeSet::new();
     let mut text = String::new();
     for client in clients {
@@ -269,13 +269,13 @@ mod tests {
     #[test]
     fn a_program_with_several_connections_gets_one_rule() {
         let found = |program: &str, is_periodic: bool| {
-            let mut seen = Seen::default();
+            let mut seen = Tracked::default();
             // A film of 25 frames a second.
             for frame in (0..100).filter(|_| is_periodic) {
                 let start = Time(1_000_000_000 + frame * 40_000_000);
                 seen.take(Burst { start, end: start.after(2_000_000), served_ns: 2_000_000 });
             }
-            Found::new(&seen, &Identity { program: program.to_owned(), ..Identity::default() }, String::new())
+            ClientResult::new(&seen, &Identity { program: program.to_owned(), ..Identity::default() }, String::new())
         };
         let rules = rules(&[found("mpv", true), found("mpv", true), found("a\"b", true), found("xterm", false)]);
         let expected = "version = 1\n\n[[rule]]\nid = \"mpv\"\nmatch = { exe = [\"*/mpv\"] }\nset = { reserve = \"auto\" }    # found: \"2";

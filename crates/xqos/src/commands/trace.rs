@@ -103,16 +103,16 @@ impl Show {
             model.take(&event);
             if filter.matches(&event, &model) {
                 if let Err(error) = writeln!(out, "{}", show::line(&event, &model, &names)) {
-                    return gone_or(error);
+                    return unless_closed(error);
                 }
             }
         }
-        out.flush().or_else(gone_or)
+        out.flush().or_else(unless_closed)
     }
 }
 
 /// Ignores a reader that has closed the pipe.
-fn gone_or(error: std::io::Error) -> Result<()> {
+fn unless_closed(error: std::io::Error) -> Result<()> {
     if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error).context("cannot write the output") }
 }
 

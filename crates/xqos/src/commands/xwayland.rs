@@ -13,7 +13,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use files::Places;
 use std::fs;
 use std::path::Path;
-use weston::Without;
+use weston::Removal;
 use xqos_cli::{module_file, output};
 use xqos_sys as sys;
 
@@ -86,7 +86,7 @@ impl Arguments {
 }
 
 /// Compositors whose program is in PATH.
-fn found() -> Vec<Compositor> {
+fn installed_compositors() -> Vec<Compositor> {
     const PROGRAMS: [(Compositor, &[&str]); 3] = [
         (Compositor::Wlroots, &["sway", "labwc", "wayfire", "river", "cage", "gamescope"]),
         (Compositor::Weston, &["weston"]),
@@ -98,7 +98,7 @@ fn found() -> Vec<Compositor> {
 
 fn install(wanted: &[Compositor], dry_run: bool) -> Result<()> {
     let module = module_file::find(None)?;
-    let wanted = if wanted.is_empty() { found() } else { wanted.to_vec() };
+    let wanted = if wanted.is_empty() { installed_compositors() } else { wanted.to_vec() };
     if wanted.is_empty() {
         bail!("no known compositor is in PATH: name one, as in `xqos xwayland install --for wlroots`");
     }
@@ -177,13 +177,13 @@ fn remove() -> Result<()> {
     };
     if let Ok(text) = fs::read_to_string(&places.weston) {
         match weston::without_path(&text) {
-            Without::NothingOfOurs => {}
-            Without::NoFile => {
+            Removal::NoBlock => {}
+            Removal::WholeFile => {
                 fs::remove_file(&places.weston)
                     .with_context(|| format!("cannot remove {}", places.weston.display()))?;
                 say(format!("removed {}", places.weston.display()))?;
             }
-            Without::Text(before) => {
+            Removal::Text(before) => {
                 files::write(&places.weston, &before, false)?;
                 say(format!("removed the path of xqos from {}", places.weston.display()))?;
             }

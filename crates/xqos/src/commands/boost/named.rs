@@ -32,7 +32,7 @@ impl Named {
     }
 
     /// Reads the pending input and returns the removed programs; `None` at the end of the input.
-    pub fn hear(&mut self) -> io::Result<Option<Vec<i32>>> {
+    pub fn update(&mut self) -> io::Result<Option<Vec<i32>>> {
         let (mut chunk, mut no_longer) = ([0; 1024], Vec::new());
         loop {
             match read(io::stdin(), &mut chunk) {

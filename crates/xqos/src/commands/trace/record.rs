@@ -137,7 +137,7 @@ impl Arguments {
             reader,
             kernel,
             model: Model::new(),
-            kept: self.until_wait.map(|_| Kept::default()),
+            backlog: self.until_wait.map(|_| Backlog::default()),
             writer,
             header,
             triggered: None,
@@ -148,7 +148,7 @@ impl Arguments {
             None => format!("recording {} into {}; ^C ends the recording", session.display, self.file.display()),
         });
         let concluded = recorder.run(&signals).and_then(|()| recorder.conclude());
-        if recorder.kept.is_some() {
+        if recorder.backlog.is_some() {
             output::discard(&self.file);
         }
         concluded
@@ -157,7 +157,7 @@ impl Arguments {
 
 /// Records kept in memory until the trigger fires, in segments that each begin with a `Begin` record.
 #[derive(Debug, Default)]
-struct Kept {
+struct Backlog {
     segments: VecDeque<(Instant, Vec<Words>)>,
 }
 
@@ -169,7 +169,7 @@ struct Recorder<'a> {
     kernel: Option<Kernel>,
     model: Model,
     /// While this is set, the file is empty.
-    kept: Option<Kept>,
+    backlog: Option<Backlog>,
     writer: Writer,
     /// When the trigger fired, and the burst that fired it.
     triggered: Option<(Instant, Burst)>,
@@ -200,7 +200,7 @@ impl Recorder<'_> {
             if is_over || signals.next().is_some() {
                 return Ok(());
             }
-            if self.kept.is_some() && now - renewed >= self.arguments.keep.duration() / 2 {
+            if self.backlog.is_some() && now - renewed >= self.arguments.keep.duration() / 2 {
                 renewed = now;
                 self.begin_anew()?;
             }
@@ -271,12 +271,12 @@ impl Recorder<'_> {
     fn take(&mut self, words: Words) -> Result<()> {
         let event = Event::decode(words);
         let burst = event.as_ref().and_then(|event| self.model.take(event));
-        let Some(kept) = &mut self.kept else { return self.writer.add(words) };
-        let is_begin = matches!(event, Some(Event { what: Entry::Begin { .. }, .. }));
-        kept.add(words, is_begin, self.arguments.keep.duration());
+        let Some(backlog) = &mut self.backlog else { return self.writer.add(words) };
+        let is_begin = matches!(event, Some(Event { what: What::Begin { .. }, .. }));
+        backlog.add(words, is_begin, self.arguments.keep.duration());
         let Some(burst) = burst.filter(|burst| self.fires(burst)) else { return Ok(()) };
         self.triggered = Some((Instant::now(), burst));
-        self.write_kept()
+        self.write_backlog()
     }
 
     fn fires(&self, burst: &Burst) -> bool {
@@ -290,8 +290,8 @@ impl Recorder<'_> {
     }
 
     /// Writes what was kept; later records go directly into the file.
-    fn write_kept(&mut self) -> Result<()> {
-        for (_, segment) in self.kept.take().unwrap_or_default().segments {
+    fn write_backlog(&mut self) -> Result<()> {
+        for (_, segment) in self.backlog.take().unwrap_or_default().segments {
             for words in segment {
                 self.writer.add(words)?;
             }
@@ -300,10 +300,10 @@ impl Recorder<'_> {
     }
 
     fn conclude(&mut self) -> Result<()> {
-        if self.kept.is_some() && self.ended.is_none() {
+        if self.backlog.is_some() && self.ended.is_none() {
             bail!("no client waited that long: nothing was written");
         }
-        self.write_kept()?;
+        self.write_backlog()?;
         // With ENDED, the server has written its own end.
         if self.ended != Some(ENDED) {
             self.writer.add(Event { at: self.model.now.max(Time(1)), what: Entry::End }.encode())?;
@@ -330,7 +330,7 @@ impl Recorder<'_> {
     }
 }
 
-impl Kept {
+impl Backlog {
     fn add(&mut self, words: Words, is_begin: bool, keep: Duration) {
         let now = Instant::now();
         if is_begin || self.segments.is_empty() {

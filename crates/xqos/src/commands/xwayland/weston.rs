@@ -42,21 +42,21 @@ pub fn with_path(text: Option<&str>, path: &str) -> Option<String> {
 
 /// The file without our block.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Without {
+pub enum Removal {
     /// The file has no block of ours.
-    NothingOfOurs,
+    NoBlock,
     /// We created the file, and nothing else is in it.
-    NoFile,
+    WholeFile,
     Text(String),
 }
 
 /// The file as it was before [`with_path`]; later changes outside of our block are kept.
-pub fn without_path(text: &str) -> Without {
+pub fn without_path(text: &str) -> Removal {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let begin = lines.iter().position(|line| line.starts_with(BEGIN));
     let end = lines.iter().position(|line| line.trim_end() == END);
     let (Some(begin), Some(end)) = (begin, end.filter(|&end| begin.is_some_and(|begin| begin < end))) else {
-        return Without::NothingOfOurs;
+        return Removal::NoBlock;
     };
     let (mut before, after) = (lines[..begin].concat(), lines[end + 1..].concat());
     let was = lines[begin..end].iter().find_map(|line| line.strip_prefix(WAS));
@@ -68,7 +68,7 @@ pub fn without_path(text: &str) -> Without {
         None => {}
     }
     let left = before + &after;
-    if left.is_empty() && lines[begin].contains(NEW_FILE) { Without::NoFile } else { Without::Text(left) }
+    if left.is_empty() && lines[begin].contains(NEW_FILE) { Removal::WholeFile } else { Removal::Text(left) }
 }
 
 #[cfg(test)]
@@ -93,11 +93,11 @@ mod tests {
             let with = with_path(Some(file), "/ours").expect("it was not there");
             assert!(with.contains("\npath=/ours\n"), "{with}");
             assert_eq!(with_path(Some(&with), "/ours"), None, "twice is once");
-            assert_eq!(without_path(&with), Without::Text(file.to_owned()), "{with}");
-            assert_eq!(without_path(file), Without::NothingOfOurs);
+            assert_eq!(without_path(&with), Removal::Text(file.to_owned()), "{with}");
+            assert_eq!(without_path(file), Removal::NoBlock);
         }
         let new = with_path(None, "/ours").unwrap();
-        assert_eq!((new.matches(SECTION).count(), without_path(&new)), (1, Without::NoFile));
+        assert_eq!((new.matches(SECTION).count(), without_path(&new)), (1, Removal::WholeFile));
     }
 
     /// weston uses the last path of the section, so only one may be outside of comments.
@@ -119,15 +119,15 @@ mod tests {
     #[test]
     fn later_additions_are_kept() {
         let with = with_path(Some("[core]"), "/ours").unwrap() + "[shell]\nx=1\n";
-        assert_eq!(without_path(&with), Without::Text("[core]\n[shell]\nx=1\n".to_owned()));
+        assert_eq!(without_path(&with), Removal::Text("[core]\n[shell]\nx=1\n".to_owned()));
         let own = format!("[a]\n{}", with_path(None, "/ours").unwrap());
-        assert_eq!(without_path(&own), Without::Text("[a]\n".to_owned()));
+        assert_eq!(without_path(&own), Removal::Text("[a]\n".to_owned()));
     }
 
     #[test]
     fn an_incomplete_block_is_left_alone() {
         for text in ["# xqos begin\npath=/ours\n", "# xqos end\n# xqos begin\n", "# xqos end\n"] {
-            assert_eq!(without_path(text), Without::NothingOfOurs);
+            assert_eq!(without_path(text), Removal::NoBlock);
         }
     }
 }
