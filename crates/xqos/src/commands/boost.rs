@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! `xqos boost`: raises the priority of programs while they redraw, and restores it.
 //!
-//! The X server reports each client that gets an Expose, and each that has answered it. In between, but for N ms at
-//! most, the client's process has a real-time priority, so that the client that uncovered it cannot take the processor
-//! away while it redraws (Shatrov, xorg list, 2005). A client that gets input meanwhile has a higher priority. The
-//! module also raises the server's own thread, but only meanwhile and while it serves a reserved client.
+//! The X server reports each client that gets an Expose, and each that has answered it. From the Expose until the
+//! answer, for N ms at most, the client's process has a real-time priority: the client that uncovered it cannot take
+//! the processor away while it redraws (Shatrov, xorg list, 2005). A client that gets input meanwhile has a higher
+//! priority. The module also raises the server's own thread during this time, and while it serves a reserved client.
 //!
 //! Raised processes are recorded in memory shared with a guard process ([`Guard`]). All priorities are restored when
 //! this process ends, however it ends.
@@ -108,7 +108,7 @@ impl How {
         }
     }
 
-    /// Finds the first method that the rights allow, by trying it on a thread of our own.
+    /// Finds the first method that this user may use, by trying it on a thread of our own.
     fn allowed(self, limit: Duration) -> Option<How> {
         let ways = if self == How::Auto { vec![How::Rr, How::Nice] } else { vec![self] };
         ways.into_iter().find(|way| {

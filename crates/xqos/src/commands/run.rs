@@ -195,7 +195,7 @@ struct Run<'a> {
     status: Option<u8>,
     ended: Option<Instant>,
     seen: HashSet<u32>,
-    /// Open connections that got the wish, with their pids.
+    /// Open connections that got the requested settings, with their pids.
     ours: BTreeMap<u32, i32>,
     refused: Option<String>,
     /// A connection was too short to find out whose it was.
@@ -320,7 +320,7 @@ impl Run<'_> {
         }
     }
 
-    /// Grants the wish to one connection, unless it has closed already.
+    /// Applies the requested settings to one connection, unless it has closed already.
     fn serve(&mut self, client: u32, pid: i32) {
         self.ours.insert(client, pid);
         let Some(entry) = self.entry(client) else {

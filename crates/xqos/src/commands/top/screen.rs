@@ -67,7 +67,7 @@ enum Page {
     Longest,
 }
 
-/// The figures of a client in one sample that its history keeps.
+/// The figures of one sample that a client's history keeps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Point {
     share: f64,

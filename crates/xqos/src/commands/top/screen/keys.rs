@@ -12,7 +12,7 @@ use xqos_agent::session::Account;
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
 
-/// A request of a key that the view cannot fulfil itself.
+/// The result of a key press, if the view cannot handle it itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     Nothing,

@@ -14,7 +14,7 @@ use xqos_agent::field::{Field, Place, shown, table};
 use xqos_agent::sample::{CLIENT, LONGEST, Longest, Sample, departed};
 use xqos_cli::width::Align;
 
-/// A lower table has no room for a second line of titles.
+/// Minimum height of a table with a second line of titles.
 const WITH_SPANS: u16 = 12;
 
 impl View {
