@@ -11,7 +11,7 @@ use xqos_agent::rules::loader;
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note, print};
 
-/// Explains for a client why each rule matches, or which key did not match
+/// Explains for a client why each rule matches or does not match
 ///
 /// Before the rules it shows what is known about the client, and the settings that the rules ask for next to the
 /// current ones. If the two differ, a setting was made manually, or `xqos rules run` is not running.

@@ -20,7 +20,7 @@ use xqos_sys::{self as sys, Signals};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Address to serve http://ADDRESS/metrics on; must be on this machine
+    /// Address of the metrics page http://ADDRESS/metrics; this machine only
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9767")]
     listen: SocketAddr,
     /// Print the figures since each client connected as text, and exit

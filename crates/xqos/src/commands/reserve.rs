@@ -42,7 +42,7 @@ pub struct Reserve {
     /// do not use the group's
     #[arg(long, value_name = "NAME", group = "selector")]
     group: Option<String>,
-    /// Server time and period, such as 3ms/10ms or 500us/0.01s; or auto: measure it
+    /// Server time and period, such as 3ms/10ms or 500us/0.01s; auto measures the need
     #[arg(value_name = "BUDGET/PERIOD|auto")]
     reservation: Amount,
     #[command(flatten)]

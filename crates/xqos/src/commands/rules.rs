@@ -14,9 +14,9 @@ use clap::{Args, Subcommand};
 ///
 /// A rule selects clients by properties (program, class, user, unit, host, state) and sets what they get. Rules are
 /// read from files in /usr/lib/xqos/rules.d, /etc/xqos/rules.d and ~/.config/xqos/rules.d. A file replaces files of the
-/// same name in the folders before its own; an empty file masks them. For each setting, the last matching rule wins, in
-/// the order of the file names. A setting made manually or by the program itself overrides all rules, until `xqos rules
-/// adopt` returns the client to the rules.
+/// same name in earlier folders; an empty file masks them. For each setting, the last matching rule wins, in the order
+/// of the file names. A setting made manually or by the program itself overrides all rules, until `xqos rules adopt`
+/// drops it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -54,7 +54,7 @@ const NEW_THREADS: Duration = Duration::from_millis(200);
 #[command(mut_args(|arg| if ["hard", "soft"].contains(&arg.get_id().as_str()) { arg.requires("reserve") } else { arg }))]
 #[command(group = ArgGroup::new("wish").args(["reserve", "weight", "cpu"]).required(true).multiple(true))]
 pub struct Arguments {
-    /// Server time and period, such as 3ms/10ms; or auto: measure it
+    /// Server time and period, such as 3ms/10ms; auto measures the need
     #[arg(long, value_name = "BUDGET/PERIOD|auto")]
     reserve: Option<Amount>,
     #[command(flatten)]
@@ -62,8 +62,8 @@ pub struct Arguments {
     /// Share of server time relative to other clients, 0.01 to 100; 1 is the default (policy fair)
     #[arg(long, value_name = "W")]
     weight: Option<Weight>,
-    /// Processor time and period for the program's main thread, such as 2ms/10ms; or auto, with --reserve auto: measure
-    /// it (SCHED_DEADLINE; other threads get nice value -15; needs CAP_SYS_NICE)
+    /// Processor time and period for the program's main thread, such as 2ms/10ms; with --reserve auto, auto measures
+    /// the need (SCHED_DEADLINE; other threads get nice value -15; needs CAP_SYS_NICE)
     #[arg(long, value_name = "BUDGET/PERIOD|auto")]
     cpu: Option<Amount>,
     /// Stop the program if its reservation is refused, instead of running it without
