@@ -149,7 +149,7 @@ impl MasterConnection<'_> {
         let mut ssh = self.ssh();
         ssh.args(["-M", "-N", "-f", "-Y", "-C", "-o", "ControlPersist=yes", "-o", "ExitOnForwardFailure=no"]);
         ssh.arg("--").arg(&self.arguments.host).env("DISPLAY", display).stdin(Stdio::inherit());
-        // The master stays in the background. It must not keep our output open for a reader of it.
+        // The master stays in the background and must not hold our output open.
         ssh.stdout(Stdio::null()).stderr(self.log()?);
         let status = ssh.status().map_err(explained)?;
         self.is_open = status.success();

@@ -98,8 +98,8 @@ fn a_program_that_does_not_answer_is_raised_until_its_time_is_over() {
     boost.ended().with(0);
 }
 
-/// While `xqos boost` is stopped, no time limit ends a priority, so only the death of the victim can, even on a busy
-/// machine.
+/// While `xqos boost` is stopped, no time limit ends a priority. Only the death of the victim can, however busy the
+/// machine is.
 #[test]
 fn no_program_stays_raised_whichever_process_is_killed() {
     if is_not_allowed() {
