@@ -47,8 +47,8 @@ pub struct Arguments {
     /// Do not use the queries of the last start, and do not save those of this one
     #[arg(long)]
     forget: bool,
-    /// Share one proxy between all programs on this display; the first program starts it, and it exits after 10 min
-    /// without any
+    /// Share one proxy between all programs on this display; it starts with the first program and exits after 10 min
+    /// without programs
     #[arg(long)]
     resident: bool,
     /// Stop the resident proxy of this display, which ends the connections of its programs

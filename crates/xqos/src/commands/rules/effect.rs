@@ -74,7 +74,9 @@ impl Effect {
     pub fn new(entry: &ClientEntry, facts: &ClientFacts, rules: &RuleSet) -> Effect {
         let evaluation = rules.evaluate(facts);
         let chosen = evaluation.chosen();
-        let known = |key: Key| facts.shown(key).unwrap_or_else(|| "unknown".to_owned());
+        let is_local = facts.local == Some(true);
+        let missing = |key: Key| if is_local && matches!(key, Key::Host) { "none, a local client" } else { "unknown" };
+        let known = |key: Key| facts.shown(key).unwrap_or_else(|| missing(key).to_owned());
         let verdicts = evaluation.verdicts().map(|(rule, verdict)| RuleVerdict {
             rule: rule.id.clone(),
             place: rule.place.to_string(),
