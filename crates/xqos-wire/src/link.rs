@@ -213,7 +213,7 @@ fn start_server(link: &Link, server: &str, authority: Option<&Path>) -> Result<C
 fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) -> Result<Option<u8>> {
     let end = Instant::now() + PATIENCE;
     while !link.server_listens(port).context("cannot look at the server's ports")? {
-        // A server may fork into the background. Only if all have failed can none listen any more.
+        // A server may fork into the background. If all have failed, none will listen any more.
         let ended = servers.iter_mut().map(|server| Ok(server.try_wait()?)).collect::<Result<Vec<_>>>()?;
         if ended.iter().all(|ended| ended.is_some_and(|status| !status.success())) {
             bail!("the server exited before it listened on port {port} of 10.0.0.1: see its messages above");

@@ -202,7 +202,7 @@ impl Boost {
         }
     }
 
-    /// Handles pending events; returns the exit status if one of them is the end.
+    /// Handles pending events; returns the exit status if one of them ends the command.
     fn handle_events(&mut self, signals: &Signals) -> Option<ExitCode> {
         if let Some(named) = &mut self.named {
             match named.update() {

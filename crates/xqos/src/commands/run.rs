@@ -358,7 +358,7 @@ impl Run<'_> {
     fn refuse(&mut self, client: u32, why: &str) {
         self.refused = Some(why.to_owned());
         if self.wish.strict {
-            // To all processes: a wrapper that exits leaves its children running.
+            // All processes get the signal, because a wrapper that exits leaves its children running.
             self.ours.values().chain([&self.main]).for_each(|&pid| sys::send(pid, libc::SIGTERM));
         } else {
             self.ours.remove(&client);

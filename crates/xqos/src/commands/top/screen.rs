@@ -56,7 +56,7 @@ impl Prompt {
     }
 }
 
-/// What is shown below the head.
+/// The page below the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Page {
     #[default]
