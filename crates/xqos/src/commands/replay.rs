@@ -128,7 +128,7 @@ impl Arguments {
         })
         .map_err(|refused| match refused {
             Refused::Admission(place) => {
-                anyhow::anyhow!("the reservation for {} is refused next to the others: reserve less", names[place].0)
+                anyhow::anyhow!("the reservation for {} is refused with the others: reserve less", names[place].0)
             }
             _ => anyhow::anyhow!("the trace has more clients than a server can have"),
         })?;

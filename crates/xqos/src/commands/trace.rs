@@ -178,8 +178,7 @@ pub fn text(statistics: &Statistics) -> String {
     text += &format!("\n\n{}", table(COLUMNS, &clients).render(None));
     text += &xqos_agent::sample::departed::text(&statistics.departed, None);
     for client in statistics.clients.iter().filter(|client| client.without_processor_ms > 0.0) {
-        text +=
-            &format!("{} was runnable without a processor for {}\n", client.name, of_ms(client.without_processor_ms));
+        text += &format!("{} was ready but had no processor for {}\n", client.name, of_ms(client.without_processor_ms));
     }
     for client in statistics.clients.iter().filter(|client| client.grabs > 0) {
         let times = if client.grabs == 1 { "once".to_owned() } else { format!("{} times", client.grabs) };

@@ -200,7 +200,7 @@ fn remove() -> Result<()> {
             bail!("{} is diverted, which only root can undo: run `sudo xqos xwayland remove`", files::PROGRAM);
         }
         files::undo_diversion()?;
-        say(format!("restored {} of its package", files::PROGRAM))?;
+        say(format!("restored the package's {}", files::PROGRAM))?;
     }
     output::line(if removed {
         "takes effect at the next login"

@@ -75,7 +75,7 @@ fn grid<T>(
 pub fn text(sample: &Sample) -> String {
     let (server, width) = (&sample.server, xqos_sys::terminal_columns());
     let mut text = format!(
-        "policy {}, {} clients, {:.1} % of the time since the server started spent on them\n\n{}{}",
+        "policy {}, {} clients, which used {:.1} % of the time since the server started\n\n{}{}",
         server.info.policy.name(),
         server.clients,
         server.share * 100.0,
