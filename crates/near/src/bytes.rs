@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Numbers into a message, in the byte order of its client, and the fields that are read out of one.
+//! Reads and writes fields of X11 messages in the client's byte order.
 
 use xqos_wire::x11::bytes::ByteOrder;
 
-/// Of this machine: the proxy's own connection speaks it.
+/// Byte order of this machine, used by the proxy's own connection.
 pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
 
 pub fn put_u16(order: ByteOrder, bytes: &mut [u8], at: usize, value: u16) {
@@ -20,7 +20,7 @@ pub fn put_u32(order: ByteOrder, bytes: &mut [u8], at: usize, value: u32) {
     }
 }
 
-/// A request of whole words.
+/// A request whose fields are all 32-bit words.
 pub fn request(order: ByteOrder, major: u8, data: u8, words: &[u32]) -> Vec<u8> {
     let mut bytes = vec![0; 4 + 4 * words.len()];
     (bytes[0], bytes[1]) = (major, data);
@@ -31,12 +31,12 @@ pub fn request(order: ByteOrder, major: u8, data: u8, words: &[u32]) -> Vec<u8> 
     bytes
 }
 
-/// A request that ends in a text, with the text's length in its fifth byte.
+/// A request that ends in a string, with the string's length at offset 4.
 pub fn named_request(order: ByteOrder, major: u8, data: u8, name: &[u8]) -> Vec<u8> {
     with_text(order, vec![major, data, 0, 0, 0, 0, 0, 0], 4, name)
 }
 
-/// A request with a text behind what is there of it, and the text's length at `length_at`.
+/// Appends a string to the fixed part of a request and writes the string's length at `length_at`.
 pub fn with_text(order: ByteOrder, mut bytes: Vec<u8>, length_at: usize, text: &[u8]) -> Vec<u8> {
     put_u16(order, &mut bytes, length_at, text.len() as u16);
     bytes.extend(text);
@@ -46,7 +46,7 @@ pub fn with_text(order: ByteOrder, mut bytes: Vec<u8>, length_at: usize, text: &
     bytes
 }
 
-/// The text of a request that has nothing behind it: its length at `length_at`, its first byte at `at`.
+/// The string at `at` of a request, with its length at `length_at`. `None` if anything follows the string.
 pub fn text_at(order: ByteOrder, request: &[u8], length_at: usize, at: usize) -> Option<&[u8]> {
     let length = usize::from(order.u16(request, length_at)?);
     let text = request.get(at..at + length)?;

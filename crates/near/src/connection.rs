@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! One program's connection: bytes of both sides in, bytes for both sides out.
+//! One program's connection: takes bytes from both sides and produces bytes for both sides.
 //!
-//! | phase | what comes | until |
+//! | phase | what arrives | ends when |
 //! |---|---|---|
-//! | setup | the program's first words, with the cookie of the proxy's display | they are whole; the server gets its own cookie |
-//! | greeting | the server's first words | they are whole |
-//! | holding | answers to what the proxy asks ahead | they are here, and the scout has what it asked ([`Near::let_go`]) |
-//! | open | requests; replies, events and errors | an end |
+//! | setup | the program's setup request, with the proxy's cookie | it is complete; the server gets its own cookie |
+//! | greeting | the server's setup reply | it is complete |
+//! | holding | answers to the proxy's prefetch requests | they are complete and the scout is ready ([`Near::let_go`]) |
+//! | open | requests; replies, events and errors | either side closes |
 //!
-//! The order of calls: [`Near::from_program`] and [`Near::from_server`] with what came, while [`Near::takes_from_program`]
-//! and [`Near::takes_from_server`] say that more may come; then what is in [`Near::to_program`] and [`Near::to_server`]
-//! goes out; [`Near::go_on`] when some of it went. With a [`Near::fault`], both ends are closed after what is queued.
+//! Order of calls: pass received bytes to [`Near::from_program`] and [`Near::from_server`] while
+//! [`Near::takes_from_program`] and [`Near::takes_from_server`] allow it; then send what is in [`Near::to_program`] and
+//! [`Near::to_server`]; call [`Near::go_on`] after some of it was sent. On a [`Near::fault`], send what is queued and
+//! close both ends.
 
 use crate::dialogue::Dialogue;
 use crate::memory::Memory;
@@ -25,23 +26,23 @@ use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::framing::{Framer, Phase as Framing, Piece};
 use xqos_wire::x11::greeting::Greeting;
 
-/// Requests of which the server has not spoken.
+/// Maximum number of requests that wait for the server.
 const MAX_DUE: usize = 8192;
-/// The longest request that is looked into as a whole.
+/// The longest request that is parsed as a whole.
 const MAX_REQUEST_BYTES: usize = 4096;
-/// The longest reply that is kept: the metrics of a core font of 65,536 glyphs.
+/// The longest reply that is stored: the metrics of a core font of 65,536 glyphs.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 
-/// Why a connection is closed.
+/// The reason for which a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// What the program began with is not X11.
+    /// The program's first bytes are not an X11 setup.
     NotX,
     Cookie,
-    /// The server lets nobody in; it has said why to the program.
+    /// The server refused the client; its reason was passed on to the program.
     Refused,
-    /// No request, or nothing from a server, can begin as these bytes do.
+    /// The bytes begin no valid request (`Program`) or no valid server message (`Server`).
     Program,
     Server,
 }
@@ -69,15 +70,15 @@ enum Phase {
     Closed,
 }
 
-/// A program's connection.
+/// A program's connection through the proxy.
 #[derive(Debug)]
 pub struct Near {
     phase: Phase,
     program: Framer,
     server: Framer,
-    /// Bytes of the program for which there was no room, or no time yet.
+    /// Bytes of the program that are not processed yet: queues were full, or the connection was held.
     unread: Vec<u8>,
-    /// The server's first words, held back.
+    /// The server's setup reply, held back until [`Near::let_go`].
     greeting: Vec<u8>,
     fault: Option<Fault>,
     pub(crate) talk: Talk,
@@ -97,7 +98,7 @@ impl Near {
         }
     }
 
-    /// Takes what the program sent.
+    /// Takes bytes that the program sent.
     pub fn from_program(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) {
         if self.unread.is_empty() {
             let taken = self.read_program(bytes, now_ns, store);
@@ -108,7 +109,7 @@ impl Near {
         }
     }
 
-    /// Takes what was left of the program's bytes, as far as there is room now.
+    /// Processes the program's remaining bytes as far as the queues have room now.
     pub fn go_on(&mut self, now_ns: u64, store: &mut Store) {
         if !self.unread.is_empty() {
             let mut unread = mem::take(&mut self.unread);
@@ -118,7 +119,7 @@ impl Near {
         }
     }
 
-    /// Takes what the server sent.
+    /// Takes bytes that the server sent.
     pub fn from_server(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) {
         let mut input = bytes;
         while !matches!(self.phase, Phase::Closed | Phase::Setup) {
@@ -139,7 +140,7 @@ impl Near {
         self.go_on(now_ns, store);
     }
 
-    /// Whether more of the program's bytes may come.
+    /// Whether more bytes of the program are accepted.
     pub fn takes_from_program(&self) -> bool {
         self.unread.is_empty() && self.phase != Phase::Closed && self.has_room()
     }
@@ -156,34 +157,34 @@ impl Near {
         &mut self.talk.to_server
     }
 
-    /// Nothing waits for the program.
+    /// Everything for the program has been sent.
     pub fn has_told_program(&self) -> bool {
         self.talk.to_program.bytes().is_empty()
     }
 
-    /// Why both ends are to be closed.
+    /// The reason to close both ends, if there is one.
     pub fn fault(&self) -> Option<Fault> {
         self.fault
     }
 
-    /// Whether only [`Near::let_go`] is missing for the program to begin.
+    /// Whether the program can be released with [`Near::let_go`]: no prefetch request is pending.
     pub fn is_held(&self) -> bool {
         self.phase == Phase::Holding && !self.talk.dues.has_ours()
     }
 
-    /// Asks ahead for properties of the root windows that the program read at its last start.
+    /// Requests properties of the root windows that the program read at its last start.
     pub fn ask_ahead(&mut self, memory: &Memory) {
         if self.phase == Phase::Holding && self.talk.order == crate::bytes::NATIVE && !self.talk.settings.passive {
             self.talk.ask_ahead(memory);
         }
     }
 
-    /// Whether the server has said who it is, and the program does not know yet.
+    /// Whether the server's setup reply has arrived and is held back from the program.
     pub fn is_holding(&self) -> bool {
         self.phase == Phase::Holding
     }
 
-    /// The program may begin.
+    /// Passes the setup reply on, so that the program starts to send requests.
     pub fn let_go(&mut self, now_ns: u64, store: &mut Store) {
         if self.phase == Phase::Holding {
             self.phase = Phase::Open;
@@ -192,12 +193,12 @@ impl Near {
         }
     }
 
-    /// The program has said its last: asks what is still to be compared, and says whether there was any.
+    /// After the program has closed: sends the requests that are still to be compared. Returns whether there were any.
     pub fn ask_again(&mut self, store: &Store) -> bool {
         self.talk.ask_again(store)
     }
 
-    /// Whether answers are still to be compared with the server's before it hears that the program is gone.
+    /// Whether comparisons are pending, so that the server's connection must stay open although the program has closed.
     pub fn is_verifying(&self) -> bool {
         self.talk.settings.verify && self.phase == Phase::Open && self.talk.dues.has_comparisons()
     }
@@ -206,12 +207,12 @@ impl Near {
         &self.talk.report
     }
 
-    /// What the program asked that can be asked ahead.
+    /// The program's questions that can be prefetched at its next start.
     pub fn memory(&self) -> &Memory {
         &self.talk.memory
     }
 
-    /// Lines for the log, each once.
+    /// Takes the lines for the log.
     pub fn remarks(&mut self) -> Vec<String> {
         mem::take(&mut self.talk.remarks)
     }
@@ -228,7 +229,7 @@ impl Near {
         self.unread = Vec::new();
     }
 
-    /// How many bytes were taken.
+    /// Returns the number of bytes taken.
     fn read_program(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) -> usize {
         let mut input = bytes;
         if self.phase == Phase::Setup {
@@ -280,7 +281,7 @@ impl Near {
         self.phase = Phase::Greeting;
     }
 
-    /// The server has said its first words.
+    /// Parses the server's setup reply.
     fn greeted(&mut self) {
         self.server.phase = Framing::Replies;
         match Greeting::of(self.talk.order, &self.greeting) {

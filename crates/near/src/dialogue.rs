@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! From a request to the question that it asks, by what was said before on its connection.
+//! Maps a request to the question that it asks, given the earlier requests on its connection.
 //!
-//! The same bytes may ask different things, and different bytes the same:
+//! Equal bytes can ask different questions, and different bytes the same one:
 //!
-//! | request | the question |
+//! | request | question |
 //! |---|---|
-//! | InternAtom | the name; whether the atom is to be made does not matter where it exists |
-//! | AllocColor and its like | with the colormap's visual in its place, where that has fixed colours |
+//! | InternAtom | the name; `only_if_exists` makes no difference for an existing atom |
+//! | AllocColor and similar | the bytes with the colormap replaced by its visual, if that has fixed colours |
 //! | QueryFont | the name under which the font was opened |
-//! | of an extension | its bytes, and all that told this extension something before: the version that was agreed on counts |
+//! | of an extension | its bytes, and a hash of earlier requests that set state in it, such as its version |
 //! | any other | its bytes |
 
 use crate::bytes::{request, text_at, with_text};
@@ -21,18 +21,18 @@ use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::codes::FIRST_EXTENSION;
 use xqos_wire::x11::greeting::Greeting;
 
-/// Colormaps and fonts of one program; what is beyond is not known, and its questions go to the server.
+/// Limit for colormaps and for fonts of one program. Questions about resources beyond it go to the server.
 const MAX_RESOURCES: usize = 4096;
 
-/// What has been said on a connection, as far as it decides what a request means.
+/// The state of a connection that decides what a request means.
 #[derive(Debug)]
 pub struct Dialogue {
     pub order: ByteOrder,
     pub greeting: Greeting,
-    /// The visual of each colormap.
+    /// Visual ID of each colormap.
     colormaps: HashMap<u32, u32>,
     fonts: HashMap<u32, Box<[u8]>>,
-    /// Of each extension, what it was told.
+    /// For each extension, a hash of the requests that set state in it.
     told: HashMap<u8, u64>,
 }
 
@@ -42,10 +42,11 @@ impl Dialogue {
         Dialogue { order, greeting, colormaps, fonts: HashMap::new(), told: HashMap::new() }
     }
 
-    /// Takes notice of a request that went to the server, or was answered in its place.
+    /// Records a request that was sent to the server or answered here.
     pub fn hear(&mut self, request: &[u8], known: Option<&Known>) {
         let (major, order) = (request[0], self.order);
-        // Its fields are elsewhere; what it makes stays unknown, and what depends on it goes to the server.
+        // A long request has its fields at other offsets. Its resource stays unknown; dependent questions go to the
+        // server.
         if order.u16(request, 2) == Some(0) {
             return;
         }
@@ -63,7 +64,7 @@ impl Dialogue {
             }
             op::FREE_COLORMAP_REQUEST => _ = word(4).and_then(|id| self.colormaps.remove(&id)),
             op::CLOSE_FONT_REQUEST => _ = word(4).and_then(|id| self.fonts.remove(&id)),
-            // Of an extension that nobody has asked for, anything may set something.
+            // The names of an unqueried extension's requests are unknown; each of them may set state.
             FIRST_EXTENSION.. if known.is_none_or(|known| known.row.class == Class::ConstantSetsState) => {
                 let mut hasher = DefaultHasher::new();
                 (self.told(major), &request[1..]).hash(&mut hasher);
@@ -73,15 +74,15 @@ impl Dialogue {
         }
     }
 
-    /// What an extension was told, as a number.
+    /// Hash of the requests that set state in an extension.
     pub fn told(&self, major: u8) -> u64 {
         self.told.get(&major).copied().unwrap_or(0)
     }
 
-    /// What a request asks, where an answer can be kept.
+    /// The question that a request asks, if its answer can be stored.
     pub fn question(&self, request: &[u8], known: &Known) -> Option<Question> {
         let order = self.order;
-        // A length in a word of its own: nobody asks so, and nothing here reads it.
+        // No known client uses a BIG-REQUESTS length for these requests, and nothing here parses one.
         if !known.is_answerable() || order.u16(request, 2)? == 0 {
             return None;
         }
@@ -93,11 +94,11 @@ impl Dialogue {
             Condition::SameFontPath if major == op::QUERY_FONT_REQUEST => {
                 return self.named(op::QUERY_FONT_REQUEST, self.fonts.get(&order.u32(request, 4)?)?);
             }
-            Condition::SameFontPath => {}
-            // Both have the flag where others have something else, in the byte that is read here.
-            Condition::Undeleted if is_deleting(request) => return None,
-            Condition::Undeleted => {}
-            Condition::OwnDrawable => return None,
+            Only::SameFontPath => {}
+            // RandR and XInput have the `delete` flag at other offsets than the core request.
+            Only::Undeleted if is_deleting(request) => return None,
+            Only::Undeleted => {}
+            Only::OwnDrawable => return None,
         }
         match major {
             op::QUERY_EXTENSION_REQUEST => self.named(op::QUERY_EXTENSION_REQUEST, text_at(order, request, 4, 8)?),
@@ -106,7 +107,7 @@ impl Dialogue {
         }
     }
 
-    /// What a font that is opened so is asked for.
+    /// The QueryFont question for the font that an OpenFont request opens.
     pub fn font_question(&self, open: &[u8]) -> Option<Question> {
         self.named(op::QUERY_FONT_REQUEST, text_at(self.order, open, 8, 12)?)
     }
@@ -123,7 +124,7 @@ impl Dialogue {
     }
 }
 
-/// Opens a font under a number.
+/// An OpenFont request for `name` as `id`.
 pub fn open_font(order: ByteOrder, id: u32, name: &[u8]) -> Vec<u8> {
     with_text(order, request(order, op::OPEN_FONT_REQUEST, 0, &[id, 0]), 8, name)
 }
@@ -132,11 +133,11 @@ pub fn close_font(order: ByteOrder, id: u32) -> Vec<u8> {
     request(order, op::CLOSE_FONT_REQUEST, 0, &[id])
 }
 
-/// Whether a request reads a property and deletes it: of the core and of RandR and XInput, each in its place.
+/// Whether a request reads a property and also deletes it: GetProperty of the core, RandR or XInput.
 fn is_deleting(request: &[u8]) -> bool {
     match (request[0], request.get(1)) {
         (op::GET_PROPERTY_REQUEST, Some(&delete)) => delete != 0,
-        // RRGetOutputProperty has it behind five words, XIGetProperty behind its device.
+        // RRGetOutputProperty has the flag after five words, XIGetProperty after its device.
         (_, Some(15)) => request.get(24).is_none_or(|&delete| delete != 0),
         _ => request.get(6).is_none_or(|&delete| delete != 0),
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! What the server still has to answer, and whose turn it is with the program.
+//! Requests that wait for the server, and the order of the answers to the program.
 //!
-//! | queue | in the order of | an entry goes when |
+//! | queue | order | an entry is removed when |
 //! |---|---|---|
-//! | due | the server's numbers | the server has answered, or has gone past it |
-//! | turns | the program's | it was given to the program |
+//! | due | the server's sequence numbers | the server has answered it, or a later request |
+//! | turns | the program's sequence numbers | its answer was given to the program |
 //!
-//! A turn exists only for what cannot be given yet: the server's replies, and answers of our own behind them.
+//! A turn exists only for an answer that cannot be given yet: a reply of the server, or our own answer queued behind
+//! one.
 
 use crate::edit::Edit;
 use crate::opcodes::Watch;
@@ -15,7 +16,7 @@ use crate::windows::{Placing, Reading};
 use std::collections::VecDeque;
 use xqos_wire::answerable::Class;
 
-/// What is learned from a reply.
+/// Where the content of a reply is stored.
 #[derive(Debug)]
 pub enum Learn {
     Kept { question: Question, watch: Option<Watch>, asked: Moment },
@@ -23,12 +24,12 @@ pub enum Learn {
     Place { request: Box<[u8]>, placing: Placing },
 }
 
-/// Who a reply is for.
+/// The recipient of a reply.
 #[derive(Debug)]
 pub enum For {
-    /// The program, where it has this number.
+    /// The program, for its request `number`.
     Program { number: u64, last_of_many: Option<u8>, asked_ns: u64 },
-    /// Nobody: the program has had this answer.
+    /// Only compared: the program already has this answer.
     Comparison { given: Answer, class: Class },
     /// The proxy itself.
     Us,
@@ -37,17 +38,17 @@ pub enum For {
 /// A request that the server may answer.
 #[derive(Debug)]
 pub struct Due {
-    /// At the server.
+    /// The server's sequence number.
     pub number: u64,
     pub opcodes: (u8, u8),
     pub edit: Option<Edit>,
     pub learn: Option<Learn>,
     pub is_for: For,
-    /// A reply is sure to come, or an error.
+    /// A reply or an error is certain to arrive.
     pub is_certain: bool,
 }
 
-/// All that is due, in order.
+/// All pending requests, in the server's order.
 #[derive(Debug, Default)]
 pub struct Dues(VecDeque<Due>);
 
@@ -68,38 +69,38 @@ impl Dues {
         self.0.iter().any(|due| matches!(due.is_for, For::Comparison { .. }))
     }
 
-    /// The number that a reply means: that of the first request of which it can be.
+    /// Widens the 16-bit number of a reply: the first pending request that it can belong to.
     pub fn number_of(&self, low: u16) -> Option<u64> {
         self.0.iter().map(|due| due.number).find(|&number| number as u16 == low)
     }
 
-    /// Takes those before this number: the server has gone past them.
+    /// Removes the next request before `number`: the server has passed it without a reply.
     pub fn pass(&mut self, number: u64) -> Option<Due> {
         let is_passed = self.0.front().is_some_and(|due| due.number < number);
         if is_passed { self.0.pop_front() } else { None }
     }
 
-    /// Takes the request with this number, if it is the first.
+    /// Removes the request with this number if it is the first.
     pub fn take(&mut self, number: u64) -> Option<Due> {
         let is_first = self.0.front().is_some_and(|due| due.number == number);
         if is_first { self.0.pop_front() } else { None }
     }
 
-    /// Puts back one to which more replies come.
+    /// Puts back a request that gets further replies.
     pub fn put_back(&mut self, due: Due) {
         self.0.push_front(due);
     }
 }
 
-/// A request that the program has not had answered.
+/// A request of the program whose answer has not been given.
 #[derive(Debug)]
 struct Turn {
     number: u64,
-    /// Ours; without one it is the server's.
+    /// Our own answer; `None` while the server's reply is pending.
     answer: Option<Answer>,
 }
 
-/// Whose turn it is.
+/// The order in which answers go to the program.
 #[derive(Debug, Default)]
 pub struct Turns {
     queue: VecDeque<Turn>,
@@ -107,7 +108,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Bytes of answers that wait for their turn.
+    /// Bytes of our own answers that wait for earlier replies.
     pub fn ready_bytes(&self) -> usize {
         self.ready_bytes
     }
@@ -125,7 +126,7 @@ impl Turns {
         self.queue.push_back(Turn { number, answer: Some(answer) });
     }
 
-    /// The server has answered this one, or never will.
+    /// The server has answered this request, or never will.
     pub fn end(&mut self, number: u64) {
         if let Ok(index) = self.queue.binary_search_by_key(&number, |turn| turn.number) {
             if self.queue[index].answer.is_none() {
@@ -134,7 +135,7 @@ impl Turns {
         }
     }
 
-    /// The next answer of ours whose turn it is.
+    /// The next answer of our own, if no reply of the server must precede it.
     pub fn next(&mut self) -> Option<(u64, Answer)> {
         let answer = self.queue.front()?.answer.clone()?;
         let turn = self.queue.pop_front()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a reply of the server's must not tell the program, and when two replies are the same.
+//! Changes to replies that hide extensions and the proxy's own event selections, and the comparison of two replies.
 
 use crate::bytes::{put_u16, put_u32};
 use crate::opcodes::HIDDEN;
@@ -9,11 +9,11 @@ use xqos_wire::x11::bytes::ByteOrder;
 /// A change to a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// The extension is not there.
+    /// Reports the extension as absent.
     Absent,
-    /// Those that are hidden are not in the list.
+    /// Removes the hidden extensions from the list.
     List,
-    /// What the proxy selects itself is not in a window's attributes.
+    /// Removes the proxy's own event selection from a window's attributes.
     Attributes,
 }
 
@@ -27,7 +27,7 @@ impl Edit {
     }
 }
 
-/// A reply that says that there is no such extension.
+/// A QueryExtension reply that reports an absent extension.
 pub fn absent() -> [u8; 32] {
     let mut reply = [0; 32];
     reply[0] = 1;
@@ -54,8 +54,8 @@ fn hide(order: ByteOrder, reply: &mut Vec<u8>) {
     reply.extend(names);
 }
 
-/// Whether two replies to the same question say the same. Their numbers differ, and where a pointer is now counts for
-/// nothing: what stands behind it is asked by QueryPointer.
+/// Whether two replies to the same question agree. Sequence numbers are ignored. With `has_valuators`, current device
+/// positions are ignored, too; clients read them with QueryPointer.
 pub fn is_same(order: ByteOrder, one: &[u8], other: &[u8], has_valuators: bool) -> bool {
     if one.len() != other.len() {
         return false;
@@ -71,7 +71,7 @@ pub fn is_same(order: ByteOrder, one: &[u8], other: &[u8], has_valuators: bool) 
     plain(one) == plain(other)
 }
 
-/// In what XIQueryDevice tells, the present values of valuators.
+/// Clears the current values of valuators in a reply to XIQueryDevice.
 fn blank_values(order: ByteOrder, reply: &mut [u8]) -> Option<()> {
     const VALUATOR: u16 = 2;
     const VALUE: std::ops::Range<usize> = 28..36;

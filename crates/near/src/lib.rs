@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! What a proxy beside an X client answers in the server's place, and how it stays right.
+//! A proxy next to an X client that answers some requests in place of the X server.
 //!
-//! A program that starts waits for dozens to hundreds of replies, one after another; over a link of 100 ms each of them is
-//! a fifth of a second. Most of the answers are known beside the program: they never change, or nobody has said that they
-//! did. [`Near`] is one program's connection: bytes of the program and of the server go in, bytes for both come out. It
-//! reads no clock and does no I/O.
+//! A program waits for dozens to hundreds of replies one after another while it starts; over a link of 100 ms each of
+//! these round trips takes 200 ms. Most of the answers can be given next to the program: they never change, or the
+//! server has reported no change. [`Near`] handles one program's connection: it takes the bytes of the program and of
+//! the server and produces bytes for both. It reads no clock and does no I/O.
 //!
 //! ```text
 //! program ──requests──▶ Near ──requests, or NoOperation in their place──▶ X server
@@ -17,21 +17,23 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`connection`] | one program's connection, both ways |
-//! | [`talk`] | what both ways have in common, and what is compared with `--verify` |
-//! | [`scout`] | the proxy's own connection: asks ahead, hears of changes, keeps the server from a reset |
-//! | [`store`] | the answers that are known, and until when |
-//! | [`dialogue`] | from a request to the question that it asks, by what was said before on its connection |
-//! | [`memory`] | what a program asked, for its next start |
-//! | [`report`] | what was asked, answered and saved |
+//! | [`connection`] | one program's connection, both directions |
+//! | [`talk`] | the state that both directions share, and the comparisons of `--verify` |
+//! | [`scout`] | the proxy's own connection: prefetches answers, receives change events, keeps the server from
+//! resetting |
+//! | [`store`] | the known answers, and when they become invalid |
+//! | [`dialogue`] | the connection state that decides what a request asks |
+//! | [`memory`] | the questions of a program's last start, for its next start |
+//! | [`report`] | counts of questions, answers and saved round trips |
 //!
-//! The invariants, which `tests/proxy/random.rs` and the fuzz target `near` hold on to:
+//! Invariants, checked by `tests/proxy/random.rs` and by the fuzz target `near`:
 //!
-//! - Every request of the program reaches the server, or a NoOperation in its place, in order and once.
-//! - Every request with a reply is answered once, in order. Numbers that the program hears never fall.
-//! - An answer is given early only where the request before it has had its reply (strict order), so that no event or error
-//!   of before is still to come; or, in relaxed order, where what came before concerns the program's own resources.
-//! - What bytes lie about closes their connection. Memory is bounded whatever they say.
+//! - Each request of the program reaches the server exactly once and in order, or is replaced by one NoOperation.
+//! - Each request with a reply gets exactly one answer, in order. Sequence numbers that the program sees never
+//!   decrease.
+//! - In strict order an early answer is given only if the previous request has had its reply, so no earlier event or
+//!   error can follow. In relaxed order it is also given after one-way requests on the program's own resources.
+//! - Malformed lengths or message codes close the connection. Memory is bounded for any input.
 
 #![forbid(unsafe_code)]
 

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT
-//! What a program asked at its last start, for its next one: questions alone, never answers, which another server may
-//! give otherwise.
+//! The questions of a program's last start, kept for its next start. Answers are not kept, because another server may
+//! answer differently.
 //!
-//! Only what reads is remembered, so that a question that means something else to another server does no harm there.
-//! A file has a version and a checksum; one that is damaged is none.
+//! Only requests without side effects are remembered, so sending them to another server does no harm. The file has a
+//! version and a checksum; a damaged file is ignored.
 
 use crate::opcodes::op;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 const MAGIC: &[u8] = b"xqos near questions 1\n";
-/// A start asks some hundreds of things that can be known.
+/// One start asks some hundreds of questions that can be stored.
 const MAX_ENTRIES: usize = 4096;
-/// Bytes of all questions; requests with longer ones are not remembered.
+/// Limit for the bytes of all questions. Longer requests are not remembered.
 const MAX_BYTES: usize = 256 << 10;
 const MAX_REQUEST_BYTES: usize = 2048;
 /// The longest file that is read.
 pub const MAX_FILE_BYTES: u64 = 512 << 10;
 
-/// A question.
+/// A remembered question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// Empty of the core protocol.
+    /// Empty for the core protocol.
     pub extension: String,
-    /// What the extension had been told before (`dialogue`).
+    /// Hash of the state that earlier requests set in the extension (see `dialogue`).
     pub told: u64,
-    /// The request, its major opcode being another server's matter.
+    /// The request. Its major opcode is not significant, because servers assign it.
     pub request: Vec<u8>,
 }
 
-/// All questions of a program, in their order.
+/// All questions of a program, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     entries: Vec<Entry>,
@@ -37,7 +37,7 @@ pub struct Memory {
     bytes: usize,
 }
 
-/// A file that is not what it should be.
+/// The file is truncated or its checksum is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged;
 
@@ -52,7 +52,7 @@ impl Memory {
 
     pub fn add(&mut self, extension: &str, told: u64, request: &[u8]) {
         let mut hasher = DefaultHasher::new();
-        // Its major opcode is not part of it.
+        // Servers assign an extension's major opcode, so it is left out.
         let behind = if extension.is_empty() { request } else { &request[1..] };
         (extension, told, behind).hash(&mut hasher);
         let bytes = extension.len() + request.len() + 11;
@@ -64,7 +64,7 @@ impl Memory {
         }
     }
 
-    /// Its fonts in up to so many parts; one alone is no part.
+    /// Splits the fonts into at most `most` parts. A single font is not split off.
     pub fn fonts(&self, most: usize) -> Vec<Memory> {
         let is_font = |entry: &&Entry| entry.extension.is_empty() && entry.request[0] == op::OPEN_FONT_REQUEST;
         let fonts: Vec<&Entry> = self.entries.iter().filter(is_font).collect();
@@ -77,7 +77,7 @@ impl Memory {
         parts
     }
 
-    /// Takes in what others asked too.
+    /// Adds the questions of another connection.
     pub fn merge(&mut self, other: &Memory) {
         other.entries.iter().for_each(|entry| self.add(&entry.extension, entry.told, &entry.request));
     }
@@ -123,7 +123,7 @@ fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], Damaged> {
     Ok(taken)
 }
 
-/// FNV-1a: against damage, not against forgers, who could write a sum as well.
+/// FNV-1a. Detects damage only, not forgery.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT
-//! Numbers of requests: those of the program, and those of the server, which counts the proxy's own requests too.
+//! Sequence numbers of the program, and those of the server, which also count the proxy's own requests.
 //!
-//! Both in 64 bits. The server's numbers only grow, by less than 65,536 between two of its messages (`x11::sequence`
-//! says why). A number that the program hears is never lower than one that it heard before: an early answer may be ahead
-//! of an event, which then is lifted to it, as though the server had done so much before the event came.
+//! Both are 64-bit. The server's numbers only grow, by less than 65,536 between two messages (see `x11::sequence`).
+//! Numbers that the program sees never decrease: an event that follows an early answer gets that answer's number, as if
+//! the server had executed that request before the event.
 
 use std::collections::VecDeque;
 
-/// The counts of a connection.
+/// The sequence numbers of a connection.
 #[derive(Debug, Default)]
 pub struct Numbers {
     /// Requests of the program.
     asked: u64,
-    /// Requests that went to the server.
+    /// Requests sent to the server.
     sent: u64,
-    /// The last number that the server said.
+    /// The last sequence number that the server reported.
     heard: u64,
-    /// The last number that the program was told.
+    /// The last sequence number that the program received.
     given: u64,
-    /// Requests of the proxy's own of which the server has not spoken yet, and how many it has passed.
+    /// The proxy's own requests that the server has not passed yet, and the number that it has passed.
     own: VecDeque<u64>,
     own_passed: u64,
 }
 
 impl Numbers {
-    /// A request of the program, or what stands in its place: its number there and at the server.
+    /// Counts a request of the program (or its NoOperation). Returns its number for the program and for the server.
     pub fn ask(&mut self) -> (u64, u64) {
         self.asked += 1;
         self.sent += 1;
         (self.asked, self.sent)
     }
 
-    /// A request of the proxy's own: its number at the server.
+    /// Counts a request of the proxy. Returns its number for the server.
     pub fn ask_of_our_own(&mut self) -> u64 {
         self.sent += 1;
         self.own.push_back(self.sent);
@@ -42,16 +42,16 @@ impl Numbers {
         self.asked
     }
 
-    /// A number that the server said, in 64 bits; `None` where it says what nobody can have asked.
+    /// Widens the server's 16-bit number. `None` if no such request was sent.
     pub fn widen(&self, low: u16) -> Option<u64> {
         let number = self.heard + u64::from(low.wrapping_sub(self.heard as u16));
         (number <= self.sent).then_some(number)
     }
 
-    /// The server has come this far.
+    /// The server has reported this number.
     pub fn hear(&mut self, number: u64) {
         self.heard = self.heard.max(number.min(self.sent));
-        // Errors of the proxy's own request come with its number itself.
+        // An error for a proxy request carries exactly its number, so only smaller numbers are passed.
         while self.own.front().is_some_and(|&own| own < self.heard) {
             self.own.pop_front();
             self.own_passed += 1;
@@ -62,13 +62,13 @@ impl Numbers {
         self.own.binary_search(&number).is_ok()
     }
 
-    /// The program's number for where the server is.
+    /// The program's number for the server's current position.
     pub fn here(&self) -> u64 {
         let is_at_own = self.own.front() == Some(&self.heard);
         self.heard - self.own_passed - u64::from(is_at_own)
     }
 
-    /// What the program is told: this number, or the last one if that is higher.
+    /// The number to write into a message for the program: this one, or the last one if that is higher.
     pub fn give(&mut self, number: u64) -> u16 {
         self.given = self.given.max(number.min(self.asked));
         self.given as u16

@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: MIT
-//! What is known of a server's opcodes: names, which requests have replies, what can be answered, what tells of a change.
+//! Opcodes of a server: names, requests with replies, answerable requests, and events that report changes.
 //!
-//! Which opcodes an extension has the server says in its reply to QueryExtension; what it said on one connection holds for
-//! all of them. Everything is looked up once for an opcode, so that a request costs an index.
+//! The server assigns an extension's opcodes and reports them in reply to QueryExtension; they are the same on all
+//! connections. Each opcode is looked up once, so a request costs one array access.
 
 use xqos_wire::answerable::{Barrier, Class, Condition, Row, TABLE, barrier, is_silent, row};
 use xqos_wire::x11::codes::FIRST_EXTENSION;
 use xqos_wire::x11::names::Names;
 pub use xqos_wire::x11::xproto as op;
 
-/// Extensions that are no use over a link: they pass descriptors or memory.
+/// Extensions that do not work over a network link: they pass file descriptors or shared memory.
 pub const HIDDEN: [&str; 3] = ["MIT-SHM", "DRI2", "DRI3"];
 
-/// Core requests that say something of windows, pixmaps, colormaps, colours or fonts, or that hold the server.
+/// Core requests that affect windows, pixmaps, colormaps, colours or fonts, or that grab the server.
 const FOLLOWED: [u8; 24] = [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 18, 19, 36, 37, 45, 46, 53, 54, 78, 79, 88, 114];
 
-/// What an answer can depend on that changes while the server runs.
+/// State that answers depend on and that can change while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Watch {
-    /// Keyboards and their maps.
+    /// Keyboards and their mappings.
     Keys,
-    /// XInput's devices.
+    /// XInput devices.
     Devices,
     /// Outputs and their modes.
     Screens,
-    /// The path on which fonts are found.
+    /// The font path.
     Fonts,
 }
 
 pub const WATCHES: usize = 4;
 
-/// One request.
+/// Properties of one kind of request.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     pub row: Row,
     pub watch: Option<Watch>,
-    /// What it changes itself.
+    /// State that the request itself changes.
     pub changes: Option<Watch>,
     pub barrier: Barrier,
-    /// Without a reply, an event or, of what the program has made itself, an error.
+    /// Causes no reply and no event, and no error on the program's own resources.
     pub is_silent: bool,
-    /// One-way, and nothing follows from it that is kept here: it goes on as it is.
+    /// One-way, and tracked nowhere: passed on unchanged.
     pub is_plain: bool,
     pub has_reply: Option<bool>,
 }
@@ -50,7 +50,7 @@ pub struct Known {
 pub struct Opcodes {
     names: Names,
     core: Box<[Known]>,
-    /// The requests of each extension.
+    /// Requests of each extension.
     extensions: [Option<Box<[Known]>>; 128],
 }
 
@@ -68,7 +68,7 @@ impl Known {
         let name = names.request(major, minor);
         let mut row = row(name);
         let watch = watch_of(&row);
-        // Nobody listens for the states that change with every key.
+        // Keyboard state changes with each key, and its events are not selected.
         if row.class == Class::Watched && watch.is_none() && row.request != "GetProperty" {
             row.class = Class::Never;
         }
@@ -93,7 +93,7 @@ fn watch_of(row: &Row) -> Option<Watch> {
     }
 }
 
-/// What a request may change, by its name.
+/// State that a request can change, found by its name.
 fn changed_by(name: &str) -> Option<Watch> {
     const VERBS: [&str; 10] =
         ["Set", "Change", "XIChange", "XIDelete", "Create", "Destroy", "Delete", "Configure", "Add", "GetKbdByName"];
@@ -114,7 +114,7 @@ fn changed_by(name: &str) -> Option<Watch> {
 }
 
 impl Opcodes {
-    /// Takes what the server said of an extension.
+    /// Records the opcodes that the server assigned to an extension.
     pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) {
         let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return };
         if self.names.learn(name, major, first_event, first_error) {
@@ -123,7 +123,7 @@ impl Opcodes {
         }
     }
 
-    /// What is known of a request; nothing of an extension that the server was not asked for.
+    /// Properties of a request. `None` if its extension has not been queried.
     pub fn request(&self, major: u8, minor: u8) -> Option<&Known> {
         match major.checked_sub(FIRST_EXTENSION) {
             None => self.core.get(usize::from(major)),
@@ -131,7 +131,7 @@ impl Opcodes {
         }
     }
 
-    /// Of a request that is answered by many replies, the second byte of the last of them.
+    /// For a request with several replies, the second byte of the last one.
     pub fn last_of_many(&self, major: u8, minor: u8) -> Option<u8> {
         self.names.last_of_many(major, minor)
     }
@@ -140,7 +140,7 @@ impl Opcodes {
         self.names.request(major, minor)
     }
 
-    /// The name of an extension; empty of the core.
+    /// The name of an extension; empty for the core protocol.
     pub fn extension(&self, major: u8) -> Option<&str> {
         if major < FIRST_EXTENSION { Some("") } else { self.names.extension_name(major) }
     }
@@ -149,7 +149,7 @@ impl Opcodes {
         self.names.major(extension)
     }
 
-    /// What an event says to have changed: that which any answer that ends with it depends on.
+    /// The state that an event reports as changed.
     pub fn told_by(&mut self, code: u8, second_byte: u8, kind: u16) -> Option<Watch> {
         let event = self.names.event(code, second_byte, kind);
         TABLE.iter().filter(|row| row.until.contains(&event)).find_map(watch_of)

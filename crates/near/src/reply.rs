@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! A message of the server: to the program, or compared with what the program was told, or learned.
+//! Handles a message of the server: passes it to the program, compares it with an early answer, or stores it.
 //!
-//! | message | then |
+//! | message | handling |
 //! |---|---|
-//! | reply or error to a request of the program | it is the program's, and answers of ours behind it after it |
-//! | reply to one that was answered here | it is compared, and goes no further; an error differs too |
-//! | error to FreeColors of what was given here | it differs, where that is verified, and goes on |
-//! | reply or error to one of the proxy's own | it is learned, and goes no further |
-//! | reply that nobody asked for | it goes on, and nothing is answered here any more: somebody counts wrongly |
-//! | event | it goes on, with the last number that the program heard if its own is lower; not, if only the proxy selected it |
+//! | reply or error to a program's request | passed on, followed by our own answers that were queued behind it |
+//! | reply to a request that was answered here | compared and dropped; an error counts as a difference |
+//! | error to FreeColors of a colour allocated here | a difference with `--verify`; passed on |
+//! | reply or error to the proxy's own request | stored and dropped |
+//! | reply that matches no request | passed on; the counts are wrong, so nothing more is answered here |
+//! | event | passed on, with the program's last number if that is higher; dropped if only the proxy selected it |
 
 use crate::bytes::put_u16;
 use crate::due::{Due, For, Learn};
@@ -20,7 +20,7 @@ use xqos_wire::answerable::Class;
 use xqos_wire::x11::framing::{ERROR, REPLY};
 
 impl Talk {
-    /// Takes a message, or the first bytes of a long one.
+    /// Takes a message, or the head of a long one.
     pub fn hear(&mut self, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         self.drops_rest = false;
         match message[0] {
@@ -29,14 +29,14 @@ impl Talk {
         }
     }
 
-    /// Answers of ours whose turn it is.
+    /// Gives our own answers that no reply must precede.
     pub fn give_turns(&mut self) {
         while let Some((number, answer)) = self.turns.next() {
             self.give(&answer, number);
         }
     }
 
-    /// A message for the program, with this number if none was higher.
+    /// Queues a message for the program with `number`, or with the last number if that is higher.
     fn give(&mut self, message: &[u8], number: u64) {
         let number = self.numbers.give(number);
         let order = self.order;
@@ -45,13 +45,13 @@ impl Talk {
 
     fn hear_answer(&mut self, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         let low = self.order.u16(message, 2).unwrap_or(0);
-        // A request that waits is meant, even where more than 65,535 were silent before it.
+        // Prefer a pending request: more than 65,535 requests without replies may have preceded it.
         let number = self.dues.number_of(low).or_else(|| self.numbers.widen(low));
         let Some(number) = number else { return self.hear_unasked(message) };
         self.reach(number, store);
         let Some(due) = self.dues.take(number) else {
             return match message[0] {
-                // Of a request without a reply: one of the proxy's own, or the program's.
+                // For a request without a reply: the proxy's own, or the program's.
                 ERROR if self.numbers.is_own(number) => {
                     self.windows.give_up();
                     self.drops_rest = true;
@@ -82,7 +82,7 @@ impl Talk {
     fn hear_for_program(&mut self, due: Due, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         let For::Program { number, last_of_many, asked_ns } = due.is_for else { return };
         let more_follow = message[0] == REPLY && last_of_many.is_some_and(|last| last != message[1]);
-        // Whoever has said nothing since it asked has waited.
+        // The program has sent nothing since this request, so it waited for the reply.
         if number == self.numbers.asked() && !more_follow {
             self.report.took(now_ns.saturating_sub(asked_ns));
             if due.is_certain {
@@ -111,7 +111,7 @@ impl Talk {
         self.give_turns();
     }
 
-    /// A reply to what nobody asked.
+    /// Handles a reply that matches no request.
     fn hear_unasked(&mut self, message: &[u8]) {
         if !self.settings.passive {
             self.settings.passive = true;
@@ -123,7 +123,7 @@ impl Talk {
         self.give(message, self.numbers.here());
     }
 
-    /// The server has come so far: what it has gone past gets no answer any more.
+    /// The server has reached `number`: earlier requests get no answer any more.
     fn reach(&mut self, number: u64, store: &mut Store) {
         while let Some(due) = self.dues.pass(number) {
             match due.is_for {
@@ -189,12 +189,12 @@ impl Talk {
     fn hear_event(&mut self, message: &[u8], store: &mut Store) {
         let order = self.order;
         let (code, kind) = (message[0], order.u16(message, 8).unwrap_or(0));
-        // Of all messages this one has no number.
+        // KeymapNotify is the only message without a sequence number.
         if code & 0x7f == op::KEYMAP_NOTIFY_EVENT {
             self.to_program.push(message);
             return;
         }
-        // A number that cannot be is no reason to stop: the last one stands.
+        // An event with an impossible number gets the last valid one.
         if let Some(number) = order.u16(message, 2).and_then(|low| self.numbers.widen(low)) {
             self.reach(number, store);
         }

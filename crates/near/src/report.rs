@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT
-//! What a program asked, what it was answered here, and what that saved.
+//! Counts of a program's questions, of the answers given here, and of the round trips that these saved.
 
 use std::collections::BTreeMap;
 
-/// Of one request, by its opcodes.
+/// Counts for one kind of request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Requests with replies.
     pub asked: u64,
-    /// Those that were answered here.
+    /// Requests answered here.
     pub answered: u64,
-    /// Replies of the server for which the program waited, and had nothing else to say meanwhile.
+    /// Round trips left: the program waited for the server's reply and sent nothing meanwhile.
     pub left: u64,
-    /// Answers here for which it would have waited so.
+    /// Round trips saved: the program would have waited for an answer that was given here.
     pub saved: u64,
 }
 
-/// Of a connection, or of many.
+/// The counts of one connection, or the sum of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub connections: u64,
     pub by_request: BTreeMap<(u8, u8), Count>,
-    /// The shortest time that a reply took.
+    /// The shortest time between a request and its reply.
     pub round_trip_ns: Option<u64>,
-    /// Answers that the server then gave otherwise.
+    /// Answers that the server contradicted.
     pub differences: u64,
-    /// Answers that the server gave too, in the same words.
+    /// Answers that the server confirmed.
     pub confirmed: u64,
 }
 

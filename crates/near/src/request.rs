@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! A request of the program: answered here, or sent on.
+//! Handles a request of the program: answers it here or passes it on.
 //!
-//! | the answer is known, and the order allows it | the server gets | its reply |
+//! | the answer is known, the order allows it, and | the server gets | its reply |
 //! |---|---|---|
-//! | constant | NoOperation, so that numbers stay in step | there is none; to verify it, it is asked at the end (`verify`) |
-//! | the server keeps something because of it, it is watched, or it follows from what the program did | the request | is compared, and goes no further |
+//! | it is constant | NoOperation, to keep sequence numbers in step | none; `--verify` sends the request at the end |
+//! | the request sets state in the server, or the answer can change | the request | is compared and dropped |
 //!
-//! What may be answered by the order is [`Talk::is_clear`]: in strict order the request before had a reply, or can be followed
-//! by neither error nor event. In relaxed order any one-way request leaves it as it was, if it concerns the program's own
-//! resources (`answerable::Barrier`).
+//! [`Talk::is_clear`] says whether the order allows an answer. In strict order the previous request has a reply, or can
+//! cause neither error nor event. In relaxed order one-way requests on the program's own resources are allowed, too
+//! (`answerable::Barrier`).
 
 use crate::bytes::{NATIVE, request as no_operation, text_at};
 use crate::dialogue::open_font;
@@ -20,23 +20,23 @@ use crate::talk::Talk;
 use crate::talk::verify::Later;
 use xqos_wire::answerable::{Barrier, Class, Condition};
 
-/// What a request asks, as far as it can be known here.
+/// The result of a look-up: an answer, and how to use the server's reply.
 #[derive(Debug, Default)]
 struct Asked {
     answer: Option<Answer>,
     learn: Option<Learn>,
     edit: Option<Edit>,
-    /// NoOperation does in its place.
+    /// The server gets a NoOperation instead of the request.
     is_stateless: bool,
 }
 
 impl Talk {
-    /// Takes a request, or the first bytes of a long one.
+    /// Takes a request, or the head of a long one.
     pub fn ask(&mut self, request: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         let (major, minor) = (request[0], request[1]);
         let is_long = self.order.u16(request, 2) == Some(0);
         self.last_answered = None;
-        // The server answers BadLength, and goes on behind these four bytes.
+        // Without BIG-REQUESTS the server answers BadLength and continues after these four bytes.
         if is_long && !self.has_long_requests {
             self.numbers.ask();
             self.to_server.push(request);
@@ -93,7 +93,7 @@ impl Talk {
             _ => None,
         };
         let class = known.row.class;
-        // Who holds the server reads what cannot change, and what was before does not count.
+        // While the program holds the server grab, it must read current state: no watched or shadowed answers.
         let is_stale = self.holds_server && matches!(class, Class::Watched | Class::Shadowed);
         if is_stale || self.settings.passive || self.off.contains(&class) {
             asked.answer = None;
@@ -101,7 +101,7 @@ impl Talk {
         asked
     }
 
-    /// The name of an extension that is hidden, if that is what is asked for.
+    /// `Some` if the request queries a hidden extension.
     fn hidden(&self, request: &[u8]) -> Option<()> {
         let name = text_at(self.order, request, 4, 8).filter(|_| request[0] == op::QUERY_EXTENSION_REQUEST)?;
         HIDDEN.iter().any(|hidden| hidden.as_bytes() == name).then_some(())
@@ -137,7 +137,7 @@ impl Talk {
         Asked { learn, ..Asked::default() }
     }
 
-    /// Of own pixmaps, and of own windows until somebody can have moved them.
+    /// The geometry of own pixmaps, and of own windows until another client can have moved them.
     fn place(&self, request: &[u8]) -> Asked {
         let (order, words) = (self.order, if request[0] == op::GET_GEOMETRY_REQUEST { 2 } else { 4 });
         let Some(id) = order.u32(request, 4).filter(|_| request.len() == 4 * words) else { return Asked::default() };
@@ -145,7 +145,7 @@ impl Talk {
         if let Some(answer) = made.or_else(|| self.windows.place(request).cloned()) {
             return Asked { answer: Some(answer), ..Asked::default() };
         }
-        // From one window to another: both, or a root.
+        // From one window to another: both must be known, or a root.
         let is_root = |id| self.dialogue.greeting.screen(id).is_some();
         let other = if words == 4 { order.u32(request, 8) } else { None };
         let mut windows = [Some(id), other].into_iter().flatten().filter(|&id| !is_root(id)).peekable();
@@ -155,7 +155,7 @@ impl Talk {
         Asked { learn: placing.map(|placing| Learn::Place { request: request.into(), placing }), ..Asked::default() }
     }
 
-    /// For the program's next start, where another connection can ask the same.
+    /// Remembers a question for the program's next start, if another connection can ask it.
     fn remember(&mut self, request: &[u8], known: &Known, store: &Store) {
         let is_foreign_color = known.row.when == Condition::FixedColormap
             && !self.order.u32(request, 4).is_some_and(|id| self.dialogue.greeting.is_default_colormap(id));
@@ -223,17 +223,17 @@ impl Talk {
         let opcodes = (request[0], request[1]);
         let last_of_many = store.opcodes.last_of_many(opcodes.0, opcodes.1);
         let is_for = For::Program { number, last_of_many, asked_ns: now_ns };
-        // Where no table knows, a reply may come.
+        // For a request that no table lists, a reply is possible but not certain.
         let is_certain = has_reply == Some(true);
         self.dues.push(Due { number: at_server, opcodes, edit, learn, is_for, is_certain });
         self.turns.wait(number);
     }
 
-    /// What follows from a request for those after it.
+    /// Updates the state that later requests depend on.
     fn note(&mut self, request: &[u8], known: Option<&Known>, is_long: bool, has_reply: Option<bool>, store: &Store) {
         self.dialogue.hear(request, known);
         match request[0] {
-            // Also one of which nothing is asked, as that of cursors: where it is known to be there, opening it is silent.
+            // Remember each font, also those of cursors, which get no queries: opening a known font is silent.
             op::OPEN_FONT_REQUEST if self.order == NATIVE && !is_long => {
                 let name = text_at(self.order, request, 8, 12);
                 name.into_iter().for_each(|name| self.memory.add("", 0, &open_font(self.order, 0, name)));
@@ -242,7 +242,7 @@ impl Talk {
             op::UNGRAB_SERVER_REQUEST => self.holds_server = false,
             _ => {}
         }
-        // One of another length the server refuses.
+        // The server refuses any other length.
         let enables = known.is_some_and(|known| known.row.request == "BIG-REQUESTS::Enable") && request.len() == 4;
         self.has_long_requests |= enables;
         self.is_clear = match (has_reply, known) {
@@ -254,7 +254,7 @@ impl Talk {
         };
     }
 
-    /// Whether a one-way request can be followed by neither error nor event.
+    /// Whether a one-way request can cause neither error nor event.
     fn is_silent(&self, request: &[u8], known: &Known, store: &Store) -> bool {
         let is_own = || self.order.u32(request, 4).is_some_and(|id| self.dialogue.greeting.is_own(id));
         let is_there = |font: &Question| store.answer(self.order, font).is_some();
@@ -266,14 +266,14 @@ impl Talk {
         }
     }
 
-    /// Whether a one-way request concerns the program's own resources alone.
+    /// Whether a one-way request affects only the program's own resources.
     fn is_harmless(&self, request: &[u8], known: &Known) -> bool {
         let is_own = |at| self.order.u32(request, at).is_some_and(|id| self.dialogue.greeting.is_own(id));
         match known.barrier {
             Barrier::Always => false,
             Barrier::None => true,
             Barrier::ForeignWindow => match request[0] {
-                // On whatever window it is made, the new one is its own.
+                // The parent may be foreign: the new window is the program's own.
                 op::CREATE_WINDOW_REQUEST => is_own(4),
                 op::COPY_AREA_REQUEST | op::COPY_PLANE_REQUEST | op::REPARENT_WINDOW_REQUEST => is_own(4) && is_own(8),
                 _ => is_own(4),
@@ -281,7 +281,7 @@ impl Talk {
         }
     }
 
-    /// What names a question in the log.
+    /// The name of a request for the log.
     pub fn name(&self, opcodes: (u8, u8), store: &mut Store) -> String {
         store.opcodes.name(opcodes.0, opcodes.1).to_owned()
     }

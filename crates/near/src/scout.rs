@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! The proxy's own connection: it asks ahead what a program asked at its last start, and hears of changes.
+//! The proxy's own connection: it prefetches the answers that a program needed at its last start, and receives changes.
 //!
-//! While it is open the server has a client, so that it does not reset itself and give all atoms and opcodes out anew.
+//! While it is open the server does not reset itself; a reset would reassign all atoms and opcodes.
 //!
-//! | round trip | what |
+//! | round trip | requests |
 //! |---|---|
 //! | 1 | setup |
-//! | 2 | which extensions there are, and all questions of the core protocol |
-//! | 3 | versions, then the events that tell of changes, then all questions of extensions |
+//! | 2 | QueryExtension, and all questions of the core protocol |
+//! | 3 | versions, then the selection of change events, then all questions of extensions |
 //!
-//! An answer of the third is asked for after the events were selected, and holds until one comes. For the program's own
-//! replies that is certain only when the server has answered something behind the selection.
+//! The questions of round trip 3 are asked after the events are selected, so their answers hold until an event arrives.
+//! Replies on the program's own connection can be stored only after the server has confirmed the selection.
 //!
-//! Metrics of fonts are the most of all bytes, and ssh lets 64 kB of a connection be on their way: over 200 ms there and back that
-//! is 320 kB/s, whatever the line carries. So fonts are asked for on connections beside this one, which have nothing else to do.
+//! Font metrics are most of the bytes, and ssh allows 64 kB in flight per channel: 320 kB/s over a round trip of 200
+//! ms. They are therefore requested on separate connections.
 
 use crate::bytes::{NATIVE, named_request, put_u16, request, text_at};
 use crate::connection::MAX_REPLY_BYTES;
@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use xqos_wire::x11::framing::{Framer, Phase, Piece};
 use xqos_wire::x11::greeting::Greeting;
 
-/// Extensions that tell of changes.
+/// Extensions that report changes.
 const WATCHED: [(&str, Watch); 3] =
     [("XKEYBOARD", Watch::Keys), ("XInputExtension", Watch::Devices), ("RANDR", Watch::Screens)];
 
@@ -46,9 +46,9 @@ enum What {
         watch: Option<Watch>,
         moment: Moment,
     },
-    /// Behind the selection of events.
+    /// Follows the selection of events.
     Fence,
-    /// Behind a font's loading.
+    /// Follows the opening of a font.
     Loaded,
     Nothing,
 }
@@ -61,28 +61,28 @@ enum Stage {
     Ended,
 }
 
-/// The connection.
+/// The proxy's own connection.
 #[derive(Debug)]
 pub struct Scout {
     stage: Stage,
-    /// `None` while what it cut off is looked at.
+    /// `None` while [`Scout::from_server`] runs.
     server: Option<Framer>,
     out: Outbox,
     dialogue: Dialogue,
     number: u64,
     asked: VecDeque<Asked>,
-    /// What is asked when its extension is known.
+    /// Questions that wait until their extension is known.
     later: Vec<Entry>,
-    /// Events that were selected, by the number of the request.
+    /// Event selections, with the number of their request.
     selected: Vec<(u64, Watch)>,
-    /// It only asks for fonts, beside another one that hears of changes.
+    /// This connection only fetches fonts; another one receives changes.
     is_for_fonts: bool,
-    /// Metrics of fonts are asked for by others, once these are open.
+    /// Other connections fetch the font metrics, once this one has opened the fonts.
     fonts_are_elsewhere: bool,
 }
 
 impl Scout {
-    /// With what lets it in, and the questions that it asks first.
+    /// Starts a connection with a cookie and the questions to ask first.
     pub fn new(cookie: &Cookie, memory: &Memory) -> Scout {
         let mut out = Outbox::default();
         out.push(&cookie.setup(NATIVE));
@@ -100,34 +100,34 @@ impl Scout {
         }
     }
 
-    /// The same, which has the server load fonts and leaves it to others to ask for their metrics.
+    /// Like [`Scout::new`], but opens the fonts and leaves their metrics to other connections.
     pub fn beside_others(cookie: &Cookie, memory: &Memory) -> Scout {
         Scout { fonts_are_elsewhere: true, ..Scout::new(cookie, memory) }
     }
 
-    /// One of those others, with some of the fonts ([`Memory::fonts`]); it asks when it is told to ([`Scout::ask`]).
+    /// One of those other connections. It asks for fonts ([`Memory::fonts`]) when [`Scout::ask`] is called.
     pub fn for_fonts(cookie: &Cookie) -> Scout {
         Scout { is_for_fonts: true, ..Scout::new(cookie, &Memory::default()) }
     }
 
-    /// The server has loaded the fonts, in the order in which the program does: they make atoms, whose numbers the program may
-    /// ask about.
+    /// Whether the server has opened the fonts in the program's order. Opening a font creates atoms, and the program
+    /// may use their numbers.
     pub fn has_loaded_fonts(&self) -> bool {
         let is_loading = self.asked.iter().any(|asked| matches!(asked.what, What::Loaded));
         self.stage == Stage::Ended || self.stage != Stage::Setup && !is_loading
     }
 
-    /// What goes to the server.
+    /// Bytes for the server.
     pub fn to_server(&mut self) -> &mut Outbox {
         &mut self.out
     }
 
-    /// All that was asked is answered, or never will be.
+    /// Every request has been answered, or never will be.
     pub fn is_ready(&self) -> bool {
         self.stage == Stage::Ended || self.stage == Stage::Watching && self.asked.is_empty()
     }
 
-    /// The server is gone: nothing that was known of it holds. One for fonts may just have been refused.
+    /// The server has closed: forget its answers. A connection for fonts may only have been refused, so it keeps them.
     pub fn end(&mut self, store: &mut Store) {
         self.stage = Stage::Ended;
         if !self.is_for_fonts {
@@ -139,12 +139,12 @@ impl Scout {
         self.stage == Stage::Ended
     }
 
-    /// Asks for another program.
+    /// Asks the questions of another program.
     pub fn ask(&mut self, memory: &Memory, store: &mut Store) {
         match self.stage {
             Stage::Setup => self.later.extend(memory.entries().iter().cloned()),
             Stage::Ended => {}
-            // What is known is not asked again.
+            // Known answers are not requested again.
             Stage::Extensions | Stage::Watching => self.ask_core(memory.entries().to_vec(), store),
         }
         if self.stage == Stage::Watching {
@@ -152,7 +152,7 @@ impl Scout {
         }
     }
 
-    /// Takes what the server sent.
+    /// Takes bytes that the server sent.
     pub fn from_server(&mut self, bytes: &[u8], store: &mut Store) {
         let (mut input, Some(mut server)) = (bytes, self.server.take()) else { return };
         while self.stage != Stage::Ended {
@@ -187,7 +187,7 @@ impl Scout {
         self.send(&bytes, Some(What::Extension(name.as_bytes().to_vec())));
     }
 
-    /// Asks what needs no extension, and puts the rest aside.
+    /// Asks questions that need no extension, and defers the others.
     fn ask_core(&mut self, entries: Vec<Entry>, store: &mut Store) {
         let mut asked: Vec<String> = WATCHED.iter().map(|(name, _)| (*name).to_owned()).collect();
         for entry in entries {
@@ -208,7 +208,7 @@ impl Scout {
         }
     }
 
-    /// Opens a font by its name, asks for it, and closes it.
+    /// Opens a font by its name, queries it, and closes it.
     fn ask_font(&mut self, open: &[u8], store: &Store) {
         let (Some(name), Some(question)) = (text_at(NATIVE, open, 8, 12), self.dialogue.font_question(open)) else {
             return;
@@ -245,7 +245,7 @@ impl Scout {
         }
     }
 
-    /// Versions first, as the program said them; then what tells of changes; then all other questions.
+    /// Sends versions first, as the program did; then selects change events; then asks the other questions.
     fn ask_extensions(&mut self, store: &mut Store) {
         let is_first = self.stage == Stage::Extensions;
         let mut rest = Vec::new();
@@ -266,18 +266,18 @@ impl Scout {
     }
 
     fn ask_of_extension(&mut self, entry: &Entry, store: &Store) {
-        // What another connection of the program had told the extension cannot be told here again.
+        // Skip a question if the program's connection had set other state in the extension.
         if self.dialogue.told(entry.request[0]) == entry.told {
             self.ask_one(&entry.request, store);
         }
     }
 
-    /// Selects all events that tell of changes.
+    /// Selects all events that report changes.
     fn watch(&mut self, store: &mut Store) {
         let roots: Vec<u32> = self.dialogue.greeting.screens.iter().map(|screen| screen.root).collect();
         for (name, watch) in WATCHED {
             let Some(major) = store.opcodes.major(name) else { continue };
-            // A program that told no version leaves that to us.
+            // The program sent no version, so the proxy must.
             if self.dialogue.told(major) == 0 {
                 let version = match watch {
                     Watch::Keys => request(NATIVE, major, 0, &[1]),
@@ -326,7 +326,7 @@ impl Scout {
         }
     }
 
-    /// The request that this number answers; those before it get no answer any more.
+    /// Takes the request with this number. Earlier requests get no answer any more.
     fn take(&mut self, low: u16) -> Option<Asked> {
         let index = self.asked.iter().position(|asked| asked.number as u16 == low)?;
         self.asked.drain(..=index).next_back()
@@ -357,7 +357,7 @@ impl Scout {
     }
 }
 
-/// The requests that select the events of an extension which tell of changes.
+/// The requests that select an extension's change events.
 fn selections(watch: Watch, major: u8, roots: &[u32]) -> Vec<Vec<u8>> {
     match watch {
         Watch::Keys => vec![keyboard_events(major)],
@@ -380,12 +380,12 @@ fn device_events(major: u8, root: u32) -> Vec<u8> {
     let mut bytes = request(NATIVE, major, 46, &[root, 0, 0, EVENTS]);
     put_u16(NATIVE, &mut bytes, 8, 1);
     put_u16(NATIVE, &mut bytes, 14, 1);
-    // A mask is bytes, whatever order numbers have.
+    // The mask is an array of bytes, independent of the byte order.
     bytes[16..20].copy_from_slice(&EVENTS.to_le_bytes());
     bytes
 }
 
-/// Of the core keyboard all details of those that are not states.
+/// Selects all events of the core keyboard except state changes.
 fn keyboard_events(major: u8) -> Vec<u8> {
     const CORE_KEYBOARD: u16 = 0x100;
     /// NewKeyboard, Map, Controls, IndicatorMap, Names, CompatMap and ExtensionDevice.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! A client's first words with its cookie, and the answer that refuses it.
+//! The setup request of a client with its cookie, and the setup reply that refuses a client.
 
 use crate::bytes::{put_u16, request};
 use xqos_wire::x11::bytes::ByteOrder;
 
 pub const COOKIE: &[u8] = b"MIT-MAGIC-COOKIE-1";
 
-/// What lets a client in: the name of a way, and its secret.
+/// Authorization data of a client: protocol name and secret.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Cookie {
     pub name: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Cookie {
 }
 
 impl std::fmt::Debug for Cookie {
-    // The secret is not to be found in logs.
+    // Keep the secret out of logs.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "Cookie({})", String::from_utf8_lossy(&self.name))
     }
@@ -25,20 +25,20 @@ impl Cookie {
         Cookie { name: COOKIE.to_vec(), data: secret.to_vec() }
     }
 
-    /// The cookie of a client's first words.
+    /// Parses the cookie of a setup request.
     pub fn of_setup(order: ByteOrder, bytes: &[u8]) -> Option<Cookie> {
         let (name, data) = (usize::from(order.u16(bytes, 6)?), usize::from(order.u16(bytes, 8)?));
         let data_at = 12 + name.next_multiple_of(4);
         Some(Cookie { name: bytes.get(12..12 + name)?.to_vec(), data: bytes.get(data_at..data_at + data)?.to_vec() })
     }
 
-    /// Whether it is this one; the time that takes tells nothing of the secret.
+    /// Compares in constant time, so that timing does not leak the secret.
     pub fn is(&self, other: &Cookie) -> bool {
         let differ = self.data.iter().zip(&other.data).fold(0, |all, (one, other)| all | (one ^ other));
         self.name == other.name && self.data.len() == other.data.len() && differ == 0
     }
 
-    /// The first words of a client that has it.
+    /// The setup request of a client with this cookie.
     pub fn setup(&self, order: ByteOrder) -> Vec<u8> {
         let mut bytes = vec![0; 12];
         bytes[0] = if order == ByteOrder::Little { b'l' } else { b'B' };
@@ -53,7 +53,7 @@ impl Cookie {
     }
 }
 
-/// An answer that lets nobody in, with the reason.
+/// A setup reply that refuses the client and gives a reason.
 pub fn refusal(order: ByteOrder, reason: &str) -> Vec<u8> {
     let mut bytes = request(order, 0, reason.len() as u8, &[0]);
     put_u16(order, &mut bytes, 2, 11);

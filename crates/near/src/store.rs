@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The answers of one server that are known, for all programs beside it.
+//! The known answers of one server, shared by all programs of the proxy.
 //!
-//! An answer that is watched carries the number of changes that had been told when it was asked for; one more, and it is
-//! no answer any more. Nothing outlives the proxy's own connection: a server that was reset is another one.
+//! A watched answer carries the count of changes at the time of its request; it becomes invalid with the next change.
+//! All answers are forgotten when the proxy's own connection closes, because the server may have reset.
 
 pub use crate::opcodes::Watch;
 use crate::opcodes::{Opcodes, WATCHES};
@@ -10,21 +10,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use xqos_wire::x11::bytes::ByteOrder;
 
-/// Bytes of answers. A start of a program learns 50 kB to 3 MB, most of it maps of keyboards and metrics of fonts.
+/// Limit for all answers. A program's start adds 50 kB to 3 MB, mostly keyboard maps and font metrics.
 const MAX_BYTES: usize = 32 << 20;
-/// Of one answer.
+/// Limit for one answer.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// What an entry costs beside its bytes.
+/// Memory of an entry beyond its bytes.
 const ENTRY_BYTES: usize = 128;
 
-/// What a request asks, whoever asks it: equal questions have equal answers.
+/// The content of a request, independent of its connection: equal questions have equal answers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question(pub Box<[u8]>);
 
-/// A reply, its number zero.
+/// A reply with sequence number zero.
 pub type Answer = Arc<[u8]>;
 
-/// How often each thing had changed when something was asked.
+/// The change counts when a question was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment([u32; WATCHES]);
 
@@ -34,11 +34,11 @@ struct Kept {
     watch: Option<(Watch, u32)>,
 }
 
-/// What is known of a server.
+/// The known answers of a server.
 #[derive(Debug, Default)]
 pub struct Store {
     pub opcodes: Opcodes,
-    /// By byte order: answers are as the server wrote them.
+    /// By byte order, because answers are stored as the server sent them.
     kept: [HashMap<Question, Kept>; 2],
     bytes: usize,
     changes: [u32; WATCHES],
@@ -46,7 +46,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The answer to a question, if it still holds.
+    /// The answer to a question, if it is still valid.
     pub fn answer(&self, order: ByteOrder, question: &Question) -> Option<&Answer> {
         let kept = self.kept[order as usize].get(question)?;
         match kept.watch {
@@ -57,7 +57,7 @@ impl Store {
         }
     }
 
-    /// Keeps what the server answered; `asked` is the moment of the question.
+    /// Stores a reply; `asked` holds the change counts from when the question was sent.
     pub fn keep(&mut self, order: ByteOrder, question: Question, reply: &[u8], watch: Option<Watch>, asked: Moment) {
         let changes = watch.map(|watch| (watch, asked.0[watch as usize]));
         if changes.is_some_and(|(watch, changes)| self.changes[watch as usize] != changes) {
@@ -88,22 +88,22 @@ impl Store {
         Moment(self.changes)
     }
 
-    /// Something has changed, or is about to.
+    /// Records a change, or a request that causes one.
     pub fn change(&mut self, watch: Watch) {
         self.changes[watch as usize] = self.changes[watch as usize].wrapping_add(1);
     }
 
-    /// From now on somebody hears of changes.
+    /// Changes of this kind are received from now on.
     pub fn watch(&mut self, watch: Watch) {
         self.is_watched[watch as usize] = true;
     }
 
     pub fn is_watching(&self, watch: Watch) -> bool {
-        // Nobody is told of a new font path. What was opened by name is checked against the server's own answer instead.
+        // No event reports a new font path; early answers about fonts are compared with the server's reply instead.
         watch == Watch::Fonts || self.is_watched[watch as usize]
     }
 
-    /// Takes notice of what a server says of an extension.
+    /// Records what the server reported about an extension.
     pub fn learn_extension(&mut self, name: &[u8], reply: &[u8]) {
         let Some(&[present, major, first_event, first_error]) = reply.get(8..).and_then(|it| it.first_chunk()) else {
             return;

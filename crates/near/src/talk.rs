@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What both directions of a connection have in common: what is known of it, what waits, and what goes out.
+//! The state that both directions of a connection share, and the queues of outgoing bytes.
 
 pub mod verify;
 
@@ -17,27 +17,27 @@ use xqos_wire::answerable::Class;
 use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::greeting::Greeting;
 
-/// What waits for one side at most before the other one is no longer read.
+/// When this many bytes wait for one side, the other side is no longer read.
 pub const MAX_QUEUED_BYTES: usize = 1 << 20;
-/// Lines for the log; a server that lies could fill a disk.
+/// Limit for log lines; a faulty server could fill a disk.
 const MAX_REMARKS: usize = 100;
 
-/// How the proxy behaves.
+/// Settings of the proxy.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// What the program has to show; `None`: anybody is let in.
+    /// The cookie that programs must present; `None` accepts any.
     pub own_cookie: Option<Cookie>,
-    /// What the server wants to see.
+    /// The cookie for the server.
     pub server_cookie: Cookie,
-    /// Answers also come after one-way requests that concern the program's own resources.
+    /// Relaxed order: also answer after one-way requests that affect only the program's own resources.
     pub relaxed: bool,
-    /// All answers are compared with the server's, and what it keeps for the program with what they promised.
+    /// Compare each early answer with the server's reply, and check that colours allocated here can be freed.
     pub verify: bool,
-    /// Nothing is answered here.
+    /// Answer nothing.
     pub passive: bool,
 }
 
-/// Bytes that go out.
+/// A queue of outgoing bytes.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
@@ -49,7 +49,7 @@ impl Outbox {
         &self.bytes[self.gone..]
     }
 
-    /// So many of them went.
+    /// Removes `count` bytes that were sent.
     pub fn advance(&mut self, count: usize) {
         self.gone = (self.gone + count).min(self.bytes.len());
         if self.gone == self.bytes.len() {
@@ -60,7 +60,7 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.gone = 0;
-        // What a burst needed is not kept for ever.
+        // Release the memory of a burst.
         self.bytes.shrink_to(64 << 10);
     }
 
@@ -75,7 +75,7 @@ impl Outbox {
     }
 }
 
-/// What both directions have in common.
+/// The state that both directions share.
 #[derive(Debug)]
 pub struct Talk {
     pub settings: Settings,
@@ -87,18 +87,18 @@ pub struct Talk {
     pub turns: Turns,
     pub to_server: Outbox,
     pub to_program: Outbox,
-    /// What comes next may be answered here, as far as the order is concerned.
+    /// The order allows that the next request is answered here.
     pub is_clear: bool,
     pub holds_server: bool,
     pub has_long_requests: bool,
-    /// Classes whose answers turned out to be wrong.
+    /// Classes of answers that the server contradicted.
     pub off: BTreeSet<Class>,
-    /// The rest of a long message of the server's is for nobody.
+    /// The rest of a long server message is dropped.
     pub drops_rest: bool,
-    /// The last request was answered here, and the program has nothing else to say.
+    /// The program's last request, if it was answered here.
     pub last_answered: Option<(u8, u8)>,
     pub report: Report,
-    /// To be verified.
+    /// Comparisons for the end of the connection.
     pub later: Vec<Later>,
     pub cells: Cells,
     pub memory: Memory,
@@ -106,7 +106,7 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// Before its first byte.
+    /// The state before the first byte.
     pub fn new(settings: Settings) -> Talk {
         let order = ByteOrder::Little;
         let dialogue = Dialogue::new(order, Greeting::default());
@@ -140,14 +140,14 @@ impl Talk {
         }
     }
 
-    /// The program has nothing else to say: it waits, or would have waited, for the last answer.
+    /// The program has sent all that it has. If the last request was answered here, a round trip is saved.
     pub fn rest(&mut self) {
         if let Some((major, minor)) = self.last_answered.take().filter(|_| self.turns.is_empty()) {
             self.report.of(major, minor).saved += 1;
         }
     }
 
-    /// A request of the proxy's own.
+    /// Sends a request of the proxy.
     pub fn ask_of_our_own(&mut self, bytes: &[u8], learn: Option<Learn>) {
         let number = self.numbers.ask_of_our_own();
         self.to_server.push(bytes);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The program's windows and pixmaps, and the roots: which properties are listened for, and what follows from how they
-//! were made.
+//! The program's windows and pixmaps, and the root windows: their selected events, properties and geometry.
 //!
-//! A property is an answer only while somebody hears of its changes on the same connection, since events of another one may
-//! come later. So the proxy adds PropertyChange to the events that the program selects of a window; what the program did
-//! not select itself goes no further.
+//! A property can be answered only while its changes are reported on the same connection, because events on another one
+//! may arrive later. The proxy therefore adds PropertyChange to the program's event selections, and drops events that
+//! the program did not select.
 
 use crate::bytes::{put_u32, request};
 use crate::dialogue::Dialogue;
@@ -14,40 +13,41 @@ use std::collections::{HashMap, VecDeque};
 use xqos_wire::x11::bytes::ByteOrder;
 
 const STRUCTURE_NOTIFY: u32 = 1 << 17;
-/// Selections that the server may not have heard of yet.
+/// Limit for remembered changes of the selection.
 const MAX_SELECTIONS: usize = 16;
-/// Windows within windows.
+/// Limit for nested windows.
 const MAX_NESTED: usize = 32;
 const EVENT_MASK: u32 = 1 << 11;
 const PROPERTY_CHANGE: u32 = 1 << 22;
 const COPY_FROM_PARENT: u8 = 0;
 const INPUT_ONLY: u16 = 2;
 
-/// What is kept of a program at most; beyond it nothing new is learned.
+/// Limits for one program. When drawables are at their limit, no more are learned.
 const MAX_DRAWABLES: usize = 16_384;
 const MAX_PROPERTIES: usize = 1024;
 const MAX_PROPERTY_BYTES: usize = 64 << 10;
 
-/// A drawable of the program, or a root.
+/// A drawable of the program, or a root window.
 #[derive(Clone, Debug, Default)]
 struct Drawable {
-    /// What the program selects.
+    /// Events that the program selects.
     mask: u32,
-    /// Whether it selects PropertyChange, from which request on; the last few times that it changed its mind.
+    /// Whether the program selects PropertyChange, by the request that changed it; the last few changes.
     selected: VecDeque<(u64, bool)>,
-    /// The server tells of properties.
+    /// The server reports property changes.
     is_watched: bool,
-    /// How often a property was told or made to change.
+    /// Number of property changes, reported or requested.
     changes: u32,
-    /// Until somebody may have changed it.
+    /// `None` once another client may have changed it.
     geometry: Option<Geometry>,
-    /// Of a window, what it was made in.
+    /// Parent of a window.
     parent: Option<u32>,
-    /// It was made while one of that number was there, which may have gone with a window around it; or the server refuses.
+    /// Created under an ID that was in use. The server refuses it, unless the older window was destroyed with its
+    /// parent.
     is_doubtful: bool,
 }
 
-/// As GetGeometry tells it.
+/// The fields of a GetGeometry reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Geometry {
     root: u32,
@@ -61,27 +61,27 @@ struct Property {
     atom: u32,
 }
 
-/// All of a program.
+/// All drawables of a program.
 #[derive(Debug, Default)]
 pub struct Windows {
     drawables: HashMap<u32, Drawable>,
-    /// By the request that reads them.
+    /// Replies to GetProperty; the key is the request.
     properties: HashMap<Box<[u8]>, Property>,
-    /// What was said of the places of windows, by the request that asks for it, and how often all of that came to nothing.
+    /// Replies about window positions, by request, and a count that rises when all of them become invalid.
     places: HashMap<Box<[u8]>, Answer>,
     moves: u32,
-    /// The server refused to tell of one.
+    /// The server refused a selection of the proxy.
     cannot_watch: bool,
 }
 
-/// A property that is being read.
+/// A property request in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     pub window: u32,
     changes: u32,
 }
 
-/// Something that is being asked about where a window is.
+/// A request for a window's position in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placing(u32);
 
@@ -92,7 +92,7 @@ impl Windows {
         Windows { drawables, ..Windows::default() }
     }
 
-    /// Takes notice of a request of the program, and adds to it what the proxy selects.
+    /// Records a request of the program, and adds the proxy's event selection to it.
     pub fn hear(&mut self, request: &mut [u8], number: u64, dialogue: &Dialogue) {
         let order = dialogue.order;
         let Some(id) = order.u32(request, 4) else { return };
@@ -118,8 +118,8 @@ impl Windows {
         }
     }
 
-    /// The same of a request with a length in a word of its own, whose fields come later. Nobody makes windows or selects
-    /// events so; whoever does has a window of which nothing is known here.
+    /// Like [`Windows::hear`] for a BIG-REQUESTS length, whose fields arrive later. No known client creates windows or
+    /// selects events with one; the window is forgotten.
     pub fn hear_long(&mut self, request: &[u8], dialogue: &Dialogue) {
         let Some(id) = dialogue.order.u32(request, 8) else { return };
         self.unsettle();
@@ -155,7 +155,7 @@ impl Windows {
             dialogue,
             Drawable {
                 mask: selects,
-                // What came before was about another window of that number.
+                // Events before the creation belong to another window with this ID.
                 selected: VecDeque::from([(0, true), (number, has_property_change)]),
                 is_watched: has_property_change,
                 geometry,
@@ -173,7 +173,7 @@ impl Windows {
         self.insert(id, dialogue, Drawable { geometry, ..Drawable::default() });
     }
 
-    /// Root and depth of what something is made on.
+    /// Root and depth of the parent or drawable.
     fn above(&self, id: u32, dialogue: &Dialogue) -> Option<Geometry> {
         match dialogue.greeting.screen(id) {
             Some(screen) => Some(Geometry { root: id, depth: screen.depth, place: [0; 5] }),
@@ -184,7 +184,7 @@ impl Windows {
     fn insert(&mut self, id: u32, dialogue: &Dialogue, drawable: Drawable) {
         let is_doubtful = self.drawables.contains_key(&id);
         self.forget(id);
-        // The server refuses any other number.
+        // The server refuses other IDs.
         if dialogue.greeting.is_own(id) && self.drawables.len() < MAX_DRAWABLES {
             let doubtful = || Drawable { is_doubtful, ..Drawable::default() };
             self.drawables.insert(id, if is_doubtful { doubtful() } else { drawable });
@@ -215,19 +215,19 @@ impl Windows {
         }
     }
 
-    /// Windows may be elsewhere.
+    /// Windows may have moved.
     pub fn unsettle(&mut self) {
         self.moves = self.moves.wrapping_add(1);
         self.places.clear();
     }
 
-    /// What a request that asks where a window is was answered before, where nothing can have moved since.
+    /// The reply to an earlier position request, if nothing can have moved since.
     pub fn place(&self, request: &[u8]) -> Option<&Answer> {
         self.places.get(request)
     }
 
-    /// Begins to ask where a window is, if the server tells when that changes: of one in a root window that the program
-    /// selects StructureNotify of, or of one in such a window, where only the program itself moves it.
+    /// Starts a position request, if the server reports changes. This holds for a child of a root on which the program
+    /// selects StructureNotify, and for its descendants, which only the program moves.
     pub fn ask_place(&self, id: u32, dialogue: &Dialogue) -> Option<Placing> {
         let mut window = self.drawables.get(&id)?;
         for _ in 0..MAX_NESTED {
@@ -240,7 +240,7 @@ impl Windows {
         None
     }
 
-    /// Keeps where a window is, if nothing has moved since.
+    /// Stores a position, if nothing has moved since the request.
     pub fn keep_place(&mut self, Placing(moves): Placing, request: &[u8], reply: &[u8]) {
         if self.moves == moves && self.places.len() < MAX_PROPERTIES {
             let mut answer = reply.to_vec();
@@ -249,31 +249,31 @@ impl Windows {
         }
     }
 
-    /// Which windows are whose children is not known here.
+    /// The window tree is unknown, so all geometries and properties except those of the roots are forgotten.
     fn forget_all(&mut self, dialogue: &Dialogue) {
         self.drawables.values_mut().for_each(|window| window.geometry = None);
         self.properties.retain(|read, _| dialogue.greeting.screens.iter().any(|screen| reads(read, screen.root)));
     }
 
-    /// A property has changed: one, or any of a window's.
+    /// Records a change of one property, or of any property of a window.
     pub fn change(&mut self, id: u32, atom: Option<u32>) {
         let Some(window) = self.drawables.get_mut(&id) else { return };
         window.changes = window.changes.wrapping_add(1);
         self.properties.retain(|read, property| !reads(read, id) || atom.is_some_and(|atom| property.atom != atom));
     }
 
-    /// Whether an event that a property has changed is for the program, where it is at that request.
+    /// Whether a PropertyNotify event at request `number` is for the program.
     pub fn is_selected(&self, id: u32, number: u64) -> bool {
         let Some(window) = self.drawables.get(&id).filter(|window| !window.is_doubtful) else { return true };
         window.selected.iter().rev().find(|&&(since, _)| number >= since).is_some_and(|&(_, is_selected)| is_selected)
     }
 
-    /// The proxy listens where the program does not.
+    /// Whether the proxy selects PropertyChange and the program does not.
     pub fn is_added(&self, id: u32) -> bool {
         self.drawables.get(&id).is_some_and(|window| window.is_watched && window.mask & PROPERTY_CHANGE == 0)
     }
 
-    /// The request by which the proxy hears of a window's properties, where it can and does not yet.
+    /// The request that selects PropertyChange on a window, if it is possible and not done.
     pub fn watch(&mut self, id: u32, order: ByteOrder) -> Option<Vec<u8>> {
         let window = self
             .drawables
@@ -283,25 +283,25 @@ impl Windows {
         Some(request(order, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[id, EVENT_MASK, window.mask | PROPERTY_CHANGE]))
     }
 
-    /// What a request that reads a property is answered.
+    /// The stored answer to a GetProperty request.
     pub fn property(&self, request: &[u8]) -> Option<&Answer> {
         self.properties.get(request).map(|property| &property.answer)
     }
 
-    /// The server did not do what the proxy asked, and does not tell of some window's properties.
+    /// The server refused a selection of the proxy, so changes of some property may go unreported.
     pub fn give_up(&mut self) {
         self.cannot_watch = true;
         self.properties.clear();
     }
 
-    /// Begins to read a property that is listened for.
+    /// Starts a property request, if changes are reported.
     pub fn read(&self, id: u32) -> Option<Reading> {
         let window =
             self.drawables.get(&id).filter(|window| window.is_watched && !window.is_doubtful && !self.cannot_watch)?;
         Some(Reading { window: id, changes: window.changes })
     }
 
-    /// Keeps what was read, if nothing has changed since.
+    /// Stores a property, if nothing has changed since the request.
     pub fn keep(&mut self, reading: Reading, request: &[u8], order: ByteOrder, reply: &[u8]) {
         let window = self.drawables.get(&reading.window).filter(|_| !self.cannot_watch);
         let is_same = window.is_some_and(|window| window.changes == reading.changes);
@@ -314,7 +314,7 @@ impl Windows {
         self.properties.insert(request.into(), Property { answer: answer.into(), atom });
     }
 
-    /// What GetGeometry would say of what only the program can have changed.
+    /// The GetGeometry reply, while only the program can have changed the geometry.
     pub fn geometry(&self, id: u32, order: ByteOrder) -> Option<Answer> {
         let Geometry { root, depth, place } = self.drawables.get(&id)?.geometry?;
         let mut answer = [0; 32];
@@ -327,7 +327,7 @@ impl Windows {
     }
 }
 
-/// Takes out of a window's attributes what the proxy has added to them.
+/// Removes the proxy's event selection from a GetWindowAttributes reply.
 pub fn without_added(order: ByteOrder, reply: &mut [u8]) {
     const OWN_MASK: usize = 36;
     if let Some(mask) = order.u32(reply, OWN_MASK) {
@@ -336,12 +336,12 @@ pub fn without_added(order: ByteOrder, reply: &mut [u8]) {
 }
 
 fn reads(request: &[u8], window: u32) -> bool {
-    // Kept in the program's byte order; a window's number read the other way round is not one of its own.
+    // The request is in the program's byte order. The ID in the other byte order is not one of its own.
     let bytes = request.get(4..8);
     bytes == Some(&window.to_le_bytes()) || bytes == Some(&window.to_be_bytes())
 }
 
-/// Where the event mask stands in a list of values.
+/// Offset of the event mask in a value list.
 fn event_mask_at(mask: u32, first: usize) -> Option<usize> {
     let before = (mask & (EVENT_MASK - 1)).count_ones() as usize;
     (mask & EVENT_MASK != 0).then_some(first + 4 * before)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! With `--verify`: whether the server says and keeps what was answered without it.
+//! `--verify`: checks that the server agrees with the answers that were given without it.
 //!
-//! A check must not mend what it checks: a question that is sent in its place would make the server keep what the answer
-//! promised. So the server gets a NoOperation there, as without `--verify`, and the question itself when the program has closed
-//! its connection.
+//! A check must not hide the fault that it looks for: sending a question immediately would make the server store the
+//! state that the early answer promised. The server therefore gets a NoOperation, as without `--verify`, and the
+//! question itself after the program has closed.
 //!
-//! What the server keeps for a client shows where it refuses to give it back: FreeColors of a colour cell that the program was
-//! given here, and has not freed yet, has to succeed.
+//! State that the server keeps for a client is checked when it is freed: FreeColors of a colour cell that was allocated
+//! here must succeed.
 
 use super::Talk;
 use crate::dialogue::{close_font, open_font};
@@ -19,33 +19,33 @@ use std::mem;
 use xqos_wire::answerable::Class;
 use xqos_wire::x11::bytes::ByteOrder;
 
-/// Questions that wait for the program's end; more are asked earlier.
+/// Comparisons that wait for the program's end. When there are more, they are sent earlier.
 const MAX_LATER: usize = 4096;
-/// Colour cells that are looked after.
+/// Limit for tracked colour cells.
 const MAX_CELLS: usize = 16_384;
 
-/// What was answered, and not asked yet.
+/// An early answer whose question has not been sent to the server.
 #[derive(Debug)]
 pub struct Later {
     pub request: Box<[u8]>,
-    /// Without one the answer needs nothing else.
+    /// `None` if the answer depends on nothing else.
     pub question: Option<Question>,
     pub given: Answer,
     pub class: Class,
     pub edit: Option<Edit>,
 }
 
-/// Colour cells that the program was given here.
+/// Colour cells that the program allocated here.
 #[derive(Debug, Default)]
 pub struct Cells {
-    /// How often, by colormap and pixel.
+    /// Number of allocations, by colormap and pixel.
     given: HashMap<(u32, u32), u32>,
-    /// Requests that free nothing else, by the server's numbers.
+    /// FreeColors requests that free only these cells, by the server's sequence number.
     freed: VecDeque<u64>,
 }
 
 impl Cells {
-    /// Takes notice of an answer.
+    /// Records an answer.
     pub fn give(&mut self, order: ByteOrder, request: &[u8], answer: &[u8]) {
         let pixel_at = match request[0] {
             op::ALLOC_COLOR_REQUEST => 16,
@@ -59,12 +59,12 @@ impl Cells {
         }
     }
 
-    /// Takes notice of a request that goes to the server.
+    /// Records a request that is sent to the server.
     pub fn free(&mut self, order: ByteOrder, request: &[u8], number: u64) {
         let Some(colormap) = order.u32(request, 4) else { return };
         match request[0] {
             op::FREE_COLORMAP_REQUEST => self.given.retain(|&(of, _), _| of != colormap),
-            // With a mask of planes it frees other cells too.
+            // A plane mask also frees other cells.
             op::FREE_COLORS_REQUEST if order.u32(request, 8) == Some(0) => {
                 let pixels = (12..request.len()).step_by(4).filter_map(|at| order.u32(request, at));
                 let is_ours = pixels.map(|pixel| self.take((colormap, pixel))).fold(true, |all, one| all & one);
@@ -85,7 +85,7 @@ impl Cells {
         }
     }
 
-    /// Whether an error to the request with this number says that the server never had what was given.
+    /// Whether an error to this request means that the server never had the cells.
     pub fn is_missing(&mut self, number: u64) -> bool {
         while self.freed.front().is_some_and(|&freed| freed < number) {
             self.freed.pop_front();
@@ -95,7 +95,7 @@ impl Cells {
 }
 
 impl Talk {
-    /// Has a question asked later that was answered without the server.
+    /// Defers the comparison of an early answer.
     pub fn ask_later(&mut self, later: Later, store: &Store) {
         if self.later.len() >= MAX_LATER {
             self.ask_again(store);
@@ -103,8 +103,8 @@ impl Talk {
         self.later.push(later);
     }
 
-    /// Asks what was answered without the server; whether there was any. What the program has said since may make it another
-    /// question: then it is left out.
+    /// Sends the deferred questions and returns whether there were any. A question is skipped if later requests of the
+    /// program have changed its meaning.
     pub fn ask_again(&mut self, store: &Store) -> bool {
         let later = mem::take(&mut self.later);
         for one in &later {
@@ -114,7 +114,7 @@ impl Talk {
             match &one.question {
                 _ if is_same => self.ask_for_comparison(one),
                 Some(Question(bytes)) if bytes[0] == op::QUERY_FONT_REQUEST => {
-                    // The program has closed it: its number is free.
+                    // The program has closed this font, so its ID is free.
                     let id = self.order.u32(&one.request, 4).unwrap_or(0);
                     self.ask_of_our_own(&open_font(self.order, id, &bytes[1..]), None);
                     self.ask_for_comparison(one);

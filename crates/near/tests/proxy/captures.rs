@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Starts of real programs, as they were captured, through the proxy: how many waits are left is counted, not measured.
+//! Replays captured starts of real programs through the proxy and counts the round trips that are left.
 //!
-//! The server is the capture: to each request that reaches it, it says what it said then. What it is asked the second time
-//! is known from the first, as from the questions that are asked ahead.
+//! The server is the capture: it answers each request as it did then. Answers to the proxy's own requests are those
+//! that the program got for the same request.
 
 use crate::world::put_u16;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use xqos_wire::x11::bytes::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
 
-/// What both sides said, in pieces as they came.
+/// The bytes of both sides, in the captured pieces.
 #[derive(Debug, Default)]
 struct Recorded(BTreeMap<ConnectionId, Vec<(Direction, Vec<u8>)>>);
 
@@ -40,7 +40,7 @@ fn recorded(name: &str) -> Vec<Vec<(Direction, Vec<u8>)>> {
     all.0.into_values().filter(|said| said.first().is_some_and(|(_, bytes)| bytes[0] == b'l')).collect()
 }
 
-/// Cuts requests, or what a server says, from a stream.
+/// Splits a stream into requests or server messages.
 fn cut(stream: &[u8], length: impl Fn(&[u8]) -> usize) -> Vec<Vec<u8>> {
     let (mut rest, mut all) = (stream, Vec::new());
     while rest.len() >= 4 {
@@ -62,10 +62,10 @@ fn message_bytes(bytes: &[u8]) -> usize {
     32 + if matches!(bytes[0], 1 | 35) { 4 * ORDER.u32(bytes, 4).unwrap_or(0) as usize } else { 0 }
 }
 
-/// A server that says again what it said.
+/// A server that repeats a capture.
 struct Server {
     requests: Vec<Vec<u8>>,
-    /// Of each request, what was said with its number.
+    /// For each request, the messages with its sequence number.
     said: Vec<Vec<Vec<u8>>>,
     next: usize,
     number: u16,
@@ -111,7 +111,7 @@ impl Server {
         out
     }
 
-    /// The proxy's own request: what the program was told when it asked the same.
+    /// The messages for the proxy's own request: the reply that the program got to the same one.
     fn to_the_proxy(&self, request: &[u8]) -> Vec<Vec<u8>> {
         let same = self.requests.iter().position(|it| it == request);
         let said = same.map(|at| self.said[at + 1].iter().filter(|message| message[0] == 1).cloned().collect());
@@ -119,7 +119,7 @@ impl Server {
     }
 }
 
-/// Plays a connection; the waits that are left.
+/// Plays a connection and returns the number of round trips that are left.
 fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, memory: &mut Memory) -> u64 {
     let whole = |way| said.iter().filter(|(it, _)| *it == way).flat_map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>();
     let (program, server) = (whole(Direction::Requests), whole(Direction::Replies));
@@ -137,7 +137,7 @@ fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, m
     near.let_go(now_ns, store);
     let mut skipped = setup;
     for (way, bytes) in said {
-        // The program heard the server when it did, and not as soon as it could.
+        // The program received server messages at this point, not as soon as they were possible.
         if *way == Direction::Replies {
             exchange(&mut near, &mut recorded, store, now_ns);
             continue;
@@ -151,7 +151,7 @@ fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, m
     assert_eq!((near.fault(), near.report().differences), (None, 0), "{:?}", near.remarks());
     assert_eq!(recorded.next, recorded.requests.len(), "all requests arrived");
     memory.merge(near.memory());
-    // The setup is one too.
+    // Count the setup as a round trip.
     near.report().total().left + 1
 }
 
@@ -168,7 +168,7 @@ fn exchange(near: &mut Near, recorded: &mut Server, store: &mut Store, now_ns: u
     }
 }
 
-/// Waits of a start without the proxy, and of a second one with it in strict and in relaxed order.
+/// Round trips of a start without the proxy, and of later starts with it in strict and in relaxed order.
 fn waits(name: &str) -> [u64; 3] {
     let connections = recorded(name);
     let all = |settings: &Settings, store: &mut Store, memory: &mut Memory| {
@@ -180,7 +180,7 @@ fn waits(name: &str) -> [u64; 3] {
     let (mut store, mut memory) = (Store::default(), Memory::default());
     [Watch::Keys, Watch::Devices, Watch::Screens].into_iter().for_each(|watch| store.watch(watch));
     let without = all(&passive, &mut store, &mut memory);
-    // Twice: of an extension, what was asked before it was known by name is learned late.
+    // Play it twice: opcodes of an extension are learned after its first questions.
     all(&strict, &mut store, &mut memory);
     [without, all(&strict, &mut store, &mut memory), all(&relaxed, &mut store, &mut memory)]
 }
@@ -190,7 +190,7 @@ fn few_waits_are_left_of_the_starts_of_real_programs() {
     let counted: Vec<_> = ["gtk3-demo", "emacs", "qt5", "xterm"].map(|name| (name, waits(name))).into();
     println!("{counted:?}");
     for (name, [without, strict, relaxed]) in counted {
-        // What it was when this was written; 57 of emacs's are GetInputFocus, by which it waits for errors.
+        // Counts when this test was written. emacs sends 57 GetInputFocus requests to wait for errors.
         let (most, most_relaxed) = match name {
             "gtk3-demo" => (58, 32),
             "emacs" => (104, 94),

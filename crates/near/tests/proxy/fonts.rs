@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Fonts are asked for on connections beside the first one.
+//! Fonts are fetched on connections of their own.
 
 use crate::world::{BASE, World, greeting, put_u16, request};
 use xqos_near::setup::Cookie;
@@ -27,7 +27,7 @@ fn known(store: &Store, name: u8) -> bool {
     store.answer(ORDER, &Question([QUERY_FONT, name].into())).is_some()
 }
 
-/// A scout whose server has let it in, and what it said then.
+/// A scout whose server has accepted it, and the bytes that it then sent.
 fn let_in(names: &[u8], store: &mut Store) -> (Scout, Vec<u8>) {
     let mut scout = Scout::for_fonts(&Cookie::default());
     scout.to_server().clear();

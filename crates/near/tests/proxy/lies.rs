@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Servers and programs that lie: a line says so, or the connection is closed, and nobody is answered wrongly for long.
+//! Faulty servers and programs: the proxy logs the fault or closes the connection, and stops giving wrong answers.
 
 use crate::world::{COLORMAP, World, greeting, messages, named, request, setup};
 use xqos_near::setup::Cookie;
@@ -14,7 +14,7 @@ fn open(store: Store, settings: Settings) -> World {
     world
 }
 
-/// What a program learned: RENDER, its version, and an atom.
+/// The store after a program queried RENDER, its version, and an atom.
 fn learned() -> Store {
     let mut world = open(Store::default(), Settings::default());
     for bytes in [named(ORDER, 98, 0, "RENDER"), request(ORDER, 139, 0, &[0, 11]), named(ORDER, 16, 0, "NAME")] {
@@ -44,7 +44,7 @@ fn what_was_learned_is_answered_without_the_server() {
 #[test]
 fn an_answer_that_the_server_gives_otherwise_is_the_last_of_its_kind() {
     let mut world = open(learned(), Settings::default());
-    // This server has become another one: it was told 15 before.
+    // The server's state has changed: version 15 was negotiated before.
     world.server.take(&request(ORDER, 139, 0, &[0, 15]));
     world.server.out.clear();
     world.server.executed.clear();
@@ -52,7 +52,7 @@ fn an_answer_that_the_server_gives_otherwise_is_the_last_of_its_kind() {
     world.say(&request(ORDER, 139, 0, &[0, 11]));
     world.hear();
     assert_eq!(messages(ORDER, &world.heard).len(), 2, "both at once");
-    // The mock's number is one ahead by what it was told before.
+    // The mock counts one request more, because of the earlier one.
     world.forward(usize::MAX);
     world.server.out.chunks_mut(32).for_each(|message| message[2] -= 1);
     world.settle();
@@ -96,7 +96,7 @@ fn with_verify_a_colour_that_the_server_does_not_keep_is_a_difference() {
         assert_eq!(world.near.report().differences, differences);
     }
     assert_eq!(world.near.report().total().answered, 2, "all but the first, which nobody knew");
-    // What the program itself did wrong is none.
+    // An error that the program itself caused is no difference.
     world.say(&free);
     world.settle();
     assert_eq!(world.near.report().differences, 1);
@@ -123,7 +123,7 @@ fn a_number_from_the_future_is_lowered_to_what_was_asked() {
     let mut world = open(Store::default(), Settings::default());
     world.say(&request(ORDER, 43, 0, &[]));
     world.settle();
-    // An event that says 500 where one request was sent.
+    // An event with sequence number 500 after one request.
     world.server.out.extend([&[12, 0, 0xf4, 1][..], &[0; 28]].concat());
     world.settle();
     assert_eq!(messages(ORDER, &world.heard).last().unwrap().number, 1);
@@ -135,7 +135,8 @@ fn bytes_that_begin_nothing_close_the_connection() {
     world.near.from_server(&[&[50][..], &[0; 31]].concat(), 0, &mut world.store);
     assert_eq!(world.near.fault(), Some(Fault::Server));
     let mut world = open(Store::default(), Settings::default());
-    // A length in a word of its own that is shorter than what it stands in; before this client agreed on that, two wrong requests.
+    // A BIG-REQUESTS length shorter than its own header. Before BIG-REQUESTS is enabled, the bytes are two invalid
+    // requests.
     let wrong = [72, 2, 0, 0, 1, 0, 0, 0];
     world.say(&wrong);
     world.settle();
@@ -178,7 +179,7 @@ fn who_reads_nothing_is_not_read_without_end() {
         said += 1;
         assert!(said < 1000 && world.near.to_program().bytes().len() < 2 << 20);
     }
-    // And goes on where it was once there is room.
+    // Reading continues once there is room.
     world.settle();
     assert_eq!(messages(ORDER, &world.heard).len(), 1000 * said);
 }

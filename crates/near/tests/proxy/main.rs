@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A proxy between a program and a server, neither of which is there.
+//! Tests of the proxy between a scripted program and a mock server.
 
 mod captures;
 mod fonts;

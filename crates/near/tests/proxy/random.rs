@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random programs in random pieces hear through the proxy what they hear without it.
+//! Random programs, cut into random pieces, receive the same through the proxy as without it.
 
 use crate::world::{BASE, COLORMAP, Heard, ROOT, Server, World, messages, named, request};
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ enum Op {
     Grab,
     Ungrab,
     Long(usize),
-    /// Of length 0, which no request has.
+    /// Length 0, which is invalid without BIG-REQUESTS.
     Cut(u8),
 }
 
@@ -66,7 +66,7 @@ impl Op {
             Op::Map(id) => request(order, 8, 0, &[window(id)]),
             Op::Write { id, atom } => request(order, 18, 0, &[window(id), atom, 31, 8, 1, 7]),
             Op::Read { id, atom } => request(order, 20, 0, &[window(id), atom, 0, 0, 100]),
-            // A pixmap that nobody has made.
+            // A drawable that does not exist.
             Op::Geometry(id) => request(order, 14, 0, &[window(id + 1000)]),
             Op::Sync => request(order, 43, 0, &[]),
             Op::Grab => request(order, 36, 0, &[]),
@@ -101,7 +101,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What a program hears from the server itself; of an extension that is hidden, what it is to hear.
+/// The messages that a program receives without the proxy, with hidden extensions reported as absent.
 fn direct(order: ByteOrder, ops: &[Op]) -> Vec<Heard> {
     let mut server = Server::new(order);
     ops.iter().for_each(|op| server.take(&op.bytes(order)));
@@ -112,7 +112,7 @@ fn direct(order: ByteOrder, ops: &[Op]) -> Vec<Heard> {
     heard
 }
 
-/// Runs a program through the proxy, its bytes in pieces of these sizes.
+/// Runs a program through the proxy, with its bytes in pieces of these sizes.
 fn through(world: &mut World, order: ByteOrder, ops: &[Op], pieces: &[usize]) -> Vec<Heard> {
     let stream: Vec<u8> = ops.iter().flat_map(|op| op.bytes(order)).collect();
     let mut rest = &stream[..];
@@ -153,7 +153,7 @@ fn check(
     let (own, other): (Vec<_>, Vec<_>) =
         (heard.iter().filter(is_answer).collect(), expected.iter().filter(is_answer).collect());
     prop_assert_eq!(own, other, "replies and errors");
-    // Events have the numbers of what was said before them, or higher ones.
+    // Events keep their content; their sequence numbers may be higher than without the proxy.
     let events =
         |all: &[Heard]| all.iter().filter(|it| it.code > 1).map(|it| (it.code, it.rest.clone())).collect::<Vec<_>>();
     prop_assert_eq!(events(&heard), events(&expected));
@@ -161,7 +161,7 @@ fn check(
     Ok(world)
 }
 
-/// The server got all of the program's requests, in order: as they were, or a NoOperation, or with one event mask more.
+/// Each request reached the server in order: unchanged, replaced by NoOperation, or with another event mask.
 fn check_requests(world: &World, order: ByteOrder, ops: &[Op]) -> Result<(), TestCaseError> {
     let mut executed = world.server.executed.iter().peekable();
     for op in ops {
@@ -169,7 +169,7 @@ fn check_requests(world: &World, order: ByteOrder, ops: &[Op]) -> Result<(), Tes
         let is_it = |got: &Vec<u8>| {
             *got == sent || got[..] == request(order, 127, 0, &[]) || sent[0] == 2 && got[..12] == sent[..12]
         };
-        // What the proxy selects itself stands before it.
+        // The proxy's own event selections may precede it.
         while executed.peek().is_some_and(|got| got[0] == 2 && !is_it(got)) {
             executed.next();
         }
@@ -180,7 +180,7 @@ fn check_requests(world: &World, order: ByteOrder, ops: &[Op]) -> Result<(), Tes
     Ok(())
 }
 
-/// Each window is made once, as libraries give out their numbers.
+/// Each window ID is used once, as client libraries do.
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op(), 1..60).prop_map(|ops| {
         let mut made = Vec::new();
@@ -214,7 +214,7 @@ proptest! {
         let order = if is_big { ByteOrder::Big } else { ByteOrder::Little };
         let world = check(order, &ops, &pieces, settings(verify), Store::default())?;
         check_requests(&world, order, &ops)?;
-        // All that was learned, on another connection of the same server.
+        // The same with everything learned, on another connection to the same server.
         let ops: Vec<Op> = ops.iter().filter(|op| !matches!(op, Op::Atom { .. } | Op::AtomName(_))).copied().collect();
         let world = check(order, &ops, &pieces, settings(verify), world.store)?;
         check_requests(&world, order, &ops)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A server that is not there: its answers follow from what it was told, so that a program has to hear the same through
-//! the proxy as without it.
+//! A mock server whose answers follow from earlier requests, so that a program must receive the same with and without
+//! the proxy.
 
 use std::collections::HashMap;
 use xqos_near::{Memory, Near, Settings, Store};
@@ -38,7 +38,7 @@ pub fn named(order: ByteOrder, major: u8, data: u8, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The first words of a client without a cookie, and of a server with one screen of TrueColor.
+/// Setup request of a client without a cookie, and setup reply of a server with one TrueColor screen.
 pub fn setup(order: ByteOrder) -> Vec<u8> {
     let mut bytes = vec![0; 12];
     bytes[0] = if order == ByteOrder::Little { b'l' } else { b'B' };
@@ -61,7 +61,7 @@ pub fn greeting(order: ByteOrder) -> Vec<u8> {
     bytes
 }
 
-/// One client of the server.
+/// One client's connection to the server.
 #[derive(Debug)]
 pub struct Server {
     order: ByteOrder,
@@ -72,9 +72,9 @@ pub struct Server {
     masks: HashMap<u32, u32>,
     properties: HashMap<(u32, u32), u32>,
     version: u32,
-    /// How often the client has each colour cell, by colormap and pixel.
+    /// Number of allocations, by colormap and pixel.
     pub cells: HashMap<(u32, u32), u32>,
-    /// All that it executed.
+    /// All executed requests.
     pub executed: Vec<Vec<u8>>,
 }
 
@@ -95,7 +95,7 @@ impl Server {
         }
     }
 
-    /// Executes the requests in these bytes.
+    /// Executes the requests in `bytes`.
     pub fn take(&mut self, bytes: &[u8]) {
         self.inbox.extend(bytes);
         while self.inbox.len() >= 4 {
@@ -213,12 +213,12 @@ impl Server {
     }
 }
 
-/// A message that a program heard.
+/// A message that a program received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     pub code: u8,
     pub number: u16,
-    /// All else.
+    /// All other bytes.
     pub rest: Vec<u8>,
 }
 
@@ -235,7 +235,7 @@ pub fn messages(order: ByteOrder, bytes: &[u8]) -> Vec<Heard> {
     all
 }
 
-/// A proxy between a program and such a server.
+/// A proxy between a program and the mock server.
 #[derive(Debug)]
 pub struct World {
     pub near: Near,
@@ -253,7 +253,7 @@ impl World {
         World { near, store, server: Server::new(order), heard: Vec::new(), order, is_greeted: false, now_ns: 0 }
     }
 
-    /// Up to the first request.
+    /// Connects up to the first request.
     pub fn open(&mut self, memory: &Memory) {
         self.near.from_program(&setup(self.order), 0, &mut self.store);
         self.forward(usize::MAX);
@@ -271,7 +271,7 @@ impl World {
         self.near.from_program(bytes, self.now_ns, &mut self.store);
     }
 
-    /// Moves at most so many bytes to the server.
+    /// Moves at most `most` bytes to the server.
     pub fn forward(&mut self, most: usize) {
         let bytes = self.near.to_server().bytes();
         let count = bytes.len().min(most);
@@ -283,7 +283,7 @@ impl World {
         self.near.go_on(self.now_ns, &mut self.store);
     }
 
-    /// Moves at most so many bytes from the server.
+    /// Moves at most `most` bytes from the server.
     pub fn deliver(&mut self, most: usize) {
         self.now_ns += 1000;
         let count = self.server.out.len().min(most);
@@ -299,7 +299,7 @@ impl World {
         self.near.go_on(self.now_ns, &mut self.store);
     }
 
-    /// Until nothing moves any more.
+    /// Moves bytes until both sides are idle.
     pub fn settle(&mut self) {
         let has_more = |near: &mut Near| !near.to_server().bytes().is_empty() || !near.to_program().bytes().is_empty();
         while has_more(&mut self.near) || !self.server.out.is_empty() {
