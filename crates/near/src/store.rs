@@ -38,7 +38,7 @@ struct Kept {
 #[derive(Debug, Default)]
 pub struct Store {
     pub opcodes: Opcodes,
-    /// By byte order, because answers are stored as the server sent them.
+    /// One map for each byte order: answers are stored as the server sent them.
     kept: [HashMap<Question, Kept>; 2],
     bytes: usize,
     changes: [u32; WATCHES],

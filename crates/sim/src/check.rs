@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT
-//! Gives a scheduler the very facts that a trace says it had, and compares each decision with the recorded one.
+//! Replays the facts of a trace into a scheduler and compares its decisions with the recorded ones.
 //!
-//! It begins with the snapshot at a `Begin`. Where records are missing it stops, and begins again with the next one;
-//! decisions in between are counted as not checked.
+//! Each snapshot after a `Begin` record restores the scheduler. Missing records stop the comparison until the next
+//! snapshot; decisions in between are counted as unchecked.
 
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{Scheduler, Time};
 
-/// Differences that are kept to be shown.
+/// Number of differences that are kept for display.
 const KEPT: usize = 10;
 
-/// A decision that was not the recorded one.
+/// A decision that differs from the recorded one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub at: Time,
-    pub recorded: Entry,
-    /// What the scheduler decides here; `None`: it serves nobody, or refuses.
-    pub decided: Option<Entry>,
+    pub recorded: What,
+    /// The scheduler's own decision. `None` if it serves no client or refuses.
+    pub decided: Option<What>,
 }
 
-/// What came of it.
+/// The comparison and its counts.
 #[derive(Debug, Default)]
 pub struct Check {
     pub agreed: u64,
     pub differed: u64,
-    /// Before the first beginning, or after missing records.
+    /// Decisions before the first snapshot or after missing records.
     pub unchecked: u64,
-    /// The first ones.
+    /// The first differences.
     pub differences: Vec<Difference>,
     scheduler: Option<Scheduler>,
     snapshot: Collector,

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT
-//! Where the bursts of a client come from: a plan that a trace left, or a habit that makes them one at a time.
+//! Generates a client's bursts, either from a plan taken from a trace or from a habit.
 //!
-//! A habit keeps nothing of what it made, so ten thousand clients that draw for minutes take the memory of ten thousand
-//! habits. What is random in it comes from a seed: the same seed makes the same bursts.
+//! A habit stores no bursts, so the memory of ten thousand clients does not grow with the length of the scenario. Its
+//! random numbers come from a seed: the same seed gives the same bursts.
 
 use crate::workload::{Burst, Run};
 use std::collections::VecDeque;
 use xqos_core::Time;
 
-/// When a client asks for its next burst.
+/// The time at which a client sends its next burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// At once, without waiting for anything: its connection is always full.
+    /// Immediately, without waiting for anything: its connection is always full.
     Busy,
-    /// This time after the last one was done.
+    /// `rest_ns` after the last burst was finished.
     Waits { rest_ns: u64 },
-    /// At intervals, however far behind the server is.
+    /// At fixed intervals, however late the server is.
     Periodic { every_ns: u64 },
 }
 
-/// What a client does, over and over.
+/// The behaviour that a client repeats.
 #[derive(Clone, Debug)]
 pub struct Habit {
     pub pace: Pace,
-    /// Up to so much is added to each rest or interval.
+    /// Maximum random time that is added to each rest or interval.
     pub jitter_ns: u64,
-    /// What a burst takes outside the server: the client's own work and the way there and back.
+    /// Time that a burst needs outside the server: the client's own work and the transport in both directions.
     pub way_ns: u64,
-    /// It asks because of input: the server has to see and deliver that first.
+    /// The burst responds to input, which the server must see and deliver first.
     pub has_input: bool,
     pub from: Time,
     pub until: Time,
@@ -35,12 +35,12 @@ pub struct Habit {
     pub seed: u64,
 }
 
-/// A burst that is to come.
+/// A future burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// When the client decides to ask, or when the input comes.
+    /// Time of the client's decision, or of the input.
     pub(crate) asked: Time,
-    /// From then until its requests are at the server; with input: from when the server has seen that.
+    /// Time from `asked` until the requests are at the server; with input, from when the server has seen the input.
     pub(crate) way_ns: u64,
     pub(crate) has_input: bool,
 }
@@ -61,7 +61,7 @@ impl Generator {
         Generator::Habit { habit, dice, next }
     }
 
-    /// The first burst. Those of habits begin at some instant of the first interval, or all would be in step.
+    /// The first burst. A habit starts at a random time of its first interval; otherwise all clients would be in step.
     pub(crate) fn first(&mut self) -> Option<Next> {
         match self {
             Generator::Plan { began, .. } => {
@@ -80,7 +80,7 @@ impl Generator {
         }
     }
 
-    /// The next one of a client that does not wait, after one has begun.
+    /// The next burst of a client that does not wait, after one has started.
     pub(crate) fn unprompted(&mut self) -> Option<Next> {
         let Generator::Habit { habit, dice, next } = self else { return None };
         let Pace::Periodic { every_ns } = habit.pace else { return None };
@@ -88,7 +88,7 @@ impl Generator {
         coming(habit, *next)
     }
 
-    /// The next one of a client that waits, whose last was done at that time.
+    /// The next burst of a client that waits, after its last one was finished at `done`.
     pub(crate) fn after(&mut self, done: Time) -> Option<Next> {
         match self {
             Generator::Plan { bursts, .. } => {
@@ -102,7 +102,7 @@ impl Generator {
         }
     }
 
-    /// What it asks for without a pause, in place of what was done.
+    /// The next requests of a busy client, after the last ones were finished.
     pub(crate) fn at_once(&self, now: Time) -> Option<&[Run]> {
         match self {
             Generator::Habit { habit: Habit { pace: Pace::Busy, until, runs, .. }, .. } if now < *until => Some(runs),
@@ -118,12 +118,12 @@ impl Generator {
         matches!(self, Generator::Habit { habit: Habit { has_input: true, .. }, .. })
     }
 
-    /// True where a burst may come while another one is waiting.
+    /// Whether a burst can arrive while another one is waiting.
     pub(crate) fn queues(&self) -> bool {
         matches!(self, Generator::Habit { habit: Habit { pace: Pace::Periodic { .. }, .. }, .. })
     }
 
-    /// The burst whose time has come.
+    /// The burst that starts now.
     pub(crate) fn burst(&mut self) -> Burst {
         match self {
             Generator::Plan { bursts, .. } => bursts.pop_front().unwrap_or_default(),
@@ -136,7 +136,7 @@ fn coming(habit: &Habit, asked: Time) -> Option<Next> {
     (asked < habit.until).then_some(Next { asked, way_ns: habit.way_ns, has_input: habit.has_input })
 }
 
-/// Random numbers that a seed repeats on any machine: a Weyl sequence, mixed (Steele et al. 2014, "SplitMix").
+/// Random numbers that a seed repeats on any machine (SplitMix, Steele et al. 2014).
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
@@ -152,7 +152,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// 0 where the limit is 0.
+    /// A number below `limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }

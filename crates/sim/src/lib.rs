@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! A server that is not there: virtual time, the real scheduler, and the records that a real server writes.
+//! A simulated X server: virtual time, the real scheduler, and the records that a real server writes.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `workload` | what clients ask for, from a trace |
-//! | `scenario` | what clients ask for, from a file that somebody wrote |
-//! | `generator` | makes the bursts of either, one at a time |
-//! | `server` | serves them under a policy and reservations |
-//! | `stock` | the choice of today's X servers, for policy `stock` |
-//! | `outcome` | what came of a scenario: response times, shares, admission |
-//! | `check` | gives a scheduler the very calls of a trace, and compares its decisions |
+//! | `workload` | client requests taken from a trace |
+//! | `scenario` | client requests described by a file |
+//! | `generator` | generates the bursts of both, one at a time |
+//! | `server` | serves the clients under a policy and reservations |
+//! | `stock` | a model of the scheduler of today's X servers, for policy `stock` |
+//! | `outcome` | results of a scenario: response times, shares, admission |
+//! | `check` | replays the facts of a trace into a scheduler and compares decisions |
 //!
-//! The same workload gives the same records, on any machine.
+//! The same workload gives the same records on any machine.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What came of a scenario under one policy: response times, shares, and who was admitted.
+//! The results of a scenario under one policy: response times, shares and admission.
 
 use crate::generator::{Generator, Habit};
 use crate::scenario::{BEGAN, Group, Regime, Scenario};
@@ -7,57 +7,57 @@ use crate::server::{Fate, Observer, Server};
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service, Time};
 
-/// Between the seeds of two clients; odd, so that no two are the same.
+/// Difference between the seeds of two clients. It is odd, so no two seeds are equal.
 const SEED_STEP: u64 = 0x2545_f491_4f6c_dd1d;
 
-/// Of the whole scenario, after its warm-up.
+/// Results of the whole scenario after its warm-up.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub regime: Regime,
-    /// That were counted.
+    /// Length of the counted part.
     pub seconds: f64,
     pub groups: Vec<Of>,
 }
 
-/// Of clients with the same habit.
+/// Results of clients with the same habit.
 #[derive(Clone, Debug, Default)]
 pub struct Of {
     pub name: String,
-    /// Whether the times below are kept.
+    /// Whether times are collected.
     pub is_measured: bool,
     /// Server time of each client.
     pub served_ns: Vec<u64>,
-    /// Requests of all of them.
+    /// Requests of all clients.
     pub requests: u64,
-    /// Of each burst, from when it was asked for until it was done; with input, from that.
+    /// For each burst, from its request or input until it was finished.
     pub response_ns: Vec<u64>,
     /// From input until the server saw it.
     pub receipt_ns: Vec<u64>,
-    /// Between the ends of one client's bursts.
+    /// Between the ends of a client's successive bursts.
     pub interval_ns: Vec<u64>,
-    /// Bursts that were asked for and not done at the end.
+    /// Bursts that were unfinished at the end.
     pub waiting: u64,
-    /// Reservations that were asked for, and those of them that there was room for.
+    /// Number of requested and of admitted reservations.
     pub asked: u32,
     pub admitted: u32,
 }
 
 impl Of {
-    /// Part of the server's time that all of them had.
+    /// The fraction of server time that all of these clients got.
     pub fn share(&self, outcome: &Outcome) -> f64 {
         self.served_ns.iter().sum::<u64>() as f64 / 1e9 / outcome.seconds
     }
 }
 
 impl Outcome {
-    /// The clients of that name.
+    /// The results of the group with this name.
     pub fn of(&self, name: &str) -> Option<&Of> {
         self.groups.iter().find(|group| group.name == name)
     }
 }
 
 impl Scenario {
-    /// Runs it; the same scenario gives the same outcome.
+    /// Runs the scenario. The same scenario gives the same outcome.
     pub fn simulate(&self, regime: Regime) -> Outcome {
         let mut server = Server::new(regime.policy(), self.parameters, BEGAN);
         server.looks = self.looks;
@@ -87,7 +87,7 @@ struct Watch {
 
 struct Client {
     group: usize,
-    /// Its place in the group.
+    /// Index within the group.
     place: usize,
     last_done: Option<Time>,
 }
@@ -111,7 +111,7 @@ impl Watch {
         Generator::of_habit(Habit { seed, ..group.habit.clone() })
     }
 
-    /// A client, and what is counted of its group.
+    /// A client and the results of its group.
     fn of(&mut self, client: ClientId) -> (&mut Client, &mut Of) {
         let client = &mut self.clients[usize::from(client.0) - 1];
         let group = &mut self.groups[client.group];

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT
-//! Scenarios: clients and their habits, written by hand, as files in `scenarios/`.
+//! Scenarios: files in `scenarios/` that describe clients and their behaviour.
 //!
-//! A length is a number of microseconds, or the name of a cost. Costs have values in the file, and whoever runs the
-//! scenario may give others in their place: what was measured on a real server, say. So a scenario says how clients
-//! behave, and the machine says how long their requests are.
+//! A duration is a number of microseconds or the name of a cost. Costs have values in the file, which the caller can
+//! replace, for example with measured ones. A scenario thus describes behaviour, and the machine determines the length
+//! of requests.
 //!
-//! | key of a `[[client]]` | what |
+//! | key of a `[[client]]` | meaning |
 //! |---|---|
-//! | `name`, `count` | how the outcome calls them; how many, 1 if not given |
-//! | `behaviour` | `busy`: asks without end and waits for nothing; `waits`: rests when its burst is done, then asks again; `periodic`: asks at intervals, however far behind the server is |
-//! | `rest_us`, `every_us` | of `waits` and of `periodic` |
-//! | `jitter_us` | up to so much is added to each rest or interval |
-//! | `way_us` | what a burst takes outside the server: the client's own work, the way there and back |
-//! | `burst` | what it asks for at once: `requests` (1 if not given) of `each_us`, with `bytes` (16) each |
-//! | `input` | it asks because of a key or a motion, which the server has to see first |
-//! | `measured` | its times are kept |
-//! | `reservation` | what it asks for under `cbs`: `budget_us` in `period_us`, `hard` or not |
-//! | `from_ms`, `until_ms` | when it is there |
+//! | `name`, `count` | name in the results; number of clients, 1 by default |
+//! | `behaviour` | `busy`: sends requests without pause; `waits`: rests after a burst; `periodic`: sends at intervals |
+//! | `rest_us`, `every_us` | rest of `waits`; interval of `periodic` |
+//! | `jitter_us` | maximum random time added to each rest or interval |
+//! | `way_us` | time of a burst outside the server: the client's own work and the transport in both directions |
+//! | `burst` | requests sent together: `requests` (default 1) of `each_us`, with `bytes` (default 16) each |
+//! | `input` | the burst responds to a key or motion, which the server must see first |
+//! | `measured` | response times are collected |
+//! | `reservation` | requested under `cbs`: `budget_us` in `period_us`, `hard` or not |
+//! | `from_ms`, `until_ms` | time during which the client exists |
 //!
-//! What rules set is no part of a file: [`Scenario::with`] gives it to clients by their name.
+//! Settings of rules are not part of a file: [`Scenario::with`] applies them to clients by name.
 //!
-//! The file is checked as it is read: what cannot be meant is an error that names the line.
+//! A file is validated as it is read. An error names the line and the remedy.
 
 mod file;
 #[cfg(test)]
@@ -34,10 +34,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use xqos_core::{GroupId, Parameters, PolicyKind, Reservation};
 
-/// Lengths by name, in microseconds.
+/// Durations by name, in microseconds.
 pub type Costs = BTreeMap<String, f64>;
 
-/// The files of `scenarios/`, as name and text.
+/// The files of `scenarios/`: name and text.
 pub const ALL: [(&str, &str); 6] = [
     ("interactive", include_str!("../scenarios/interactive.toml")),
     ("animation", include_str!("../scenarios/animation.toml")),
@@ -47,7 +47,7 @@ pub const ALL: [(&str, &str); 6] = [
     ("sixty-four-players", include_str!("../scenarios/sixty-four-players.toml")),
 ];
 
-/// A scenario of [`ALL`], with these costs in place of its own.
+/// A scenario of [`ALL`], with `costs` replacing its own.
 pub fn named(name: &str, costs: &Costs) -> Result<Scenario, Mistake> {
     match ALL.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Scenario::read(&format!("{name}.toml"), text, costs),
@@ -59,7 +59,7 @@ pub fn named(name: &str, costs: &Costs) -> Result<Scenario, Mistake> {
     }
 }
 
-/// What is wrong with a file, where, and what to do.
+/// An error in a file: its line, the fault, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub file: String,
@@ -79,11 +79,11 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// A policy, and whether the reservations of the scenario are asked for.
+/// A policy, and whether the scenario's reservations are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Regime {
     Policy(PolicyKind),
-    /// Policy `fair` and the reservations.
+    /// Policy `fair` with the reservations.
     Cbs,
 }
 
@@ -116,27 +116,27 @@ impl Regime {
     }
 }
 
-/// What is to be simulated.
+/// A scenario to simulate.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub title: String,
     pub about: String,
-    /// Under which it makes sense.
+    /// The regimes under which the scenario is meaningful.
     pub regimes: Vec<Regime>,
     pub(crate) duration_ns: u64,
-    /// What is asked for before is not counted.
+    /// Bursts that start earlier are not counted.
     pub(crate) warm_up_ns: u64,
     pub(crate) looks: Looks,
     pub(crate) parameters: Parameters,
     pub(crate) groups: Vec<Group>,
 }
 
-/// What is set for each client of a name, beside what the scenario says.
+/// Settings for all clients of a name, in addition to the scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// For the policy `fair`, hundredths.
+    /// Weight for policy `fair`, in hundredths.
     pub weight: Option<u32>,
-    /// A group, and the most that all who are in it get together.
+    /// A group, and the maximum share of all its members together.
     pub cap: Option<(GroupId, Ppm)>,
 }
 
@@ -152,23 +152,23 @@ pub(crate) struct Group {
     pub(crate) is_measured: bool,
     pub(crate) reservation: Option<Reservation>,
     pub(crate) settings: Settings,
-    /// Its seed is the file's; each client adds its place.
+    /// The seed is the file's; each client adds its index.
     pub(crate) habit: Habit,
 }
 
 impl Scenario {
-    /// Reads a file; `file` is what errors call it.
+    /// Reads a scenario; errors name it `file`.
     pub fn read(file: &str, text: &str, costs: &Costs) -> Result<Scenario, Mistake> {
         file::read(file, text, costs)
     }
 
-    /// The same with these settings for the clients of a name; a name that nobody has changes nothing.
+    /// Applies `settings` to the clients called `name`. An unknown name has no effect.
     pub fn with(mut self, name: &str, settings: Settings) -> Scenario {
         self.groups.iter_mut().filter(|group| group.name == name).for_each(|group| group.settings = settings);
         self
     }
 
-    /// How many clients it has.
+    /// Total number of clients.
     pub fn clients(&self) -> u32 {
         self.groups.iter().map(|group| group.count).sum()
     }

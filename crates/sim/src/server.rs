@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! The main loop of a server in virtual time: who has arrived, whom the scheduler picks, what was done.
+//! The main loop of a server in virtual time: arrivals, scheduling decisions and service.
 //!
-//! A slice ends where a real one does: at a request boundary, when the decision says so, when the client has nothing
-//! left, when a better one has arrived ([`xqos_core::Contest`]), or with the tick of the server's own clock. Decisions
-//! and everything else that a server does cost nothing here, and a wakeup comes at once; a real server is slower by that.
+//! A slice ends as in a real server: at a request boundary when the decision says so, when the client has no more
+//! requests, when a better client arrives ([`xqos_core::Contest`]), or at a tick of the server's own clock. Decisions
+//! and wakeups take no time here; a real server is slower by their cost.
 //!
-//! What is to come stands in order of time, so a decision costs O(log n) in the number of clients, but for policy `stock`:
-//! the server's own choice looks at every ready client.
+//! Future events are sorted by time, so a decision costs O(log n) in the number of clients. Policy `stock` is the
+//! exception: it examines every ready client.
 
 mod slice;
 #[cfg(test)]
@@ -21,21 +21,21 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::{ClientId, Contention, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
-/// Core's numbers of clients have 16 bits, and its queues use the last one for themselves. X servers stop at 2,048.
+/// Core's client numbers have 16 bits, and its queues use the last one internally. X servers allow 2,048 clients.
 pub const MAX_CLIENTS: usize = 60_000;
 
-/// Under which rules.
+/// Settings of a simulation.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub policy: PolicyKind,
     pub parameters: Parameters,
-    /// Of these plans, by their place in the workload.
+    /// Reservations, by index of the plan in the workload.
     pub reservations: BTreeMap<usize, Reservation>,
-    /// Look at the sockets of idle clients during slices, as the watcher does.
+    /// Check the sockets of idle clients during slices, as the watcher does.
     pub watches: bool,
 }
 
-/// Why a workload cannot be served.
+/// The reason for which a workload cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
@@ -45,22 +45,22 @@ pub enum Refused {
     TooManyClients,
 }
 
-/// When a server sees its input.
+/// When a server reads its input.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Looks {
-    /// Xorg, which has a thread for it.
+    /// Between requests: Xorg, which has an input thread.
     #[default]
     BetweenRequests,
-    /// Xephyr and Xtigervnc; xqos ends slices for it.
+    /// Between slices: Xephyr and Xtigervnc. xqos ends slices for it.
     BetweenSlices,
 }
 
-/// What can be seen of a simulation.
+/// Receives the records of a simulation.
 pub(crate) trait Observer {
     fn record(&mut self, event: Event);
 
-    /// A burst is done, or the simulation ends without.
+    /// A burst is finished, or the simulation has ended before.
     fn burst(&mut self, _fate: &Fate) {}
 }
 
@@ -70,17 +70,17 @@ impl<F: FnMut(Event)> Observer for F {
     }
 }
 
-/// What became of a burst of a client that is not simply busy.
+/// The result of a burst of a client that is not busy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fate {
     pub(crate) client: ClientId,
     pub(crate) asked: Time,
-    /// When the server saw the input that it is for; without input, `asked`.
+    /// Time at which the server saw its input; without input, `asked`.
     pub(crate) seen: Time,
     pub(crate) done: Option<Time>,
 }
 
-/// Serves it, and gives each record to `write`.
+/// Serves a workload and passes each record to `write`.
 pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -> Result<(), Refused> {
     if workload.plans.len() > MAX_CLIENTS {
         return Err(Refused::TooManyClients);
@@ -122,7 +122,7 @@ fn introduce(plan: &Plan, id: ClientId, at: Time, write: &mut impl FnMut(Event))
     }
 }
 
-/// The first ones are the server's own.
+/// Lower descriptors belong to the server itself.
 fn descriptor_of(id: ClientId) -> u32 {
     u32::from(id.0) + 3
 }
@@ -132,7 +132,7 @@ fn id_of(place: usize) -> ClientId {
     ClientId(place as u16 + 1)
 }
 
-/// A burst on its way to the server, by the time at which it will be there.
+/// A burst on its way to the server, sorted by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Coming {
     at: Time,
@@ -141,7 +141,7 @@ struct Coming {
     seen: Time,
 }
 
-/// A burst that the server has.
+/// A burst that has arrived.
 #[derive(Debug)]
 struct Task {
     asked: Time,
@@ -152,7 +152,7 @@ struct Task {
 #[derive(Debug)]
 struct Client {
     generator: Generator,
-    /// Empty: it is idle.
+    /// Empty while the client is idle.
     tasks: VecDeque<Task>,
 }
 
@@ -163,7 +163,7 @@ pub(crate) struct Server {
     stock: Stock,
     clients: Vec<Client>,
     coming: BTreeSet<Coming>,
-    /// Input that the server has not seen yet: when it came, and for whom.
+    /// Input that the server has not seen yet: time, client's index, and `way_ns`.
     inputs: BTreeSet<(Time, usize, u64)>,
     now: Time,
     /// When input last ended a slice.
@@ -190,7 +190,7 @@ impl Server {
         }
     }
 
-    /// At most [`MAX_CLIENTS`].
+    /// Adds a client; at most [`MAX_CLIENTS`].
     pub(crate) fn connect(&mut self, mut generator: Generator, sync_priority: i32) -> ClientId {
         let (place, first) = (self.clients.len(), generator.first());
         let id = id_of(place);
@@ -212,7 +212,7 @@ impl Server {
         }
     }
 
-    /// True where it is admitted.
+    /// Returns whether the reservation is admitted.
     pub(crate) fn reserve(&mut self, client: ClientId, reservation: Reservation) -> bool {
         self.scheduler.handle(self.now, Fact::Reserve { holder: client.into(), reservation }).is_admitted()
     }
@@ -254,7 +254,7 @@ impl Server {
         }
     }
 
-    /// Input and bursts whose time has come.
+    /// Takes input and bursts that have arrived by now.
     fn look(&mut self, observer: &mut impl Observer) {
         self.look_at_input(observer);
         while let Some(&coming) = self.coming.first().filter(|coming| coming.at <= self.now) {
@@ -274,7 +274,7 @@ impl Server {
         }
     }
 
-    /// Tells the scheduler, and whoever looks on.
+    /// Passes a fact to the scheduler and to the observer.
     fn tell(&mut self, at: Time, fact: Fact, observer: &mut impl Observer) {
         self.scheduler.handle(at, fact);
         observer.record(Event { at, what: Entry::Fact(fact) });
@@ -291,7 +291,7 @@ impl Server {
         let client = &mut self.clients[place];
         let burst = client.generator.burst();
         client.tasks.push_back(Task { asked, seen, runs: burst.runs.into() });
-        // With input, the next one is expected since that was seen.
+        // With input, the next burst was scheduled when the input was seen.
         if !client.generator.has_input() {
             let next = client.generator.unprompted();
             self.expect(place, next);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! The scheduler of today's X servers, as a model: what decides where policy `stock` leaves the choice to the server.
+//! A model of the scheduler of today's X servers, which policy `stock` leaves the choice to.
 //!
-//! After the behaviour of the server's dispatcher as of 21.1, told anew; a test for each row.
+//! Modelled on the behaviour of the dispatcher in server 21.1, with a test for each row.
 //!
-//! | what | rule |
+//! | part | rule |
 //! |---|---|
-//! | clock | counts ticks of 5 ms; it stands while nobody is ready, and begins anew with a whole tick |
-//! | choice | the highest SYNC priority, then the highest dynamic one, then the next in turn |
-//! | turn | the index, counted from the one that was served last at that dynamic priority, modulo 256: the largest wins |
-//! | slice | ends with the tick that makes it as long as a slice; it began anywhere in a tick, and may be shorter |
-//! | blame | -1 for a slice that ended so, to -20 |
-//! | praise | +1 at each choice for who is ready and has not *run* for two slices, to 0 |
-//! | input | +1 for each key, button or motion that is delivered, to 20 |
-//! | alone | whoever is the only one ready, and was the last to run for a second, gets 5 ms more, to 15 ms |
+//! | clock | counts ticks of 5 ms; it stops while no client is ready and restarts with a whole tick |
+//! | choice | the highest SYNC priority, then the highest dynamic priority, then the next in turn |
+//! | turn | client index minus the index last served at that dynamic priority, modulo 256: the largest wins |
+//! | slice | ends at the tick that completes its length; it can start within a tick, so it may be shorter |
+//! | penalty | -1 for a slice that was used up, down to -20 |
+//! | bonus | +1 at each choice for a ready client that has not *run* for two slices, up to 0 |
+//! | input | +1 for each delivered key, button or motion event, up to 20 |
+//! | alone | a client that was the only ready one for a second gets 5 ms more per slice, up to 15 ms |
 //!
-//! Praise at each choice is why three busy clients and more all stay near 0: while one has its slice the others are ready,
-//! have not run, and are praised for it.
+//! Because of the bonus at each choice, three or more busy clients stay near priority 0: while one runs, the others are
+//! ready and gain their bonus.
 
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, Time};
@@ -35,11 +35,11 @@ struct Standing {
     dynamic: i8,
     /// The tick at which it last stopped running.
     stopped: u64,
-    /// Its place among the ready ones.
+    /// Key in the map of ready clients.
     ready: Option<u64>,
 }
 
-/// All clients of a server as its own scheduler knows them.
+/// All clients of a server with their priorities.
 #[derive(Debug)]
 pub(crate) struct Stock {
     standings: Vec<Standing>,
@@ -48,7 +48,7 @@ pub(crate) struct Stock {
     arrivals: u64,
     served_last: [u16; LEVELS],
     last: Option<ClientId>,
-    /// Since when the last one is the last.
+    /// Tick at which `last` began to be the last one.
     last_since: u64,
     slice_ticks: u64,
     clock: Clock,
@@ -76,7 +76,7 @@ impl Stock {
         self.standings[slot] = Standing { sync_priority, ..Standing::default() };
     }
 
-    /// It has requests.
+    /// The client has requests.
     pub(crate) fn arrived(&mut self, client: ClientId) {
         let place = self.arrivals;
         let standing = self.standing(client);
@@ -87,18 +87,18 @@ impl Stock {
         }
     }
 
-    /// A key, a button or a motion was delivered to it.
+    /// A key, button or motion event was delivered to the client.
     pub(crate) fn input(&mut self, client: ClientId) {
         let standing = self.standing(client);
         standing.dynamic = (standing.dynamic + 1).min(HIGHEST);
     }
 
-    /// Nobody is ready: the clock stands until somebody runs.
+    /// No client is ready: the clock stops until one runs.
     pub(crate) fn sleeps(&mut self, now: Time) {
         self.clock.stop(now);
     }
 
-    /// Whom to serve, of those who may run.
+    /// Chooses a client among those that may run.
     pub(crate) fn choose(&mut self, now: Time, may_run: impl Fn(ClientId) -> bool) -> Option<ClientId> {
         let tick = self.clock.start(now);
         let rested = 2 * self.slice_ticks;
@@ -111,7 +111,7 @@ impl Stock {
             }
             let turn = client.0.wrapping_sub(self.served_last[level(standing.dynamic)]) & 0xff;
             let rank = (standing.sync_priority, standing.dynamic, turn);
-            // The first one of equals, which have indices 256 apart.
+            // Among equals, whose indices are 256 apart, the first one wins.
             if best.is_none_or(|(best, _)| rank > best) {
                 best = Some((rank, client));
             }
@@ -122,13 +122,13 @@ impl Stock {
         Some(client)
     }
 
-    /// When the server itself ends a slice that begins now.
+    /// When the server itself ends a slice that starts now.
     pub(crate) fn slice_end(&mut self, now: Time) -> Time {
         let tick = self.clock.start(now);
         self.clock.at(tick + self.slice_ticks)
     }
 
-    /// Its slice, which began at `start`, is over.
+    /// The client's slice, which started at `start`, is over.
     pub(crate) fn served(&mut self, client: ClientId, start: Time, end: Time, still_ready: bool) {
         let (from, tick) = (self.clock.tick(start), self.clock.tick(end));
         let used_up = tick - from >= self.slice_ticks;
@@ -163,7 +163,7 @@ fn level(dynamic: i8) -> usize {
     (dynamic - LOWEST) as usize
 }
 
-/// Ticks: those before it was last started, and since when it runs.
+/// Counts ticks: those before the last start, and the time since then.
 #[derive(Debug, Default)]
 struct Clock {
     before: u64,
@@ -176,7 +176,7 @@ impl Clock {
         self.tick(now)
     }
 
-    /// What a tick has begun with is lost.
+    /// Drops the started tick.
     fn stop(&mut self, now: Time) {
         self.before = self.tick(now);
         self.since = None;
@@ -212,7 +212,7 @@ mod tests {
         stock
     }
 
-    /// Serves whole slices, one after the other; who ran.
+    /// Serves whole slices one after the other and returns the clients that ran.
     fn slices(stock: &mut Stock, count: u64) -> Vec<u16> {
         let mut now = at(0);
         let slice = |_| {

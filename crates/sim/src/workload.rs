@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! What clients ask for: bursts of requests, and the time between them.
+//! Client requests in bursts, and the time between bursts.
 //!
-//! A burst begins some time after the client's last one was done, as it did in the trace: clients wait for replies, so a
-//! burst that is served later is followed by a later one. The first begins when it began. A burst's service is what it
-//! took in the trace, cut into requests where the trace knows them (level `requests`), else into as many equal ones as
-//! each slice had.
+//! A burst starts as long after the end of the client's previous burst as in the trace: clients wait for replies, so a
+//! later end delays the next burst. The first burst starts at its recorded time. A burst needs its recorded server
+//! time, split into the requests that the trace records (level `requests`), or else into equal requests for each slice.
 
 use std::collections::BTreeMap;
 use xqos_abi::snapshot::Collector;
@@ -15,31 +14,31 @@ use xqos_core::{ClientId, Fact, Role, Scheduler, Service, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub requests: u32,
-    /// Of each.
+    /// Length of each request.
     pub request_ns: u64,
     /// Major opcode + 65536 x minor opcode.
     pub request: u32,
-    /// Of each.
+    /// Size of each request.
     pub bytes: u32,
 }
 
-/// What a client asks for at once.
+/// Requests that a client sends together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Burst {
-    /// After the end of the one before, or after the start of the workload.
+    /// Time after the end of the previous burst, or after the start of the workload.
     pub after_ns: u64,
-    /// Input delivered before it.
+    /// Input events delivered before the burst.
     pub inputs: u32,
     pub runs: Vec<Run>,
 }
 
-/// All that a client asks for.
+/// All bursts of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub id: ClientId,
     pub identity: Vec<Entry>,
     pub sync_priority: i32,
-    /// The last one that it had.
+    /// The last role of the client.
     pub role: Role,
     pub bursts: Vec<Burst>,
 }
@@ -55,7 +54,7 @@ pub struct Workload {
 #[derive(Debug, Default)]
 struct Reading {
     plan: Option<Plan>,
-    /// When its last burst was done.
+    /// End of its last burst.
     done: Option<Time>,
     current: Option<Burst>,
     of_slice: Vec<Run>,
@@ -85,7 +84,7 @@ impl Workload {
         workload
     }
 
-    /// Takes a record about a client.
+    /// Takes one record.
     fn take(&mut self, reading: &mut BTreeMap<ClientId, Reading>, event: &Event) {
         let at = event.at;
         match event.what {
@@ -136,7 +135,7 @@ impl Workload {
         }
     }
 
-    /// The state at the beginning: who was there, and had work.
+    /// Adds the clients that existed at the start, with those that had requests waiting.
     fn begin(&mut self, reading: &mut BTreeMap<ClientId, Reading>, state: &[u64], at: Time) {
         let Some(scheduler) = Scheduler::restore(state) else { return };
         for id in (0..ClientId::LIMIT as u16).map(ClientId).filter(|&id| scheduler.usage(id).is_some()) {

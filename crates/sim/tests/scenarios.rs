@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Every file of `scenarios/` under every policy: what has to hold whatever happens, and what the papers found.
+//! Runs every file of `scenarios/` under every policy: checks invariants and the findings of the papers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ fn mean_ms(values: &[u64]) -> f64 {
     values.iter().sum::<u64>() as f64 / values.len().max(1) as f64 / 1e6
 }
 
-/// Mean response under each of these.
+/// Mean response time under each regime.
 fn responses(name: &str, client: &str, regimes: &[Regime]) -> Vec<f64> {
     let scenario = scenario(name, &[]);
     let response = |regime: &Regime| mean_ms(&scenario.simulate(*regime).of(client).unwrap().response_ns);
@@ -58,8 +58,8 @@ fn whatever_the_policy_time_is_conserved_and_nobody_measured_starves() {
     }
 }
 
-/// Fixed priorities may. So may today's servers with more clients than take turns: of those whose indices are 256 apart,
-/// the one that has been ready for longest is chosen each time, and a busy one is always ready.
+/// Fixed priorities may let a client starve. So may today's servers with more than 256 clients: of clients whose
+/// indices are 256 apart, the one that has been ready longest always wins, and a busy client is always ready.
 fn may_starve(scenario: &Scenario, regime: Regime) -> bool {
     regime == Regime::Policy(PolicyKind::Fixed) || regime == STOCK && scenario.clients() > 256
 }
@@ -112,7 +112,7 @@ fn a_hard_reservation_gets_its_part_and_at_most_a_request_more() {
         let outcome = scenario.simulate(Regime::Cbs);
         assert_eq!(outcome.groups[0].admitted, 1);
         let (share, asked) = (outcome.groups[0].share(&outcome), budget_us / period_us);
-        // A period that is cut off at the end, and one request of 0.1 ms.
+        // Allow for a cut-off period at the end and for one request of 0.1 ms.
         let most = asked + (budget_us + 100.0) / 1e6 / outcome.seconds;
         assert!(share <= most && share >= asked - budget_us / 1e6 / outcome.seconds, "{share} instead of {asked}");
     }

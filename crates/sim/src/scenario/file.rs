@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! From the text of a file to a scenario: what may stand in it, and what is refused.
+//! Parses and validates the text of a scenario file.
 
 use super::{Costs, Group, Mistake, Regime, Scenario, Settings};
 use crate::generator::{Habit, Pace};
@@ -11,15 +11,15 @@ use std::ops::Range;
 use toml::Spanned;
 use xqos_core::{Parameters, Reservation, ReservationKind, Time};
 
-/// An hour; longer lengths are mistakes of unit.
+/// An hour. Longer durations are probably unit mistakes.
 const MAX_LENGTH_US: f64 = 3.6e9;
-/// Of one kind in a burst.
+/// Limit for one kind of request in a burst.
 const MAX_REQUESTS: u32 = 1_000_000;
 /// The largest request of the core protocol.
 const MAX_BYTES: u32 = 262_140;
-/// Any opcode does; records need one.
+/// Records need an opcode; its value has no effect.
 const REQUEST: u32 = 1;
-/// How long after the clock the scenario begins: times of 0 mean "never" in places.
+/// Start of the virtual clock. It is not 0, because 0 means "never" in some places.
 pub(crate) const BEGAN: Time = Time(1_000_000_000);
 
 #[derive(Deserialize)]
@@ -105,7 +105,7 @@ struct ReservationPart {
     soft: SoftPart,
 }
 
-/// What a soft one gets beyond its budget.
+/// Service of a soft reservation beyond its budget.
 #[derive(Clone, Copy, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "kebab-case")]
 enum SoftPart {
@@ -298,7 +298,7 @@ impl Reader<'_> {
         self.us(us, length.span(), is_needed)
     }
 
-    /// In nanoseconds.
+    /// Converts to nanoseconds and checks the range.
     fn us(&self, us: f64, at: Range<usize>, is_needed: bool) -> Result<u64, Mistake> {
         let ns = (us * 1e3).round();
         if !(0.0..=MAX_LENGTH_US * 1e3).contains(&ns) {

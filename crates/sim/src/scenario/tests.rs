@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What may not stand in a file is refused, with its line and what to do.
+//! Invalid files are refused with the line and the remedy.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn read(text: &str) -> Result<Scenario, Mistake> {
     Scenario::read("s.toml", text, &Costs::new())
 }
 
-/// The mistake that is made by writing something else in one place.
+/// The error that results from one replacement in the valid file.
 fn mistake(from: &str, to: &str) -> String {
     assert!(SOUND.contains(from), "{from}");
     match read(&SOUND.replacen(from, to, 1)) {
@@ -91,7 +91,7 @@ fn weights_and_caps_are_given_to_clients_by_their_name() {
     let two = "title = \"t\"\nabout = \"a\"\nduration_ms = 2000\npolicies = [\"fair\"]\nseed = 1\n".to_owned()
         + "[[client]]\nname = \"a\"\nbehaviour = \"busy\"\nburst = [{ each_us = 100 }]\n"
         + "[[client]]\nname = \"b\"\ncount = 2\nbehaviour = \"busy\"\nburst = [{ each_us = 100 }]\n";
-    // Percent, to within a slice of the last one.
+    // Compares shares in percent, within one slice.
     #[track_caller]
     fn are_shared(text: &str, settings: Settings, wanted: [f64; 2]) {
         let scenario = read(text).unwrap().with("b", settings).with("nobody", settings);
@@ -104,6 +104,6 @@ fn weights_and_caps_are_given_to_clients_by_their_name() {
     are_shared(&two, Settings::default(), [33.3, 66.7]);
     are_shared(&two, Settings { weight: Some(25), cap: None }, [66.7, 33.3]);
     let cap = Some((GroupId(7), Ppm(50_000)));
-    // Both together have no more.
+    // The cap limits both together.
     are_shared(&two, Settings { weight: None, cap }, [95.0, 5.0]);
 }

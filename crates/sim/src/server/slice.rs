@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! One slice: requests one after the other, until something ends it.
+//! One slice: serves requests one after the other until something ends the slice.
 
 use super::{Fate, Looks, Observer, Server, Task, id_of};
 use std::collections::VecDeque;
 use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{Choice, ClientId, Contest, Fact, Service, Slice, Time};
 
-/// Input that the server polls for ends slices at most so often, as in the module's watcher.
+/// Polled input ends at most one slice per interval, as in the module's watcher.
 const MINDED_EVERY_NS: u64 = 1_000_000;
 
-/// What was done in a slice so far.
+/// Work done in a slice so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Done {
     requests: u32,
@@ -22,7 +22,7 @@ impl Server {
         let start = self.now;
         observer.record(Event { at: start, what: Entry::dispatch(slice, Reason::for_slice(slice, &self.scheduler)) });
         let Some(client) = self.chosen(slice) else {
-            // The scheduler counts nobody as ready whom the server would not choose.
+            // Not expected: the server can choose any client that the scheduler counts as ready.
             self.now = start.after(1);
             return;
         };
@@ -43,7 +43,7 @@ impl Server {
         }
     }
 
-    /// True where an arrival or input ended it.
+    /// Returns whether an arrival or input ended the slice.
     fn serve(
         &mut self,
         place: usize,
@@ -73,7 +73,7 @@ impl Server {
         }
     }
 
-    /// When an arrival ends the slice, if one does before its limit.
+    /// When an arrival ends the slice, if one does so before the limit.
     fn cut(&self, runs: usize, contest: &Contest, limit: Time) -> Time {
         let mut cut = Time::NEVER;
         if !self.watches {
@@ -91,8 +91,8 @@ impl Server {
         cut
     }
 
-    /// When input ends the slice, where the server looks at it between slices only. As in the module: not where the server
-    /// chooses, and not under `classic`.
+    /// When input ends the slice, if the server reads input only between slices. As in the module, this applies neither
+    /// when the server chooses nor under `classic`.
     fn cut_by_input(&self, slice: &Slice) -> Time {
         let is_ours = matches!(slice.choice, Choice::Client(..)) && slice.requests == 0;
         if self.looks == Looks::BetweenSlices && self.watches && is_ours {
@@ -102,7 +102,8 @@ impl Server {
         }
     }
 
-    /// Serves requests of equal length up to an instant, and one over it. False where the slice is over by itself.
+    /// Serves requests of equal length until `to`, including the one that crosses it. Returns whether the slice
+    /// continues.
     fn advance(
         &mut self,
         place: usize,
@@ -159,7 +160,7 @@ impl Server {
         }
     }
 
-    /// What has come meanwhile from the client that runs, is read before the slice ends.
+    /// Reads bursts of the running client that arrived during its slice.
     fn take_own(&mut self, place: usize, observer: &mut impl Observer) {
         while let Some(own) = self.coming.iter().take_while(|one| one.at <= self.now).find(|one| one.place == place) {
             let own = *own;
@@ -186,8 +187,8 @@ impl Server {
         }
     }
 
-    /// The server waits for the next request of a client that works for others, until then, or until anything else comes that
-    /// the scheduler may prefer.
+    /// Waits for the next request of a compositor or window manager, until `until` or until a client with a reservation
+    /// arrives.
     fn wait_for(&mut self, client: ClientId, until: Time) {
         let is_preferred = |other: ClientId| other == client || self.scheduler.reservation(other).is_some();
         let next =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Workloads of traces through the simulated server.
+//! Serves workloads of traces with the simulated server.
 
 use super::*;
 use crate::workload::Burst;
@@ -32,7 +32,7 @@ fn events(workload: &Workload, rules: &Rules) -> Vec<Event> {
     events
 }
 
-/// Of those that came when contention had begun.
+/// Counts only arrivals after contention has begun.
 fn longest_response_ns(events: &[Event], id: u16) -> u64 {
     let (mut since, mut longest) = (None, 0);
     for event in events.iter().filter(|event| event.at > Time(50 * MS)) {
@@ -97,12 +97,13 @@ fn a_hard_reservation_is_not_exceeded() {
     assert_eq!(serve(&workload, &rules, |_| {}), Err(Refused::Admission(0)));
 }
 
-/// A batch of requests of 0.2 ms in each frame, two clients that print now and then, and one that asks: `percent` of the time.
+/// A load that uses `percent` of the server: a batch of 0.2 ms requests per frame, two clients with output now and
+/// then, and one that waits for replies.
 fn everyday(percent: u64) -> Workload {
     let cycle = |every_ns: u64, part: u64, requests: u32| {
         let busy_ns = every_ns * percent * part / 10_000;
         let length_ns = (busy_ns / u64::from(requests)).max(1);
-        // Not all in step: each one rests a little longer or shorter.
+        // Vary the rests, so that clients are not in step.
         let rest = |nth: u64| every_ns.saturating_sub(busy_ns) + (nth * 7919 % 1000) * every_ns / 10_000;
         (0..10_000_000_000 / every_ns)
             .map(|nth| Burst { after_ns: rest(nth), inputs: 0, runs: vec![run(requests, length_ns)] })
