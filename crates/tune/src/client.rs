@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! One client: from its bursts to what should be reserved for it.
+//! One client: turns its bursts into a wish for a reservation.
 //!
-//! | state | what happens | next |
+//! | state | event | next |
 //! |---|---|---|
-//! | gathering | two looks agree | periodic |
-//! | gathering | 3 s and 20 jobs, or 6 s, without | aperiodic; what was reserved ends |
-//! | gathering | the third such attempt in a row | given up; the same with longer pauses |
-//! | periodic | the period is gone | gathering; what is reserved stays meanwhile |
-//! | periodic | the mean demand is less than 1 % of T | periodic with no wish: `fair` suffices |
-//! | aperiodic | 1 s has passed, then 2 | gathering |
+//! | gathering | two estimates agree | periodic |
+//! | gathering | 3 s and 20 jobs, or 6 s, without agreement | aperiodic; the reservation ends |
+//! | gathering | the third such attempt in a row | given up: like aperiodic, with longer pauses |
+//! | periodic | the period is lost | gathering; the reservation stays meanwhile |
+//! | periodic | the mean demand is less than 1 % of T | periodic without a wish: `fair` suffices |
+//! | aperiodic | 1 s has passed, later 2 s | gathering |
 //! | given up | 4 s have passed | gathering |
-//! | any | no work and no service for 1 s or 10 T | silent; what was reserved ends, T and Q are remembered for 60 s |
-//! | silent | a burst | gathering; a period that is remembered is believed after six jobs |
+//! | any | no requests and no service for 1 s or 10 T | silent; the reservation ends, T and Q are remembered for 60 s |
+//! | silent | a burst | gathering; six jobs suffice to confirm a remembered period |
 //!
-//! Source: ours; a reservation that ends with its owner's silence is that of every admission control. Twenty jobs and not 3 s alone:
-//! four periods in a second are a dozen jobs in 3 s, and two looks need 16.
+//! Source: our own. Twenty jobs are required in addition to 3 s, because a client with four periods per second has only
+//! a dozen jobs in 3 s, and two estimates need 16.
 //!
-//! Invariant: a wish has 4 ms <= T <= 250 ms and 0.2 ms <= Q <= T/2, and only periodic clients have one.
+//! Invariant: a wish has 4 ms <= T <= 250 ms and 0.2 ms <= Q <= T/2. Only periodic clients have one.
 
 use crate::demand::{Demand, LEAST_BUDGET_NS};
 use crate::detector::{Beat, Detector, Found, GAPS_NS, Need};
@@ -30,62 +30,62 @@ const SECOND_NS: u64 = 1_000_000_000;
 const PATIENCE_NS: u64 = 3 * SECOND_NS;
 const PATIENCE_JOBS: usize = 20;
 const LONGEST_PATIENCE_NS: u64 = 6 * SECOND_NS;
-/// Within it a client that lost its period finds another one after fewer jobs.
+/// During this time a client that lost its period needs fewer jobs to find another one.
 const AGAIN_NS: u64 = SECOND_NS;
 const PAUSES_NS: [u64; 3] = [SECOND_NS, 2 * SECOND_NS, 4 * SECOND_NS];
 const SILENCE_NS: u64 = SECOND_NS;
 const SILENCE_PERIODS: u64 = 10;
 const MEMORY_NS: u64 = 60 * SECOND_NS;
-/// Of T, in percent: less than the first is not reserved, less than the second no longer.
+/// A mean demand of T / 100 is enough to start a reservation, and T / 125 to keep it.
 const WORTH_PERCENT: u64 = 100;
 const STILL_WORTH_PERCENT: u64 = 125;
-/// Of the last bursts, those of six jobs, to begin anew with.
+/// The last bursts, enough for six jobs, with which gathering restarts.
 const BURSTS_KEPT: usize = 32;
 
-/// What should be reserved for a client.
+/// The reservation that a client should get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// Q
+    /// Budget Q.
     pub budget_ns: u64,
-    /// T
+    /// Period T.
     pub period_ns: u64,
-    /// The median demand: with less than that, half of the jobs would be late.
+    /// The median demand. A smaller budget would make half of the jobs late.
     pub floor_ns: u64,
 }
 
-/// What a client is, so far.
+/// The classification of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Too little is known.
+    /// Not enough jobs yet.
     Gathering,
     /// It has a period.
     Periodic,
-    /// It has none.
+    /// It has no period.
     Aperiodic,
-    /// It had none for a long time, and is looked at rarely.
+    /// It had no period for a long time and is checked rarely.
     GivenUp,
-    /// It does nothing.
+    /// It sends no requests.
     Silent,
 }
 
-/// What was found, to be shown.
+/// The findings about a client, for display.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
-    /// What it is.
+    /// Its classification.
     pub state: State,
-    /// What drives it, where it is periodic.
+    /// The clock or loop that drives a periodic client.
     pub beat: Option<Beat>,
-    /// The best line, also where it was not accepted.
+    /// The best fit, even if it was not accepted.
     pub seen: Option<Fit>,
-    /// T and Q, where it is worth a reservation.
+    /// T and Q, if a reservation is worthwhile.
     pub wish: Option<Wish>,
-    /// The 15/16 quantile of demand in a period.
+    /// The 15/16 quantile of demand per period.
     pub quantile_ns: u64,
-    /// Mean demand in a period.
+    /// Mean demand per period.
     pub mean_ns: u64,
-    /// Jobs in all.
+    /// Number of jobs so far.
     pub jobs: usize,
-    /// 0 to 1; of clients that are not periodic, how sure that is not.
+    /// Confidence in the classification, from 0 to 1.
     pub confidence: f64,
 }
 
@@ -104,7 +104,7 @@ enum Phase {
 struct Gathering {
     since: Time,
     detectors: [Detector; GAPS_NS.len()],
-    /// It was periodic until then, and what was reserved stays.
+    /// The client lost its period; its reservation stays.
     lost: bool,
 }
 
@@ -130,21 +130,21 @@ pub struct Client {
     wish: Option<Wish>,
     memory: Option<Memory>,
     recent: VecDeque<Burst>,
-    /// When it had work, or was served, last.
+    /// Time of the last request or service.
     last: Time,
-    /// Attempts without a period, in a row.
+    /// Successive attempts that found no period.
     in_vain: usize,
     jobs: usize,
     seen: Option<Fit>,
 }
 
 impl Client {
-    /// Of whom nothing is known.
+    /// A client without history.
     pub fn new() -> Client {
         Client::default()
     }
 
-    /// Takes a burst in; they come in order of time.
+    /// Takes a burst. Bursts must be in order of time.
     pub fn take(&mut self, burst: Burst) {
         self.look(burst.start);
         self.last = self.last.max(burst.end).max(burst.start);
@@ -161,12 +161,12 @@ impl Client {
         }
     }
 
-    /// It has work now, or is served: a burst that goes on, however long, is no silence.
+    /// Records that the client has requests or is served at `now`, so that one long burst does not count as silence.
     pub fn works(&mut self, now: Time) {
         self.last = self.last.max(now);
     }
 
-    /// Time passes without a burst: jobs are complete, and silence is seen.
+    /// Advances the time without a burst: completes jobs and detects silence.
     pub fn look(&mut self, now: Time) {
         if let Phase::Periodic(periodic) = &mut self.phase {
             if let Some(job) = periodic.joiner.complete(now) {
@@ -183,19 +183,19 @@ impl Client {
         }
     }
 
-    /// When it will be silent if nothing comes: [`look`](Client::look) is due then. `None`: it is silent.
+    /// When the client becomes silent unless it has a burst; call [`look`](Client::look) then. `None` if it is silent.
     pub fn next_look(&self) -> Option<Time> {
         let period_ns = self.wish.map_or(0, |wish| wish.period_ns);
         let silence_ns = SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS));
         (!matches!(self.phase, Phase::Silent)).then(|| self.last.after(silence_ns + 1))
     }
 
-    /// What should be reserved for it now.
+    /// The reservation that the client should have now.
     pub fn wish(&self) -> Option<Wish> {
         self.wish
     }
 
-    /// What was found.
+    /// The findings so far.
     pub fn report(&self) -> Report {
         let state = match &self.phase {
             Phase::Gathering(_) => State::Gathering,
@@ -222,18 +222,18 @@ impl Client {
         }
     }
 
-    /// Jobs of this attempt: those with the smallest gap see every job that there could be.
+    /// Jobs of this attempt. The detector with the smallest gap counts the most.
     fn gathered(&self) -> usize {
         let Phase::Gathering(gathering) = &self.phase else { return 0 };
         gathering.detectors.iter().map(|detector| detector.count).max().unwrap_or(0)
     }
 
-    /// The jobs of an attempt that ends count on.
+    /// Adds the jobs of an attempt that ends.
     fn leave(&mut self) {
         self.jobs += self.gathered();
     }
 
-    /// Gathers from these bursts on.
+    /// Starts to gather, with these bursts.
     fn begin(&mut self, since: Time, lost: bool, bursts: &[Burst]) {
         if !lost {
             self.wish = None;
@@ -293,7 +293,7 @@ impl Client {
         }
     }
 
-    /// A job of a periodic client is complete.
+    /// Takes a complete job of a periodic client.
     fn job(&mut self, job: Job) {
         let Phase::Periodic(periodic) = &mut self.phase else { return };
         self.jobs += 1;
@@ -305,7 +305,7 @@ impl Client {
         }
     }
 
-    /// What was learnt is given up, but for the last six jobs and what is reserved.
+    /// Restarts gathering with the last six jobs. The reservation stays.
     fn begin_anew(&mut self, now: Time) {
         let Phase::Periodic(periodic) = &self.phase else { return };
         let from = periodic.follow.changed_at();
@@ -314,7 +314,7 @@ impl Client {
         self.begin(now, true, &bursts);
     }
 
-    /// The wish from what is known of a periodic client.
+    /// Computes the wish of a periodic client.
     fn adjust(&mut self) {
         let Phase::Periodic(periodic) = &mut self.phase else { return };
         let period_ns = periodic.period_ns();
@@ -336,7 +336,7 @@ impl Client {
 }
 
 impl Periodic {
-    /// T: of a loop, the rest and Q.
+    /// T; for a closed loop, the rest plus Q.
     fn period_ns(&self) -> u64 {
         match self.follow.beat {
             Beat::Clock(fit) => fit.period_ns,

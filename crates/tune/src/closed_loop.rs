@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: MIT
-//! Clients that rest for a fixed time after each answer: their interval is the rest and the response, so that contention would
-//! be learnt as their period.
+//! Clients that rest for a fixed time after each reply. Their interval is the rest plus the response time, so measuring
+//! it under contention would give too long a period.
 //!
-//! Where the rest between the end of a job and the next start scatters less than the interval does, the client is a closed loop:
-//! T = median(rest) + Q, the interval that it would have if it were served at once.
+//! A client is a closed loop if its rests (from the end of a job to the next start) scatter less than its intervals.
+//! Then T = median(rest) + Q, the interval that it would have if it were served immediately.
 //!
-//! Source: Manica et al. 2008, section 2, measure such a client (it rests for 10 ms and draws; 12 ms idle, 35.6 ms beside an
-//! x11perf); Cucinotta et al. (EuroSys 2010) take the period as it is seen, which would be 35.6 ms.
+//! Source: Manica et al. 2008, section 2, measure such a client (it rests for 10 ms and draws; 12 ms idle, 35.6 ms
+//! while an x11perf runs). Cucinotta et al. (EuroSys 2010) would use the observed period of 35.6 ms.
 //!
-//! An idle server shows no difference between the two kinds, and needs none: there T is the same by either rule. Random pauses, all
-//! of whose scatter is in the rest, are no loop; and of a dozen frames of a clock the rests scatter now and then less than the
-//! intervals, by chance. So the rest has to scatter less than 0.4 of the interval, and the interval by 5 % at least.
+//! On an idle server both kinds look alike, and both rules give the same T. Random pauses, whose scatter is all in the
+//! rest, are no loop. In a dozen frames of a clock the rests may by chance scatter less than the intervals. The rests
+//! must therefore scatter less than 0.4 times the intervals, and the intervals by at least 5 %.
 //!
-//! Invariant: a rest that is found is shorter than the longest period.
+//! Invariant: a rest is shorter than the longest period.
 
 use crate::jobs::{Job, LONGEST_NS};
 use crate::order;
 
-/// Of the scatter of intervals.
+/// Maximum scatter of rests, relative to that of intervals.
 const STEADIER: f64 = 0.4;
-/// Of intervals, in parts of their median: of a clock with less, nothing is to be gained.
+/// Minimum scatter of intervals, relative to their median. With less, the clock rule gives the same T.
 const LEAST_SCATTER: f64 = 0.05;
-/// Half of the rests are so close to their median.
+/// At least half of the rests are this close to their median.
 const SCATTER: f64 = 0.1;
 const NEAR_PERCENT: u64 = 25;
 const NEAR: f64 = 0.75;
-/// Shorter rests are those of clients that ask again as soon as they are answered.
+/// Shorter rests belong to clients that send the next request as soon as they have a reply.
 const SHORTEST_REST_NS: u64 = 1_000_000;
 
-/// A rest that a client keeps.
+/// The rest of a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rest {
-    /// Its median.
+    /// Median rest.
     pub rest_ns: u64,
-    /// Share of rests within 25 % of it.
+    /// Fraction of rests within 25 % of the median.
     pub near: f64,
-    /// Found in so many jobs.
+    /// Number of jobs that were examined.
     pub jobs: usize,
 }
 
-/// The rest of a closed loop; `None` for other clients.
+/// The rest of a closed loop. `None` for other clients.
 pub fn rest(jobs: &[Job]) -> Option<Rest> {
     let intervals: Vec<u64> = jobs.windows(2).map(|pair| pair[1].start.since(pair[0].start)).collect();
     let rests: Vec<u64> = jobs.windows(2).map(|pair| pair[1].start.since(pair[0].end)).collect();
@@ -65,7 +65,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Jobs of these (response, rest), over and over.
+    /// Jobs that repeat this pattern of (response, rest).
     fn jobs(pattern: &[(u64, u64)], count: usize) -> Vec<Job> {
         let mut now = Time(MS);
         let each = |&(response, rest): &(u64, u64)| {

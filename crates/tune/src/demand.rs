@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! How much server time a periodic client needs in a period: a quantile of what it used, quick to rise and slow to fall.
+//! Estimates the server time that a periodic client needs per period: quick to rise, slow to fall.
 //!
 //! wanted = max(1.07 H, 1.12 M) T / (T - e), where H is the 15/16 quantile and M the median of the last 48 jobs.
 //!
-//! | what its jobs used | Q |
+//! | server time of its jobs | new Q |
 //! |---|---|
-//! | more than 1.25 Q, two of the last four | at once 1.12 times the largest of those |
-//! | more than Q, six of the last 48; or wanted is more than 1.2 Q | wanted |
-//! | wanted was less than 0.9 Q for 4 s and 25 jobs, or 150 | the most that was wanted then, but at most a quarter less |
-//! | anything else | as it is |
+//! | more than 1.25 Q in two of the last four | 1.12 times the largest of these, immediately |
+//! | more than Q in six of the last 48; or wanted exceeds 1.2 Q | wanted |
+//! | wanted was below 0.9 Q for 4 s and 25 jobs, or 150 jobs | the maximum wanted then, but at most a quarter less |
+//! | anything else | unchanged |
 //!
-//! e is the lateness of the last four jobs (median; how long after start + T a job ended), counted only while one of the four used
-//! more than Q, and the factor T / (T - e) is at most 2: where a job is late that had what it needed, others blocked it or
-//! the processor was short, and a larger Q mends neither.
+//! e is the median lateness of the last four jobs, by which they ended after start + T. It counts only while one of the
+//! four used more than Q, and T / (T - e) is at most 2. A job that is late with a sufficient budget was blocked, or the
+//! processor was busy; a larger Q helps in neither case.
 //!
-//! Source: the feedback of Cucinotta et al. (EuroSys 2010), and of ARSim (github.com/tomcucinotta/arsim), b = spread * H / (T + e* -
-//! max(e, 0)) over a quantile of the last demands. A quick rise and a slow decay are what render journals of compositors and
-//! Android's performance hints do. One factor of 1.15 for all, a rise at 1.1 Q and a fall after 25 jobs were tried first: log-normal
-//! demand (deviation 0.3) was given 1.78 times its mean and changed 20 times a minute. An uneven client has its margin in H already,
-//! and an even one, whose H is its median, needs 1.12; the most that was wanted in 4 s is not soon wanted again.
+//! Source: the feedback of Cucinotta et al. (EuroSys 2010) and of ARSim (github.com/tomcucinotta/arsim), b = spread * H
+//! / (T + e* - max(e, 0)) over a quantile of the last demands. Compositors' render journals and Android's performance
+//! hints also rise quickly and decay slowly. Two margins replace a single factor: the H of an uneven client already
+//! includes its variation, while an even client, whose H is its median, needs 12 % more. A fall waits for 4 s to avoid
+//! frequent changes.
 //!
 //! Invariant: 0.2 ms <= Q <= T/2.
 
@@ -27,23 +27,23 @@ use crate::order;
 use std::collections::VecDeque;
 use xqos_core::Time;
 
-/// Over the quantile: what that of 48 jobs is wrong by.
+/// Covers the error of a quantile of 48 jobs.
 const OVER_QUANTILE_PERCENT: u64 = 107;
-/// Over the median: what even demand varies by from one scene to the next.
+/// Covers the variation of even demand from one scene to the next.
 const OVER_MEDIAN_PERCENT: u64 = 112;
 const JOBS_KEPT: usize = 48;
 const RECENT: usize = 4;
-/// Of the recent ones, above this part of Q: demand has made a step.
+/// Overruns among the recent jobs, above `STEP_PERCENT` of Q, that count as a step in demand.
 const OVERRUNS: usize = 2;
 const STEP_PERCENT: u64 = 125;
-/// Of all that are kept, above Q: one in eight is more than twice the goal.
+/// Overruns among all stored jobs. One in eight is more than twice the goal.
 const OFTEN: usize = 6;
 const UP_PERCENT: u64 = 120;
 const DOWN_PERCENT: u64 = 90;
 const LOW_JOBS: u32 = 25;
 const LOW_NS: u64 = 4_000_000_000;
 const MANY_LOW_JOBS: u32 = 150;
-/// The server's own shortest budget is far below; a shorter one than this saves nothing.
+/// The server accepts shorter budgets, but they save nothing.
 pub(crate) const LEAST_BUDGET_NS: u64 = 200_000;
 
 impl Low {
@@ -61,12 +61,12 @@ pub(crate) struct Demand {
     low: Option<Low>,
 }
 
-/// Less than Q is wanted.
+/// A time during which less than Q is wanted.
 #[derive(Clone, Copy, Debug)]
 struct Low {
     since: Time,
     jobs: u32,
-    /// The most that was wanted.
+    /// The maximum wanted.
     most_ns: u64,
 }
 
@@ -74,18 +74,18 @@ impl Demand {
     pub(crate) fn new(jobs: &[Job], period_ns: u64) -> Demand {
         let mut demand = Demand::default();
         jobs.iter().for_each(|job| demand.keep(job));
-        // Whether a job from before was late is the load's doing.
+        // Lateness before the first reservation is due to load.
         demand.recent.clear();
         demand.budget_ns = demand.wanted_ns(period_ns);
         demand
     }
 
-    /// Q.
+    /// Budget Q.
     pub(crate) fn budget_ns(&self) -> u64 {
         self.budget_ns
     }
 
-    /// H.
+    /// Quantile H.
     pub(crate) fn quantile_ns(&self) -> u64 {
         order::quantile(self.values(), 15, 16)
     }
@@ -98,7 +98,7 @@ impl Demand {
         order::mean(self.values())
     }
 
-    /// A job is done.
+    /// Takes a complete job.
     pub(crate) fn take(&mut self, job: &Job, period_ns: u64) {
         self.keep(job);
         let wanted_ns = self.wanted_ns(period_ns);
@@ -115,12 +115,12 @@ impl Demand {
         }
     }
 
-    /// Q is what it was before a pause.
+    /// Restores Q after a pause.
     pub(crate) fn resume(&mut self, budget_ns: u64) {
         self.budget_ns = budget_ns;
     }
 
-    /// T has changed.
+    /// Limits Q to a new T.
     pub(crate) fn bound(&mut self, period_ns: u64) {
         self.budget_ns = bounded(self.budget_ns, period_ns);
     }
@@ -129,7 +129,7 @@ impl Demand {
         (self.budget_ns, self.low) = (bounded(budget_ns, period_ns), None);
     }
 
-    /// The largest of the overruns, where there are enough to rise at once.
+    /// The largest recent overrun, if there are enough for an immediate rise.
     fn step(&self) -> Option<u64> {
         let most_ns = percent(self.budget_ns, STEP_PERCENT);
         let over: Vec<u64> = self.recent.iter().map(|recent| recent.demand_ns).filter(|&ns| ns > most_ns).collect();
@@ -188,7 +188,7 @@ mod tests {
     const US: u64 = 1_000;
     const T: u64 = 40_000 * US;
 
-    /// A client that is shown jobs of these demands, one each period.
+    /// A client with one job per period.
     struct Shown {
         demand: Demand,
         now: Time,
@@ -200,7 +200,7 @@ mod tests {
             Shown { demand: Demand::new(&vec![job; 16], T), now: Time(0) }
         }
 
-        /// The budgets that it had during so many jobs.
+        /// The budgets during this many jobs.
         fn takes(&mut self, jobs: usize, demand_us: u64, response_us: u64) -> Vec<u64> {
             let mut budgets = vec![self.demand.budget_ns() / US];
             for _ in 0..jobs {

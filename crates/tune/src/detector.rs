@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Looks at a client's jobs now and then until two looks agree on what drives it.
+//! Examines a client's jobs until two successive estimates agree on what drives it.
 //!
-//! | job | what the detector does |
+//! | job | action |
 //! |---|---|
-//! | too few, or too short a time | waits |
-//! | the next few since the last look | looks: a rest that is kept, else a period |
-//! | a look that finds what the look before found, within 5 % | that is it |
-//! | a look that finds nothing, or something else | begins with that |
-//! | none: the client does not rest | begins anew |
+//! | too few, or too short a time | wait |
+//! | enough jobs since the last estimate | estimate: a rest if there is one, else a period |
+//! | an estimate within 5 % of the previous one | accept it |
+//! | no estimate, or a different one | compare the next one with it |
+//! | none: the client does not rest | restart |
 //!
-//! How many jobs belong together depends on the period, and the period on which do. So there is a detector for each of some gaps
-//! g, and each takes only periods for which its g is right: g <= T/4, at most 10 ms.
+//! The period decides which bursts form a job, and the jobs decide the period. There is therefore a detector for each
+//! of several gaps g, which accepts only periods for which its g is right: g <= T/4, at most 10 ms.
 //!
-//! Source: ours; that two estimates agree is what Cucinotta et al. (EuroSys 2010) leave to the length of their window.
+//! Source: our own. Cucinotta et al. (EuroSys 2010) rely on the length of their window instead of two estimates.
 //!
-//! Invariant: of a client without a period no single look is believed.
+//! Invariant: a single estimate is never accepted for a client without a remembered period.
 
 use crate::closed_loop::{self, Rest};
 use crate::jobs::{Burst, Job, Joined, Joiner};
@@ -23,27 +23,27 @@ use crate::period::{self, Fit};
 use std::collections::VecDeque;
 use xqos_core::Time;
 
-/// Steps of clamp(T/4, 2 ms, 10 ms), the largest first.
+/// Steps of clamp(T/4, 2 ms, 10 ms), largest first.
 pub(crate) const GAPS_NS: [u64; 6] = [10_000_000, 8_000_000, 6_000_000, 4_000_000, 3_000_000, 2_000_000];
 const LEAST_GAP_NS: u64 = 2_000_000;
 
-/// The window: a second or two of frames.
+/// Stored jobs: one or two seconds of frames.
 const JOBS_KEPT: usize = 64;
 const WINDOW_NS: u64 = 2_000_000_000;
-/// Of slow clients, two looks.
+/// Minimum for slow clients, enough for two estimates.
 const LEAST_KEPT: usize = 20;
 
-/// What drives a client.
+/// The source of a client's rhythm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Beat {
     /// A clock.
     Clock(Fit),
-    /// The answers that it gets: a closed loop.
+    /// Replies: a closed loop.
     Loop(Rest),
 }
 
 impl Beat {
-    /// T of a clock, the rest of a loop.
+    /// T of a clock, or the rest of a loop.
     pub fn length_ns(&self) -> u64 {
         match self {
             Beat::Clock(fit) => fit.period_ns,
@@ -51,7 +51,7 @@ impl Beat {
         }
     }
 
-    /// How sure it is, 0 to 1.
+    /// Confidence from 0 to 1.
     pub fn confidence(&self) -> f64 {
         match self {
             Beat::Clock(fit) => (fit.coverage - 2.0 * fit.misfit).clamp(0.0, 1.0),
@@ -59,51 +59,51 @@ impl Beat {
         }
     }
 
-    /// The same within `percent`.
+    /// Whether both are of the same kind and within `percent`.
     pub(crate) fn agrees(&self, other: &Beat, percent: u64) -> bool {
         let is_same_kind = matches!(self, Beat::Clock(_)) == matches!(other, Beat::Clock(_));
         is_same_kind && order::near(&[self.length_ns()], other.length_ns(), percent) > 0.0
     }
 }
 
-/// What is asked of two looks.
+/// The conditions for an estimate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Need {
     pub(crate) jobs: usize,
     pub(crate) span_ns: u64,
-    /// Jobs from one look to the next.
+    /// Jobs between two estimates.
     pub(crate) apart: usize,
 }
 
 impl Need {
-    /// Of a client that is not known. Twelve periods of a film of 24 frames a second are half a second.
+    /// For an unknown client. Twelve periods at 24 frames per second are half a second.
     pub(crate) const FIRST: Need = Need { jobs: 12, span_ns: 400_000_000, apart: 4 };
-    /// Of a client that was periodic a moment ago: a change of rate is to be found within half a second, 12 frames.
+    /// For a client that was periodic a moment ago: a new rate must be found within half a second, 12 frames.
     pub(crate) const AGAIN: Need = Need { jobs: 8, span_ns: 0, apart: 2 };
-    /// Of a client whose period is remembered: one look, which has to find that.
+    /// For a client with a remembered period: one estimate that confirms it.
     pub(crate) const REMEMBERED: Need = Need { jobs: 6, span_ns: 0, apart: 1 };
 }
 
-/// Of one client, for one gap.
+/// Detects the rhythm of one client with one gap.
 #[derive(Clone, Debug)]
 pub(crate) struct Detector {
     gap_ns: u64,
     joiner: Joiner,
     jobs: VecDeque<Job>,
-    /// Jobs since the last look.
+    /// Jobs since the last estimate.
     since: usize,
     last: Option<Beat>,
-    /// The last fit, accepted or not, to be shown.
+    /// The last fit, accepted or not, for display.
     pub(crate) seen: Option<Fit>,
-    /// Jobs in all.
+    /// Number of jobs so far.
     pub(crate) count: usize,
 }
 
-/// What two looks agreed on.
+/// An accepted estimate.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) beat: Beat,
-    /// The complete ones.
+    /// The complete jobs.
     pub(crate) jobs: Vec<Job>,
     pub(crate) joiner: Joiner,
 }
@@ -114,7 +114,7 @@ impl Detector {
         Detector { gap_ns, joiner, jobs: VecDeque::new(), since: 0, last: None, seen: None, count: 0 }
     }
 
-    /// Takes a burst in. `known`: a beat from before, which one look suffices to confirm.
+    /// Takes a burst. One estimate suffices to confirm `known`, a remembered beat.
     pub(crate) fn take(&mut self, burst: Burst, need: Need, known: Option<&Beat>) -> Option<Found> {
         match self.joiner.take(burst) {
             Joined::Same => return None,
@@ -163,7 +163,7 @@ impl Detector {
         Found { beat, jobs, joiner }
     }
 
-    /// The job that has begun has a start already.
+    /// Includes the open job, which has only a start.
     fn with_open(&self, start: Time) -> Vec<Job> {
         self.jobs.iter().copied().chain([Job { start, end: start, demand_ns: 0 }]).collect()
     }
@@ -176,7 +176,7 @@ impl Detector {
     }
 }
 
-/// What drives the client that has these jobs.
+/// Estimates what drives a client with these jobs.
 pub(crate) fn look(jobs: &[Job]) -> Option<Beat> {
     if let Some(rest) = closed_loop::rest(jobs) {
         return Some(Beat::Loop(rest));
@@ -194,7 +194,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The period of frames that consist of these bursts, the gap it was found with, and when; in ms.
+    /// The period of frames with these bursts, the gap that found it, and the time when, in ms.
     fn found(period_ms: u64, offsets_ms: &[u64]) -> Option<(u64, u64, u64)> {
         let mut detectors = GAPS_NS.map(Detector::new);
         for frame in 0..60 {

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! Whether a periodic client still keeps its period.
+//! Checks that a periodic client keeps its period.
 //!
-//! | its last six intervals | verdict |
+//! | the last six intervals | verdict |
 //! |---|---|
-//! | five of them more than 25 % off T | gone: another rate, or none |
-//! | their mean, without the shortest and the longest, more than 14 % off T, each counted for the periods that it spans | gone |
+//! | five are more than 25 % off T | gone: another rate, or none |
+//! | clocks: trimmed mean more than 14 % off T, with each interval divided by the periods that it spans | gone |
 //! | anything else | kept |
 //!
-//! | every 16 jobs, a look at the last 64 | verdict |
+//! | every 16 jobs, an estimate from the last 64 | verdict |
 //! |---|---|
-//! | finds another period twice, 2 % off and the same within 1 % | changed to that |
+//! | finds a period more than 2 % off, twice and within 1 % | changed to that |
 //! | finds nothing, three times in a row | gone |
 //!
-//! Of a closed loop, rests stand for intervals; the second row is about clocks.
+//! For a closed loop, rests take the place of intervals.
 //!
-//! Source: ours. 25 % instead of 20: a film of 24 on a screen of 60 has intervals that are 20 % off, all of them. The second row
-//! finds 25 frames a second that become 30, which is 17 % off; a frame that is dropped spans two periods and is no change.
+//! Source: our own. The limit is 25 % because all intervals of 24 frames per second on a 60 Hz display are 20 % off.
+//! The second row finds a change from 25 to 30 frames per second, which is 17 %. A dropped frame spans two periods and
+//! is no change.
 //!
-//! Invariant: one interval, however long, is no change.
+//! Invariant: one interval is never a change, however long it is.
 
 use crate::detector::{Beat, look};
 use crate::jobs::Job;
@@ -29,7 +30,7 @@ const INTERVALS: usize = 6;
 const OFF: usize = 5;
 const OFF_PERCENT: u64 = 25;
 const MEAN_OFF: f64 = 0.14;
-/// Of the two rates that are closest, 25 and 30, half.
+/// Half the difference between the closest rates, 25 and 30 per second.
 const SLIGHTLY_OFF_PERCENT: u64 = 8;
 const JOBS_KEPT: usize = 64;
 const LOOK_EVERY: u32 = 16;
@@ -37,7 +38,7 @@ const LOOKS_IN_VAIN: u32 = 3;
 const ANOTHER_PERCENT: u64 = 2;
 const SAME_PERCENT: u64 = 1;
 
-/// What a job says about the period.
+/// The verdict on a period after a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Verdict {
     Kept,
@@ -61,7 +62,7 @@ impl Follow {
         Follow { beat, jobs: kept, since_look: 0, in_vain: 0, another: None }
     }
 
-    /// A job is done.
+    /// Takes a complete job.
     pub(crate) fn take(&mut self, job: Job) -> Verdict {
         self.jobs.push_back(job);
         if self.jobs.len() > JOBS_KEPT {
@@ -78,12 +79,12 @@ impl Follow {
         let jobs: Vec<Job> = self.jobs.iter().copied().collect();
         match look(&jobs) {
             Some(beat) => self.compare(beat),
-            // A loop that is served at once looks like a clock, and one with other rests is off.
+            // A loop that is served immediately looks like a clock, and other rests fail the interval check.
             None => self.miss(),
         }
     }
 
-    /// From when on the jobs are those of another period, if it is gone: as far back as intervals were off without a break.
+    /// Start of the first job of the new period: the last intervals without a break that are off the old one.
     pub(crate) fn changed_at(&self) -> Time {
         let intervals = self.intervals();
         let length_ns = self.beat.length_ns();
@@ -131,7 +132,7 @@ impl Follow {
         matches!(self.beat, Beat::Clock(_)) && (trimmed_mean(&intervals, length_ns) - 1.0).abs() > MEAN_OFF
     }
 
-    /// The last ones: rests of a loop, from start to start of a clock.
+    /// The last intervals of a clock, or the last rests of a loop.
     fn intervals(&self) -> Vec<u64> {
         let last: Vec<Job> = self.jobs.iter().rev().take(INTERVALS + 1).rev().copied().collect();
         let is_loop = matches!(self.beat, Beat::Loop(_));
@@ -140,7 +141,7 @@ impl Follow {
     }
 }
 
-/// Of the intervals in periods, each over the whole periods that it spans.
+/// Trimmed mean of the intervals in periods, each divided by the whole periods that it spans.
 fn trimmed_mean(intervals: &[u64], period_ns: u64) -> f64 {
     let folded = intervals.iter().map(|&interval| interval as f64 / period_ns.max(1) as f64);
     let mut folded: Vec<f64> = folded.map(|periods| periods / periods.round().max(1.0)).collect();
@@ -164,7 +165,7 @@ mod tests {
         intervals_us.iter().cycle().take(count).map(each).collect()
     }
 
-    /// The first verdict after a change from one pattern to the other that is not Kept, and after how many jobs.
+    /// The first verdict other than `Kept` after a change of pattern, and the number of jobs until then.
     fn change(before_us: &[u64], after_us: &[u64]) -> Option<(usize, Verdict)> {
         let known = jobs(Time(0), before_us, 24);
         let mut follow = Follow::new(look(&known).unwrap(), &known);

@@ -1,65 +1,65 @@
 // SPDX-License-Identifier: MIT
-//! Bursts become jobs: what a client asks for in one period, however many times the server turned to it for that.
+//! Joins bursts into jobs: all that a client requests in one period, in one or more bursts.
 //!
 //! | the next burst | rule |
 //! |---|---|
-//! | starts less than g after the last one started | the same job: a player draws a frame in several writes |
-//! | starts less than 1 ms after the last one ended | the same job: a client that goes on as soon as it is answered had not finished |
-//! | neither | a new job |
-//! | belongs to a job that is longer than 250 ms | the client never rests: it has no jobs until it does |
+//! | starts less than g after the start of the last one | same job: a player sends a frame in several writes |
+//! | starts less than 1 ms after the end of the last one | same job: the client continues as soon as it has a reply |
+//! | neither | new job |
+//! | belongs to a job longer than 250 ms | the client does not rest: it has no jobs until it does |
 //!
-//! Source: Cucinotta, Checconi, Abeni, Palopoli, "Self-tuning schedulers for legacy real-time applications" (EuroSys 2010), take the
-//! times of events as they come. X clients flush their buffers when those are full, so that their events come in groups. The
-//! second row is ours: under load a group is stretched by the service of others, and its parts start further apart than g.
+//! Source: Cucinotta, Checconi, Abeni, Palopoli, "Self-tuning schedulers for legacy real-time applications" (EuroSys
+//! 2010), use single events. X clients flush their buffers when these are full, so their events arrive in groups. The
+//! second row is our own: under load, service of other clients moves the parts of a group further apart than g.
 //!
-//! Invariant: jobs come in order of time, do not overlap, and all service of a client that rests is in one of them.
+//! Invariant: jobs are in order of time and do not overlap. All service of a client that rests belongs to a job.
 
 use xqos_core::Time;
 
-/// From the end of a job's service to a start that still belongs to it. A client that is answered over a socket and asks
-/// again needs some 0.05 - 0.3 ms for that on a busy machine; whoever rests does so for longer.
+/// From the end of a job's service to a start that still belongs to it. A client needs 0.05 - 0.3 ms to react to a
+/// reply on a busy machine; real rests are longer.
 const GOES_ON_NS: u64 = 1_000_000;
 
-/// The longest period that is looked for, and so the longest job.
+/// The longest period that is detected, and therefore the longest job.
 pub(crate) const LONGEST_NS: u64 = 250_000_000;
 
 /// One activation of a client, served to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// When it had work.
+    /// When its requests arrived.
     pub start: Time,
     /// When its last service ended.
     pub end: Time,
-    /// Processor time of the server that it got: by the clock a slice is longer, where the kernel runs something else meanwhile.
+    /// Processor time of the server. Wall-clock time would include what the kernel runs in between.
     pub served_ns: u64,
 }
 
-/// What a client asked for in one period.
+/// The requests of a client in one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
     /// First activation.
     pub start: Time,
-    /// End of its last service.
+    /// End of the last service.
     pub end: Time,
-    /// Server time in sum.
+    /// Total server time.
     pub demand_ns: u64,
 }
 
 impl Job {
-    /// From the activation to the end of service.
+    /// Time from activation to the end of service.
     pub fn response_ns(&self) -> u64 {
         self.end.since(self.start)
     }
 }
 
-/// What a burst came to.
+/// The effect of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joined {
-    /// A part of the job that goes on.
+    /// It belongs to the open job.
     Same,
-    /// The first of a new job; the one before, if there was one, is complete.
+    /// It starts a new job. The previous one, if any, is complete.
     New(Option<Job>),
-    /// The client does not rest: what it does has no jobs.
+    /// The client does not rest and therefore has no jobs.
     Endless,
 }
 
@@ -78,12 +78,12 @@ struct Open {
 }
 
 impl Joiner {
-    /// Bursts that start closer together than `gap_ns` belong to one job.
+    /// Bursts that start less than `gap_ns` apart belong to one job.
     pub fn new(gap_ns: u64) -> Joiner {
         Joiner { gap_ns, open: None }
     }
 
-    /// Takes the next burst in. Times that go back count as the latest ones that were seen.
+    /// Takes the next burst. A time before the latest one is raised to it.
     pub fn take(&mut self, burst: Burst) -> Joined {
         let floor = self.open.map_or(Time(0), |open| open.last_start);
         let start = burst.start.max(floor);
@@ -101,7 +101,7 @@ impl Joiner {
         if open.is_endless { Joined::Endless } else { Joined::Same }
     }
 
-    /// The job that goes on, if no burst after `now` can belong to it; else it stays open.
+    /// Completes the open job if no burst after `now` can belong to it.
     pub fn complete(&mut self, now: Time) -> Option<Job> {
         let is_over = self.open.is_some_and(|open| !open.includes(now, self.gap_ns));
         if is_over { self.close() } else { None }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! What to reserve for a client, found by measurement: its period and the server time that it needs in each.
+//! Finds a client's reservation by measurement: its period and the server time that it needs in each period.
 //!
-//! Pure, as core is: no clock, no input or output, no unsafe code. Bursts of service go in with their times, advice comes out.
-//! The same bursts give the same advice, so one text runs on trace files, in the simulator and beside a live server.
+//! Like core, this crate has no clock, no I/O and no unsafe code. It takes bursts of service with their times and
+//! returns advice. The same bursts give the same advice for trace files, the simulator and a live server.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `jobs` | bursts that belong together, such as those of one frame, become one job |
-//! | `period` | the period of a client that a clock drives |
-//! | `closed_loop` | the rest of a client that waits for its answer first |
-//! | `detector` | two looks at jobs that agree on either |
-//! | `demand` | the server time that its jobs need |
-//! | `follow` | whether it keeps its period |
-//! | `client` | one client: gathering, periodic, aperiodic, given up, silent |
-//! | `share` | what each of several clients gets, where there is not enough for all |
-//! | `tuner` | all clients, and what is to be done about them |
+//! | `jobs` | joins bursts that belong together, such as those of one frame, into jobs |
+//! | `period` | finds the period of a client that is driven by a clock |
+//! | `closed_loop` | finds the rest of a client that waits for a reply first |
+//! | `detector` | accepts a period or rest when two estimates agree |
+//! | `demand` | estimates the server time that a job needs |
+//! | `follow` | checks that a client keeps its period |
+//! | `client` | the states of one client, from gathering to silent |
+//! | `share` | divides the server's capacity among several clients |
+//! | `tuner` | all clients, and the advice for them |
 //! | `order` | medians and quantiles |
 
 #![forbid(unsafe_code)]

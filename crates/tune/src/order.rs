@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Order statistics of a handful of times: medians and quantiles, which a single outlier cannot move.
+//! Medians and quantiles of a few times. A single outlier cannot move them.
 
-/// The value below which `part` of them lie: the smallest one that as many are at most. 0 of none.
+/// The smallest value that at least this fraction of the values do not exceed. 0 without values.
 pub(crate) fn quantile(values: &[u64], numerator: usize, denominator: usize) -> u64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -18,13 +18,13 @@ pub(crate) fn mean(values: &[u64]) -> u64 {
     (sum / values.len().max(1) as u128) as u64
 }
 
-/// How far half of them, at least, lie from `centre`.
+/// Median distance from `centre`.
 pub(crate) fn scatter(values: &[u64], centre: u64) -> u64 {
     let distances: Vec<u64> = values.iter().map(|value| value.abs_diff(centre)).collect();
     median(&distances)
 }
 
-/// The share of them within `percent` of `centre`.
+/// Fraction of the values within `percent` of `centre`.
 pub(crate) fn near(values: &[u64], centre: u64, percent: u64) -> f64 {
     let is_near = |value: &&u64| u128::from(value.abs_diff(centre)) * 100 <= u128::from(centre) * u128::from(percent);
     values.iter().filter(is_near).count() as f64 / values.len().max(1) as f64

@@ -1,56 +1,57 @@
 // SPDX-License-Identifier: MIT
-//! The period of a client that is driven by a clock, from the times at which its jobs start.
+//! Finds the period of a client that is driven by a clock, from the start times of its jobs.
 //!
 //! 1. Candidates: median, mean and lower quartile of the intervals.
-//! 2. For each, the jobs are numbered by rounding the intervals to whole periods, and a line is fitted: its slope is T.
-//! 3. Of each fit: misfit = median distance of a start from the line / T; coverage = jobs / periods (or the inverse, where a period
-//!    has more than one); near = share of intervals within 25 % of T; scatter = median distance of an interval from T / T.
-//! 4. The largest coverage - 2 misfit is taken, of those that are accepted if any is.
+//! 2. For each candidate, jobs are numbered by rounding intervals to whole periods; a line is fitted with slope T.
+//! 3. Each fit has: misfit = median distance of a start from the line / T; coverage = jobs / periods (or its inverse,
+//!    with more than one job per period); near = fraction of intervals within 25 % of T; scatter = median distance of
+//!    an interval from T / T.
+//! 4. Accepted fits precede others; among them the largest coverage - 2 misfit wins.
 //!
-//! | accepted | jobs | misfit | scatter | near | coverage |
+//! | accepted | min. jobs | misfit | scatter | near | coverage |
 //! |---|---|---|---|---|---|
-//! | a clock that a player keeps to within some percent | any | <= 0.045 | | >= 0.9 | >= 0.9 |
-//! | the same with frames that are dropped | 32 | <= 0.06 | | >= 0.75 | >= 0.75 |
-//! | a clock with much jitter | 48 | <= 0.1 | | >= 0.85 | >= 0.85 |
-//! | short waits from one frame to the next: its phase wanders | 24 | | <= 0.06 | >= 0.9 | >= 0.9 |
-//! | pulldown, 24 frames on a screen of 60: each second job is on a line, and the others on another | 16 | <= 0.03 | | >= 0.9 | >= 0.9 |
+//! | a clock accurate to a few percent | any | <= 0.045 | | >= 0.9 | >= 0.9 |
+//! | the same with dropped frames | 32 | <= 0.06 | | >= 0.75 | >= 0.75 |
+//! | a clock with large jitter | 48 | <= 0.1 | | >= 0.85 | >= 0.85 |
+//! | a short wait between frames, so that the phase drifts | 24 | | <= 0.06 | >= 0.9 | >= 0.9 |
+//! | pulldown, 24 frames on a 60 Hz display: even and odd jobs lie on two lines | 16 | <= 0.03 | | >= 0.9 | >= 0.9 |
 //!
-//! Source: Cucinotta et al. (EuroSys 2010) find the period in the spectrum of event times. A line through numbered events asks for
-//! a single period from the start, costs O(n log n), and needs a dozen jobs. Weaker conditions (near >= 0.75 alone, or misfit <=
-//! 0.12 and near >= 0.5) were tried first and took somebody's typing for a period 88 times in half an hour: there the phase wanders
-//! like a random walk, so that a few jobs lie on a line by chance, but not half of them this close to it, and more do not.
+//! Source: Cucinotta et al. (EuroSys 2010) find the period in the spectrum of event times. A line through numbered
+//! events assumes a single period, costs O(n log n), and needs only a dozen jobs. Weaker conditions (near >= 0.75
+//! alone, or misfit <= 0.12 and near >= 0.5) mistake typing for a period: its phase is a random walk, so a few jobs may
+//! lie near a line by chance, but not half of them this close to it.
 //!
-//! Invariant: no input panics, and a period that is found is between 4 and 250 ms.
+//! Invariant: no input panics, and a found period is between 4 and 250 ms.
 
 use crate::jobs::LONGEST_NS;
 use crate::order;
 use xqos_core::Time;
 
-/// Shorter periods are loops that ask and wait for the answer: they have no pace of their own.
+/// Shorter periods are request-reply loops without a rhythm of their own.
 pub(crate) const SHORTEST_NS: u64 = 4_000_000;
 
 const NEAR_PERCENT: u64 = 25;
-/// A line through the starts of jobs.
+/// A line through the start times of jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
     /// Its slope, T.
     pub period_ns: u64,
-    /// Median distance of a start from it, in periods.
+    /// Median distance of a start from the line, in periods.
     pub misfit: f64,
-    /// Jobs / periods.
+    /// Jobs per period.
     pub coverage: f64,
-    /// Share of intervals within 25 % of T.
+    /// Fraction of intervals within 25 % of T.
     pub near: f64,
     /// Median distance of an interval from T, in periods.
     pub scatter: f64,
-    /// Each second job is on a line of its own.
+    /// Even and odd jobs lie on two lines.
     pub is_pulldown: bool,
-    /// Through so many jobs.
+    /// Number of jobs.
     pub jobs: usize,
 }
 
 impl Fit {
-    /// Whether the client is periodic by it.
+    /// Whether the fit shows a periodic client.
     pub fn is_accepted(&self) -> bool {
         if !(SHORTEST_NS..=LONGEST_NS).contains(&self.period_ns) {
             return false;
@@ -73,7 +74,7 @@ impl Fit {
     }
 }
 
-/// The best line through starts that come in order of time; `None` for less than three.
+/// The best line through start times in order. `None` for fewer than three.
 pub fn fit(starts: &[Time]) -> Option<Fit> {
     let intervals: Vec<u64> = starts.windows(2).map(|pair| pair[1].since(pair[0])).collect();
     if intervals.len() < 2 {
@@ -84,7 +85,7 @@ pub fn fit(starts: &[Time]) -> Option<Fit> {
     lines.chain(pulldown(starts, &intervals)).reduce(|a, b| if b.is_better_than(&a) { b } else { a })
 }
 
-/// Two lines, of the even and of the odd jobs, with the same slope.
+/// Fits two lines with the same slope, through the even and the odd jobs.
 fn pulldown(starts: &[Time], intervals: &[u64]) -> Option<Fit> {
     let half = |first: usize| {
         let starts: Vec<Time> = starts.iter().skip(first).step_by(2).copied().collect();
@@ -96,7 +97,7 @@ fn pulldown(starts: &[Time], intervals: &[u64]) -> Option<Fit> {
     let period_ns = (even.period_ns / 2).saturating_add(odd.period_ns / 2) / 2;
     is_same.then(|| Fit {
         period_ns,
-        // In periods of all jobs, which are half of these.
+        // In periods of all jobs, which are half as long.
         misfit: 2.0 * even.misfit.max(odd.misfit),
         coverage: even.coverage.min(odd.coverage),
         near: order::near(intervals, period_ns, NEAR_PERCENT),
@@ -149,7 +150,7 @@ mod tests {
 
     const US: u64 = 1_000;
 
-    /// Starts with these intervals, over and over.
+    /// Start times that repeat these intervals.
     fn starts(intervals_us: &[u64], count: usize) -> Vec<Time> {
         let mut now = Time(1_000_000_000);
         let later = intervals_us.iter().cycle().take(count).map(|us| {

@@ -1,64 +1,66 @@
 // SPDX-License-Identifier: MIT
-//! Divides what the server can promise among the wishes of clients whose reservations are found by measurement.
+//! Divides the server's capacity among the wishes of clients whose reservations are measured.
 //!
-//! 1. There is U_auto = min(0.6 or what is set, U - sum of fixed - B / shortest T) for them. Reservations that somebody made by hand are fixed:
-//!    they are counted and never changed.
-//! 2. Where B/T alone takes more than half of what the fixed ones leave, the wish is (2Q, 2T): the same share, half of the blocking.
-//! 3. Each wish gets its floor at least, the median demand. If not all floors fit, the lightest wishes go, of those the newest.
-//! 4. What is left is divided between floor and wish, in proportion to weight; nobody gets more than the wish, and what one does not
-//!    need the others get.
+//! 1. Measured reservations may use U_auto = min(0.6 or the configured limit, U - sum of fixed - B / shortest T).
+//!    Manual reservations are fixed: they are counted and never changed.
+//! 2. If B/T alone exceeds half of what the fixed ones leave, the wish becomes (2Q, 2T): the same share, half the
+//!    blocking.
+//! 3. Each wish gets at least its floor, the median demand. If the floors do not fit, the lightest wishes are dropped,
+//!    newest first.
+//! 4. The rest is divided between floor and wish in proportion to weight. No client gets more than its wish; what it
+//!    does not need goes to the others.
 //!
-//! Source: the admission test of Manica et al. 2008, section 3.3 (`xqos_core`'s `admission`), of which 1. is the part that all
-//! wishes together may take; the compression is that of AQuoSA, b = g + (r - g) * factor, with a factor for each weight.
+//! Source: the admission test of Manica et al. 2008, section 3.3 (`admission` in `xqos_core`). The compression is that
+//! of AQuoSA, b = g + (r - g) * factor, with a factor for each weight.
 //!
-//! Invariant: sum(Q/T) of what is given is at most U_auto, each ratio rounded up to a millionth as admission does.
+//! Invariant: sum(Q/T) of the result is at most U_auto, each ratio rounded up to a millionth as in admission.
 
 use crate::client::Wish;
 use crate::jobs::LONGEST_NS;
 use xqos_core::{Reservation, ReservationKind, Time};
 
-/// Of the server, for all that is found by measurement: somebody may still reserve by hand.
+/// Maximum for all measured reservations. The rest stays available for manual ones.
 pub const AUTO_LIMIT_PPM: u32 = 600_000;
 const US: u64 = 1_000;
 
-/// What the server can promise.
+/// The server's capacity for reservations.
 #[derive(Clone, Debug, Default)]
 pub struct Room {
-    /// U, millionths.
+    /// Limit U in millionths.
     pub limit_ppm: u32,
-    /// B
+    /// Blocking time B.
     pub blocking_ns: u64,
-    /// Reservations that are not ours.
+    /// Manual reservations.
     pub fixed: Vec<Reservation>,
-    /// The most for all that is found by measurement, millionths; `None`: [`AUTO_LIMIT_PPM`].
+    /// Maximum for all measured reservations, in millionths. `None`: [`AUTO_LIMIT_PPM`].
     pub auto_limit_ppm: Option<u32>,
 }
 
-/// A wish with what it weighs.
+/// A wish and the weight of its client.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// What is wished for.
+    /// The wanted reservation.
     pub wish: Wish,
-    /// Of the client, hundredths; 100 is the usual.
+    /// Weight of the client in hundredths; 100 is the default.
     pub weight: u32,
-    /// When the client was first seen: who came later goes first.
+    /// When the client was first seen; newer ones are dropped first.
     pub since: Time,
 }
 
 impl Room {
-    /// What is left of U beside the fixed ones, before blocking.
+    /// What the fixed reservations leave of U, before blocking.
     fn free_ppm(&self) -> u64 {
         let fixed: u64 = self.fixed.iter().map(|fixed| ppm(fixed.budget_ns, fixed.period_ns)).sum();
         u64::from(self.limit_ppm).saturating_sub(fixed)
     }
 
-    /// U_auto, where the shortest period of a wish is that.
+    /// U_auto, given the shortest period of all wishes.
     pub fn auto_ppm(&self, shortest_ns: u64) -> u64 {
         let unblocked = self.free_ppm().saturating_sub(ppm(self.blocking_ns, shortest_ns));
         unblocked.min(self.auto_limit_ppm.unwrap_or(AUTO_LIMIT_PPM).into())
     }
 
-    /// Whether these can be promised together.
+    /// Whether these reservations are possible together.
     pub fn fits(&self, reservations: &[Reservation]) -> bool {
         let shortest_ns = reservations.iter().map(|reservation| reservation.period_ns).min();
         let sum: u64 = reservations.iter().map(|all| ppm(all.budget_ns, all.period_ns)).sum();
@@ -66,12 +68,12 @@ impl Room {
     }
 }
 
-/// What each of them gets, in whole microseconds; `None`: there is no room for it.
+/// The reservation for each wish, in whole microseconds. `None` if there is no capacity for it.
 pub fn divide(room: &Room, asked: &[Asked]) -> Vec<Option<Reservation>> {
     let mut shares: Vec<Share> =
         asked.iter().enumerate().map(|(place, asked)| Share::new(place, asked, room)).collect();
     shares.retain(Share::is_possible);
-    // The heaviest and oldest first.
+    // Sort the heaviest and oldest first.
     shares.sort_by_key(|share| (std::cmp::Reverse(share.weight), share.since, share.place));
     while !shares.is_empty() && extra_ppm(room, &shares).is_none() {
         shares.pop();
@@ -110,7 +112,7 @@ impl Share {
         self.period_ns > 0 && self.floor_ns > 0
     }
 
-    /// What lies between floor and wish.
+    /// The difference between floor and wish.
     fn gap_ppm(&self) -> u64 {
         ppm(self.wish_ns, self.period_ns) - ppm(self.floor_ns, self.period_ns)
     }
@@ -121,14 +123,14 @@ impl Share {
     }
 }
 
-/// What the floors leave of U_auto; `None`: they do not fit.
+/// What the floors leave of U_auto. `None` if they do not fit.
 fn extra_ppm(room: &Room, shares: &[Share]) -> Option<u64> {
     let shortest_ns = shares.iter().map(|share| share.period_ns).min()?;
     let floors: u64 = shares.iter().map(|share| ppm(share.floor_ns, share.period_ns)).sum();
     room.auto_ppm(shortest_ns).checked_sub(floors)
 }
 
-/// How much of its gap each gets, 0 to 1. The heaviest come first, so they are full first.
+/// The fraction of its gap that each wish gets. The heaviest come first, because they are satisfied first.
 fn factors(shares: &[Share], extra_ppm: u64) -> Vec<f64> {
     let gap = |share: &Share| share.gap_ppm() as f64;
     let mut weighed: f64 = shares.iter().map(|share| gap(share) * f64::from(share.weight)).sum();
@@ -145,7 +147,7 @@ fn factors(shares: &[Share], extra_ppm: u64) -> Vec<f64> {
     shares.iter().map(each).collect()
 }
 
-/// Millionths, rounded up.
+/// The ratio in millionths, rounded up.
 fn ppm(part_ns: u64, whole_ns: u64) -> u64 {
     u64::try_from((u128::from(part_ns) * 1_000_000).div_ceil(u128::from(whole_ns.max(1)))).unwrap_or(u64::MAX)
 }
@@ -186,7 +188,7 @@ mod tests {
     #[test]
     fn wishes_are_compressed_by_weight_and_never_below_their_floor() {
         let all = [asked(2000, 4000, 10, 200, 0), asked(2000, 4000, 10, 100, 1)];
-        // 0.2 are left above the floors: two of three parts for the heavier one.
+        // 0.2 is left above the floors: two thirds for the heavier one.
         assert_eq!(given_us(&room(0, &[]), &all), [Some((3333, 10_000)), Some((2666, 10_000))]);
         let all = [asked(2000, 2600, 10, 1000, 0), asked(2000, 4000, 10, 100, 1)];
         assert_eq!(

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! All clients whose reservations are to be found by measurement, and what is to be done about them.
+//! All clients whose reservations are measured, and the advice for them.
 //!
-//! | what a client is given by `share`, and had | advice |
+//! | result of `share`, compared with the current reservation | advice |
 //! |---|---|
-//! | something, and had nothing | reserve |
-//! | nothing, and had something | release |
-//! | Q at most 10 % and T at most 2 % different | none, as long as all of them fit together |
+//! | a reservation where there was none | reserve |
+//! | none where there was one | release |
+//! | Q within 10 % and T within 2 %, as long as all fit together | none |
 //! | anything else | change |
 //!
-//! Releases come first, then what becomes less, then what becomes more: so each step is admitted. Who was refused, since
-//! others reserved meanwhile, is advised twice the period once, and then nothing for 10 s.
+//! Releases precede decreases, and decreases precede increases, so that each step is admitted. A client that is
+//! refused, because of other new reservations, gets advice for twice the period once, and then none for 10 s.
 //!
-//! Source: ours; the order is that of AQuoSA's supervisor, decreases before increases.
+//! Source: our own, with the order of AQuoSA's supervisor: decreases before increases.
 //!
-//! Invariant: what the tuner holds to be reserved after all advice was followed fits into the room that it was given.
+//! Invariant: once all advice is followed, the reservations fit into the given room.
 
 use crate::client::{Client, Report, Wish};
 use crate::jobs::{Burst, LONGEST_NS};
@@ -28,18 +28,18 @@ const SAME_PERIOD_PERCENT: u64 = 2;
 /// Hundredths.
 const USUAL_WEIGHT: u32 = 100;
 
-/// What to do about a client.
+/// The action for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Reserve that.
+    /// Make this reservation.
     Reserve(Reservation),
-    /// Reserve that in place of what is reserved.
+    /// Replace the current reservation with this one.
     Change(Reservation),
-    /// Reserve nothing any more.
+    /// Release the reservation.
     Release,
 }
 
-/// Clients by a key of the caller's.
+/// The clients, by a key that the caller chooses.
 #[derive(Debug)]
 pub struct Tuner<K> {
     clients: BTreeMap<K, Tuned>,
@@ -52,7 +52,7 @@ struct Tuned {
     since: Time,
     granted: Option<Reservation>,
     refused_until: Time,
-    /// Its wishes are doubled, since one was refused.
+    /// Its wishes are doubled, because one was refused.
     is_doubled: bool,
 }
 
@@ -63,33 +63,33 @@ impl<K> Default for Tuner<K> {
 }
 
 impl<K: Ord + Copy> Tuner<K> {
-    /// Without clients.
+    /// A tuner without clients.
     pub fn new() -> Tuner<K> {
         Tuner::default()
     }
 
-    /// A client that shall be looked after from now on.
+    /// Adds a client.
     pub fn add(&mut self, key: K, now: Time) {
         let tuned = Tuned { weight: USUAL_WEIGHT, since: now, ..Tuned::default() };
         self.clients.entry(key).or_insert(tuned);
     }
 
-    /// It has gone, or shall be left alone. What was reserved for it is not released by this.
+    /// Removes a client. Its reservation is not released.
     pub fn remove(&mut self, key: K) {
         self.clients.remove(&key);
     }
 
-    /// Its weight among others, in hundredths.
+    /// Sets a client's weight, in hundredths.
     pub fn weigh(&mut self, key: K, weight: u32) {
         self.with(key, |tuned| tuned.weight = weight);
     }
 
-    /// A burst of one of them; others are passed over.
+    /// Takes a burst of a client. Unknown clients are ignored.
     pub fn take(&mut self, key: K, burst: Burst) {
         self.with(key, |tuned| tuned.client.take(burst));
     }
 
-    /// One of them has work now, or is served; others are passed over.
+    /// Records that a client has requests or is served at `now`. Unknown clients are ignored.
     pub fn works(&mut self, key: K, now: Time) {
         self.with(key, |tuned| tuned.client.works(now));
     }
@@ -100,22 +100,23 @@ impl<K: Ord + Copy> Tuner<K> {
         }
     }
 
-    /// What was found about each.
+    /// The findings about each client.
     pub fn reports(&self) -> impl Iterator<Item = (K, Report)> + '_ {
         self.clients.iter().map(|(&key, tuned)| (key, tuned.client.report()))
     }
 
-    /// What is held to be reserved for one of them.
+    /// The reservation that a client is assumed to have.
     pub fn granted(&self, key: K) -> Option<Reservation> {
         self.clients.get(&key)?.granted
     }
 
-    /// True where one of them does something: the next look should come soon.
+    /// Whether any client is active, so that the next update should follow soon.
     pub fn is_active(&self) -> bool {
         self.clients.values().any(|tuned| tuned.client.next_look().is_some())
     }
 
-    /// What is to be done now, in this order. It is held to be done; [`refused`](Tuner::refused) tells what was not.
+    /// The actions to take now, in this order. They are assumed to succeed; report failures with
+    /// [`refused`](Tuner::refused).
     pub fn advise(&mut self, now: Time, room: &Room) -> Vec<(K, Advice)> {
         let targets = self.targets(now, room);
         let mut advice = Vec::new();
@@ -134,8 +135,8 @@ impl<K: Ord + Copy> Tuner<K> {
         advice.into_iter().map(|(_, _, key, advised)| (key, advised)).collect()
     }
 
-    /// The server did not admit what was advised. The first time (2Q, 2T) is to be tried, for which B is half as much of T; if
-    /// that is refused too, nothing is reserved, and the client is not asked for again for a while.
+    /// Reports that the server did not admit a reservation. The first time this returns (2Q, 2T) to try, which halves
+    /// the blocking; when that is refused, too, there is no advice for the client for a while.
     pub fn refused(&mut self, key: K, now: Time) -> Option<Reservation> {
         let tuned = self.clients.get_mut(&key)?;
         let twice = tuned.granted.filter(|_| !tuned.is_doubled).and_then(doubled);
@@ -146,7 +147,7 @@ impl<K: Ord + Copy> Tuner<K> {
         twice
     }
 
-    /// What each should have, in order of keys.
+    /// The reservation that each client should have, in order of keys.
     fn targets(&mut self, now: Time, room: &Room) -> Vec<Option<Reservation>> {
         let mut asked = Vec::new();
         for tuned in self.clients.values_mut() {
@@ -172,7 +173,7 @@ impl Tuned {
         }
     }
 
-    /// What is reserved, where that is about what should be.
+    /// The current reservation if it is close to the target, else the target.
     fn nearly(&self, target: Option<Reservation>) -> Option<Reservation> {
         let (Some(granted), Some(wanted)) = (self.granted, target) else { return target };
         let is_near = |a: u64, b: u64, percent| order::near(&[a], b, percent) > 0.0;
@@ -191,7 +192,7 @@ fn doubled(reservation: Reservation) -> Option<Reservation> {
     })
 }
 
-/// Q/T, in parts of 2^32.
+/// Q/T in units of 2^-32.
 fn share_of(reservation: &Reservation) -> u128 {
     (u128::from(reservation.budget_ns) << 32) / u128::from(reservation.period_ns.max(1))
 }

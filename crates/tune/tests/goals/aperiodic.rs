@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Clients without a period, for half an hour each: nobody reserves anything for them that is worth its name.
+//! Half an hour of clients without a period: none of them gets a reservation of 1 % or more.
 
 use crate::load::{Dice, Frame, MS, SECOND, US, course, player};
 use xqos_core::Time;
 
 const HALF_AN_HOUR: u64 = 1800 * SECOND;
 
-/// Frames after pauses, until the time is over.
+/// Frames separated by random pauses.
 fn irregular(seed: u64, mut next: impl FnMut(&mut Dice) -> (u64, u64)) -> Vec<Frame> {
     let (mut dice, mut now, mut frames) = (Dice(seed), Time(SECOND), Vec::new());
     while now.0 < HALF_AN_HOUR {
@@ -18,7 +18,7 @@ fn irregular(seed: u64, mut next: impl FnMut(&mut Dice) -> (u64, u64)) -> Vec<Fr
     frames
 }
 
-/// Nothing of 1 % or more was ever reserved.
+/// No reservation of 1 % or more was ever wanted.
 #[track_caller]
 fn wants_nothing(name: &str, frames: &[Frame]) {
     let course = course(frames);
@@ -67,7 +67,7 @@ fn scrolling_is_never_a_period() {
                 return (dice.pause(2 * SECOND), 4 * MS);
             }
             left -= 1;
-            // A wheel turns faster in the middle of the stroke, and its notches come when the finger moves.
+            // A wheel turns faster in the middle of a stroke, and its notches follow the finger.
             let stroke = 0.4 + (left % 8) as f64 / 6.0;
             ((dice.spread(pace, 0.35) as f64 * stroke) as u64, dice.between(2 * MS, 8 * MS))
         });

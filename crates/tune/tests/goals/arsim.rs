@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! ARSim's budget controller beside ours, in the same scenarios: a table, of which only sanity is asserted.
+//! Compares ARSim's budget controller with ours in the same scenarios. Prints a table and asserts only rough relations.
 //!
-//! By its formula (github.com/tomcucinotta/arsim; nothing of its code is here): b = spread * H / (T + e* - max(e, 0)), where H is the 0.83
-//! quantile of the last 12 demands, e the lateness of the last job, and Q = b T; spread 1, e* 0, and the factor at most 2 here.
+//! Reimplemented from its formula (github.com/tomcucinotta/arsim), without its code: b = spread * H / (T + e* - max(e,
+//! 0)), where H is the 0.83 quantile of the last 12 demands, e is the lateness of the last job, and Q = b T. Here
+//! spread is 1, e* is 0, and the factor is at most 2.
 //!
-//! Both get the period, and the same jobs: one that needs more than Q ends in the next period.
+//! Both get the period and the same jobs. A job that needs more than Q ends in the next period.
 
 use crate::load::{Course, Dice, Frame, MS, SECOND, US, player};
 use std::collections::VecDeque;
@@ -68,7 +69,7 @@ fn of_ours(frames: &[Frame], period_ns: u64) -> Course {
     course
 }
 
-/// Of the 24 jobs after the step, those that needed more than was reserved.
+/// Jobs that needed more than their reservation, among the 24 after the step.
 fn reaction(course: &Course, step: u64) -> usize {
     let after = course.jobs.iter().filter(|(frame, _)| frame.start.0 >= step);
     after.take(24).filter(|(frame, wish)| frame.demand_ns > wish.budget_ns).count()

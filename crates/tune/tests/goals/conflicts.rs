@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Many clients on one server, whose own admission test is asked at each step.
+//! Many clients on one server, with a real admission test at each step.
 
 use crate::load::{Dice, Frame, MS, SECOND, US, is_near, player};
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Time};
 use xqos_tune::{Advice, Burst, Room, Tuner};
 
-/// A server with reservations that somebody made by hand.
+/// A server with manual reservations.
 struct Server {
     scheduler: Scheduler,
     tuner: Tuner<u16>,
@@ -36,7 +36,7 @@ impl Server {
         self.tuner.add(key, now);
     }
 
-    /// Follows the tuner's advice; each step has to be admitted.
+    /// Follows the tuner's advice. Each step must be admitted.
     fn follow(&mut self, now: Time) {
         for (key, advice) in self.tuner.advise(now, &self.room) {
             self.changes += 1;
@@ -61,7 +61,7 @@ impl Server {
         }
     }
 
-    /// Shows all frames, and looks ten times a second, as the live feed does.
+    /// Plays all frames and updates the tuner ten times per second, as the live feed does.
     fn run(&mut self, frames: &[(u16, Frame)]) {
         let mut bursts: Vec<(u16, Burst)> = frames
             .iter()
@@ -88,7 +88,7 @@ fn ms(budget_us: u64, period_ms: u64) -> Reservation {
     Reservation { budget_ns: budget_us * US, period_ns: period_ms * MS, kind: ReservationKind::Soft }
 }
 
-/// Films of 25 frames a second, each frame with this demand.
+/// Video at 25 frames per second, each frame with this demand.
 fn films(count: u16, demand: impl Fn(&mut Dice) -> u64) -> Vec<(u16, Frame)> {
     let of_one = |key: u16| {
         let mut dice = Dice(key.into());
@@ -104,7 +104,7 @@ fn seventy_two_players_are_compressed_and_none_below_its_median() {
     let fixed = [ms(1000, 10), ms(500, 8)];
     let mut server = Server::new(&fixed);
     (1..=72).for_each(|key| server.connect(key, Time(0)));
-    // Less than 1 % at the median, and more in the mean: 0.54 of the server are the floors, and 0.6 there are.
+    // Below 1 % at the median and above in the mean. The floors are 0.54 of the server, and 0.6 is available.
     server.run(&films(72, |dice| if dice.below(4) == 0 { 1000 * US } else { 300 * US }));
     let granted = server.granted();
     assert_eq!(granted.len(), 72);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! Bursts of any kind: nothing panics, and all bounds are kept. What fuzzing does without end is done here with a few seeds.
+//! Arbitrary bursts: nothing panics and all bounds hold. A fixed number of seeds stands in for fuzzing.
 
 use crate::load::{Dice, MS, SECOND};
 use xqos_core::{Reservation, ReservationKind, Time};
 use xqos_tune::{Advice, Burst, Client, Room, Tuner};
 
-/// Lengths from nothing to for ever, most of them as those of real clients.
+/// Random lengths, from zero to the maximum. Most of them are typical of real clients.
 fn length(dice: &mut Dice) -> u64 {
     match dice.below(12) {
         0 => 0,
@@ -16,7 +16,7 @@ fn length(dice: &mut Dice) -> u64 {
     }
 }
 
-/// Stretches of periods and of chaos.
+/// Alternating periodic and chaotic sections.
 fn bursts(seed: u64, count: usize) -> Vec<Burst> {
     let (mut dice, mut now) = (Dice(seed), Time(0));
     let (mut left, mut interval, mut served) = (0, 0, 0);

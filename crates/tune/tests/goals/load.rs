@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Clients that are not there: what they ask of a server, in virtual time. The same seed gives the same client.
+//! Generates client loads in virtual time. The same seed gives the same load.
 
 use xqos_core::Time;
 use xqos_tune::{Burst, Client, Wish};
@@ -8,7 +8,7 @@ pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000_000_000;
 
-/// Random numbers (Steele et al. 2014, "SplitMix").
+/// Random numbers (SplitMix, Steele et al. 2014).
 #[derive(Clone, Debug)]
 pub struct Dice(pub u64);
 
@@ -20,7 +20,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// 0 to 1.
+    /// From 0 to 1.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -33,12 +33,12 @@ impl Dice {
         low + self.below(high - low)
     }
 
-    /// Exponential, with this mean.
+    /// Exponentially distributed with this mean.
     pub fn pause(&mut self, mean_ns: u64) -> u64 {
         (-(1.0 - self.unit()).ln() * mean_ns as f64) as u64
     }
 
-    /// About normal with mean 0 and deviation 1.
+    /// Approximately normal with mean 0 and deviation 1.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
@@ -49,14 +49,14 @@ impl Dice {
     }
 }
 
-/// What a client asks for in one of its periods.
+/// The requests of a client in one period.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     pub start: Time,
     pub demand_ns: u64,
-    /// Activations.
+    /// Number of activations.
     pub parts: u64,
-    /// From one to the next.
+    /// Time between two activations.
     pub apart_ns: u64,
 }
 
@@ -65,7 +65,7 @@ impl Frame {
         Frame { start, demand_ns, parts: 1, apart_ns: 0 }
     }
 
-    /// Served at once.
+    /// The bursts of a frame that is served immediately.
     pub fn bursts(&self) -> impl Iterator<Item = Burst> + '_ {
         let served_ns = self.demand_ns / self.parts;
         (0..self.parts).map(move |part| {
@@ -75,7 +75,7 @@ impl Frame {
     }
 }
 
-/// Frames of a player, from a time until another, each up to `jitter` of the period early or late.
+/// Frames of a player. Each is up to `jitter` of the period early or late.
 pub fn player(
     rate: f64,
     (from, until): (u64, u64),
@@ -93,16 +93,16 @@ pub fn player(
     (0..count).map(frame).collect()
 }
 
-/// What became of a client.
+/// The history of a client.
 #[derive(Debug, Default)]
 pub struct Course {
-    /// Each change of what is wished for, and when.
+    /// Each change of the wish, with its time.
     pub changes: Vec<(Time, Option<Wish>)>,
-    /// Jobs that began with a wish in force, with that.
+    /// Jobs that started while there was a wish, with that wish.
     pub jobs: Vec<(Frame, Wish)>,
 }
 
-/// A client is shown these frames; its wishes are granted at once.
+/// Plays these frames to a client. Its wishes are granted immediately.
 pub fn course(frames: &[Frame]) -> Course {
     let (mut client, mut course) = (Client::new(), Course::default());
     let mut wish = None;
@@ -127,19 +127,19 @@ impl Course {
         *before = wish;
     }
 
-    /// The first wish, and how long it took.
+    /// The first wish, and the time until then.
     pub fn first(&self, from: u64) -> (u64, Wish) {
         let first = self.changes.iter().find_map(|&(at, wish)| Some((at.0 - from, wish?)));
         first.unwrap_or_else(|| panic!("it wants nothing: {:?}", self.changes))
     }
 
-    /// The first wish after `from` for which that is true, and how long after.
+    /// The time from `from` to the first wish that satisfies `is_so`.
     pub fn first_that(&self, from: u64, is_so: impl Fn(&Wish) -> bool) -> u64 {
         let found = self.changes.iter().find(|(at, wish)| at.0 >= from && wish.is_some_and(|wish| is_so(&wish)));
         found.map(|(at, _)| at.0 - from).unwrap_or_else(|| panic!("never after {from}: {:?}", self.changes))
     }
 
-    /// Of jobs that began after `from`: the share that used more than Q; mean Q over mean demand, less 1; changes in a minute.
+    /// For jobs after `from`: the fraction that used more than Q; mean Q over mean demand, less 1; changes per minute.
     pub fn steady(&self, from: u64) -> (f64, f64, f64) {
         let jobs: Vec<_> = self.jobs.iter().filter(|(frame, _)| frame.start.0 >= from).collect();
         assert!(jobs.len() > 100, "{} jobs are too few", jobs.len());
@@ -152,7 +152,7 @@ impl Course {
     }
 }
 
-/// Within `percent` of what it should be.
+/// Whether `value` is within `percent` of `wanted`.
 pub fn is_near(value: u64, wanted: f64, percent: f64) -> bool {
     (value as f64 - wanted).abs() <= wanted * percent / 100.0
 }

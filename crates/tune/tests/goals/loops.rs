@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! A closed loop on a simulated server, as the tuner sees it live: records, the derived model, bursts, advice.
+//! A closed loop on a simulated server, as the tuner sees it live: records, derived model, bursts, advice.
 //!
-//! The loop is that of Manica et al. 2008, section 2: it rests for 10 ms, draws, and waits until that is done.
+//! The loop is that of Manica et al. 2008, section 2: it rests for 10 ms, draws, and waits until drawing is done.
 
 use crate::load::{Dice, MS, SECOND, US, is_near};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ fn plan(id: u16, bursts: impl Iterator<Item = (u64, u32, u64)>) -> Plan {
     Plan { id: ClientId(id), identity: Vec::new(), sync_priority: 0, role: Role::default(), bursts }
 }
 
-/// The loop, beside so many clients that each ask for 2.7 ms at once.
+/// The loop, with `others` clients that each send bursts of 2.7 ms.
 fn workload(seconds: u64, others: u16) -> Workload {
     let mut dice = Dice(others.into());
     let rests: Vec<u64> = (0..seconds * 100).map(|_| 10_100 * US + 150 * US + dice.below(100 * US)).collect();
@@ -49,7 +49,7 @@ fn bursts(workload: &Workload, policy: PolicyKind, reservation: Option<Reservati
     bursts
 }
 
-/// What is advised for the first client within two seconds, and what was found.
+/// The advice for the first client within two seconds, and the beat that was found.
 fn advised(bursts: &[xqos_tune::Burst]) -> (Reservation, Beat) {
     let mut tuner = Tuner::new();
     tuner.add(1, Time(BEGAN));

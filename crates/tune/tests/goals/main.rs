@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the tuner has to show, in virtual time: exact figures, the same on every machine.
+//! The tuner's goals, tested in virtual time with exact figures that are the same on every machine.
 
 mod aperiodic;
 mod arsim;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Clients that a clock drives: found soon, found right, and followed.
+//! Clients that are driven by a clock: detected quickly, accurately, and followed through changes.
 
 use crate::load::{Dice, Frame, MS, SECOND, US, course, is_near, player};
 use xqos_core::Time;
@@ -90,7 +90,7 @@ fn twice_the_demand_is_reserved_after_two_jobs() {
 fn a_seek_and_a_larger_film_are_followed_within_a_second() {
     let mut dice = Dice(3);
     let mut frames = player(24.0, (SECOND, 5 * SECOND), 0.05, &mut dice, two_ms);
-    // The player shows nothing, then what it has decoded meanwhile, and goes on with 2.25 times the pixels.
+    // The player pauses, sends the frames that it has decoded meanwhile, and continues with 2.25 times the pixels.
     let seek = frames[frames.len() - 1].start.0 + 600 * MS;
     frames.extend((0..5).map(|i| Frame::new(Time(seek + i * 15 * MS), 4500 * US)));
     let resumed = seek + 75 * MS;
@@ -112,7 +112,7 @@ fn a_player_that_pauses_gets_its_reservation_back_after_six_frames() {
     assert!(course.changes[2].0.0 - 20 * SECOND <= 300 * MS, "{:?}", course.changes);
 }
 
-/// Seconds of a steady minute begin here.
+/// Start of the steady part.
 const WARM: u64 = 3 * SECOND;
 
 #[test]

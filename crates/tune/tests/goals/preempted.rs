@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A machine short of processors: the kernel runs something else in the middle of slices, and what a slice lasts is no demand.
+//! Too few processors: the kernel runs other programs during slices, so the length of a slice is not its demand.
 
 use crate::load::{Dice, MS, SECOND, US};
 use xqos_abi::trace::{Entry, Event, Reason};
@@ -10,8 +10,8 @@ use xqos_tune::{Burst, Client, State};
 const BEGAN: u64 = SECOND;
 const FRAME: u64 = 40 * MS;
 
-/// A film for which the server works so long in each frame, as a trace tells it; other programs have the server's processor for
-/// up to so long in the middle.
+/// A video for which the server works `work_ns` per frame, as a trace records it. Other programs use the server's
+/// processor for up to `stolen_ns` in between.
 fn film(work_ns: u64, stolen_ns: u64, seconds: u64) -> Vec<Burst> {
     let (client, mut dice, mut model) = (ClientId(1), Dice(7), Model::without_causes());
     let mut bursts = Vec::new();
