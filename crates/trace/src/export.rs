@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Traces for other programs: CSV for tables, Perfetto's format for its viewer, Parquet for many traces together, and a page of our own.
+//! Exports for other programs: CSV tables, Perfetto's format, Parquet datasets of many traces, and a stand-alone HTML
+//! page.
 
 pub mod csv;
 pub mod page;

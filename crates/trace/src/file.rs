@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! A trace in a file: written in chunks, each of which stands for itself, so that what is there after a crash or a full
-//! disk can be read.
+//! Trace files: written in self-contained chunks, so that a file stays readable after a crash or on a full disk.
 //!
 //! ```text
 //! "xqostrc2" | u32 length | header, JSON
 //! "xqch" | u32 length | u32 records | zstd frame with its checksum      once for each chunk
 //! ```
 //!
-//! Numbers are little-endian. In a chunk, times are differences, so that a record takes some bytes before compression:
+//! Numbers are little-endian. Within a chunk, times are stored as differences, so a record takes a few bytes before
+//! compression:
 //!
 //! | byte | record |
 //! |---|---|
-//! | 1 | bits: 0 value is 0; 1, 2 words 2, 3 are 0; 3, 4 they count from the record's time |
-//! | varint | zigzag of its time minus the one before |
-//! | 1, 1, varint | kind, flags, client + 1 (65536 counts as 0) |
-//! | varints | value, word 2, word 3, where they are not 0 |
+//! | 1 | bits: 0: value is 0; 1, 2: words 2, 3 are 0; 3, 4: they are relative to the record's time |
+//! | varint | zigzag of its time minus that of the previous record |
+//! | 1, 1, varint | kind, flags, client + 1 (0 stands for 65536) |
+//! | varints | value, word 2, word 3, if they are not 0 |
 //!
-//! A damaged chunk is skipped up to the next one and counted; whoever reads gets a `Lost` record in its place.
+//! A damaged chunk is skipped and counted; the reader gets a `Lost` record in its place.
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -28,30 +28,30 @@ use xqos_core::Time;
 
 const MAGIC: &[u8; 8] = b"xqostrc2";
 const CHUNK_MAGIC: &[u8; 4] = b"xqch";
-/// Records in a chunk at most.
+/// Maximum number of records in a chunk.
 const CHUNK_RECORDS: usize = 16_384;
-/// Maximum bytes of a record before compression.
+/// Maximum size of a record before compression.
 const MAX_BYTES: usize = 48;
-/// Fast, and little behind the slower ones on records.
+/// Fast; higher levels compress records little better.
 const ZSTD_LEVEL: i32 = 3;
 
-/// What is known of a trace besides its records.
+/// Metadata of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// The version of xqos that wrote it.
+    /// The version of xqos that wrote the trace.
     pub xqos: String,
-    /// Of the machine where it was recorded; empty in traces from before it was kept.
+    /// Host name of the recorded machine; empty in older traces.
     #[serde(default)]
     pub host: String,
     pub display: String,
     pub server_pid: u32,
-    /// CLOCK_REALTIME minus CLOCK_MONOTONIC when it began, ns.
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC at the start, in nanoseconds.
     pub realtime_offset_ns: i64,
     /// `slices` or `requests`.
     pub level: String,
     /// The server's extensions and their major opcodes.
     pub extensions: Vec<(String, u8)>,
-    /// Events of the kernel's scheduler are in it.
+    /// Whether the trace contains events of the kernel's scheduler.
     pub kernel: bool,
 }
 
@@ -73,7 +73,7 @@ pub fn pack(records: &[Words]) -> Result<Vec<u8>> {
     Ok(chunk)
 }
 
-/// The header as it begins a file.
+/// The header in its file format.
 pub fn pack_header(header: &Header) -> Result<Vec<u8>> {
     let text = serde_json::to_vec(header)?;
     let mut bytes = MAGIC.to_vec();
@@ -92,7 +92,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins the file.
+    /// Writes the header.
     pub fn new(mut file: File, header: &Header) -> Result<Writer> {
         let bytes = pack_header(header)?;
         file.write_all(&bytes).context("the trace file cannot be begun")?;
@@ -104,14 +104,14 @@ impl Writer {
         if self.waiting.len() >= CHUNK_RECORDS { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what waits as a chunk. After an error nothing of it is in the file.
+    /// Writes the waiting records as a chunk. After an error, none of them is in the file.
     pub fn flush(&mut self) -> Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
         }
         let chunk = pack(&self.waiting)?;
         if let Err(error) = self.file.write_all(&chunk) {
-            // A half chunk would be skipped by readers; without it there is nothing to skip.
+            // Remove an incomplete chunk, so that readers need not skip it.
             let _ = self.file.set_len(self.bytes);
             return Err(error).context("the trace file cannot be written on; what is in it can be read");
         }
@@ -121,18 +121,18 @@ impl Writer {
         Ok(())
     }
 
-    /// Bytes in the file.
+    /// Size of the file.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Records in the file, and waiting for it.
+    /// Number of records, including those that wait to be written.
     pub fn records(&self) -> u64 {
         self.records + self.waiting.len() as u64
     }
 }
 
-/// A whole trace file in memory, packed as it is.
+/// A whole trace file in memory, still compressed.
 #[derive(Debug)]
 pub struct Trace {
     pub header: Header,
@@ -158,12 +158,12 @@ impl Trace {
         Ok(Trace { header, bytes, first_chunk: end })
     }
 
-    /// All records, damage as `Lost` ones.
+    /// All records. Damaged chunks appear as `Lost` records.
     pub fn records(&self) -> impl Iterator<Item = Words> + '_ {
         Chunks { bytes: &self.bytes, at: self.first_chunk, last_ns: 0 }.flatten()
     }
 
-    /// All events; records of kinds that this version does not know are left out.
+    /// All events. Records of unknown kinds are skipped.
     pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
         self.records().filter_map(Event::decode)
     }
@@ -204,7 +204,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
-/// The chunk at a place, and where it ends; `None` where it is damaged.
+/// The records of the chunk at `at`, and where it ends. `None` if the chunk is damaged.
 fn unpack(bytes: &[u8], at: usize) -> Option<(Vec<Words>, usize)> {
     if bytes.get(at..at + 4)? != CHUNK_MAGIC {
         return None;

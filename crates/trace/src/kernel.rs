@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The kernel's scheduler on the same time axis: switches and wakeups of the server and of its local clients, from tracefs.
+//! Events of the kernel's scheduler on the trace's time axis: switches and wakeups of the server and its local clients.
 
 use crate::tracefs::Instance;
 use anyhow::{Context, Result};
@@ -18,7 +18,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Begins to trace these threads.
+    /// Starts to trace these threads.
     pub fn start(threads: &[u32]) -> Result<Kernel> {
         let kernel = Kernel { instance: Instance::create()? };
         kernel.begin(threads).context("the kernel does not trace its scheduler for us")?;
@@ -30,25 +30,25 @@ impl Kernel {
         EVENTS.iter().try_for_each(|event| self.instance.write(&format!("events/sched/{event}/enable"), "1"))
     }
 
-    /// Traces another thread too.
+    /// Traces another thread, too.
     pub fn add(&self, thread: u32) {
         let file = OpenOptions::new().append(true).open(self.instance.folder().join(PIDS));
-        // A client that has ended meanwhile is none to trace.
+        // A client that has exited meanwhile needs no trace.
         let _ = file.and_then(|mut file| file.write_all(format!("{thread}\n").as_bytes()));
     }
 
-    /// What happened since the last call.
+    /// The events since the last call.
     pub fn read(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        // What came before an error counts.
+        // Events that were read before an error are kept.
         let _ = self.instance.read(|line| events.extend(parse(line)));
         events
     }
 }
 
-/// A line of trace_pipe:
-/// `Xvfb-77 [001] d..2. 12.345678: sched_switch: prev_comm=Xvfb prev_pid=77 prev_prio=120 prev_state=R ==> next_comm=a
-/// next_pid=78 next_prio=120`, or `...: sched_wakeup: comm=Xvfb pid=77 prio=120 target_cpu=001`.
+/// Parses a line of trace_pipe: `Xvfb-77 [001] d..2. 12.345678: sched_switch: prev_comm=Xvfb prev_pid=77 prev_prio=120
+/// prev_state=R ==> next_comm=a next_pid=78 next_prio=120`, or `...: sched_wakeup: comm=Xvfb pid=77 prio=120
+/// target_cpu=001`.
 fn parse(line: &str) -> Option<Event> {
     let is_switch = line.contains(": sched_switch: ");
     let (head, fields) = line.split_once(if is_switch { ": sched_switch: " } else { ": sched_wakeup: " })?;
@@ -56,7 +56,7 @@ fn parse(line: &str) -> Option<Event> {
     let at_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
     let at = Time(at_ns.checked_mul(1000)?);
     let cpu = head.rsplit_once('[')?.1.split_once(']')?.0.parse().ok()?;
-    // A program may be called anything, so fields are looked for from the end.
+    // A program's name may contain anything, so search for fields from the end.
     let after = |text: &str, name: &str| -> Option<String> {
         let (_, value) = text.rsplit_once(name)?;
         Some(value.split_whitespace().next()?.to_owned())

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! What happened inside the server: trace files, the model derived from records, and exports.
+//! Trace files of the X server, the model derived from their records, and exports.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `file` | records in a file that can be read after a crash |
-//! | `model` | from records to clients: shares, responses, waits and who caused them |
-//! | `histogram` | response times, a percent apart |
-//! | `kernel` | the kernel's scheduler on the same time axis |
-//! | `tracefs` | the kernel's trace files: a trace of our own in them |
-//! | `names` | of requests |
-//! | `show`, `export` | as text, CSV, Parquet, Perfetto, and a page |
+//! | `file` | records in a file that stays readable after a crash |
+//! | `model` | turns records into clients: shares, response times, waits and their causes |
+//! | `histogram` | durations in buckets of at most 3 % |
+//! | `kernel` | events of the kernel's scheduler on the same time axis |
+//! | `tracefs` | a private trace instance in the kernel's tracefs |
+//! | `names` | names of requests |
+//! | `show`, `export` | output as text, CSV, Parquet, Perfetto trace and HTML page |
 //!
-//! A live view and a recorded file go through the same model, so they cannot disagree. Whatever was lost on the way is
-//! counted and told. Nothing here panics on any input: a trace may come from anywhere.
+//! Live views and recorded files use the same model, so they always agree. Lost records are counted and reported.
+//! Nothing here panics on any input, because a trace may come from an untrusted source.
 
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! From records to clients: who used the server, how long each had to wait, and behind whom.
+//! Derives clients from records: their use of the server, their waits, and the causes of these.
 //!
-//! A client's *burst* begins with its activation and ends when it has been served and has nothing left; the time between
-//! is its response time (Manica et al., section 2: activation to deactivation). What of that was not its own service it
-//! waited, and every nanosecond of that is put down to a [`Cause`]: another client's slice, a server that the kernel did
-//! not run, or the server's own work (input, updates of viewers, timers) where nobody was being served.
+//! A client's *burst* starts at its activation and ends when it has been served and has no requests left. Its length is
+//! the response time (Manica et al., section 2: activation to deactivation). The part that is not the client's own
+//! service is waiting time. Each nanosecond of it has a [`Cause`]: another client's slice, a server that the kernel did
+//! not run, or the server's own work (input, screen updates, timers) while no client was served.
 //!
-//! Records are taken one by one, live or from a file; a trace may begin anywhere and have gaps. Nothing panics.
+//! Records are taken one at a time, live or from a file. A trace may start anywhere and have gaps; nothing panics.
 
 mod blame;
 mod client;
@@ -21,21 +21,21 @@ use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Holder, Mode, PolicyKind, Scheduler, Service, Time};
 
-/// Bursts that waited longest, kept with their causes.
+/// Number of bursts with the longest waits that are kept with their causes.
 const WORST_KEPT: usize = 32;
-/// A request that long is named as what somebody waited for.
+/// A request of this length is named as a cause by itself.
 const LONG_REQUEST_NS: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
 pub struct Model {
     clients: Vec<Client>,
-    /// Key of who has this index now.
+    /// The key of the client that has this index now.
     present: BTreeMap<ClientId, usize>,
     ready: Vec<usize>,
     running: Option<(Option<usize>, Mode)>,
-    /// For how long the server had a processor in the slice that ends next.
+    /// Processor time of the server in the slice that ends next.
     worked_ns: Option<u64>,
-    /// Until when somebody was served.
+    /// End of the last service.
     served_until: Time,
     /// The last two known times at which the server polled its clients for requests.
     polled: [Time; 2],
@@ -46,19 +46,19 @@ pub struct Model {
     pub now: Time,
     pub decisions: u64,
     pub early_ends: u64,
-    /// Records that are missing.
+    /// Number of missing records.
     pub lost: u64,
     pub kernel: bool,
     server_pid: u32,
     worst: Vec<Burst>,
-    /// Who was kept waiting by what, in sum.
+    /// Total waits by client and cause.
     delays: BTreeMap<(usize, Cause), u64>,
     snapshot: Collector,
     requests_of_slice: BTreeMap<u32, u64>,
-    /// Times at which the server was runnable and did not run, from the kernel.
+    /// Times at which the server was runnable but did not run, from kernel events.
     absences: VecDeque<(Time, Time)>,
     runnable_since: Option<Time>,
-    /// The same of clients, by thread.
+    /// The same for clients, by thread.
     runnable: BTreeMap<u32, Time>,
     without_causes: bool,
 }
@@ -68,13 +68,13 @@ impl Model {
         Model::default()
     }
 
-    /// Only counts, and never asks why: for a view of many clients, where each slice would be put down to all that wait.
-    /// No burst has causes, and none is kept as one of the worst.
+    /// A model that only counts, for views of many clients: finding causes costs a step for each slice and waiting
+    /// client. Bursts have no causes, and none is kept as one of the worst.
     pub fn without_causes() -> Model {
         Model { without_causes: true, ..Model::default() }
     }
 
-    /// Every client of the trace, in the order in which they came.
+    /// All clients of the trace, in order of connection.
     pub fn clients(&self) -> &[Client] {
         &self.clients
     }
@@ -84,35 +84,35 @@ impl Model {
         self.present.values().map(|&key| &self.clients[key])
     }
 
-    /// From the first record to the last.
+    /// Time from the first record to the last.
     pub fn span_ns(&self) -> u64 {
         self.began.map_or(0, |began| self.now.since(began))
     }
 
-    /// The bursts that waited longest, the longest first.
+    /// The bursts with the longest waits, longest first.
     pub fn worst(&self) -> &[Burst] {
         &self.worst
     }
 
-    /// Who kept whom waiting: (who waited, why, ns), the greatest first.
+    /// All waits as (client, cause, ns), largest first.
     pub fn delays(&self) -> Vec<(usize, Cause, u64)> {
         let mut delays: Vec<_> = self.delays.iter().map(|((key, cause), &ns)| (*key, cause.clone(), ns)).collect();
         delays.sort_by_key(|&(_, _, ns)| std::cmp::Reverse(ns));
         delays
     }
 
-    /// The figures since the last call begin anew.
+    /// Returns the figures of connected clients since the last call, and resets them.
     pub fn take_recent(&mut self) -> Vec<(usize, Figures)> {
         let present: Vec<usize> = self.present.values().copied().collect();
         present.into_iter().map(|key| (key, std::mem::take(&mut self.clients[key].recent))).collect()
     }
 
-    /// The same of all clients by their keys, also of those that are gone.
+    /// The same for all clients by key, including those that have disconnected.
     pub fn take_recent_of_all(&mut self) -> Vec<Figures> {
         self.clients.iter_mut().map(|client| std::mem::take(&mut client.recent)).collect()
     }
 
-    /// Drops what is remembered of clients that are gone, but for who they were: for a view that runs for weeks.
+    /// Drops the figures of clients that have disconnected, except their identity, for views that run for weeks.
     pub fn forget_gone(&mut self) {
         let is_gone = |clients: &[Client], key: usize| clients.get(key).is_none_or(|client| client.gone.is_some());
         for client in self.clients.iter_mut().filter(|client| client.gone.is_some()) {
@@ -123,7 +123,7 @@ impl Model {
         self.delays.retain(|(key, _), _| !is_gone(clients, *key));
     }
 
-    /// How a client is called: "x11perf (1234)".
+    /// The display name of a client: "x11perf (1234)".
     pub fn name(&self, key: usize) -> String {
         let Some(client) = self.clients.get(key) else { return "?".to_owned() };
         let Identity { pid, base, program, .. } = &client.identity;
@@ -140,7 +140,7 @@ impl Model {
         self.present.get(&id).copied()
     }
 
-    /// Takes a record in. A burst that ended is returned where it waited at all.
+    /// Takes a record. Returns the burst that it ends, if any.
     pub fn take(&mut self, event: &Event) -> Option<Burst> {
         let at = event.at;
         let is_told_later = matches!(event.what, Entry::Fact(Fact::Arrived { .. }));
@@ -212,7 +212,7 @@ impl Model {
         }
     }
 
-    /// From the scheduler's snapshot at a beginning: who has work, and the policy.
+    /// Restores clients and policy from the scheduler's snapshot at the start.
     fn restore(&mut self, words: &[u64], at: Time) {
         let Some(scheduler) = Scheduler::restore(words) else { return };
         self.policy = Some(scheduler.policy());
@@ -250,7 +250,8 @@ impl Model {
         let client = &mut self.clients[key];
         if client.ready_since.is_none() {
             client.demand.forget();
-            // A request is noticed at the next poll. The client rested until the poll before that, or while the server was idle.
+            // A request is noticed at the next poll. The client rested until the previous poll, or while the server was
+            // idle.
             let before = if at > self.polled[1] { self.polled[1] } else { self.polled[0] };
             let idle_ns = at.since(self.served_until.max(client.waits_since));
             client.demand.add(0, before.since(client.waits_since).max(idle_ns));
@@ -259,10 +260,10 @@ impl Model {
             client.behind.clear();
             self.ready.push(key);
             self.polled_at(at);
-            // None are kept without causes.
+            // Empty in a model without causes.
             let since: Vec<Past> = self.past.iter().rev().take_while(|past| past.end > at).copied().collect();
             since.iter().for_each(|past| self.blame_on(key, past));
-            // Under a grab an arrival may be written down later than that: what is before those slices was the grab's.
+            // During a grab an arrival may be recorded late: the time before the recorded slices belongs to the grab.
             if let Some(oldest) = since.last().filter(|oldest| oldest.before > at) {
                 self.blame_grabs(key, at, oldest.before);
             }
@@ -331,7 +332,7 @@ impl Model {
         if still_ready { None } else { self.finish(key, end) }
     }
 
-    /// A burst is over.
+    /// Ends a burst.
     fn finish(&mut self, key: usize, end: Time) -> Option<Burst> {
         self.ready.retain(|&other| other != key);
         let client = &mut self.clients[key];

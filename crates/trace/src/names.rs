@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! Names of requests: "GetImage" and "RANDR GetScreenResources" instead of 73 and 140.8.
 //!
-//! The core protocol's opcodes are fixed and so are each extension's minor ones; which major opcode an extension has,
-//! only the server knows. A request that no table names is shown as "GLX minor 99".
+//! Core opcodes and the minor opcodes of extensions are fixed. The server assigns the major opcodes of extensions. A
+//! request without a known name is shown as "GLX minor 99".
 
 use x11rb_protocol::protocol::get_request_name;
 use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
 use xqos_abi::{EXTENSION_NAME, REQUESTS};
 
-/// Extensions' major opcodes are from here on.
+/// The first major opcode of an extension.
 const FIRST_EXTENSION: u8 = 128;
 
 /// The extensions of one server.
@@ -18,7 +18,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Of a server with these extensions and their major opcodes.
+    /// Names for a server with these extensions and major opcodes.
     pub fn new(extensions: impl IntoIterator<Item = (String, u8)>) -> Names {
         let information = |major_opcode| ExtensionInformation { major_opcode, first_event: 0, first_error: 0 };
         Names { extensions: extensions.into_iter().map(|(name, major)| (name, information(major))).collect() }
@@ -29,7 +29,7 @@ impl Names {
         self.extensions.iter().map(|(name, information)| (name.clone(), information.major_opcode))
     }
 
-    /// The name of a request in one field: major opcode + 65536 x minor opcode.
+    /// The name of a request that is encoded as major opcode + 65536 x minor opcode.
     pub fn of(&self, request: u32) -> String {
         let (major, minor) = opcodes(request);
         self.name(major, minor)
@@ -42,7 +42,7 @@ impl Names {
             return request
                 .map_or_else(|| format!("{EXTENSION_NAME} minor {minor}"), |(name, _)| format!("XQOS {name}"));
         }
-        // The tables know of no minor opcode above 255; nor does any extension have one.
+        // No extension has minor opcodes above 255, and the tables have none.
         let minor_byte = u8::try_from(minor).unwrap_or(u8::MAX);
         let known = get_request_name(self, major, minor_byte);
         if major < FIRST_EXTENSION {
@@ -64,7 +64,7 @@ impl ExtInfoProvider for Names {
         Some((name, *information))
     }
 
-    // Names of requests are all that is asked for here.
+    // Only names of requests are looked up here.
     fn get_from_event_code(&self, _event_code: u8) -> Option<(&str, ExtensionInformation)> {
         None
     }
@@ -74,7 +74,7 @@ impl ExtInfoProvider for Names {
     }
 }
 
-/// The opcodes of a ListClients entry's `longest_request`: (major, minor).
+/// Decodes `longest_request` of a ListClients entry into (major, minor).
 pub fn opcodes(longest_request: u32) -> (u8, u16) {
     (longest_request as u8, (longest_request >> 16) as u16)
 }

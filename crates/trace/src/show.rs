@@ -20,14 +20,14 @@ use xqos_cli::time::of_ns;
 use xqos_cli::width::{Align, padded};
 use xqos_core::{Fact, GroupId, Holder, Mode, Pacing, Parameters, Reservation, Role, Service, Supply, Time};
 
-/// Which records are shown.
+/// Selects the records to show.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Part of a program's name, or a pid.
     pub client: Option<String>,
-    /// As [`Entry::name`] names records; none: all but the scheduler's state.
+    /// Kinds as named by [`What::name`]. Empty: all except the scheduler's state.
     pub kinds: Vec<String>,
-    /// Since the beginning, ns.
+    /// Since the start of the trace.
     pub from_ns: u64,
     pub to_ns: Option<u64>,
 }
@@ -51,7 +51,7 @@ impl Filter {
     }
 }
 
-/// A record as a line: seconds since the beginning, the kind, the client, and what else there is to say.
+/// A record as a line: seconds since the start, kind, client and details.
 pub fn line(event: &Event, model: &Model, names: &Names) -> String {
     let began = model.began.unwrap_or(event.at);
     let seconds = (i128::from(event.at.0) - i128::from(began.0)) as f64 / 1e9;
@@ -64,7 +64,7 @@ pub fn line(event: &Event, model: &Model, names: &Names) -> String {
     format!("{seconds:14.6}  {:<12}  {client}  {details}", event.what.name()).trim_end().to_owned()
 }
 
-/// What a client does for others, in words; `None`: nothing.
+/// The role of a client in words; `None` without a role.
 pub fn role_name(role: Role) -> Option<&'static str> {
     match (role.compositor, role.window_manager) {
         (true, true) => Some("window manager and compositor"),
@@ -116,7 +116,7 @@ fn details(event: &Event, names: &Names) -> String {
     }
 }
 
-/// What happened to a client; else what was set.
+/// Details of a fact about a client, or of a setting.
 fn told(fact: &Fact, is_refused: bool, names: &Names) -> String {
     match *fact {
         Fact::Exposed { cause: Some(cause), .. } => format!("by client {}", cause.0),
@@ -144,7 +144,7 @@ fn told(fact: &Fact, is_refused: bool, names: &Names) -> String {
     }
 }
 
-/// What was set, of the server, a client or a group.
+/// Details of a setting of the server, a client or a group.
 fn setting(fact: &Fact) -> String {
     let percent = |ppm| format!("{:.0} %", f64::from(ppm) / 1e4);
     match *fact {
@@ -184,10 +184,10 @@ fn setting(fact: &Fact) -> String {
     }
 }
 
-/// Who delayed whom, at most.
+/// Maximum number of delays that are listed.
 const DELAYS_NAMED: usize = 20;
 
-/// Statistics as scripts read them.
+/// Statistics for scripts, as JSON.
 #[derive(Debug, Serialize)]
 pub struct Statistics {
     pub seconds: f64,
@@ -196,10 +196,10 @@ pub struct Statistics {
     pub early_ends: u64,
     pub lost_records: u64,
     pub clients: Vec<ClientStatistics>,
-    /// Programs of which several clients left.
+    /// Programs of which several clients disconnected.
     pub departed: Vec<Departed>,
     pub delays: Vec<Delay>,
-    /// What is not in `delays`.
+    /// Total of the delays that are not listed.
     pub other_delays_ms: f64,
     pub worst: Vec<Worst>,
 }
@@ -209,9 +209,9 @@ pub struct ClientStatistics {
     pub pid: u32,
     pub name: String,
     pub client: String,
-    /// It left, and is in `departed` with others of its program.
+    /// The client has disconnected and is included in `departed`.
     pub summed: bool,
-    /// Of the trace's time.
+    /// Fraction of the trace's duration.
     pub share: f64,
     pub server_time_ms: f64,
     pub reserved_time_ms: f64,
@@ -228,9 +228,9 @@ pub struct ClientStatistics {
     pub longest_grab_ms: f64,
     pub inputs: u64,
     pub exposes: u64,
-    /// The client was runnable and had no processor; from the kernel, else 0.
+    /// Time during which the client was runnable but had no processor; 0 without kernel events.
     pub without_processor_ms: f64,
-    /// By request, where they were traced.
+    /// Figures by kind of request, if requests were traced.
     pub kinds: Vec<KindStatistics>,
 }
 
@@ -278,7 +278,7 @@ fn ms(ns: u64) -> f64 {
 }
 
 impl Statistics {
-    /// Of everything that a model has seen.
+    /// Statistics of everything that the model has taken.
     pub fn of(model: &Model, names: &Names) -> Statistics {
         let span_ns = model.span_ns().max(1);
         let programs = Programs::of(model, span_ns);
@@ -317,7 +317,7 @@ impl Statistics {
     }
 }
 
-/// Who kept whom waiting, the greatest first; clients that are summed up have one name.
+/// The delays, largest first. Clients that are summed up share one name.
 fn delays<'a>(model: &'a Model, names: &Names, programs: &Programs<'a>) -> Vec<Delay> {
     let name = |key| programs.name(model, key);
     let mut sums: BTreeMap<(String, String), u64> = BTreeMap::new();

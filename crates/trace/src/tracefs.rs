@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The kernel's trace files (tracefs): an instance of our own, in which nothing is traced yet.
+//! A private trace instance in the kernel's tracefs, in which no event is enabled at first.
 //!
-//! Nobody else's tracing is touched. tracefs is used where it is mounted, and else mounted for us alone, which others do
-//! not see. Times are those of the server's records. The instance is removed when it is dropped; one whose owner was
-//! killed is removed by the next. All of it takes root.
+//! It does not affect other tracing. If tracefs is not mounted, a private mount is used that is invisible to other
+//! processes. Timestamps use the clock of the server's records. The instance is removed on drop; the instance of a
+//! killed process is removed by the next one. All of this requires root.
 
 use anyhow::{Context, Result, anyhow};
 use rustix::fs::{Access, OFlags, access};
@@ -18,14 +18,14 @@ use std::path::{Path, PathBuf};
 const PREFIX: &str = "xqos-";
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// A trace of our own.
+/// A private trace instance.
 #[derive(Debug)]
 pub struct Instance {
     folder: PathBuf,
-    /// Closed before the instance is removed: the kernel keeps one that is being read.
+    /// Closed before the instance is removed: the kernel refuses to remove an instance that is open.
     pipe: Option<File>,
     rest: Vec<u8>,
-    /// Keeps the file system that nobody else sees.
+    /// Keeps the private mount.
     _mount: Option<OwnedFd>,
 }
 
@@ -51,12 +51,12 @@ impl Instance {
         &self.folder
     }
 
-    /// Sets one of its files.
+    /// Writes to one of the instance's files.
     pub fn write(&self, name: &str, value: &str) -> Result<()> {
         fs::write(self.folder.join(name), value).with_context(|| format!("cannot write {value} to {name}"))
     }
 
-    /// Takes the lines that have come since.
+    /// Passes on all complete lines since the last call.
     pub fn read(&mut self, mut take: impl FnMut(&str)) -> Result<()> {
         let Some(pipe) = &mut self.pipe else { return Ok(()) };
         let mut chunk = vec![0; 1 << 16];
@@ -97,13 +97,13 @@ fn find_or_mount() -> Result<(PathBuf, Option<OwnedFd>)> {
         Errno::NODEV => anyhow!("this kernel has no tracefs (CONFIG_FTRACE)"),
         error => anyhow!("the kernel's trace files (tracefs) cannot be opened: {error}"),
     })?;
-    // A mount of ours is reached by its descriptor.
+    // A private mount is reachable through its descriptor.
     let place = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
     access(place.join("instances"), Access::READ_OK).context("tracefs has no instances")?;
     Ok((place, Some(mount)))
 }
 
-/// Instances of processes that are gone.
+/// Removes instances of processes that have exited.
 fn remove_orphans(instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let owner = entry.file_name().to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse().ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The page of a trace of a million records, in a real Chromium: what is drawn, mouse, keyboard, markers, statistics.
+//! Shows a trace of a million records in a real Chromium: drawing, mouse, keyboard, markers and statistics.
 
 #[path = "../../../web/chromium.rs"]
 mod chromium;
@@ -15,7 +15,7 @@ const CLIENTS: u16 = 10;
 const RECORDS: usize = 1_000_000;
 const POLY_LINE: u32 = 65;
 
-/// Ten clients take turns of a millisecond; each gets work at the end of the slice before, and waits 0.2 ms.
+/// Ten clients take turns of a millisecond. Each gets requests at the end of the previous slice and waits 0.2 ms.
 fn events() -> Vec<Event> {
     let mut events = Vec::with_capacity(RECORDS);
     let mut add = |at: u64, what| events.push(Event { at: Time(at * US), what });
@@ -38,7 +38,8 @@ fn events() -> Vec<Event> {
     events
 }
 
-/// What somebody does with the page, in its script: sets figures at its root, and a 1 in `said` for each that was as expected.
+/// A script that uses the page. It sets attributes of the root element, and adds a 1 to `said` for each result as
+/// expected.
 const LOOK: &str = "
     const root = document.documentElement.dataset, said = [], note = is => { draw(); said.push(is ? 1 : 0); };
     const press = key => { dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true })); draw(); };
@@ -52,7 +53,7 @@ const LOOK: &str = "
     root.slices = lanes.reduce((sum, lane) => sum + lane.slices.begins.length, 0);
     root.all = table(1)[1];
 
-    // Long names and large figures leave every column in sight.
+    // Long names and large figures must leave every column visible.
     const named = lanes.map(lane => lane.name), end = document.querySelector('aside').clientWidth;
     lanes.forEach(lane => { lane.name = 'gnome-settings-daemon-of-a-long-name (4123456)'; }); describe();
     const large = ['100.0 %', '920.7 ms', '920.7 ms', '1,119,828,634', '920.7 ms'];
@@ -63,15 +64,15 @@ const LOOK: &str = "
     lanes.forEach((lane, i) => { lane.name = named[i]; }); describe();
     seen.forEach(note);
 
-    // A slice of the third lane, near: its colour where it was served, none of it behind it.
+    // A slice of the third lane: coloured where the client was served, and not after it.
     timeline.show(100 * 1e6, 110 * 1e6); draw();
     const scale = devicePixelRatio || 1, colour = (t, lane) => [...pen.getImageData(x(t) * scale, (TOP + LANE * lane + 25) * scale, 1, 1).data].join();
     note(colour(102.5e6, 2) !== colour(103.5e6, 2) && colour(103.5e6, 3) === colour(102.5e6, 2));
     root.near = table(1)[1] + table(1)[4];
-    // In each lane the client's own turn, and none half a round later.
+    // Each lane shows the client's own turn, and nothing half a round later.
     root.drawn = lanes.filter((_, i) => colour((100.5 + i) * 1e6, i) !== colour((100.5 + (i + 5) % 10) * 1e6, i)).length;
 
-    // What is written along the axis and beside the lanes, and whom the tip names.
+    // Labels of the axis and of the lanes, and the client that the tooltip names.
     const written = () => { const all = [], write = pen.fillText; pen.fillText = text => all.push(text); draw(); pen.fillText = write; return all; };
     timeline.zoom(0.5, 102e6);
     root.ends = [timeline.from, timeline.to].map(Math.round).join();

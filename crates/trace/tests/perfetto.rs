@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What is exported for Perfetto, read by Perfetto's own schema.
+//! Reads the Perfetto export with Perfetto's own schema.
 
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use xqos_trace::names::Names;
 const MS: u64 = 1_000_000;
 const CLOCK_MONOTONIC: u32 = 3;
 
-/// Two clients that take turns; the second one has a reservation.
+/// Two clients that take turns. The second has a reservation.
 fn events() -> Vec<Event> {
     let mut events = Vec::new();
     let mut add = |at: u64, what| events.push(Event { at: Time(at * MS), what });
@@ -93,7 +93,7 @@ fn perfettos_own_schema_reads_it_and_finds_tracks_slices_and_counters() {
         }
     }
     assert!(open.is_empty(), "each slice ends");
-    // A burst is named by its wait and the first cause of it.
+    // A burst is named by its wait and the main cause.
     let count = |track: &str, name: &str| {
         slices.iter().filter(|slice| slice.0 == track && slice.1.split(": ").next() == Some(name)).count()
     };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! One line for each record: `seconds,kind,pid,client,program,request,ns,requests,bytes,value`.
+//! CSV, one line per record: `seconds,kind,pid,client,program,request,ns,requests,bytes,value`.
 //!
-//! `seconds` since the beginning; `ns` is how long a slice or a request took, or the budget left; the columns that a
-//! kind does not have are empty.
+//! `seconds` counts from the start of the trace. `ns` is the length of a slice or request, or the budget left. Columns
+//! that do not apply to a record are empty.
 
 use crate::model::Model;
 use crate::names::Names;
@@ -13,7 +13,7 @@ use xqos_core::{Fact, Service};
 /// The first line.
 pub const HEADER: &str = "seconds,kind,pid,client,program,request,ns,requests,bytes,value";
 
-/// Writes all records but the scheduler's state.
+/// Writes all records except the scheduler's state and clients' names.
 pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl Write) -> io::Result<()> {
     let mut model = Model::new();
     writeln!(out, "{HEADER}")?;
@@ -58,7 +58,7 @@ fn line(event: &Event, model: &Model, names: &Names) -> String {
     format!("{seconds:.9},{},{who},{rest}", event.what.name())
 }
 
-/// RFC 4180: quotes where a comma, a quote or a line break would confuse.
+/// Quotes a field that contains a comma, a quote or a line break (RFC 4180).
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

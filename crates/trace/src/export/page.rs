@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! One page that shows a trace and needs nothing else: no network, no server, no installation.
+//! A stand-alone HTML page that shows a trace. It needs no network, server or installation.
 //!
-//! `page.html` is what stands where, `page.css` how it looks, `page.js` what it does; `web/` has what pages share.
+//! `page.html` has the structure, `page.css` the style and `page.js` the script; `web/` has the parts that all pages
+//! share.
 //!
-//! The records become arrays of numbers, in base64, which the page's script reads without parsing; what is drawn for a
-//! pixel is found by binary search in them, so a million records pan like a thousand.
+//! Records become base64 arrays of numbers that the script reads without parsing. It finds the data of a pixel by
+//! binary search, so panning stays fast with a million records.
 
 #[path = "../../../../web/page.rs"]
 mod web;
@@ -22,7 +23,7 @@ use xqos_core::{ClientId, Fact, Service, Time};
 const TEMPLATE: &str = include_str!("page/page.html");
 const PLACE: &str = "/*DATA*/";
 
-/// Numbers in base64, as a Float64Array or a Uint32Array reads them.
+/// Numbers in base64, to be read as a Float64Array or Uint32Array.
 #[derive(Debug, Default)]
 struct Column(Vec<u8>);
 
@@ -42,22 +43,22 @@ impl Serialize for Column {
     }
 }
 
-/// A client's lane: times in ns since the beginning.
+/// A client's lane. Times are in nanoseconds since the start.
 #[derive(Debug, Default, Serialize)]
 struct Lane {
     name: String,
     gone: bool,
-    /// Begin, end.
+    /// Begin and end.
     slices: [Column; 2],
     slice_names: Column,
     slice_requests: Column,
-    /// Activation, deactivation.
+    /// Activation and deactivation.
     bursts: [Column; 2],
-    /// When, how much is left, deadline.
+    /// Time, remaining budget, and deadline.
     budgets: [Column; 3],
     inputs: Column,
     exposes: Column,
-    /// When it held the server grab: begin, end.
+    /// Begin and end of each server grab.
     grabs: [Column; 2],
 }
 
@@ -80,7 +81,7 @@ struct PageWorst {
     text: String,
 }
 
-/// The page of a trace.
+/// Renders the page of a trace.
 pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Names) -> serde_json::Result<String> {
     let mut lanes = Lanes {
         model: Model::new(),
@@ -94,19 +95,19 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
     let json = web::json(&lanes.page(header))?;
     let style = [web::STYLE, include_str!("page/page.css")].concat();
     let script = [web::SCRIPT, include_str!("page/page.js")].concat();
-    // The data come last: no name in them is taken for a place.
+    // Insert the data last, so that no name in it is taken for a placeholder.
     Ok(TEMPLATE.replace("/*STYLE*/", &style).replace("/*SCRIPT*/", &script).replacen(PLACE, &json, 1))
 }
 
-/// The lanes of all clients, as far as the trace was read.
+/// The lanes of all clients that were read so far.
 struct Lanes<'a> {
     model: Model,
     names: &'a Names,
     lanes: BTreeMap<usize, Lane>,
-    /// Names of requests, each once, and where the name of a request stands.
+    /// Names of requests without duplicates, and the index of each request's name.
     texts: Vec<String>,
     text_of: BTreeMap<u32, u32>,
-    /// Who holds the server grab, and since when.
+    /// The holder of the server grab, and the time since when.
     grab: Option<(usize, Time)>,
 }
 

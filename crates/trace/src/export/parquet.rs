@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! A trace as tables in a folder of Parquet files, beside those of other traces: sessions, clients, bursts and waits.
+//! Exports a trace to a Parquet dataset of many traces, with the tables sessions, clients, bursts and waits.
 //!
-//! Times become those of the wall clock, as the trace's header tells it. A trace that goes on over midnight has a part for
-//! each day, with the figures of that day.
+//! Times are converted to wall-clock time with the offset in the header. A trace that crosses midnight gets one part
+//! per day, with the figures of that day.
 
 use crate::file::Header;
 use crate::model::{Burst, Cause, Client, Figures, Identity, Model};
@@ -15,13 +15,13 @@ use xqos_fleet::column::Instant;
 use xqos_fleet::dataset::{Day, Session, SessionFiles, Written};
 use xqos_fleet::tables::{self, Bursts, Clients, Sessions, Waits};
 
-/// Where a trace goes, and as what.
+/// Destination of an export.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     pub folder: &'a Path,
-    /// In place of the one where it was recorded.
+    /// Replaces the host in the header.
     pub host: Option<&'a str>,
-    /// In place of its beginning and the server's process.
+    /// Replaces the default session name, which is made of the start time and the server's pid.
     pub session: Option<&'a str>,
 }
 
@@ -49,7 +49,7 @@ struct Export<'a> {
     records: i64,
     burst: i64,
     today: Day,
-    /// Monotonic time at which the next day begins.
+    /// Monotonic time of the next midnight.
     tomorrow: Time,
     sessions: SessionFiles<Sessions>,
     clients: SessionFiles<Clients>,
@@ -85,8 +85,8 @@ impl<'a> Export<'a> {
 
     fn take(&mut self, event: &Event) -> Result<(), Error> {
         self.records += 1;
-        // Activations are told late, and the kernel's records after the others: days do not go back for them.
-        if event.at >= self.tomorrow && matches!(event.what, Entry::Fact(Fact::Served(_))) {
+        // Arrivals and kernel events are recorded late, so only service starts a new day.
+        if event.at >= self.tomorrow && matches!(event.what, What::Fact(Fact::Served(_))) {
             self.end_day()?;
             (self.today, self.tomorrow) = day(self.header, event.at);
         }
@@ -123,7 +123,7 @@ impl<'a> Export<'a> {
         Ok(())
     }
 
-    /// The figures of the day, and its files.
+    /// Writes the figures and files of the day.
     fn end_day(&mut self) -> Result<(), Error> {
         let figures = self.model.take_recent_of_all();
         for (key, figures) in figures.iter().enumerate().filter(|(_, figures)| figures.slices > 0) {
@@ -218,13 +218,13 @@ fn client_row<'a>(
     }
 }
 
-/// Who is not local has no user here, and of whom nothing is known not either.
+/// The user of a client. `None` for a remote or unknown client.
 fn uid(client: &Client) -> Option<i64> {
     let Identity { base, uid, .. } = client.identity;
     (base != 0 && uid != u32::MAX).then_some(uid.into())
 }
 
-/// Three hundred years; a damaged trace may say more.
+/// Saturates: an i64 holds three hundred years, but a damaged trace may contain more.
 fn long(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -233,7 +233,7 @@ fn unix_ns(header: &Header, at: Time) -> i64 {
     long(at.0).saturating_add(header.realtime_offset_ns)
 }
 
-/// The day of a time, and when the next one begins.
+/// The day that contains a time, and the start of the next day.
 fn day(header: &Header, at: Time) -> (Day, Time) {
     const DAY_NS: i64 = 86_400_000_000_000;
     let now_ns = unix_ns(header, at);
@@ -253,7 +253,7 @@ mod tests {
     const SECOND_NS: u64 = 1_000_000_000;
     const MIDNIGHT: Time = Time(60 * SECOND_NS);
 
-    /// A folder of a test's own, which goes with it.
+    /// A temporary folder that is removed at the end of a test.
     struct Folder(PathBuf);
 
     impl Drop for Folder {
@@ -268,7 +268,7 @@ mod tests {
         Event { at: service.end, what }
     }
 
-    /// A minute before midnight begins; client 2 waits for client 1, before and after it.
+    /// Starts a minute before midnight. Client 2 waits for client 1, before and after midnight.
     fn events() -> Vec<Event> {
         let at = |at, what| Event { at, what };
         let mut events = Vec::new();

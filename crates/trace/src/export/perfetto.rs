@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! A trace as Perfetto's viewer reads it (ui.perfetto.dev, which works offline): protobuf messages of its published schema,
-//! `protos/perfetto/trace/trace.proto`.
+//! Exports a trace for Perfetto's viewer (ui.perfetto.dev, which works offline), as protobuf messages of its published
+//! schema, `protos/perfetto/trace/trace.proto`.
 //!
-//! Each client is a track, on which its server grabs are, with two below it, its bursts (activation to deactivation) and its slices, and a counter for
-//! the budget of its reservation. No flow arrows: with thousands of slices they hide everything.
+//! Each client has a track with its server grabs, and below it a track of bursts (activation to deactivation), a track
+//! of slices, and a counter of its reservation's budget. There are no flow arrows: with thousands of slices they would
+//! hide everything.
 
 use crate::file::write_varint;
 use crate::model::{Budget, Model};
@@ -15,10 +16,10 @@ use xqos_abi::trace::{Entry, Event};
 use xqos_cli::time::of_ns;
 use xqos_core::{ClientId, Fact, Service, Time};
 
-/// Of perfetto's builtin clocks.
+/// A builtin clock of Perfetto.
 const CLOCK_MONOTONIC: u64 = 3;
 const SEQUENCE: u64 = 1;
-/// SEQ_INCREMENTAL_STATE_CLEARED: nothing before this packet is referred to.
+/// SEQ_INCREMENTAL_STATE_CLEARED: the packet refers to nothing before it.
 const STATE_CLEARED: u64 = 1;
 
 /// Field numbers of the schema.
@@ -48,7 +49,7 @@ const SLICE_END: u64 = 2;
 const INSTANT: u64 = 3;
 const COUNTER: u64 = 4;
 
-/// A message that is being written.
+/// A protobuf message under construction.
 #[derive(Debug, Default)]
 struct Message(Vec<u8>);
 
@@ -75,7 +76,7 @@ impl Message {
     }
 }
 
-/// Which of a client's tracks.
+/// The tracks of a client.
 #[derive(Clone, Copy)]
 enum Track {
     Client,
@@ -101,9 +102,9 @@ struct Writer<'a, W> {
     out: &'a mut W,
     model: Model,
     names: &'a Names,
-    /// Names under which clients were described.
+    /// For each client, the name that was written, and whether its budget track was.
     described: BTreeMap<usize, (String, bool)>,
-    /// Who holds the server grab.
+    /// The holder of the server grab.
     grab: Option<usize>,
     first: bool,
 }
@@ -151,7 +152,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// A grab is a slice on the track of its holder.
+    /// A grab is a slice on its holder's track.
     fn grab(&mut self, holder: Option<ClientId>, at: Time) -> io::Result<()> {
         if let Some(key) = self.grab.take() {
             self.packet(at, event_of(SLICE_END, uuid(key, Track::Client)))?;
@@ -163,7 +164,7 @@ impl<W: Write> Writer<'_, W> {
         self.packet(at, begin.text(field::EVENT_NAME, "holds the server grab"))
     }
 
-    /// Describes a client's tracks, again when its name or its reservation became known.
+    /// Describes a client's tracks, and again after its name or reservation becomes known.
     fn describe(&mut self, key: usize) -> io::Result<()> {
         let budget: Option<Budget> = self.model.clients().get(key).and_then(|client| client.budget);
         let now = (self.model.name(key), budget.is_some());

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT
-//! What a client waits for: each slice is put down to whoever waited meanwhile.
+//! Attributes waiting time: each slice counts for every client that waited during it.
 
 use super::{Cause, Model};
 use xqos_core::{ClientId, Time};
 
-/// Absences of the server that may still overlap somebody's wait.
+/// Limit for absences of the server that may overlap a wait.
 const ABSENCES_KEPT: usize = 1024;
-/// An arrival in the middle of a slice is written down after it, with the time at which it was seen: at most this many slices back.
+/// An arrival during a slice is recorded after it, with the time of its detection: at most this many slices back.
 const SLICES_KEPT: usize = 64;
-/// Server grabs that may still overlap somebody's wait.
+/// Limit for server grabs that may overlap a wait.
 const GRABS_KEPT: usize = 64;
 
-/// A slice, for those who waited for it.
+/// A recent slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Past {
     pub runs: usize,
     pub request: u32,
     pub long: bool,
-    /// When the one before it ended.
+    /// End of the previous slice.
     pub before: Time,
     pub start: Time,
     pub end: Time,
 }
 
-/// When somebody held the server grab; its end is [`Time::NEVER`] while it is held.
+/// A server grab. Its end is [`Time::NEVER`] while it is held.
 #[derive(Clone, Copy, Debug)]
 pub struct Grab {
     pub holder: usize,
@@ -32,7 +32,7 @@ pub struct Grab {
 }
 
 impl Model {
-    /// Puts the time since the last slice, and this one, down to whoever waited for it.
+    /// Attributes this slice, and the time since the last one, to every waiting client.
     pub(super) fn blame(&mut self, runs: usize, (request, long): (u32, bool), (start, end): (Time, Time)) {
         if self.without_causes {
             return;
@@ -62,7 +62,8 @@ impl Model {
         client.waited(Cause::Client { key: runs, request, long }, behind_ns);
     }
 
-    /// Puts down what of this time others held the server grab. Of the rest: when the server could run, and when not.
+    /// Attributes the part of this time in which other clients held the grab. Returns the rest: while the server could
+    /// run, and while it could not.
     pub(super) fn blame_grabs(&mut self, key: usize, from: Time, to: Time) -> (u64, u64) {
         let mut left_ns = to.since(from);
         for grab in self.grabs.iter().rev().take_while(|grab| grab.end > from).filter(|grab| grab.holder != key) {
@@ -74,7 +75,7 @@ impl Model {
         (left_ns - absent_ns, absent_ns)
     }
 
-    /// For how long the server was runnable and did not run.
+    /// Time during which the server was runnable but did not run.
     fn absent_ns(&self, from: Time, to: Time) -> u64 {
         let recent = self.absences.iter().rev().take_while(|absence| absence.1 > from);
         recent.map(|absence| absence.1.min(to).since(absence.0.max(from))).fold(0, u64::saturating_add)
@@ -107,7 +108,7 @@ impl Model {
         }
     }
 
-    /// The kernel put another thread on a processor.
+    /// Records that the kernel switched threads on a processor.
     pub(super) fn switch(&mut self, from: u32, to: u32, still_runnable: bool, at: Time) {
         self.kernel = true;
         if from == self.server_pid {

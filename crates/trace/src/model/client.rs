@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT
-//! What is known about a client of a trace: who it is, what it did, what it waited for.
+//! A client of a trace: its identity, its figures and the causes of its waits.
 
 use crate::histogram::Histogram;
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, ReservationKind, Time};
 
-/// Who a client is. Stays when it is gone.
+/// Identity of a client. It is kept after the client disconnects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The resource base: tells apart clients that had the same index one after the other.
+    /// Resource base, which distinguishes clients that had the same index at different times.
     pub base: u32,
     pub pid: u32,
     pub uid: u32,
     pub program: String,
 }
 
-/// What a wait was spent on.
+/// The cause of a wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// Behind this client's slices, that ended with this kind of request; `long`: each of a single long request.
+    /// Slices of this client, which ended with this kind of request. `long`: each slice was a single long request.
     Client { key: usize, request: u32, long: bool },
     /// This client held the server grab.
     Grab { key: usize },
-    /// The server was runnable and the kernel ran something else.
+    /// The server was runnable, and the kernel ran something else.
     Kernel,
-    /// Nobody was being served; without the kernel's records, also because the server had no processor between two slices.
+    /// No client was served. Without kernel events, this includes time without a processor between two slices.
     Server,
-    /// Its own budget was used up, and its reservation is hard.
+    /// The client's own budget was used up, and its reservation is hard.
     HeldBack,
 }
 
-/// What a client did and suffered, in a trace or since the last look.
+/// Figures of a client, in total or since they were last reset.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     pub server_time_ns: u64,
@@ -47,13 +47,13 @@ pub struct Figures {
     pub grabbed_ns: u64,
     pub longest_grab_ns: u64,
     pub depletions: u64,
-    /// Deadlines that passed while it had budget and work.
+    /// Deadlines that passed while it had both budget and requests.
     pub misses: u64,
     pub inputs: u64,
     pub exposes: u64,
-    /// The client was runnable and had no processor, from the kernel.
+    /// Time during which the client was runnable but had no processor, from kernel events.
     pub without_processor_ns: u64,
-    /// Kinds of requests, where each was traced.
+    /// Figures by kind of request, if requests were traced.
     pub kinds: BTreeMap<u32, Kind>,
 }
 
@@ -66,7 +66,7 @@ pub struct Kind {
     pub bytes: u64,
 }
 
-/// A reservation as it stands.
+/// The state of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     pub left_ns: i64,
@@ -83,14 +83,14 @@ pub struct Burst {
     pub activation: Time,
     pub end: Time,
     pub own_ns: u64,
-    /// Of its own slices, the time in which the server had a processor.
+    /// Processor time of the server during the client's own slices.
     pub worked_ns: u64,
     pub waited_ns: u64,
-    /// The greatest first.
+    /// Largest first.
     pub causes: Vec<(Cause, u64)>,
 }
 
-/// A client of the trace; `key` is its place in [`Model::clients`](super::Model::clients) for good.
+/// A client of the trace. Its key is its index in [`Model::clients`](super::Model::clients), which never changes.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
     pub id: ClientId,
@@ -111,7 +111,7 @@ pub struct Client {
     pub(super) demand: Demand,
 }
 
-/// Service and rest of a client: how much of the server it would use if it never had to wait.
+/// Service and rest of a client: the part of the server that it would use if it never had to wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
     own_ns: u64,
@@ -119,7 +119,7 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    /// About the last second of service and rest counts.
+    /// Only about the last second of service and rest counts.
     const REMEMBERED_NS: u64 = 1_000_000_000;
 
     pub(super) fn add(&mut self, own_ns: u64, rest_ns: u64) {
@@ -127,7 +127,7 @@ impl Demand {
         self.rest_ns = self.rest_ns.saturating_add(rest_ns);
     }
 
-    /// Called before each rest, so that the last rest and the burst after it count in full.
+    /// Ages the sums. Called before each rest, so that the last rest and the next burst count fully.
     pub(super) fn forget(&mut self) {
         let sum = u128::from(self.own_ns) + u128::from(self.rest_ns);
         let kept = |ns: u64| (u128::from(ns) * u128::from(Self::REMEMBERED_NS) / sum) as u64;
@@ -150,12 +150,13 @@ impl Client {
         }
     }
 
-    /// It would use more than half of the server on its own: it nearly always has work, and waits for its turn by design.
+    /// Whether the client alone would use more than half of the server. It nearly always has requests, and waits by
+    /// design.
     pub fn is_busy(&self) -> bool {
         self.demand.own_ns > self.demand.rest_ns
     }
 
-    /// It has work and is not served.
+    /// The time since when the client has had requests without being served.
     pub fn waits_since(&self) -> Option<Time> {
         self.ready_since.map(|_| self.waits_since)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Clients come and go, and say who they are.
+//! Connects, identifies and disconnects clients.
 
 use super::{Client, Model};
 use xqos_core::{ClientId, Time};
@@ -23,7 +23,7 @@ impl Model {
     pub(super) fn identify(&mut self, id: ClientId, (pid, base, uid): (u32, u32, u32), at: Time) {
         let mut key = self.create_unless(id, at);
         let known = self.clients[key].identity.base;
-        // After a gap the index may belong to somebody else.
+        // After a gap the index may belong to another client.
         if known != 0 && (known, self.clients[key].identity.pid) != (base, pid) {
             key = self.create(id, at);
         }

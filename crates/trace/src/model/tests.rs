@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Small traces, written by hand, and what the model makes of them.
+//! Small hand-written traces, and what the model derives from them.
 
 use super::*;
 use xqos_abi::trace::Reason;
@@ -113,7 +113,7 @@ fn recent_figures_begin_anew_and_the_total_stays() {
 fn a_client_is_busy_while_it_would_use_most_of_the_server_alone_however_long_it_waits() {
     let mut script = two_clients();
     let is_busy = |script: &Script| [0, 1].map(|key| script.0.clients()[key].is_busy());
-    // Both are busy although the short requests of one are noticed only after the long ones of the other.
+    // Both are busy, although the short requests of one are noticed only after the long ones of the other.
     for at in (0..500).step_by(50) {
         script.fact(at, Fact::Arrived { client: ClientId(1) });
         script.fact(at, Fact::Arrived { client: ClientId(2) });
@@ -121,7 +121,8 @@ fn a_client_is_busy_while_it_would_use_most_of_the_server_alone_however_long_it_
         script.slice(2, at + 1, at + 50, 1, false).expect("its burst is over");
         assert_eq!(is_busy(&script), [true, true], "at {at}");
     }
-    // One asks again 1 ms after each answer, the other after tens of milliseconds, and waits for longer than it is served.
+    // Client 1 continues 1 ms after each reply. Client 2 continues after tens of milliseconds, and waits longer than
+    // its service.
     for turn in 0..50 {
         let at = 1000 + turn * 100;
         for at in (at..at + 90).step_by(10) {
@@ -132,7 +133,7 @@ fn a_client_is_busy_while_it_would_use_most_of_the_server_alone_however_long_it_
         script.slice(2, at + 90, at + 92, 1, false).expect("its burst is over");
         assert!(turn < 10 || is_busy(&script) == [true, false], "turn {turn}");
     }
-    // After an hour of rest its first wait is that of a client at rest.
+    // After an hour of rest it counts as idle, even while it waits.
     script.fact(3_600_000, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 3_600_090, 3_600_100, 1, false).expect("its burst is over");
     assert_eq!(is_busy(&script), [false, false]);
@@ -164,7 +165,7 @@ fn a_grab_is_a_wait_for_its_holder() {
     script.fact(40, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 40, 50, 1, false);
     script.fact(50, Fact::Grabbed { by: None });
-    // When it came is known only after the grab.
+    // This arrival is recorded only after the grab.
     script.fact(20, Fact::Arrived { client: ClientId(2) });
     let burst = script.slice(2, 51, 53, 1, false).expect("its burst is over");
     assert_eq!(burst.causes, [(Cause::Grab { key: 0 }, 30 * MS), (Cause::Server, MS)]);

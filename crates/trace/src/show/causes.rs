@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! Waits and their causes in words; the parts of a wait add up to it.
+//! Waits and their causes in words. The parts of a wait add up to the whole.
 
 use crate::model::{Burst, Cause, Model};
 use crate::names::Names;
 use xqos_cli::time::of_ns;
 
-/// What a cause is called.
+/// A cause in words.
 pub fn cause(cause: &Cause, model: &Model, names: &Names) -> String {
     cause_of(cause, model, names, |key| model.name(key))
 }
 
-/// The same with names of clients by their keys.
+/// A cause in words, with clients named by `name`.
 pub(super) fn cause_of(cause: &Cause, model: &Model, names: &Names, name: impl Fn(usize) -> String) -> String {
     match cause {
         Cause::Client { key, request: 0, .. } => format!("behind {}", name(*key)),
@@ -26,8 +26,8 @@ pub(super) fn cause_of(cause: &Cause, model: &Model, names: &Names, name: impl F
     }
 }
 
-/// "mpv (12) waited 41.00 ms: 38.00 ms behind x11perf (9) GetImage, 3.00 ms the server's own work". What is not in the first
-/// three causes is named as others, so that the parts are the whole.
+/// A burst in words: "mpv (12) waited 41.00 ms: 38.00 ms behind x11perf (9) GetImage, 3.00 ms the server's own work".
+/// Causes after the first three are summed up as others.
 pub fn burst(burst: &Burst, model: &Model, names: &Names) -> String {
     const NAMED: usize = 3;
     let named = burst.causes.iter().take(NAMED);

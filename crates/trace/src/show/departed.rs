@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! Clients that left, summed up by user and program: a script that starts a new process for each question is one line then,
-//! with its whole share, and not hundreds of small ones.
+//! Disconnected clients, summed up by user and program. A script that starts a new process for each query thus appears
+//! as one line with its whole share.
 
 use super::ms;
 use crate::model::{Client, Model};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Clients of one user and program that left.
+/// Disconnected clients of one user and program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Departed {
-    /// Null: those of which no program is known, or of programs that are too many to be told apart.
+    /// Null if the program is unknown, or if there are too many programs to distinguish.
     pub program: Option<String>,
     pub uid: Option<u32>,
     pub clients: u32,
@@ -21,7 +21,7 @@ pub struct Departed {
     pub longest_wait_ms: f64,
 }
 
-/// The programs of a trace of which more than one client left.
+/// The programs of a trace of which more than one client has disconnected.
 pub(super) struct Programs<'a>(BTreeMap<(u32, &'a str), Departed>);
 
 fn program(client: &Client) -> (u32, &str) {
@@ -48,12 +48,12 @@ impl<'a> Programs<'a> {
         Programs(programs)
     }
 
-    /// What this client is summed up in, if it is.
+    /// The sum that includes this client, if any.
     pub fn sum_of(&self, client: &'a Client) -> Option<&Departed> {
         client.gone.and_then(|_| self.0.get(&program(client)))
     }
 
-    /// "xwd x140" for those that are summed up, else the client's own name.
+    /// "xwd x140" for clients that are summed up, else the client's own name.
     pub fn name(&self, model: &'a Model, key: usize) -> String {
         match model.clients().get(key).and_then(|client| self.sum_of(client)) {
             Some(sum) => format!("{} x{}", sum.program.as_deref().unwrap_or("other"), sum.clients),
@@ -61,7 +61,7 @@ impl<'a> Programs<'a> {
         }
     }
 
-    /// The one that used most first.
+    /// The sums, largest share first.
     pub fn list(self) -> Vec<Departed> {
         let mut list: Vec<Departed> = self.0.into_values().collect();
         list.sort_by(|a, b| b.share.total_cmp(&a.share));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What is said of small traces.
+//! Texts and statistics of small traces.
 
 use super::*;
 use xqos_abi::trace::Level;
@@ -26,7 +26,7 @@ fn records_are_picked_by_their_names() {
     assert!(!filter.matches(&Event { at: Time(1), what: Entry::Fact(Fact::Replenish) }, &model));
 }
 
-/// Serves a client from one time to another, in ms; it waited since `activation`.
+/// Serves a client during this time in ms. It has waited since `activation`.
 fn serve(model: &mut Model, id: u16, activation: u64, (from, to): (u64, u64)) {
     const MS: u64 = 1_000_000;
     let client = ClientId(id);
