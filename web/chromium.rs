@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! A page in a real Chromium, where there is one: what a script finds that looks around in it. The tests of each page
-//! include this file. Whatever the page complains of, by an exception or on the console, fails the test.
+//! Opens a page in a real Chromium, if one is installed, and runs a script in it. The tests of each page include this
+//! file. Any exception or console message of the page fails the test.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Stands before the page's own scripts. Failed loads are errors too: pages need nothing from elsewhere.
+/// Precedes the page's own scripts. Failed loads count as errors, too: pages load nothing from elsewhere.
 const LISTENER: &str = "<script>{
     const all = [], complain = what => { all.push(what); document.documentElement.dataset.complaints = all.join('; '); };
     addEventListener('error', event => complain(event.message || 'not loaded: ' + event.target.outerHTML), true);
@@ -13,7 +13,7 @@ const LISTENER: &str = "<script>{
     for (const kind of ['error', 'warn']) console[kind] = (...words) => complain(words.join(' '));
 }</script>";
 
-/// A folder that goes with the test.
+/// A temporary folder that is removed at the end of a test.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -22,8 +22,8 @@ impl Drop for Folder {
     }
 }
 
-/// What Chromium makes of a page, as HTML, with a script that looks around in it and writes into the dataset of the
-/// document's element; nothing where there is no Chromium. The page says by `data-ready` that it is drawn.
+/// Runs the script `look` in a page and returns the resulting HTML. The script reports results in the dataset of the
+/// root element. `None` if Chromium is not installed. The page sets `data-ready` when it is drawn.
 pub fn looked_at(page: &[u8], look: &str) -> Option<String> {
     let folder = Folder(std::env::temp_dir().join(format!("xqos-page-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).unwrap();
@@ -52,7 +52,7 @@ pub fn looked_at(page: &[u8], look: &str) -> Option<String> {
     None
 }
 
-/// The document's element, with all that was noted in its attributes.
+/// The root element's tag with all attributes.
 pub fn root(seen: &str) -> &str {
     &seen[..seen.find("<head").unwrap_or(seen.len().min(300))]
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-// Elements, colours and the tip beside the pointer.
+// Elements, colours and the tooltip.
 
 const element = id => document.getElementById(id);
 
 // A colour of the page's style, light or dark.
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
-// A row of a table: texts or nodes.
+// A table row of texts or nodes.
 function row(cells, kind = "td") {
   const out = document.createElement("tr");
   for (const text of cells) {
@@ -17,7 +17,7 @@ function row(cells, kind = "td") {
   return out;
 }
 
-// Shows a text beside the pointer, within the window; without a text, nothing.
+// Shows a tooltip next to the pointer, within the window. Hides it without a text.
 function showTip(event, text) {
   const tip = element("tip");
   tip.hidden = !text;

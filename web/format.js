@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-// Numbers, durations and times as text.
+// Formats numbers, durations and times.
 
 const number = value => Math.round(value).toLocaleString("en");
 const counted = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
 
-// A duration with three digits or more, in the unit that suits it.
+// A duration in a suitable unit, with at least three digits from a microsecond on.
 function duration(ns) {
   const size = Math.abs(ns);
   const [divisor, unit] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
@@ -12,20 +12,20 @@ function duration(ns) {
   return (ns / divisor).toFixed(digits) + " " + unit;
 }
 
-// A time since the beginning, as fine as a step needs.
+// A time since the start, with the precision that a step requires.
 function timeText(ns, step) {
   const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9) - 1e-9))), seconds = ns / 1e9;
   if (seconds < 60) return (ns === 0 ? "0" : seconds.toFixed(digits)) + " s";
-  // Rounded as a whole, or 59.96 s would become 60.0 in the middle of a minute.
+  // Round the whole time; rounding the seconds alone would turn 59.96 s into 60.0 within a minute.
   const [whole, rest] = seconds.toFixed(digits).split("."), two = number => String(number).padStart(2, "0");
   const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
   return (hours ? hours + ":" + two(minutes) : minutes) + ":" + two(whole % 60) + (rest ? "." + rest : "");
 }
 
-// The 1, 2 or 5 times a power of ten that is not less than a number.
+// The smallest step of 1, 2 or 5 times a power of ten that is at least `rough`.
 function niceStep(rough) {
   const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1e-9)));
   return [1, 2, 5, 10].map(one => one * power).find(step => step >= rough);
 }
-// The step of ticks that stand no less than `apart` pixels from each other.
+// The step of ticks that are at least `apart` pixels apart.
 const stepFor = (range, pixels, apart) => niceStep(range / Math.max(pixels / apart, 1));

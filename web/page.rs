@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! What pages are made of: the looks and the scripts that all of them begin with, and figures for a script to read.
+//! Style and scripts that all pages share, and JSON for a page's script.
 
-/// Before a page's own style.
+/// Precedes a page's own style.
 pub const STYLE: &str = concat!(include_str!("colours.css"), include_str!("viewer.css"));
-/// Before a page's own script.
+/// Precedes a page's own script.
 pub const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("format.js"),
@@ -13,7 +13,7 @@ pub const SCRIPT: &str = concat!(
     include_str!("viewer.js"),
 );
 
-/// A value as JSON within a page: "</script>" in a text would end the script.
+/// A value as JSON within a page. Escapes "<", because "</script>" in a text would end the script.
 pub fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
     Ok(serde_json::to_string(value)?.replace('<', "\\u003c"))
 }

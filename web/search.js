@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-// Searching in times and in intervals of time, which are arrays of numbers in order: what is drawn for a pixel costs two
-// binary searches, however many records there are.
+// Searches in sorted times and in intervals: drawing a pixel takes two binary searches, independent of the number of
+// records.
 
-// Times are nearly in order. Where they are not, the maximum so far and the minimum to come bound the search.
+// Times are nearly sorted. If they are not, the maximum so far and the minimum to come bound the search.
 function sorted(times) {
   let isSorted = true;
   for (let i = 1; i < times.length && isSorted; i++) isSorted = times[i] >= times[i - 1];
@@ -13,7 +13,7 @@ function sorted(times) {
   return { highest, lowest };
 }
 
-// Index of the first element that is not less than a value.
+// Index of the first element that is at least `value`.
 function lower(array, value) {
   let low = 0, high = array.length;
   while (low < high) {
@@ -22,7 +22,7 @@ function lower(array, value) {
   }
   return low;
 }
-// Index of the first element that is greater.
+// Index of the first element that is greater than `value`.
 function upper(array, value) {
   let low = 0, high = array.length;
   while (low < high) {
@@ -32,19 +32,19 @@ function upper(array, value) {
   return low;
 }
 
-// At each place the sum of what is before it.
+// For each index, the sum of all elements before it.
 const sums = values => {
   const out = new Float64Array(values.length + 1);
   for (let i = 0; i < values.length; i++) out[i + 1] = out[i] + values[i];
   return out;
 };
 
-// Intervals by their begins and ends, with what `covered` needs.
+// Intervals by begins and ends, with the sums that `covered` needs.
 function intervals([begins, ends]) {
   return { begins, ends, sums: sums(ends.map((end, i) => end - begins[i])) };
 }
 
-// How much of a time the intervals cover: sums, less what lies outside at both ends.
+// Time from `from` to `to` that the intervals cover: their sum, minus what lies outside at both ends.
 function covered({ begins, ends, sums }, from, to) {
   const first = upper(ends, from), last = lower(begins, to);
   if (first >= last) return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-// The time along a page: which part of it is shown, where that stands in pixels, and the markers A and B.
-// What is shown is changed by `show` and `moveTo` alone: it stays between `begin` and `end` and is never shorter than `min`.
+// The time axis of a page: the visible range, its mapping to pixels, and the markers A and B. Only `show` and `moveTo`
+// change the range. It stays between `begin` and `end` and is at least `min` long.
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
 class Timeline {
-  // `left` is the pixel where time begins; the page sets `right`. `changed` is called when something else is to be drawn.
+  // `left` is the pixel where time starts; the page sets `right`. `changed` is called when the page must be redrawn.
   constructor({ begin, end, min, left, changed }) {
     Object.assign(this, { begin, end: Math.max(end, begin + min), min, left, right: left + 1, changed });
     this.from = this.begin;
@@ -25,16 +25,16 @@ class Timeline {
     this.changed();
   }
   showAll() { this.show(this.begin, this.end); }
-  // Shows as much as now, from another time on.
+  // Moves the range to `from` without changing its length.
   moveTo(from) {
     const { length } = this;
     this.from = clamp(from, this.begin, this.end - length);
     this.to = this.from + length;
     this.changed();
   }
-  // By a part of what is shown.
+  // Moves by a fraction of the visible range.
   pan(part) { this.moveTo(this.from + part * this.length); }
-  // Shows `factor` times as much. A time stays where it is, unless begin or end is in the way.
+  // Makes the range `factor` times as long. The time `at` stays in place unless the limits prevent it.
   zoom(factor, at = this.middle) {
     const part = (at - this.from) / this.length, length = clamp(this.length * factor, this.min, this.end - this.begin);
     this.show(at - part * length, at - part * length + length);
@@ -43,7 +43,7 @@ class Timeline {
   mark(marks) { Object.assign(this, marks); this.changed(); }
   clear() { this.mark({ a: null, b: null }); }
   get isMarked() { return this.a !== null && this.b !== null; }
-  // What figures are about: from marker to marker, or what is shown.
+  // The range for statistics: between the markers, or the visible range.
   get span() { return this.isMarked ? [Math.min(this.a, this.b), Math.max(this.a, this.b)] : [this.from, this.to]; }
   showMarked() { if (this.isMarked) this.show(...this.span); }
 
@@ -53,17 +53,17 @@ class Timeline {
     return Array.from({ length: Math.max(count, 0) }, (_, i) => (first + i) * step);
   }
 
-  // The wheel zooms at the pointer; sideways, or with shift, it moves.
+  // The wheel zooms at the pointer. Horizontally or with Shift it moves.
   wheel(event, px) {
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan((event.deltaX || event.deltaY) / 800);
     else this.zoom(Math.exp(clamp(event.deltaY / 300, -1, 1)), this.at(Math.max(px, this.left)));
   }
-  // A drag that begins now: what this returns moves what is shown along with the pointer.
+  // Starts a drag. The returned function moves the range along with the pointer.
   drag() {
     const { from } = this;
     return pixels => this.moveTo(from - pixels / (this.right - this.left) * this.length);
   }
-  // What keys do. A marker is set at the time that `pointed` returns.
+  // Actions of keys. Markers are set at the time that `pointed` returns.
   keys(pointed) {
     const page = event => event.shiftKey ? 0.9 : 0.15;
     return {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// A viewer: a canvas with time along its top, wheel, drag, click and keys. The page has `timeline`, a Timeline, and
-// `draw`, which draws all of it; both are its own.
+// A viewer: a canvas with a time axis along the top, operated by wheel, drag, click and keys. The page provides
+// `timeline`, a Timeline, and `draw`, which redraws everything.
 /* global timeline, draw */
 
 const canvas = element("view"), pen = canvas.getContext("2d"), stage = element("stage");
@@ -9,14 +9,14 @@ let width = 0, height = 0, colours = {}, isAsked = false, pointer = null;
 
 const x = time => timeline.x(time), timeAt = px => timeline.at(px);
 
-// Draws soon, once for all that was asked for until then.
+// Schedules one redraw for all requests until the next frame.
 function ask() {
   if (isAsked) return;
   isAsked = true;
   requestAnimationFrame(() => { isAsked = false; draw(); });
 }
 
-// Empties the canvas and gives it a size.
+// Clears the canvas and sets its size.
 function prepare(wide, tall) {
   const scale = devicePixelRatio || 1, [across, down] = [wide * scale, tall * scale].map(Math.round);
   width = wide; height = tall; timeline.right = wide;
@@ -29,7 +29,7 @@ function drawGrid(top, bottom) {
   pen.fillStyle = colours.grid;
   for (const time of timeline.ticks()) pen.fillRect(Math.round(x(time)), top, 1, bottom - top);
 }
-// The axis, over all that reaches into it.
+// Draws the time axis over everything that extends into it.
 function drawTimes() {
   const { step, left } = timeline;
   pen.fillStyle = colours.paper; pen.fillRect(0, 0, width, TOP - 1);
@@ -59,19 +59,19 @@ function drawBox([left, top], [right, bottom]) {
 }
 
 const inOrder = (one, other) => one - other;
-// The time under the pointer, else the middle of what is shown.
+// The time under the pointer, or the middle of the visible range.
 const pointed = () => pointer && pointer[0] >= timeline.left ? timeAt(pointer[0]) : timeline.middle;
 const place = event => {
   const box = canvas.getBoundingClientRect();
   return [event.clientX - box.left, event.clientY - box.top];
 };
 
-// What the page does with the pointer: `click` and `hover`, and, where it wants them, `wheel` (which says whether it was
-// for the page), `grab` and `moved` (a drag begins and goes on) and `box` (a box was drawn, with shift).
+// Connects the pointer to the page's handlers: `click` and `hover`, and optionally `wheel` (returns whether it handled
+// the event), `grab` and `moved` (start and progress of a drag) and `box` (a rectangle was drawn with Shift).
 function listen(page) {
   let drag = null;
   canvas.addEventListener("wheel", event => {
-    // With alt it scrolls, where there is more than fits.
+    // With Alt the wheel scrolls, if not everything fits.
     if (event.altKey && stage.scrollHeight > stage.clientHeight) return;
     event.preventDefault();
     const at = place(event);
@@ -107,11 +107,11 @@ function listen(page) {
   canvas.addEventListener("pointerleave", () => { hideTip(); pointer = null; });
 }
 
-// Keys and buttons, by name.
+// Binds keys and buttons by name.
 function bind(keys, buttons) {
   addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    // A button or a row that has the focus keeps its own key.
+    // Enter belongs to the focused button or row.
     if (event.key === "Enter" && event.target !== document.body && event.target !== canvas && event.target !== window) return;
     const act = keys[event.key];
     if (act) { event.preventDefault(); act(event); }
@@ -119,7 +119,7 @@ function bind(keys, buttons) {
   for (const [id, act] of Object.entries(buttons)) element(id).onclick = act;
 }
 
-// Colours by their names in the style, read again when light changes to dark.
+// Reads colours by their names in the style, again after a change between light and dark.
 function useColours(names) {
   const read = () => { colours = Object.fromEntries([...names, "paper", "raised", "ink", "soft", "line", "grid", "a", "b", "focus"]
     .map(name => [name, colour(name)])); };
@@ -128,7 +128,7 @@ function useColours(names) {
   addEventListener("resize", ask);
 }
 
-// What goes wrong stands in the page, not only on the console.
+// Shows errors in the page, not only on the console.
 function fail(error) {
   const said = element("warning");
   if (said) said.textContent = `This page could not be read: ${error && error.message || error}`;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// The page of a trace: a lane for each client, and figures about what is shown.
+// The page of a trace: a lane for each client, and statistics of the visible range.
 
 const data = JSON.parse(element("data").textContent);
 const LANE = 46, LABEL = 150;
@@ -18,7 +18,7 @@ const lanes = data.lanes.map(lane => {
     budgets: lane.budgets.map(floats), inputs: floats(lane.inputs), exposes: floats(lane.exposes),
     grabs: intervals(lane.grabs.map(floats)) };
 });
-// The text is not needed any more, and takes much of the page's memory.
+// Free the text, which is no longer needed and uses much of the page's memory.
 data.lanes = null;
 element("data").remove();
 
@@ -55,7 +55,7 @@ function drawName(lane, i) {
   pen.fillText(name, 8, TOP + i * LANE + LANE / 2);
 }
 
-// One column of pixels at a time where intervals are denser than pixels, so the work depends on the width alone.
+// Draws pixel columns if intervals are denser than pixels, so that the cost depends only on the width.
 function drawIntervals(some, top, tall, fill) {
   const { begins, ends } = some, first = lower(ends, timeline.from), last = lower(begins, timeline.to);
   pen.fillStyle = fill;
@@ -112,7 +112,7 @@ function describe() {
 function figures({ name, slices, bursts, counted }, from, to) {
   const served = covered(slices, from, to), waited = Math.max(0, covered(bursts, from, to) - served);
   const first = lower(slices.ends, from), last = lower(slices.begins, to);
-  // The longest burst that ends here; of many, a sample would lie, so all are looked at.
+  // Find the longest burst that ends in this range. A sample could miss it, so check all.
   let worst = 0;
   for (let i = lower(bursts.ends, from), stop = lower(bursts.ends, to); i < stop; i++)
     worst = Math.max(worst, bursts.ends[i] - bursts.begins[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// The canvas: draws everything, and has what panels and lanes share.
+// Draws the canvas: entry point, and parts that panels and lanes share.
 function draw() {
   prepare(Math.max(stage.clientWidth, GUTTER + 60), Math.max(stage.clientHeight, 120));
   if (chosen()) drawPanels(); else drawLanes();
@@ -7,7 +7,7 @@ function draw() {
   describeSpan();
 }
 
-// The share of each state in each pixel. The work depends only on the width.
+// Fraction of each pixel that a direction spent in each state except idle. The cost depends only on the width.
 function statesByPixel(track) {
   const count = Math.ceil(width - GUTTER), names = STATES.slice(1), parts = names.map(() => new Float32Array(count));
   for (let i = 0; i < count; i++) {
@@ -16,7 +16,7 @@ function statesByPixel(track) {
   }
   return parts;
 }
-// A strip with each pixel filled by the shares of the states.
+// Draws a strip in which each pixel is filled in proportion to the states.
 function drawStrip(parts, top, tall) {
   pen.fillStyle = colours.raised; pen.fillRect(GUTTER, top, width - GUTTER, tall);
   STATES.slice(1).forEach((name, state) => {
@@ -30,7 +30,7 @@ function drawStrip(parts, top, tall) {
     }
   });
 }
-// The background: the state that had more than half of a pixel.
+// Tints the background with the state that fills more than half of a pixel.
 function drawTint(parts, top, tall) {
   pen.globalAlpha = 0.1;
   STATES.slice(1).forEach((name, state) => {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// Wheel, drag, click and keys; and the start of the page.
+// Handlers for wheel, drag, click and keys, and the start of the page.
 listen({
   wheel(event, px, py) {
     const panel = chosen() && (event.shiftKey || event.ctrlKey) && panelAt(py);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// All connections: a lane for each, with its states and bytes over time.
+// Overview: a lane for each connection, with its states and bytes over time.
 const LANE = 44, BARS = 14;
 let scroll = 0;
 
@@ -35,7 +35,7 @@ function bytesText(bytes) {
   if (bytes < 1e4) return number(bytes) + " B";
   return bytes < 1e6 ? (bytes / 1e3).toFixed(0) + " kB" : (bytes / 1e6).toFixed(1) + " MB";
 }
-// New bytes per pixel column, on a logarithmic scale: one image must not hide everything else.
+// New bytes per pixel column on a logarithmic scale, so that one image does not hide everything else.
 function drawDensity(track, base, sign) {
   const { ends, order } = track.packets;
   pen.fillStyle = colours.ink; pen.globalAlpha = 0.75;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// One connection: a panel for each direction, with packets, stair lines and messages.
+// One connection: a panel for each direction, with packets, acknowledged bytes, offered window and messages.
 const STRIP = 9, TITLE = 18, BETWEEN = 10;
-// With more items than this, draw one pixel column at a time.
+// Larger numbers are drawn by pixel columns.
 const MAX_BARS = 6000, MAX_MARKS = 3000;
 const DIRECTIONS = ["Requests", "Replies, events, errors"];
 
@@ -55,7 +55,7 @@ function drawBytes({ low, high, top, bottom, y }) {
   for (let place = Math.ceil(Math.max(low, 0) / step) * step; place <= high; place += step) pen.fillRect(GUTTER, Math.round(y(place)), width, 1);
 }
 
-// A stair line of acknowledged data or window edge. A pixel shows the last of its steps.
+// Draws acknowledged bytes or the offered window as a staircase. Each pixel shows the last step.
 function drawStairs({ track, y, top, bottom }, column, colour, dash) {
   const times = track.steps[0], values = track.steps[column];
   const first = stepAt(track, timeline.from), last = stepAt(track, timeline.to);
@@ -104,7 +104,7 @@ function drawPackets({ track, y, taken }) {
     }
     return;
   }
-  // New bytes rise from pixel to pixel. Retransmissions are marked at their offset.
+  // New bytes rise from pixel to pixel. Retransmitted bytes lie below.
   for (let px = GUTTER, i = first; px < width && i < last; px++) {
     const from = timeAt(px), to = timeAt(px + 1), next = Math.min(lower(track.packets.order.highest, to), last);
     if (next <= i) continue;
@@ -121,11 +121,11 @@ function drawPackets({ track, y, taken }) {
   }
 }
 
-// Messages next to their packets, with an arrow at the end, and a name if there is room.
+// Draws messages next to their packets, with an arrow at their end, and with a name where there is space.
 function drawMessages({ track, y, top, bottom, low, high, direction, taken }) {
   const { last: times, offset, length, name } = track.messages;
   let [first, last] = messagesIn(track, timeline.from, timeline.to);
-  // Among many messages at one time, draw only those in the shown byte range.
+  // With many messages at the same time, draw only those in the visible byte range.
   first = Math.max(first, lower(offset, low) - 1); last = Math.min(last, lower(offset, high));
   if (last - first > MAX_MARKS) return drawPicked(track, y, direction);
   const names = [];
@@ -139,15 +139,15 @@ function drawMessages({ track, y, top, bottom, low, high, direction, taken }) {
     if (shown >= 3) names.push([px + 13, middle, i, shown]);
   }
   drawPicked(track, y, direction);
-  // Tallest first; names never overlap.
+  // Tall messages first. Names never overlap.
   names.sort((one, other) => other[3] - one[3]);
   pen.textAlign = "left";
   for (const [px, py, i] of names) {
     const text = nameOf(name[i]), wide = pen.measureText(text).width;
-    // At the right border, put the name before its packet.
+    // At the right border, a name is placed to the left of its packet.
     const left = px + wide > width ? px - 24 - wide : px;
     if (py < top + 6 || !reserve(taken, left, py, wide)) continue;
-    // An outline in the background colour keeps lines from crossing the name.
+    // An outline separates names from the lines behind them.
     pen.strokeStyle = colours.paper; pen.lineJoin = "round";
     pen.lineWidth = 3; pen.strokeText(text, left, py); pen.lineWidth = 1;
     pen.fillStyle = kindOf(name[i]) === "Error" ? colours.again : colours.ink; pen.fillText(text, left, py);
@@ -159,7 +159,7 @@ function drawMark(px, from, to) {
   pen.beginPath(); pen.moveTo(px - 2.6, to + 5); pen.lineTo(px, to); pen.lineTo(px + 2.6, to + 5); pen.fill();
   pen.fillRect(px - 2.5, from - 0.5, 5, 0.8);
 }
-// Text rows of 13 pixels, each with its taken ranges.
+// Reserves space for a name, in rows of 13 pixels. Returns false if it would overlap another one.
 function reserve(taken, left, py, wide) {
   const rows = [Math.floor(py / 13), Math.floor((py + 11) / 13)];
   const isIn = ([from, to]) => left < to + 6 && left + wide + 6 > from;
@@ -178,7 +178,7 @@ function drawPicked(track, y, direction) {
     pen.fillStyle = colours.ink; pen.fillRect(px + 5.5, to, 3, tall);
   }
 }
-// A line from a request to its reply.
+// Draws a line between a request and its reply.
 function drawAnswer(all) {
   const other = view.picked && answer(view.picked);
   if (!other || all.length < 2) return;
@@ -192,7 +192,7 @@ function drawAnswer(all) {
   pen.beginPath(); pen.moveTo(...one); pen.lineTo(...two); pen.stroke(); pen.restore();
 }
 
-// The item under the pointer: a message, a packet, or nothing.
+// The message or packet under the pointer, if any.
 function hit(px, py) {
   const panel = panelAt(py);
   if (!panel || py < panel.top || px < GUTTER) return null;

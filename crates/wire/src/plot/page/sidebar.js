@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// The side panel: the list of connections, statistics of the shown or marked time, and the selected message.
+// The side panel: list of connections, statistics of the visible or marked range, and the selected message.
 const hint = element("message").firstElementChild;
-// With more round trips in a span, their table is omitted to keep panning and zooming fast.
+// With more round trips in a range there is no table of them, because moving and zooming would become slow.
 const MAX_TRIPS = 50000;
 
 function dotted(state, text) {
@@ -62,7 +62,7 @@ function sumTrips(all, from, to) {
 function describeStates(all, from, to, trips) {
   const blocked = name => [0, 1].map(direction =>
     all.reduce((sum, one) => sum + covered(one.tracks[direction].states[name], from, to), 0));
-  // Only the time when a connection existed can be idle.
+  // Time before and after a connection is not idle time.
   const there = one => Math.max(0, Math.min(to, one.ended_ns) - Math.max(from, one.opened_ns));
   const whole = all.reduce((sum, one) => sum + there(one), 0);
   const states = Object.fromEntries(STATES.slice(1).map(name => [name, blocked(name)]));
@@ -95,7 +95,7 @@ function describeNames(all, from, to) {
 }
 const suffix = name => ({ Reply: " (reply)", Event: " (event)", Error: " (error)" })[kindOf(name)] || "";
 
-// Marks the shown connection and panels, and describes the selected message.
+// Shows which connection and panels are visible, and the selected message.
 function describe() {
   const lines = element("connections").querySelectorAll("tr[data-number]");
   lines.forEach((line, i) => line.setAttribute("aria-selected", i === view.connection));

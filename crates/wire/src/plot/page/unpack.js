@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// Decodes packed rows: each column holds zigzag-encoded differences to the previous row, seven bits per byte.
+// Decodes rows from bytes. Each column holds zigzag differences to the previous row, as varints.
 const facts = JSON.parse(element("data-facts").textContent);
 
 async function inflated() {
@@ -32,7 +32,7 @@ function reader(bytes, place) {
 }
 
 const BLOCK = 16384;
-// Running sums of messages and bytes by name at each block's start, so that no span costs more than two blocks.
+// Counts and bytes by name, summed up to the start of each block, so that any range costs at most two blocks.
 function histogram({ name, length }) {
   const running = new Float64Array(2 * facts.names.length * KINDS.length), blocks = [running.slice()];
   if (name.length <= 2 * BLOCK) return null;
@@ -77,7 +77,7 @@ function unpackMessages([last, lag, skipped, length, sequence, packed, text]) {
   const offset = skipped;
   let next = 0;
   for (let i = 0; i < offset.length; i++) { offset[i] += next; next = offset[i] + length[i]; }
-  // Combine kind and name into one index.
+  // In the page, a name's index combines kind and name.
   const name = packed.map(value => (value & 7) * facts.names.length + (value >> 3));
   const messages = { last, lag, offset, length, sequence, name, text, order: sorted(last) };
   messages.blocks = histogram(messages);

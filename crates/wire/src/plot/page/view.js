@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// View state: one connection or all, the byte range of each panel, and the selected message.
+// The view: one connection or all, the byte range of each panel, and the selected message.
 const GUTTER = 92;
 const timeline = new Timeline({ begin: facts.from_ns, end: facts.to_ns, min: 1000, left: GUTTER, changed: ask });
 const view = { connection: null, panels: [0, 1], bytes: [null, null], hasWindow: false, picked: null };
@@ -21,14 +21,14 @@ function busiest() {
 }
 const total = one => one.bytes[0] + one.bytes[1];
 
-// Messages of a direction in a time span, as a range of indices.
+// Messages of a direction in a time range, as a range of indices.
 function messagesIn(track, from, to) {
   return [lower(track.messages.order.highest, from), upper(track.messages.order.lowest, to)];
 }
 const packetsIn = (track, from, to) => [lower(track.packets.order.highest, from), upper(track.packets.order.lowest, to)];
 function stepAt(track, time) { return upper(track.stepOrder.highest, time) - 1; }
 
-// The byte range of a panel: chosen by the user, or all new bytes in the shown time with a margin.
+// The byte range of a panel: the chosen one, or all new bytes of the visible time with a margin.
 function bytesShown(direction) {
   if (view.bytes[direction]) return view.bytes[direction];
   const track = chosen().tracks[direction], { ends, offset } = track.packets;
@@ -59,7 +59,7 @@ function panBytes(direction, part) {
   ask();
 }
 
-// The state of a direction just before a time.
+// The state of a direction before `time`.
 function stateUntil(track, time) {
   for (const name of ["receiver", "network", "waiting"]) {
     const { begins, ends } = track.states[name], next = lower(ends, time);
@@ -67,7 +67,7 @@ function stateUntil(track, time) {
   }
   return "idle";
 }
-// The state that covers more than half of a time span.
+// The state that fills at least half of the range.
 function stateOf(track, from, to) {
   let best = "idle", max = (to - from) / 2;
   for (const name of STATES.slice(1)) {
@@ -77,13 +77,13 @@ function stateOf(track, from, to) {
   return best;
 }
 
-// The counterpart: the first reply or error of a request, or the request of a reply or error.
+// The counterpart of a message: the first reply or error of a request, or the request of these.
 function answer({ direction, index }) {
   const { tracks } = chosen(), own = tracks[direction].messages, other = tracks[1 - direction].messages;
   const kind = kindOf(own.name[index]), sequence = own.sequence[index];
   if (kind === "Event") return null;
   const wanted = { Setup: ["SetupReply"], SetupReply: ["Setup"], Request: ["Reply", "Error"] }[kind] || ["Request"];
-  // Sequence numbers never decrease; replies, errors and events with the same number are adjacent.
+  // Sequence numbers of requests never decrease; replies, errors and events of one number are adjacent.
   for (let i = lower(other.sequence, sequence); i < other.sequence.length && other.sequence[i] <= sequence; i++)
     if (wanted.includes(kindOf(other.name[i]))) return { direction: 1 - direction, index: i };
   return null;
@@ -99,7 +99,7 @@ function pick(picked, isSought) {
   }
   ask(); describe();
 }
-// Zooms in until the message and its counterpart can be read.
+// Zooms in so that the message, its neighbours and its counterpart are readable.
 function zoomTo(picked) {
   const pair = [picked, answer(picked)].filter(Boolean), times = [];
   for (const { direction, index } of pair) {
