@@ -4,22 +4,20 @@
 PREFIX = /usr/local
 DESTDIR =
 
-# The cargo of scripts/setup; any other with `make CARGO=...`.
+# Use a different cargo than that of scripts/setup with `make CARGO=...`.
 CARGO = scripts/cargo
 
-# Where Xorg reads configuration from. Below a prefix that is not the system's, say in a home
-# folder, the file must not reach the servers of everyone: there it is only read when Xorg is
-# told to (-configdir).
+# The folder from which Xorg reads configuration. With a private prefix, such as a home folder, the file must not affect
+# all users' servers: Xorg reads it there only with -configdir.
 XORG_CONF_DIR = $(strip $(if $(filter /usr,$(PREFIX)),/usr/share/X11/xorg.conf.d,\
 	$(if $(filter /usr/local /opt/%,$(PREFIX)),/etc/X11/xorg.conf.d,\
 	$(PREFIX)/share/X11/xorg.conf.d)))
 
-# Where desktops look for what they start with a session; below such a prefix they are told so (XDG_CONFIG_DIRS).
+# The folder from which desktops start programs with a session. With a private prefix, set XDG_CONFIG_DIRS.
 XDG_AUTOSTART_DIR = $(strip $(if $(filter /usr /usr/local /opt/%,$(PREFIX)),/etc/xdg/autostart,\
 	$(PREFIX)/etc/xdg/autostart))
 
-# The tests and the targets below look for what was built in target/, wherever a cargo
-# configuration of the user's would have put it.
+# Tests and the targets below expect the build in target/, even if the user's cargo configuration names another folder.
 export CARGO_TARGET_DIR := $(CURDIR)/target
 
 PROGRAMS = xqos xqos-wire xqos-bench
@@ -53,8 +51,8 @@ bench: build
 SKIPS = $(CURDIR)/target/skips
 NOT_WITH_LIBC = $(shell awk '!/^\#/ {print "--skip", $$1}' crates/server/tests/not-with-libc)
 
-# The release module is what the tests of the command line and of libxqos load into servers.
-# Tests that cannot run here add themselves to the file of SKIPS; in CI none may.
+# Tests of the command line and of libxqos load the release module into servers. A test that cannot run adds itself to
+# the file SKIPS; in CI this is an error.
 test test-lab: export XQOS_SKIPS = $(SKIPS)
 test: build
 	: > $(SKIPS)
@@ -78,20 +76,20 @@ define SHOW_SKIPS
 @echo "passed; tests left out: $$(wc -l < $(SKIPS))"
 endef
 
-# After a change of proto/xqos.xml.
+# Run this after a change of proto/xqos.xml.
 proto:
 	proto/generate.py
 
-# Needs the build for the man pages only: they are made from the command line's definition.
+# Needs the build only for the man pages, which are generated from the command line's definition.
 lint: build
 	for program in $(PROGRAMS); do target/release/$$program man target/man || exit; done
 	scripts/lint target/man man man/*/
 
-# Another build, in target/deb/cargo: packages name no path of this machine.
+# Builds again, in target/deb/cargo, because packages must not contain paths of this machine.
 deb:
 	scripts/deb
 
-# Does not build, so that `sudo make install` needs no compiler and leaves no files of root's.
+# Does not build: `sudo make install` then needs no compiler and leaves no root-owned files in target/.
 install:
 	@XORG_CONF_DIR='$(XORG_CONF_DIR)' XDG_AUTOSTART_DIR='$(XDG_AUTOSTART_DIR)' MAKE='$(MAKE)' scripts/install '$(PREFIX)' '$(DESTDIR)'
 
