@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Bytes as what a program and a server say, through the proxy between them, and as what the proxy's own connection hears.
+//! Random bytes as both sides of a proxied connection, and as the server side of the proxy's own connection.
 //!
-//! Nothing may panic, nothing grows without bound, and numbers that the program hears never fall.
+//! Nothing may panic or grow without bound, and sequence numbers that the program receives never decrease.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use xqos_near::setup::Cookie;
 use xqos_near::{Memory, Near, Scout, Settings, Store};
 
-/// What waits for a side at most, and one answer more.
+/// The maximum queued for one side, plus one answer.
 const MAX_QUEUED_BYTES: usize = 3 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut scout = Scout::new(&Cookie::default(), &memory);
     let (mut heard, mut now_ns) = (Vec::new(), 0);
     if head & 4 != 0 {
-        // Past the first words, where there is more to find.
+        // Skip the connection setup to reach more code.
         near.from_program(&setup(), 0, &mut store);
         near.from_server(&greeting(), 0, &mut store);
         near.ask_ahead(&memory);
@@ -30,7 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
         store.learn_extension(b"RENDER", &extension(139));
         store.learn_extension(b"XKEYBOARD", &extension(135));
     }
-    // Two bits say who speaks, the others how much.
+    // Two bits select the sender, the others the length.
     while let Some((&first, behind)) = rest.split_first() {
         let (said, behind) = behind.split_at(usize::from(first & 0x3f).min(behind.len()));
         rest = behind;
@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Numbers of whole messages; the first that cannot be one is the server's own word.
+/// Checks that the sequence numbers of whole messages never decrease.
 fn check(mut heard: &[u8]) {
     let mut last = 0;
     while heard.len() >= 32 {

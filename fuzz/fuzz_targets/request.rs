@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Bytes that a client sent, as requests, in both byte orders; and the same bytes as replies and events, as a client of
-//! a hostile server would get them.
+//! Random bytes as requests of a client, and as replies and events of a hostile server, in both byte orders.
 //!
-//! Nothing may panic, and a request that is understood must survive being written and read again.
+//! Nothing may panic, and a parsed request must survive encoding and decoding.
 
 #![no_main]
 
@@ -31,7 +30,7 @@ fn read_answers(bytes: &[u8], order: Order) {
         assert_eq!(Version::decode(&version.encode(1, order), order), Ok(version));
     }
     if let Ok(info) = ServerInfo::decode(bytes, order) {
-        // A reason that was no UTF-8 may have become longer than what travels.
+        // An invalid UTF-8 reason may have grown beyond the maximum length in the replacement.
         assert!(ServerInfo::decode(&info.encode(1, order), order).is_ok());
     }
     if let Ok(report) = ReservationReport::decode(bytes, order) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Bytes as a rule file and as a file of expectations, and facts made from them for the rules that were read.
+//! Random bytes as a rule file and as a file of expectations, with facts made from them for the parsed rules.
 //!
-//! Nothing may panic or hang; what is set comes from rules that matched, and is explained so.
+//! Nothing may panic or hang. Settings come only from matching rules, and explanations agree.
 
 #![no_main]
 
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Each quoted part of the text is everything that a client may be.
+/// Each quoted part of the text is used for all facts of a client.
 fn ask(rules: &RuleSet, text: &str) {
     for part in text.split('"').take(50) {
         let one = || Some(part.to_owned());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Bytes as a trace file, as records, and as a scheduler's snapshot, through all that reads them.
+//! Random bytes as a trace file, as records and as a scheduler's snapshot, through all of their readers.
 //!
-//! Nothing may panic, and what is read must not be more than the bytes can hold.
+//! Nothing may panic, and records that were written are read back unchanged.
 
 #![no_main]
 

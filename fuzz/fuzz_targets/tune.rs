@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Bytes as bursts of clients, through the detector and all that follows from it.
+//! Random bytes as bursts of clients, through the detector and the tuner.
 //!
-//! Nothing may panic, what is reserved keeps its bounds, and together it is no more than there is.
+//! Nothing may panic. Reservations keep their bounds, and together fit into the available capacity.
 
 #![no_main]
 
@@ -16,7 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     (0..CLIENTS).for_each(|key| tuner.add(key, Time(0)));
     let mut room = Room { limit_ppm: 900_000, ..Room::default() };
     let mut last = [Burst { start: Time(0), end: Time(0), served_ns: 0 }; CLIENTS as usize];
-    // Each burst has a head and three lengths; one that repeats the last pace takes a single byte, so that periods are found.
+    // Each burst has a head and three lengths. One that repeats the last pace takes a single byte, so that periods
+    // occur.
     let mut bytes = bytes.iter().copied();
     let mut paces = [(40_000_000u64, 2_000_000u64); CLIENTS as usize];
     while let Some(head) = bytes.next() {
@@ -43,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
     tuner.reports().for_each(|(_, report)| assert!((0.0..=1.0).contains(&report.confidence), "{report:?}"));
 });
 
-/// A mantissa of 8 bits and an exponent: anything from nothing to for ever.
+/// An 8-bit mantissa and an exponent: anything from zero to very long.
 fn length(bytes: &mut impl Iterator<Item = u8>) -> u64 {
     let (mantissa, exponent) = (bytes.next().unwrap_or(0), bytes.next().unwrap_or(0));
     u64::from(mantissa) << (exponent % 57)

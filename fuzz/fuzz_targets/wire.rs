@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Bytes as a capture file, and as what a client and a server say, through all that reads and draws them.
+//! Random bytes as a capture file, and as both sides of a connection, through all readers and plots.
 //!
-//! Nothing may panic or hang, and no byte is handed on twice.
+//! Nothing may panic or hang, and no byte is delivered twice.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ use xqos_wire::plot::model::{Choice, Plot};
 use xqos_wire::plot::{page, svg, xpl};
 use xqos_wire::session::Session;
 
-/// Checks that each direction's bytes come once, in order.
+/// Checks that each direction's bytes arrive once and in order.
 #[derive(Default)]
 struct Order(BTreeMap<(ConnectionId, bool), u64>);
 
@@ -62,7 +62,7 @@ fn read(bytes: &[u8], mut session: Session<'_>) {
     let mut numbers = [1_u32, 1];
     let mut rest = bytes;
     let mut at_ns = 0;
-    // A length and its highest bit: so many bytes, and from whom.
+    // One byte: the highest bit selects the sender, the others the length.
     while let Some((&first, behind)) = rest.split_first() {
         let (from_server, length) = (first >> 7, usize::from(first & 0x7f).min(behind.len()));
         let (said, behind) = behind.split_at(length);
