@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Read by the other scripts with `.`; not a program.
+# Functions for the other scripts, which read it with `.`; not a program.
 # shellcheck shell=sh
 
 # The rust-version of Cargo.toml.
 rust_needed=1.85
 
-# rust_version PROGRAM: its version as "1.85", nothing when it does not run.
+# rust_version PROGRAM: prints its version as "1.85", or nothing if it does not run.
 rust_version() {
     "$1" --version 2>/dev/null | sed -n 's/^[a-z]* \([0-9][0-9]*\.[0-9][0-9]*\).*/\1/p'
 }
@@ -16,9 +16,8 @@ new_enough() {
         { [ "${1%%.*}" -eq "${rust_needed%%.*}" ] && [ "${1#*.}" -ge "${rust_needed#*.}" ]; }
 }
 
-# find_cargo: sets $cargo to the first cargo that is new enough: the one on PATH, or the one
-# of a rustup that a login shell would have put there. When there is none, fails and describes
-# in $cargo_refused what was found (empty: nothing).
+# find_cargo: sets $cargo to the first cargo that is new enough: the one on PATH, or that of a rustup installation. If
+# there is none, fails and sets $cargo_refused to what was found instead (empty: nothing).
 find_cargo() {
     cargo=''
     cargo_refused=''
@@ -45,7 +44,7 @@ find_cargo() {
     return 1
 }
 
-# use_cargo NAME: find_cargo, and its rustc and tools first on PATH; or says why not, as NAME.
+# use_cargo NAME: find_cargo, with its tools first on PATH. On failure prints the reason as NAME.
 use_cargo() {
     if ! find_cargo; then
         echo "$1: xqos needs cargo and rustc $rust_needed or later; found ${cargo_refused:-none}." >&2
@@ -56,8 +55,8 @@ use_cargo() {
     export PATH
 }
 
-# can_make_roots NAME: whether Debian roots can be made and entered here; or says why not, as NAME, and ends with 77,
-# which says that nothing was checked.
+# can_make_roots NAME: whether Debian installations can be created and entered here. If not, prints the reason as NAME
+# and exits with 77, which means that nothing was checked.
 can_make_roots() {
     why=''
     unshare --mount --pid --net --fork true 2>/dev/null || why="namespaces cannot be made here"
@@ -66,7 +65,7 @@ can_make_roots() {
     [ -z "$why" ] || { echo "$1: left out: $why"; exit 77; }
 }
 
-# debian_mirror NAME: where this system's Debian packages come from; or says that it is not known, as NAME.
+# debian_mirror NAME: prints this system's Debian mirror. If it has none, prints an error as NAME.
 debian_mirror() {
     # shellcheck disable=SC2016 # a format of apt's
     found=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' 2>/dev/null | head -n 1)
@@ -77,7 +76,7 @@ debian_mirror() {
     echo "$found"
 }
 
-# apt_options: how this system's apt gets at things, a proxy say.
+# apt_options: prints how this system's apt reaches its mirrors, for example through a proxy.
 apt_options() {
     apt-config dump 2>/dev/null |
         sed -n '/^Acquire::\(http\|https\|Check-Date\|Check-Valid-Until\|Retries\|ForceIPv4\)\b.*"..*";$/p'

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Which licences the crates have that are linked into a program.
+"""Lists or checks the licences of the crates that are linked into a program.
 
     licences.py gather PROGRAM FILE    names, versions, licences and their texts
     licences.py check                  each crate of the workspace against deny.toml
 
-Both ask cargo (the environment's CARGO, else scripts/cargo). What is checked is what cargo-deny
-checks of licences and sources, and scripts/check-licences runs that one where it is installed.
+Both run cargo (CARGO of the environment, or scripts/cargo). The check covers licences and sources as
+cargo-deny does; scripts/check-licences prefers cargo-deny if it is installed.
 """
 
 import json
@@ -21,7 +21,7 @@ NAMES = re.compile(r"(?i)^(licen[cs]e|copying|notice|unlicense|copyright)")
 
 
 def cargo():
-    """With options that stand before the command, such as where vendored crates are."""
+    """The command, with options that precede subcommands, such as the folder of vendored crates."""
     return shlex.split(os.environ.get("CARGO", "scripts/cargo"))
 
 
@@ -34,8 +34,8 @@ def packages():
 
 
 def linked(program):
-    """Name and version of each package that is linked into a program: no build scripts, no macros, no tests."""
-    # The package of the program xqos has the module for servers too.
+    """Name and version of each package linked into a program, without those for builds, macros and tests."""
+    # The package of the program xqos also contains the module for X servers.
     crates = {"xqos": ["xqos", "xqos-server"], "xqos-wire": ["xqos-wire-program"]}.get(program, [program])
     named = [word for crate in crates for word in ("--package", crate)]
     edges = ["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"]
@@ -46,12 +46,12 @@ def linked(program):
 
 
 def texts(package):
-    """The licence files of a crate, and of a C library within it."""
+    """The licence files of a crate, and of a C library that it includes."""
     folder = pathlib.Path(package["manifest_path"]).parent
     files = [*folder.iterdir(), *(file for inner in folder.iterdir() if inner.is_dir() for file in inner.iterdir())]
     files = [file for file in files if file.is_file() and NAMES.match(file.name) and file.suffix not in (".rs", ".h")]
     expression = package["license"] or ""
-    # Where a choice is given, the text of the chosen one is enough.
+    # If there is a choice, the text of the chosen licence suffices.
     if re.search(r"\bMIT\b", expression) and not re.search(r"\bAND\b", expression):
         chosen = [file for file in files if "mit" in file.name.lower() or file.parent != folder]
         files = chosen or files
@@ -60,7 +60,7 @@ def texts(package):
 
 def gather(program, out):
     wanted = linked(program)
-    # Those without a source are ours.
+    # Packages without a source are our own.
     crates = [one for one in packages() if one["source"] and (one["name"], one["version"]) in wanted]
     lines = [
         f"What is linked into {program} beside its own source: {len(crates)} crates from crates.io, and the standard",
@@ -81,7 +81,7 @@ def gather(program, out):
 
 
 def permitted(expression, allowed):
-    """Whether an SPDX expression is met by allowed licences: OR needs one side, AND each."""
+    """Whether the allowed licences satisfy an SPDX expression: OR needs one side, AND both."""
     words = re.findall(r"\(|\)|[^\s()]+", expression.replace("/", " OR "))
 
     def alternatives():
