@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
         near.from_program(&setup(), 0, &mut store);
         near.from_server(&greeting(), 0, &mut store);
         near.ask_ahead(&memory);
-        near.let_go(0, &mut store);
+        near.release(0, &mut store);
         near.to_program().clear();
         scout.from_server(&greeting(), &mut store);
         store.learn_extension(b"RENDER", &extension(139));

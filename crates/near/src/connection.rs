@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | setup | the program's setup request, with the proxy's cookie | it is complete; the server gets its own cookie |
 //! | greeting | the server's setup reply | it is complete |
-//! | holding | answers to the proxy's prefetch requests | they are complete and the scout is ready ([`Near::let_go`]) |
+//! | holding | answers to the proxy's prefetch requests | all have arrived and the scout is ready ([`Near::release`]) |
 //! | open | requests; replies, events and errors | either side closes |
 //!
 //! Order of calls: pass received bytes to [`Near::from_program`] and [`Near::from_server`] while
@@ -13,12 +13,12 @@
 //! [`Near::to_server`]; call [`Near::go_on`] after some of it was sent. On a [`Near::fault`], send what is queued and
 //! close both ends.
 
-use crate::dialogue::Dialogue;
+use crate::context::ConnectionContext;
 use crate::memory::Memory;
 use crate::report::Report;
 use crate::setup::{Cookie, refusal};
+use crate::shared::{MAX_QUEUED_BYTES, Outbox, Settings, SharedState};
 use crate::store::Store;
-use crate::talk::{MAX_QUEUED_BYTES, Outbox, Settings, Talk};
 use crate::windows::Windows;
 use std::fmt;
 use std::mem;
@@ -27,7 +27,7 @@ use xqos_wire::x11::framing::{Framer, Phase as Framing, Piece};
 use xqos_wire::x11::greeting::Greeting;
 
 /// Maximum number of requests that wait for the server.
-const MAX_DUE: usize = 8192;
+const MAX_PENDING: usize = 8192;
 /// The longest request that is parsed as a whole.
 const MAX_REQUEST_BYTES: usize = 4096;
 /// The longest reply that is stored: the metrics of a core font of 65,536 glyphs.
@@ -78,23 +78,23 @@ pub struct Near {
     server: Framer,
     /// Bytes of the program that are not processed yet: queues were full, or the connection was held.
     unread: Vec<u8>,
-    /// The server's setup reply, held back until [`Near::let_go`].
+    /// The server's setup reply, held back until [`Near::release`].
     greeting: Vec<u8>,
     fault: Option<Fault>,
-    pub(crate) talk: Talk,
+    pub(crate) shared: SharedState,
 }
 
 impl Near {
     pub fn new(settings: Settings) -> Near {
-        let talk = Talk::new(settings);
+        let shared = SharedState::new(settings);
         Near {
             phase: Phase::Setup,
-            program: Framer::with_limit(Framing::Setup, talk.order, MAX_REQUEST_BYTES),
-            server: Framer::with_limit(Framing::SetupReply, talk.order, MAX_REPLY_BYTES),
+            program: Framer::with_limit(Framing::Setup, shared.order, MAX_REQUEST_BYTES),
+            server: Framer::with_limit(Framing::SetupReply, shared.order, MAX_REPLY_BYTES),
             unread: Vec::new(),
             greeting: Vec::new(),
             fault: None,
-            talk,
+            shared,
         }
     }
 
@@ -127,9 +127,9 @@ impl Near {
             match self.server.piece(&mut input) {
                 Ok(None) => break,
                 Ok(Some(Piece::Whole(bytes))) if is_greeting => self.greeting = bytes.to_vec(),
-                Ok(Some(Piece::Whole(bytes))) => self.talk.hear(bytes, true, now_ns, store),
-                Ok(Some(Piece::Head(bytes))) if !is_greeting => self.talk.hear(bytes, false, now_ns, store),
-                Ok(Some(Piece::More(bytes))) if !self.talk.drops_rest => _ = self.talk.to_program.push(bytes),
+                Ok(Some(Piece::Whole(bytes))) => self.shared.hear(bytes, true, now_ns, store),
+                Ok(Some(Piece::Head(bytes))) if !is_greeting => self.shared.hear(bytes, false, now_ns, store),
+                Ok(Some(Piece::More(bytes))) if !self.shared.drops_rest => _ = self.shared.to_program.push(bytes),
                 Ok(Some(Piece::More(_))) => {}
                 Ok(Some(Piece::Head(_))) | Err(_) => return self.close(Fault::Server),
             }
@@ -146,20 +146,20 @@ impl Near {
     }
 
     pub fn takes_from_server(&self) -> bool {
-        self.phase != Phase::Closed && !self.talk.to_program.is_full()
+        self.phase != Phase::Closed && !self.shared.to_program.is_full()
     }
 
     pub fn to_program(&mut self) -> &mut Outbox {
-        &mut self.talk.to_program
+        &mut self.shared.to_program
     }
 
     pub fn to_server(&mut self) -> &mut Outbox {
-        &mut self.talk.to_server
+        &mut self.shared.to_server
     }
 
     /// Everything for the program has been sent.
-    pub fn has_told_program(&self) -> bool {
-        self.talk.to_program.bytes().is_empty()
+    pub fn has_flushed_program(&self) -> bool {
+        self.shared.to_program.bytes().is_empty()
     }
 
     /// The reason to close both ends, if there is one.
@@ -167,15 +167,15 @@ impl Near {
         self.fault
     }
 
-    /// Whether the program can be released with [`Near::let_go`]: no prefetch request is pending.
+    /// Whether the program can be released with [`Near::release`]: no prefetch request is pending.
     pub fn is_held(&self) -> bool {
-        self.phase == Phase::Holding && !self.talk.dues.has_ours()
+        self.phase == Phase::Holding && !self.shared.pending.has_ours()
     }
 
     /// Requests properties of the root windows that the program read at its last start.
     pub fn ask_ahead(&mut self, memory: &Memory) {
-        if self.phase == Phase::Holding && self.talk.order == crate::bytes::NATIVE && !self.talk.settings.passive {
-            self.talk.ask_ahead(memory);
+        if self.phase == Phase::Holding && self.shared.order == crate::bytes::NATIVE && !self.shared.settings.passive {
+            self.shared.ask_ahead(memory);
         }
     }
 
@@ -185,42 +185,42 @@ impl Near {
     }
 
     /// Passes the setup reply on, so that the program starts to send requests.
-    pub fn let_go(&mut self, now_ns: u64, store: &mut Store) {
+    pub fn release(&mut self, now_ns: u64, store: &mut Store) {
         if self.phase == Phase::Holding {
             self.phase = Phase::Open;
-            self.talk.to_program.push(&mem::take(&mut self.greeting));
+            self.shared.to_program.push(&mem::take(&mut self.greeting));
             self.go_on(now_ns, store);
         }
     }
 
     /// After the program has closed: sends the requests that are still to be compared. Returns whether there were any.
-    pub fn ask_again(&mut self, store: &Store) -> bool {
-        self.talk.ask_again(store)
+    pub fn send_deferred(&mut self, store: &Store) -> bool {
+        self.shared.send_deferred(store)
     }
 
     /// Whether comparisons are pending, so that the server's connection must stay open although the program has closed.
     pub fn is_verifying(&self) -> bool {
-        self.talk.settings.verify && self.phase == Phase::Open && self.talk.dues.has_comparisons()
+        self.shared.settings.verify && self.phase == Phase::Open && self.shared.pending.has_comparisons()
     }
 
     pub fn report(&self) -> &Report {
-        &self.talk.report
+        &self.shared.report
     }
 
     /// The program's questions that can be prefetched at its next start.
     pub fn memory(&self) -> &Memory {
-        &self.talk.memory
+        &self.shared.memory
     }
 
     /// Takes the lines for the log.
-    pub fn remarks(&mut self) -> Vec<String> {
-        mem::take(&mut self.talk.remarks)
+    pub fn log_lines(&mut self) -> Vec<String> {
+        mem::take(&mut self.shared.log_lines)
     }
 
     fn has_room(&self) -> bool {
-        let talk = &self.talk;
-        let is_full = talk.to_server.is_full() || talk.to_program.is_full();
-        !is_full && talk.dues.len() < MAX_DUE && talk.turns.ready_bytes() < MAX_QUEUED_BYTES
+        let shared = &self.shared;
+        let is_full = shared.to_server.is_full() || shared.to_program.is_full();
+        !is_full && shared.pending.len() < MAX_PENDING && shared.answers.ready_bytes() < MAX_QUEUED_BYTES
     }
 
     fn close(&mut self, fault: Fault) {
@@ -235,16 +235,16 @@ impl Near {
         if self.phase == Phase::Setup {
             self.set_up(&mut input);
         }
-        self.talk.last_answered = None;
+        self.shared.last_answered = None;
         while self.phase == Phase::Open && self.has_room() {
-            if self.talk.has_long_requests {
+            if self.shared.has_long_requests {
                 self.program.phase = Framing::Requests;
             }
             match self.program.piece(&mut input) {
                 Ok(None) => break,
-                Ok(Some(Piece::Whole(request))) => self.talk.ask(request, true, now_ns, store),
-                Ok(Some(Piece::Head(head))) => self.talk.ask(head, false, now_ns, store),
-                Ok(Some(Piece::More(more))) => _ = self.talk.to_server.push(more),
+                Ok(Some(Piece::Whole(request))) => self.shared.ask(request, true, now_ns, store),
+                Ok(Some(Piece::Head(head))) => self.shared.ask(head, false, now_ns, store),
+                Ok(Some(Piece::More(more))) => _ = self.shared.to_server.push(more),
                 Err(_) => self.close(Fault::Program),
             }
         }
@@ -252,7 +252,7 @@ impl Near {
             return bytes.len();
         }
         if input.is_empty() {
-            self.talk.rest();
+            self.shared.rest();
         }
         bytes.len() - input.len()
     }
@@ -262,20 +262,20 @@ impl Near {
         if !self.program.is_within() {
             let Some(order) = ByteOrder::of_setup(first) else { return self.close(Fault::NotX) };
             self.program.order = order;
-            self.talk.order = order;
+            self.shared.order = order;
         }
-        let order = self.talk.order;
+        let order = self.shared.order;
         let setup = match self.program.piece(input) {
             Ok(None) => return,
             Ok(Some(Piece::Whole(setup))) => setup,
             _ => return self.close(Fault::NotX),
         };
         let cookie = Cookie::of_setup(order, setup).unwrap_or_default();
-        if self.talk.settings.own_cookie.as_ref().is_some_and(|own| !own.is(&cookie)) {
-            self.talk.to_program.push(&refusal(order, "xqos near: this is not the cookie of this display"));
+        if self.shared.settings.own_cookie.as_ref().is_some_and(|own| !own.is(&cookie)) {
+            self.shared.to_program.push(&refusal(order, "xqos near: this is not the cookie of this display"));
             return self.close(Fault::Cookie);
         }
-        self.talk.to_server.push(&self.talk.settings.server_cookie.setup(order));
+        self.shared.to_server.push(&self.shared.settings.server_cookie.setup(order));
         self.program.phase = Framing::ShortRequests;
         self.server.order = order;
         self.phase = Phase::Greeting;
@@ -284,15 +284,15 @@ impl Near {
     /// Parses the server's setup reply.
     fn greeted(&mut self) {
         self.server.phase = Framing::Replies;
-        match Greeting::of(self.talk.order, &self.greeting) {
+        match Greeting::of(self.shared.order, &self.greeting) {
             Some(greeting) => {
-                self.talk.dialogue = Dialogue::new(self.talk.order, greeting);
-                self.talk.windows = Windows::new(&self.talk.dialogue);
+                self.shared.context = ConnectionContext::new(self.shared.order, greeting);
+                self.shared.windows = Windows::new(&self.shared.context);
                 self.phase = Phase::Holding;
             }
             None => {
                 let is_refusal = self.greeting.first() != Some(&1);
-                self.talk.to_program.push(&mem::take(&mut self.greeting));
+                self.shared.to_program.push(&mem::take(&mut self.greeting));
                 self.close(if is_refusal { Fault::Refused } else { Fault::Server });
             }
         }

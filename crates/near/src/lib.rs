@@ -10,7 +10,7 @@
 //! program ──requests──▶ Near ──requests, or NoOperation in their place──▶ X server
 //!         ◀──answers───   │  ◀──replies, events, errors──────────────────
 //!                         ▼
-//!                       Store   answers of one server, for all programs beside it
+//!                       Store   answers of one server, for all programs of the proxy
 //!                         ▲
 //!                       Scout ──the questions of the program's last start──▶ X server
 //! ```
@@ -18,11 +18,10 @@
 //! | module | what |
 //! |---|---|
 //! | [`connection`] | one program's connection, both directions |
-//! | [`talk`] | the state that both directions share, and the comparisons of `--verify` |
-//! | [`scout`] | the proxy's own connection: prefetches answers, receives change events, keeps the server from
-//! resetting |
+//! | [`shared`] | the state that both directions share, and the comparisons of `--verify` |
+//! | [`scout`] | the proxy's own connection: prefetches answers and receives change events |
 //! | [`store`] | the known answers, and when they become invalid |
-//! | [`dialogue`] | the connection state that decides what a request asks |
+//! | [`context`] | the connection state that decides what a request asks |
 //! | [`memory`] | the questions of a program's last start, for its next start |
 //! | [`report`] | counts of questions, answers and saved round trips |
 //!
@@ -39,24 +38,24 @@
 
 mod bytes;
 pub mod connection;
-pub mod dialogue;
-mod due;
+pub mod context;
 mod edit;
 pub mod memory;
-mod numbers;
 mod opcodes;
+mod pending;
 mod reply;
 pub mod report;
 mod request;
 pub mod scout;
+mod sequence;
 pub mod setup;
+pub mod shared;
 pub mod store;
-pub mod talk;
 mod windows;
 
 pub use connection::{Fault, Near};
 pub use memory::Memory;
 pub use report::Report;
 pub use scout::Scout;
+pub use shared::Settings;
 pub use store::Store;
-pub use talk::Settings;

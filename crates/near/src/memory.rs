@@ -23,8 +23,8 @@ pub const MAX_FILE_BYTES: u64 = 512 << 10;
 pub struct Entry {
     /// Empty for the core protocol.
     pub extension: String,
-    /// Hash of the state that earlier requests set in the extension (see `dialogue`).
-    pub told: u64,
+    /// Hash of the state that earlier requests set in the extension (see `context`).
+    pub state: u64,
     /// The request. Its major opcode is not significant, because servers assign it.
     pub request: Vec<u8>,
 }
@@ -50,17 +50,17 @@ impl Memory {
         self.entries.is_empty()
     }
 
-    pub fn add(&mut self, extension: &str, told: u64, request: &[u8]) {
+    pub fn add(&mut self, extension: &str, state: u64, request: &[u8]) {
         let mut hasher = DefaultHasher::new();
         // Servers assign an extension's major opcode, so it is left out.
         let behind = if extension.is_empty() { request } else { &request[1..] };
-        (extension, told, behind).hash(&mut hasher);
+        (extension, state, behind).hash(&mut hasher);
         let bytes = extension.len() + request.len() + 11;
         let has_room = self.entries.len() < MAX_ENTRIES && self.bytes + bytes <= MAX_BYTES;
         if has_room && request.len() <= MAX_REQUEST_BYTES && extension.len() < 64 && self.known.insert(hasher.finish())
         {
             self.bytes += bytes;
-            self.entries.push(Entry { extension: extension.to_owned(), told, request: request.to_vec() });
+            self.entries.push(Entry { extension: extension.to_owned(), state, request: request.to_vec() });
         }
     }
 
@@ -73,21 +73,21 @@ impl Memory {
         }
         let count = fonts.len().min(most);
         let mut parts = vec![Memory::default(); count];
-        fonts.iter().enumerate().for_each(|(at, font)| parts[at % count].add("", font.told, &font.request));
+        fonts.iter().enumerate().for_each(|(at, font)| parts[at % count].add("", font.state, &font.request));
         parts
     }
 
     /// Adds the questions of another connection.
     pub fn merge(&mut self, other: &Memory) {
-        other.entries.iter().for_each(|entry| self.add(&entry.extension, entry.told, &entry.request));
+        other.entries.iter().for_each(|entry| self.add(&entry.extension, entry.state, &entry.request));
     }
 
     pub fn write(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        for Entry { extension, told, request } in &self.entries {
+        for Entry { extension, state, request } in &self.entries {
             bytes.push(extension.len() as u8);
             bytes.extend(extension.bytes());
-            bytes.extend(told.to_le_bytes());
+            bytes.extend(state.to_le_bytes());
             bytes.extend((request.len() as u16).to_le_bytes());
             bytes.extend(request);
         }
@@ -105,13 +105,13 @@ impl Memory {
         while !rest.is_empty() {
             let length = usize::from(take(&mut rest, 1)?[0]);
             let extension = std::str::from_utf8(take(&mut rest, length)?).map_err(|_| Damaged)?;
-            let told = take(&mut rest, 8)?.try_into().map_err(|_| Damaged)?;
+            let state = take(&mut rest, 8)?.try_into().map_err(|_| Damaged)?;
             let length = take(&mut rest, 2)?;
             let request = take(&mut rest, usize::from(length[0]) + 256 * usize::from(length[1]))?;
             if request.len() < 4 {
                 return Err(Damaged);
             }
-            memory.add(extension, u64::from_le_bytes(told), request);
+            memory.add(extension, u64::from_le_bytes(state), request);
         }
         Ok(memory)
     }

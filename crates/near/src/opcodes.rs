@@ -32,7 +32,7 @@ pub const WATCHES: usize = 4;
 
 /// Properties of one kind of request.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct Opcode {
     pub row: Row,
     pub watch: Option<Watch>,
     /// State that the request itself changes.
@@ -49,21 +49,21 @@ pub struct Known {
 #[derive(Debug)]
 pub struct Opcodes {
     names: Names,
-    core: Box<[Known]>,
+    core: Box<[Opcode]>,
     /// Requests of each extension.
-    extensions: [Option<Box<[Known]>>; 128],
+    extensions: [Option<Box<[Opcode]>>; 128],
 }
 
 impl Default for Opcodes {
     fn default() -> Opcodes {
         let mut names = Names::default();
-        let core = (0..FIRST_EXTENSION).map(|major| Known::of(&mut names, major, 0)).collect();
+        let core = (0..FIRST_EXTENSION).map(|major| Opcode::of(&mut names, major, 0)).collect();
         Opcodes { names, core, extensions: [const { None }; 128] }
     }
 }
 
-impl Known {
-    fn of(names: &mut Names, major: u8, minor: u8) -> Known {
+impl Opcode {
+    fn of(names: &mut Names, major: u8, minor: u8) -> Opcode {
         let has_reply = names.has_reply(major, minor);
         let name = names.request(major, minor);
         let mut row = row(name);
@@ -75,7 +75,7 @@ impl Known {
         let (changes, barrier, is_silent) = (changed_by(name), barrier(name), is_silent(name));
         let is_followed = FOLLOWED.contains(&major) || changes.is_some() || barrier != Barrier::None;
         let is_plain = has_reply == Some(false) && !is_followed;
-        Known { row, watch, changes, barrier, is_silent, is_plain, has_reply }
+        Opcode { row, watch, changes, barrier, is_silent, is_plain, has_reply }
     }
 
     pub fn is_answerable(&self) -> bool {
@@ -118,13 +118,13 @@ impl Opcodes {
     pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) {
         let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return };
         if self.names.learn(name, major, first_event, first_error) {
-            let requests = (0..=u8::MAX).map(|minor| Known::of(&mut self.names, major, minor)).collect();
+            let requests = (0..=u8::MAX).map(|minor| Opcode::of(&mut self.names, major, minor)).collect();
             self.extensions[usize::from(slot)] = Some(requests);
         }
     }
 
     /// Properties of a request. `None` if its extension has not been queried.
-    pub fn request(&self, major: u8, minor: u8) -> Option<&Known> {
+    pub fn request(&self, major: u8, minor: u8) -> Option<&Opcode> {
         match major.checked_sub(FIRST_EXTENSION) {
             None => self.core.get(usize::from(major)),
             Some(slot) => self.extensions[usize::from(slot)].as_deref()?.get(usize::from(minor)),
@@ -150,7 +150,7 @@ impl Opcodes {
     }
 
     /// The state that an event reports as changed.
-    pub fn told_by(&mut self, code: u8, second_byte: u8, kind: u16) -> Option<Watch> {
+    pub fn changed_by(&mut self, code: u8, second_byte: u8, kind: u16) -> Option<Watch> {
         let event = self.names.event(code, second_byte, kind);
         TABLE.iter().filter(|row| row.until.contains(&event)).find_map(watch_of)
     }
@@ -178,18 +178,18 @@ mod tests {
     #[test]
     fn events_tell_what_has_changed() {
         let mut opcodes = Opcodes::default();
-        assert_eq!(opcodes.told_by(85, 1, 0), None, "nobody has asked yet what event 85 is");
+        assert_eq!(opcodes.changed_by(85, 1, 0), None, "nobody has asked yet what event 85 is");
         opcodes.learn("RANDR", 131, 89, 147);
         opcodes.learn("XKEYBOARD", 135, 85, 137);
         opcodes.learn("XInputExtension", 132, 66, 129);
-        assert_eq!(opcodes.told_by(34, 0, 0), Some(Watch::Keys));
-        assert_eq!(opcodes.told_by(85, 1, 0), Some(Watch::Keys));
-        assert_eq!(opcodes.told_by(85, 2, 0), None, "StateNotify");
+        assert_eq!(opcodes.changed_by(34, 0, 0), Some(Watch::Keys));
+        assert_eq!(opcodes.changed_by(85, 1, 0), Some(Watch::Keys));
+        assert_eq!(opcodes.changed_by(85, 2, 0), None, "StateNotify");
         assert_eq!(
-            (opcodes.told_by(89, 0, 0), opcodes.told_by(90, 0, 0)),
+            (opcodes.changed_by(89, 0, 0), opcodes.changed_by(90, 0, 0)),
             (Some(Watch::Screens), Some(Watch::Screens))
         );
-        assert_eq!((opcodes.told_by(35, 132, 11), opcodes.told_by(35, 132, 6)), (Some(Watch::Devices), None));
-        assert_eq!(opcodes.told_by(12, 0, 0), None);
+        assert_eq!((opcodes.changed_by(35, 132, 11), opcodes.changed_by(35, 132, 6)), (Some(Watch::Devices), None));
+        assert_eq!(opcodes.changed_by(12, 0, 0), None);
     }
 }

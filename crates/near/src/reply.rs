@@ -11,15 +11,15 @@
 //! | event | passed on, with the program's last number if that is higher; dropped if only the proxy selected it |
 
 use crate::bytes::put_u16;
-use crate::due::{Due, For, Learn};
 use crate::edit::is_same;
 use crate::opcodes::op;
-use crate::store::{Answer, Store};
-use crate::talk::Talk;
+use crate::pending::{Learn, Pending, Recipient};
+use crate::shared::SharedState;
+use crate::store::Store;
 use xqos_wire::answerable::Class;
 use xqos_wire::x11::framing::{ERROR, REPLY};
 
-impl Talk {
+impl SharedState {
     /// Takes a message, or the head of a long one.
     pub fn hear(&mut self, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         self.drops_rest = false;
@@ -30,15 +30,15 @@ impl Talk {
     }
 
     /// Gives our own answers that no reply must precede.
-    pub fn give_turns(&mut self) {
-        while let Some((number, answer)) = self.turns.next() {
+    pub fn give_ready_answers(&mut self) {
+        while let Some((number, answer)) = self.answers.next() {
             self.give(&answer, number);
         }
     }
 
     /// Queues a message for the program with `number`, or with the last number if that is higher.
     fn give(&mut self, message: &[u8], number: u64) {
-        let number = self.numbers.give(number);
+        let number = self.sequence.for_program(number);
         let order = self.order;
         put_u16(order, self.to_program.push(message), 2, number);
     }
@@ -46,13 +46,13 @@ impl Talk {
     fn hear_answer(&mut self, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         let low = self.order.u16(message, 2).unwrap_or(0);
         // Prefer a pending request: more than 65,535 requests without replies may have preceded it.
-        let number = self.dues.number_of(low).or_else(|| self.numbers.widen(low));
+        let number = self.pending.number_of(low).or_else(|| self.sequence.widen(low));
         let Some(number) = number else { return self.hear_unasked(message) };
         self.reach(number, store);
-        let Some(due) = self.dues.take(number) else {
+        let Some(pending) = self.pending.take(number) else {
             return match message[0] {
                 // For a request without a reply: the proxy's own, or the program's.
-                ERROR if self.numbers.is_own(number) => {
+                ERROR if self.sequence.is_own(number) => {
                     self.windows.give_up();
                     self.drops_rest = true;
                 }
@@ -61,91 +61,92 @@ impl Talk {
                         let what = "an error, as though it had given no colour";
                         self.differs((op::FREE_COLORS_REQUEST, 0), Class::ConstantSetsState, what, store);
                     }
-                    self.give(message, self.numbers.here());
+                    self.give(message, self.sequence.current());
                 }
                 _ => self.hear_unasked(message),
             };
         };
-        match due.is_for {
-            For::Program { .. } => self.hear_for_program(due, message, is_whole, now_ns, store),
-            For::Comparison { ref given, class } => {
+        match pending.recipient {
+            Recipient::Program { .. } => self.hear_for_program(pending, message, is_whole, now_ns, store),
+            Recipient::Comparison { .. } => {
                 self.drops_rest = true;
-                self.compare(&due, given, class, message, is_whole, store);
+                self.compare(&pending, message, is_whole, store);
             }
-            For::Us => {
+            Recipient::Proxy => {
                 self.drops_rest = true;
-                self.learn(due.learn, message, is_whole, store);
+                self.learn(pending.learn, message, is_whole, store);
             }
         }
     }
 
-    fn hear_for_program(&mut self, due: Due, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
-        let For::Program { number, last_of_many, asked_ns } = due.is_for else { return };
+    fn hear_for_program(&mut self, pending: Pending, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
+        let Recipient::Program { number, last_of_many, asked_ns } = pending.recipient else { return };
         let more_follow = message[0] == REPLY && last_of_many.is_some_and(|last| last != message[1]);
         // The program has sent nothing since this request, so it waited for the reply.
-        if number == self.numbers.asked() && !more_follow {
+        if number == self.sequence.requests() && !more_follow {
             self.report.took(now_ns.saturating_sub(asked_ns));
-            if due.is_certain {
-                self.report.of(due.opcodes.0, due.opcodes.1).left += 1;
+            if pending.is_certain {
+                self.report.of(pending.opcodes.0, pending.opcodes.1).left += 1;
             }
         }
-        match due.edit.filter(|_| is_whole && message[0] == REPLY) {
+        match pending.edit.filter(|_| is_whole && message[0] == REPLY) {
             None => {
                 self.give(message, number);
                 if message[0] == REPLY {
-                    self.learn(due.learn, message, is_whole, store);
+                    self.learn(pending.learn, message, is_whole, store);
                 }
             }
             Some(edit) => {
                 let mut message = message.to_vec();
                 edit.apply(self.order, &mut message);
                 self.give(&message, number);
-                self.learn(due.learn, &message, is_whole, store);
+                self.learn(pending.learn, &message, is_whole, store);
             }
         }
         if more_follow {
-            let is_for = For::Program { number, last_of_many, asked_ns };
-            return self.dues.put_back(Due { is_for, learn: None, ..due });
+            let recipient = Recipient::Program { number, last_of_many, asked_ns };
+            return self.pending.put_back(Pending { recipient, learn: None, ..pending });
         }
-        self.turns.end(number);
-        self.give_turns();
+        self.answers.end(number);
+        self.give_ready_answers();
     }
 
     /// Handles a reply that matches no request.
     fn hear_unasked(&mut self, message: &[u8]) {
         if !self.settings.passive {
             self.settings.passive = true;
-            self.remark(
+            self.log(
                 "the server sent a reply that nobody asked for: from here on all of this client's requests go to it"
                     .to_owned(),
             );
         }
-        self.give(message, self.numbers.here());
+        self.give(message, self.sequence.current());
     }
 
     /// The server has reached `number`: earlier requests get no answer any more.
     fn reach(&mut self, number: u64, store: &mut Store) {
-        while let Some(due) = self.dues.pass(number) {
-            match due.is_for {
-                For::Program { number, .. } => self.turns.end(number),
-                For::Comparison { class, .. } => self.differs(due.opcodes, class, "no reply", store),
-                For::Us => {}
+        while let Some(pending) = self.pending.pass(number) {
+            match pending.recipient {
+                Recipient::Program { number, .. } => self.answers.end(number),
+                Recipient::Comparison { class, .. } => self.differs(pending.opcodes, class, "no reply", store),
+                Recipient::Proxy => {}
             }
         }
-        self.numbers.hear(number);
-        self.give_turns();
+        self.sequence.reach(number);
+        self.give_ready_answers();
     }
 
-    fn compare(&mut self, due: &Due, given: &Answer, class: Class, message: &[u8], is_whole: bool, store: &mut Store) {
+    fn compare(&mut self, pending: &Pending, message: &[u8], is_whole: bool, store: &mut Store) {
+        let Recipient::Comparison { ref given, class } = pending.recipient else { return };
         let mut message = message.to_vec();
-        if let Some(edit) = due.edit.filter(|_| message[0] == REPLY && is_whole) {
+        if let Some(edit) = pending.edit.filter(|_| message[0] == REPLY && is_whole) {
             edit.apply(self.order, &mut message);
         }
-        let has_valuators = store.opcodes.name(due.opcodes.0, due.opcodes.1).ends_with("::XIQueryDevice");
+        let has_valuators = store.opcodes.name(pending.opcodes.0, pending.opcodes.1).ends_with("::XIQueryDevice");
         if message[0] == ERROR {
-            self.differs(due.opcodes, class, "an error", store);
+            self.differs(pending.opcodes, class, "an error", store);
         } else if !is_whole || !is_same(self.order, given, &message, has_valuators) {
-            self.differs(due.opcodes, class, "another reply", store);
+            self.differs(pending.opcodes, class, "another reply", store);
         } else {
             self.report.confirmed += 1;
         }
@@ -156,7 +157,7 @@ impl Talk {
         self.off.insert(class);
         store.forget();
         let name = self.name(opcodes, store);
-        self.remark(format!(
+        self.log(format!(
             "the server's answer to {name} is {what}, and not what was answered here: nothing of its kind is answered any more \
              to this client"
         ));
@@ -167,20 +168,20 @@ impl Talk {
             return;
         }
         match learn {
-            Some(Learn::Kept { question, watch, asked }) => {
-                self.dialogue_learn(&question.0, message, store);
+            Some(Learn::Answer { question, watch, asked }) => {
+                self.learn_extension(&question.0, message, store);
                 let is_none = question.0[0] == op::INTERN_ATOM_REQUEST && self.order.u32(message, 8) == Some(0);
                 if !is_none {
                     store.keep(self.order, question, message, watch, asked);
                 }
             }
-            Some(Learn::Place { request, placing }) => self.windows.keep_place(placing, &request, message),
+            Some(Learn::Position { request, query }) => self.windows.keep_place(query, &request, message),
             Some(Learn::Property { request, reading }) => self.windows.keep(reading, &request, self.order, message),
             None => {}
         }
     }
 
-    fn dialogue_learn(&self, question: &[u8], message: &[u8], store: &mut Store) {
+    fn learn_extension(&self, question: &[u8], message: &[u8], store: &mut Store) {
         if let Some((&op::QUERY_EXTENSION_REQUEST, name)) = question.split_first() {
             store.learn_extension(name, message);
         }
@@ -195,11 +196,11 @@ impl Talk {
             return;
         }
         // An event with an impossible number gets the last valid one.
-        if let Some(number) = order.u16(message, 2).and_then(|low| self.numbers.widen(low)) {
+        if let Some(number) = order.u16(message, 2).and_then(|low| self.sequence.widen(low)) {
             self.reach(number, store);
         }
-        let here = self.numbers.here();
-        if let Some(watch) = store.opcodes.told_by(code, message[1], kind) {
+        let here = self.sequence.current();
+        if let Some(watch) = store.opcodes.changed_by(code, message[1], kind) {
             store.change(watch);
         }
         if (op::CREATE_NOTIFY_EVENT..=op::CIRCULATE_REQUEST_EVENT).contains(&(code & 0x7f)) {

@@ -6,23 +6,23 @@
 //! | it is constant | NoOperation, to keep sequence numbers in step | none; `--verify` sends the request at the end |
 //! | the request sets state in the server, or the answer can change | the request | is compared and dropped |
 //!
-//! [`Talk::is_clear`] says whether the order allows an answer. In strict order the previous request has a reply, or can
-//! cause neither error nor event. In relaxed order one-way requests on the program's own resources are allowed, too
-//! (`answerable::Barrier`).
+//! [`SharedState::may_answer`] says whether the order allows an answer. In strict order the previous request has a
+//! reply, or can cause neither error nor event. In relaxed order one-way requests on the program's own resources are
+//! allowed, too (`answerable::Barrier`).
 
 use crate::bytes::{NATIVE, request as no_operation, text_at};
-use crate::dialogue::open_font;
-use crate::due::{Due, For, Learn};
+use crate::context::open_font;
 use crate::edit::{Edit, absent};
-use crate::opcodes::{HIDDEN, Known, op};
+use crate::opcodes::{HIDDEN, Opcode, op};
+use crate::pending::{Learn, Pending, Recipient};
+use crate::shared::SharedState;
+use crate::shared::verify::Deferred;
 use crate::store::{Answer, Question, Store};
-use crate::talk::Talk;
-use crate::talk::verify::Later;
-use xqos_wire::answerable::{Barrier, Class, Condition};
+use xqos_wire::answerable::{Barrier, Class, Only};
 
 /// The result of a look-up: an answer, and how to use the server's reply.
 #[derive(Debug, Default)]
-struct Asked {
+struct Lookup {
     answer: Option<Answer>,
     learn: Option<Learn>,
     edit: Option<Edit>,
@@ -30,7 +30,7 @@ struct Asked {
     is_stateless: bool,
 }
 
-impl Talk {
+impl SharedState {
     /// Takes a request, or the head of a long one.
     pub fn ask(&mut self, request: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         let (major, minor) = (request[0], request[1]);
@@ -38,15 +38,15 @@ impl Talk {
         self.last_answered = None;
         // Without BIG-REQUESTS the server answers BadLength and continues after these four bytes.
         if is_long && !self.has_long_requests {
-            self.numbers.ask();
+            self.sequence.next_program();
             self.to_server.push(request);
-            self.is_clear = false;
+            self.may_answer = false;
             return;
         }
         if let Some(known) = store.opcodes.request(major, minor).filter(|known| known.is_plain && !is_long) {
-            self.numbers.ask();
+            self.sequence.next_program();
             self.to_server.push(request);
-            self.is_clear = self.is_clear && (self.settings.relaxed || self.is_silent(request, known, store));
+            self.may_answer = self.may_answer && (self.settings.relaxed || self.is_silent(request, known, store));
             return;
         }
         let known = store.opcodes.request(major, minor).copied();
@@ -54,36 +54,36 @@ impl Talk {
         if let Some(watch) = known.and_then(|known| known.changes) {
             store.change(watch);
         }
-        let asked = match known {
-            Some(known) if is_whole && !is_long => self.asked(request, &known, store),
-            _ => Asked::default(),
+        let lookup = match known {
+            Some(known) if is_whole && !is_long => self.look_up(request, &known, store),
+            _ => Lookup::default(),
         };
-        let is_here = self.is_clear && asked.answer.is_some();
+        let is_here = self.may_answer && lookup.answer.is_some();
         if has_reply == Some(true) {
             self.report.of(major, minor).asked += 1;
         }
-        match asked.answer.filter(|_| is_here).zip(known) {
+        match lookup.answer.filter(|_| is_here).zip(known) {
             Some((answer, known)) => {
-                self.answer_here(request, &known, answer, Asked { answer: None, ..asked }, store);
+                self.answer_here(request, &known, answer, Lookup { answer: None, ..lookup }, store);
             }
-            None => self.send_on(request, asked.learn, asked.edit, has_reply, now_ns, store),
+            None => self.send_on(request, lookup.learn, lookup.edit, has_reply, now_ns, store),
         }
         self.note(request, known.as_ref(), is_long, has_reply, store);
     }
 
-    fn asked(&mut self, request: &[u8], known: &Known, store: &Store) -> Asked {
+    fn look_up(&mut self, request: &[u8], known: &Opcode, store: &Store) -> Lookup {
         let major = request[0];
         let hidden = self.hidden(request);
-        let mut asked = if hidden.is_some() {
-            Asked { answer: Some(absent()[..].into()), is_stateless: true, ..Asked::default() }
+        let mut lookup = if hidden.is_some() {
+            Lookup { answer: Some(absent()[..].into()), is_stateless: true, ..Lookup::default() }
         } else if major == op::GET_PROPERTY_REQUEST {
             self.property(request)
         } else if matches!(major, op::GET_GEOMETRY_REQUEST | op::TRANSLATE_COORDINATES_REQUEST) {
-            self.place(request)
+            self.position(request)
         } else {
-            self.kept(request, known, store)
+            self.stored_answer(request, known, store)
         };
-        asked.edit = match major {
+        lookup.edit = match major {
             op::QUERY_EXTENSION_REQUEST if hidden.is_some() => Some(Edit::Absent),
             op::LIST_EXTENSIONS_REQUEST => Some(Edit::List),
             op::GET_WINDOW_ATTRIBUTES_REQUEST => {
@@ -96,9 +96,9 @@ impl Talk {
         // While the program holds the server grab, it must read current state: no watched or shadowed answers.
         let is_stale = self.holds_server && matches!(class, Class::Watched | Class::Shadowed);
         if is_stale || self.settings.passive || self.off.contains(&class) {
-            asked.answer = None;
+            lookup.answer = None;
         }
-        asked
+        lookup
     }
 
     /// `Some` if the request queries a hidden extension.
@@ -107,93 +107,93 @@ impl Talk {
         HIDDEN.iter().any(|hidden| hidden.as_bytes() == name).then_some(())
     }
 
-    fn kept(&mut self, request: &[u8], known: &Known, store: &Store) -> Asked {
-        let Some(question) = self.dialogue.question(request, known) else { return Asked::default() };
+    fn stored_answer(&mut self, request: &[u8], known: &Opcode, store: &Store) -> Lookup {
+        let Some(question) = self.context.question(request, known) else { return Lookup::default() };
         self.remember(request, known, store);
         let answer = store.answer(self.order, &question).cloned();
         let is_watched = known.watch.is_none_or(|watch| store.is_watching(watch));
-        let learn = is_watched.then(|| Learn::Kept { question, watch: known.watch, asked: store.moment() });
+        let learn = is_watched.then(|| Learn::Answer { question, watch: known.watch, asked: store.changes() });
         let is_stateless = known.row.class == Class::Constant;
-        Asked { answer, learn, edit: None, is_stateless }
+        Lookup { answer, learn, edit: None, is_stateless }
     }
 
-    fn property(&mut self, request: &[u8]) -> Asked {
+    fn property(&mut self, request: &[u8]) -> Lookup {
         let window = self.order.u32(request, 4).filter(|_| request.len() == 24 && request[1] == 0);
-        let Some(window) = window else { return Asked::default() };
-        if self.dialogue.greeting.screen(window).is_some() && self.order == NATIVE {
+        let Some(window) = window else { return Lookup::default() };
+        if self.context.greeting.screen(window).is_some() && self.order == NATIVE {
             self.memory.add("", 0, request);
         }
         if let Some(answer) = self.windows.property(request) {
-            return Asked { answer: Some(answer.clone()), ..Asked::default() };
+            return Lookup { answer: Some(answer.clone()), ..Lookup::default() };
         }
         if self.settings.passive {
-            return Asked::default();
+            return Lookup::default();
         }
         if let Some(select) = self.windows.watch(window, self.order) {
             self.ask_of_our_own(&select, None);
         }
         let reading = self.windows.read(window);
         let learn = reading.map(|reading| Learn::Property { request: request.into(), reading });
-        Asked { learn, ..Asked::default() }
+        Lookup { learn, ..Lookup::default() }
     }
 
     /// The geometry of own pixmaps, and of own windows until another client can have moved them.
-    fn place(&self, request: &[u8]) -> Asked {
+    fn position(&self, request: &[u8]) -> Lookup {
         let (order, words) = (self.order, if request[0] == op::GET_GEOMETRY_REQUEST { 2 } else { 4 });
-        let Some(id) = order.u32(request, 4).filter(|_| request.len() == 4 * words) else { return Asked::default() };
+        let Some(id) = order.u32(request, 4).filter(|_| request.len() == 4 * words) else { return Lookup::default() };
         let made = if words == 2 { self.windows.geometry(id, order) } else { None };
         if let Some(answer) = made.or_else(|| self.windows.place(request).cloned()) {
-            return Asked { answer: Some(answer), ..Asked::default() };
+            return Lookup { answer: Some(answer), ..Lookup::default() };
         }
         // From one window to another: both must be known, or a root.
-        let is_root = |id| self.dialogue.greeting.screen(id).is_some();
+        let is_root = |id| self.context.greeting.screen(id).is_some();
         let other = if words == 4 { order.u32(request, 8) } else { None };
         let mut windows = [Some(id), other].into_iter().flatten().filter(|&id| !is_root(id)).peekable();
         let is_any = windows.peek().is_some();
-        let placings: Option<Vec<_>> = windows.map(|id| self.windows.ask_place(id, &self.dialogue)).collect();
-        let placing = placings.filter(|_| is_any).and_then(|placings| placings.first().copied());
-        Asked { learn: placing.map(|placing| Learn::Place { request: request.into(), placing }), ..Asked::default() }
+        let queries: Option<Vec<_>> = windows.map(|id| self.windows.ask_place(id, &self.context)).collect();
+        let query = queries.filter(|_| is_any).and_then(|queries| queries.first().copied());
+        Lookup { learn: query.map(|query| Learn::Position { request: request.into(), query }), ..Lookup::default() }
     }
 
     /// Remembers a question for the program's next start, if another connection can ask it.
-    fn remember(&mut self, request: &[u8], known: &Known, store: &Store) {
-        let is_foreign_color = known.row.when == Condition::FixedColormap
-            && !self.order.u32(request, 4).is_some_and(|id| self.dialogue.greeting.is_default_colormap(id));
+    fn remember(&mut self, request: &[u8], known: &Opcode, store: &Store) {
+        let is_foreign_color = known.row.only == Only::FixedColormap
+            && !self.order.u32(request, 4).is_some_and(|id| self.context.greeting.is_default_colormap(id));
         let major = request[0];
         // A font was remembered by its name when it was opened.
         if self.order != NATIVE || is_foreign_color || major == op::QUERY_FONT_REQUEST {
             return;
         }
         if let Some(extension) = store.opcodes.extension(major) {
-            self.memory.add(extension, self.dialogue.told(major), request);
+            self.memory.add(extension, self.context.state(major), request);
         }
     }
 
-    fn answer_here(&mut self, request: &[u8], known: &Known, answer: Answer, asked: Asked, store: &Store) {
+    fn answer_here(&mut self, request: &[u8], known: &Opcode, answer: Answer, lookup: Lookup, store: &Store) {
         let opcodes = (request[0], request[1]);
-        let (number, at_server) = self.numbers.ask();
-        let (edit, class, given) = (asked.edit, known.row.class, answer.clone());
-        if asked.is_stateless {
+        let (number, at_server) = self.sequence.next_program();
+        let (edit, class, given) = (lookup.edit, known.row.class, answer.clone());
+        if lookup.is_stateless {
             self.to_server.push(&no_operation(self.order, op::NO_OPERATION_REQUEST, 0, &[]));
         } else {
             self.to_server.push(request);
-            let is_for = For::Comparison { given: given.clone(), class };
-            self.dues.push(Due { number: at_server, opcodes, edit, learn: None, is_for, is_certain: true });
+            let recipient = Recipient::Comparison { given: given.clone(), class };
+            self.pending.push(Pending { number: at_server, opcodes, edit, learn: None, recipient, is_certain: true });
         }
         if self.settings.verify {
             self.cells.give(self.order, request, &answer);
-            if asked.is_stateless {
-                let question = match asked.learn {
-                    Some(Learn::Kept { question, .. }) => Some(question),
+            if lookup.is_stateless {
+                let question = match lookup.learn {
+                    Some(Learn::Answer { question, .. }) => Some(question),
                     _ => None,
                 };
-                self.ask_later(Later { request: request.into(), question, given, class, edit }, store);
+                self.defer(Deferred { request: request.into(), question, given, class, edit }, store);
             }
         }
         self.report.of(opcodes.0, opcodes.1).answered += 1;
-        self.turns.ready(number, answer);
+        self.answers.ready(number, answer);
         self.last_answered = Some(opcodes);
-        self.give_turns();
+        self.give_ready_answers();
     }
 
     fn send_on(
@@ -205,13 +205,13 @@ impl Talk {
         now_ns: u64,
         store: &Store,
     ) {
-        let (number, at_server) = self.numbers.ask();
+        let (number, at_server) = self.sequence.next_program();
         let sent = self.to_server.push(request);
         if matches!(request[0], 0..=19 | 53 | 54 | 114) {
             if self.order.u16(sent, 2) == Some(0) {
-                self.windows.hear_long(sent, &self.dialogue);
+                self.windows.hear_long(sent, &self.context);
             } else {
-                self.windows.hear(sent, number, &self.dialogue);
+                self.windows.hear(sent, number, &self.context);
             }
         }
         if has_reply == Some(false) {
@@ -222,16 +222,16 @@ impl Talk {
         }
         let opcodes = (request[0], request[1]);
         let last_of_many = store.opcodes.last_of_many(opcodes.0, opcodes.1);
-        let is_for = For::Program { number, last_of_many, asked_ns: now_ns };
+        let recipient = Recipient::Program { number, last_of_many, asked_ns: now_ns };
         // For a request that no table lists, a reply is possible but not certain.
         let is_certain = has_reply == Some(true);
-        self.dues.push(Due { number: at_server, opcodes, edit, learn, is_for, is_certain });
-        self.turns.wait(number);
+        self.pending.push(Pending { number: at_server, opcodes, edit, learn, recipient, is_certain });
+        self.answers.wait(number);
     }
 
     /// Updates the state that later requests depend on.
-    fn note(&mut self, request: &[u8], known: Option<&Known>, is_long: bool, has_reply: Option<bool>, store: &Store) {
-        self.dialogue.hear(request, known);
+    fn note(&mut self, request: &[u8], known: Option<&Opcode>, is_long: bool, has_reply: Option<bool>, store: &Store) {
+        self.context.hear(request, known);
         match request[0] {
             // Remember each font, also those of cursors, which get no queries: opening a known font is silent.
             op::OPEN_FONT_REQUEST if self.order == NATIVE && !is_long => {
@@ -245,9 +245,9 @@ impl Talk {
         // The server refuses any other length.
         let enables = known.is_some_and(|known| known.row.request == "BIG-REQUESTS::Enable") && request.len() == 4;
         self.has_long_requests |= enables;
-        self.is_clear = match (has_reply, known) {
+        self.may_answer = match (has_reply, known) {
             (Some(true), _) => true,
-            (Some(false), Some(known)) if self.is_clear && !is_long => {
+            (Some(false), Some(known)) if self.may_answer && !is_long => {
                 self.is_silent(request, known, store) || self.settings.relaxed && self.is_harmless(request, known)
             }
             _ => false,
@@ -255,20 +255,20 @@ impl Talk {
     }
 
     /// Whether a one-way request can cause neither error nor event.
-    fn is_silent(&self, request: &[u8], known: &Known, store: &Store) -> bool {
-        let is_own = || self.order.u32(request, 4).is_some_and(|id| self.dialogue.greeting.is_own(id));
+    fn is_silent(&self, request: &[u8], known: &Opcode, store: &Store) -> bool {
+        let is_own = || self.order.u32(request, 4).is_some_and(|id| self.context.greeting.is_own(id));
         let is_there = |font: &Question| store.answer(self.order, font).is_some();
         match request[0] {
             _ if !known.is_silent => false,
             op::NO_OPERATION_REQUEST => true,
-            op::OPEN_FONT_REQUEST => is_own() && self.dialogue.font_question(request).as_ref().is_some_and(is_there),
+            op::OPEN_FONT_REQUEST => is_own() && self.context.font_question(request).as_ref().is_some_and(is_there),
             _ => is_own(),
         }
     }
 
     /// Whether a one-way request affects only the program's own resources.
-    fn is_harmless(&self, request: &[u8], known: &Known) -> bool {
-        let is_own = |at| self.order.u32(request, at).is_some_and(|id| self.dialogue.greeting.is_own(id));
+    fn is_harmless(&self, request: &[u8], known: &Opcode) -> bool {
+        let is_own = |at| self.order.u32(request, at).is_some_and(|id| self.context.greeting.is_own(id));
         match known.barrier {
             Barrier::Always => false,
             Barrier::None => true,

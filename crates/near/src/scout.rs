@@ -17,12 +17,12 @@
 
 use crate::bytes::{NATIVE, named_request, put_u16, request, text_at};
 use crate::connection::MAX_REPLY_BYTES;
-use crate::dialogue::{Dialogue, close_font, open_font};
+use crate::context::{ConnectionContext, close_font, open_font};
 use crate::memory::{Entry, Memory};
 use crate::opcodes::{HIDDEN, Watch, op};
 use crate::setup::Cookie;
-use crate::store::{Moment, Question, Store};
-use crate::talk::Outbox;
+use crate::shared::Outbox;
+use crate::store::{Changes, Question, Store};
 use std::collections::VecDeque;
 use xqos_wire::x11::framing::{Framer, Phase, Piece};
 use xqos_wire::x11::greeting::Greeting;
@@ -33,18 +33,18 @@ const WATCHED: [(&str, Watch); 3] =
 
 /// A request of the scout that is not answered yet.
 #[derive(Debug)]
-struct Asked {
+struct PendingQuery {
     number: u64,
-    what: What,
+    query: Query,
 }
 
 #[derive(Debug)]
-enum What {
+enum Query {
     Extension(Vec<u8>),
     Question {
         question: Question,
         watch: Option<Watch>,
-        moment: Moment,
+        changes: Changes,
     },
     /// Follows the selection of events.
     Fence,
@@ -68,11 +68,11 @@ pub struct Scout {
     /// `None` while [`Scout::from_server`] runs.
     server: Option<Framer>,
     out: Outbox,
-    dialogue: Dialogue,
+    context: ConnectionContext,
     number: u64,
-    asked: VecDeque<Asked>,
+    pending: VecDeque<PendingQuery>,
     /// Questions that wait until their extension is known.
-    later: Vec<Entry>,
+    deferred: Vec<Entry>,
     /// Event selections, with the number of their request.
     selected: Vec<(u64, Watch)>,
     /// This connection only fetches fonts; another one receives changes.
@@ -90,10 +90,10 @@ impl Scout {
             stage: Stage::Setup,
             server: Some(Framer::with_limit(Phase::SetupReply, NATIVE, MAX_REPLY_BYTES)),
             out,
-            dialogue: Dialogue::new(NATIVE, Greeting::default()),
+            context: ConnectionContext::new(NATIVE, Greeting::default()),
             number: 0,
-            asked: VecDeque::new(),
-            later: memory.entries().to_vec(),
+            pending: VecDeque::new(),
+            deferred: memory.entries().to_vec(),
             selected: Vec::new(),
             is_for_fonts: false,
             fonts_are_elsewhere: false,
@@ -101,7 +101,7 @@ impl Scout {
     }
 
     /// Like [`Scout::new`], but opens the fonts and leaves their metrics to other connections.
-    pub fn beside_others(cookie: &Cookie, memory: &Memory) -> Scout {
+    pub fn with_font_connections(cookie: &Cookie, memory: &Memory) -> Scout {
         Scout { fonts_are_elsewhere: true, ..Scout::new(cookie, memory) }
     }
 
@@ -113,7 +113,7 @@ impl Scout {
     /// Whether the server has opened the fonts in the program's order. Opening a font creates atoms, and the program
     /// may use their numbers.
     pub fn has_loaded_fonts(&self) -> bool {
-        let is_loading = self.asked.iter().any(|asked| matches!(asked.what, What::Loaded));
+        let is_loading = self.pending.iter().any(|pending| matches!(pending.query, Query::Loaded));
         self.stage == Stage::Ended || self.stage != Stage::Setup && !is_loading
     }
 
@@ -124,7 +124,7 @@ impl Scout {
 
     /// Every request has been answered, or never will be.
     pub fn is_ready(&self) -> bool {
-        self.stage == Stage::Ended || self.stage == Stage::Watching && self.asked.is_empty()
+        self.stage == Stage::Ended || self.stage == Stage::Watching && self.pending.is_empty()
     }
 
     /// The server has closed: forget its answers. A connection for fonts may only have been refused, so it keeps them.
@@ -142,7 +142,7 @@ impl Scout {
     /// Asks the questions of another program.
     pub fn ask(&mut self, memory: &Memory, store: &mut Store) {
         match self.stage {
-            Stage::Setup => self.later.extend(memory.entries().iter().cloned()),
+            Stage::Setup => self.deferred.extend(memory.entries().iter().cloned()),
             Stage::Ended => {}
             // Known answers are not requested again.
             Stage::Extensions | Stage::Watching => self.ask_core(memory.entries().to_vec(), store),
@@ -173,31 +173,31 @@ impl Scout {
 
     fn greeted(&mut self, bytes: &[u8], store: &mut Store) {
         let Some(greeting) = Greeting::of(NATIVE, bytes) else { return self.end(store) };
-        self.dialogue = Dialogue::new(NATIVE, greeting);
+        self.context = ConnectionContext::new(NATIVE, greeting);
         self.stage = if self.is_for_fonts { Stage::Watching } else { Stage::Extensions };
         if !self.is_for_fonts {
             WATCHED.iter().for_each(|(name, _)| self.query(name));
         }
-        let entries = std::mem::take(&mut self.later);
+        let entries = std::mem::take(&mut self.deferred);
         self.ask_core(entries, store);
     }
 
     fn query(&mut self, name: &str) {
         let bytes = named_request(NATIVE, op::QUERY_EXTENSION_REQUEST, 0, name.as_bytes());
-        self.send(&bytes, Some(What::Extension(name.as_bytes().to_vec())));
+        self.send(&bytes, Some(Query::Extension(name.as_bytes().to_vec())));
     }
 
     /// Asks questions that need no extension, and defers the others.
     fn ask_core(&mut self, entries: Vec<Entry>, store: &mut Store) {
-        let mut asked: Vec<String> = WATCHED.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let mut queried: Vec<String> = WATCHED.iter().map(|(name, _)| (*name).to_owned()).collect();
         for entry in entries {
             let major = entry.request[0];
             if !entry.extension.is_empty() {
-                if !asked.contains(&entry.extension) && store.opcodes.major(&entry.extension).is_none() {
+                if !queried.contains(&entry.extension) && store.opcodes.major(&entry.extension).is_none() {
                     self.query(&entry.extension);
-                    asked.push(entry.extension.clone());
+                    queried.push(entry.extension.clone());
                 }
-                self.later.push(entry);
+                self.deferred.push(entry);
             } else if major == op::OPEN_FONT_REQUEST {
                 self.ask_font(&entry.request, store);
             } else if !matches!(major, op::GET_PROPERTY_REQUEST | op::LIST_EXTENSIONS_REQUEST)
@@ -210,19 +210,19 @@ impl Scout {
 
     /// Opens a font by its name, queries it, and closes it.
     fn ask_font(&mut self, open: &[u8], store: &Store) {
-        let (Some(name), Some(question)) = (text_at(NATIVE, open, 8, 12), self.dialogue.font_question(open)) else {
+        let (Some(name), Some(question)) = (text_at(NATIVE, open, 8, 12), self.context.font_question(open)) else {
             return;
         };
         if store.answer(NATIVE, &question).is_some() {
             return;
         }
-        let id = self.dialogue.greeting.id_base;
+        let id = self.context.greeting.id_base;
         self.send(&open_font(NATIVE, id, name), None);
         if self.fonts_are_elsewhere {
-            self.send(&request(NATIVE, op::GET_INPUT_FOCUS_REQUEST, 0, &[]), Some(What::Loaded));
+            self.send(&request(NATIVE, op::GET_INPUT_FOCUS_REQUEST, 0, &[]), Some(Query::Loaded));
         } else {
-            let what = What::Question { question, watch: Some(Watch::Fonts), moment: store.moment() };
-            self.send(&request(NATIVE, op::QUERY_FONT_REQUEST, 0, &[id]), Some(what));
+            let query = Query::Question { question, watch: Some(Watch::Fonts), changes: store.changes() };
+            self.send(&request(NATIVE, op::QUERY_FONT_REQUEST, 0, &[id]), Some(query));
         }
         self.send(&close_font(NATIVE, id), None);
     }
@@ -234,14 +234,14 @@ impl Scout {
 
     fn ask_one(&mut self, request: &[u8], store: &Store) {
         let Some(known) = store.opcodes.request(request[0], request[1]).copied() else { return };
-        let Some(question) = self.dialogue.question(request, &known) else { return };
+        let Some(question) = self.context.question(request, &known) else { return };
         if request.len() != 4 * usize::from(NATIVE.u16(request, 2).unwrap_or(0)) {
             return;
         }
         if store.answer(NATIVE, &question).is_none() {
-            let what = What::Question { question, watch: known.watch, moment: store.moment() };
-            self.send(request, Some(what));
-            self.dialogue.hear(request, Some(&known));
+            let query = Query::Question { question, watch: known.watch, changes: store.changes() };
+            self.send(request, Some(query));
+            self.context.hear(request, Some(&known));
         }
     }
 
@@ -249,7 +249,7 @@ impl Scout {
     fn ask_extensions(&mut self, store: &mut Store) {
         let is_first = self.stage == Stage::Extensions;
         let mut rest = Vec::new();
-        for mut entry in std::mem::take(&mut self.later) {
+        for mut entry in std::mem::take(&mut self.deferred) {
             let Some(major) = store.opcodes.major(&entry.extension) else { continue };
             entry.request[0] = major;
             let tells = store.opcodes.request(major, entry.request[1]).is_some_and(|known| known.watch.is_none());
@@ -267,38 +267,38 @@ impl Scout {
 
     fn ask_of_extension(&mut self, entry: &Entry, store: &Store) {
         // Skip a question if the program's connection had set other state in the extension.
-        if self.dialogue.told(entry.request[0]) == entry.told {
+        if self.context.state(entry.request[0]) == entry.state {
             self.ask_one(&entry.request, store);
         }
     }
 
     /// Selects all events that report changes.
     fn watch(&mut self, store: &mut Store) {
-        let roots: Vec<u32> = self.dialogue.greeting.screens.iter().map(|screen| screen.root).collect();
+        let roots: Vec<u32> = self.context.greeting.screens.iter().map(|screen| screen.root).collect();
         for (name, watch) in WATCHED {
             let Some(major) = store.opcodes.major(name) else { continue };
             // The program sent no version, so the proxy must.
-            if self.dialogue.told(major) == 0 {
+            if self.context.state(major) == 0 {
                 let version = match watch {
                     Watch::Keys => request(NATIVE, major, 0, &[1]),
                     Watch::Devices => request(NATIVE, major, 47, &[0x0002_0002]),
                     _ => request(NATIVE, major, 0, &[1, 5]),
                 };
-                self.send(&version, Some(What::Nothing));
+                self.send(&version, Some(Query::Nothing));
             }
             for select in selections(watch, major, &roots) {
                 self.send(&select, None);
                 self.selected.push((self.number, watch));
             }
         }
-        self.send(&request(NATIVE, op::GET_INPUT_FOCUS_REQUEST, 0, &[]), Some(What::Fence));
+        self.send(&request(NATIVE, op::GET_INPUT_FOCUS_REQUEST, 0, &[]), Some(Query::Fence));
     }
 
-    fn send(&mut self, bytes: &[u8], what: Option<What>) {
+    fn send(&mut self, bytes: &[u8], query: Option<Query>) {
         self.number += 1;
         self.out.push(bytes);
         let number = self.number;
-        self.asked.extend(what.map(|what| Asked { number, what }));
+        self.pending.extend(query.map(|query| PendingQuery { number, query }));
     }
 
     fn hear(&mut self, message: &[u8], is_whole: bool, store: &mut Store) {
@@ -309,50 +309,50 @@ impl Scout {
                 self.take(low);
             }
             1 => {
-                if let Some(asked) = self.take(low) {
-                    self.answered(asked.what, message, is_whole, store);
+                if let Some(pending) = self.take(low) {
+                    self.answered(pending.query, message, is_whole, store);
                 }
             }
             code => {
                 let kind = NATIVE.u16(message, 8).unwrap_or(0);
-                if let Some(watch) = store.opcodes.told_by(code, message[1], kind) {
+                if let Some(watch) = store.opcodes.changed_by(code, message[1], kind) {
                     store.change(watch);
                 }
             }
         }
-        let is_waiting = self.asked.iter().any(|asked| matches!(asked.what, What::Extension(_)));
+        let is_waiting = self.pending.iter().any(|pending| matches!(pending.query, Query::Extension(_)));
         if self.stage == Stage::Extensions && !is_waiting {
             self.ask_extensions(store);
         }
     }
 
     /// Takes the request with this number. Earlier requests get no answer any more.
-    fn take(&mut self, low: u16) -> Option<Asked> {
-        let index = self.asked.iter().position(|asked| asked.number as u16 == low)?;
-        self.asked.drain(..=index).next_back()
+    fn take(&mut self, low: u16) -> Option<PendingQuery> {
+        let index = self.pending.iter().position(|pending| pending.number as u16 == low)?;
+        self.pending.drain(..=index).next_back()
     }
 
-    fn answered(&mut self, what: What, message: &[u8], is_whole: bool, store: &mut Store) {
-        match what {
-            What::Extension(name) => {
+    fn answered(&mut self, query: Query, message: &[u8], is_whole: bool, store: &mut Store) {
+        match query {
+            Query::Extension(name) => {
                 store.learn_extension(&name, message);
                 let question = Question([&[op::QUERY_EXTENSION_REQUEST], &name[..]].concat().into());
-                store.keep(NATIVE, question, message, None, store.moment());
+                store.keep(NATIVE, question, message, None, store.changes());
             }
-            What::Question { question, watch, moment } => {
+            Query::Question { question, watch, changes } => {
                 if question.0[0] == op::QUERY_EXTENSION_REQUEST {
                     store.learn_extension(&question.0[1..], message);
                 }
                 let is_none = question.0[0] == op::INTERN_ATOM_REQUEST && NATIVE.u32(message, 8) == Some(0);
                 if is_whole && !is_none {
-                    store.keep(NATIVE, question, message, watch, moment);
+                    store.keep(NATIVE, question, message, watch, changes);
                 }
             }
-            What::Fence => {
+            Query::Fence => {
                 let kinds: Vec<Watch> = self.selected.drain(..).map(|(_, watch)| watch).collect();
                 WATCHED.iter().filter(|(_, watch)| kinds.contains(watch)).for_each(|(_, watch)| store.watch(*watch));
             }
-            What::Loaded | What::Nothing => {}
+            Query::Loaded | Query::Nothing => {}
         }
     }
 }

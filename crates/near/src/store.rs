@@ -26,10 +26,10 @@ pub type Answer = Arc<[u8]>;
 
 /// The change counts when a question was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment([u32; WATCHES]);
+pub struct Changes([u32; WATCHES]);
 
 #[derive(Debug)]
-struct Kept {
+struct StoredAnswer {
     answer: Answer,
     watch: Option<(Watch, u32)>,
 }
@@ -39,7 +39,7 @@ struct Kept {
 pub struct Store {
     pub opcodes: Opcodes,
     /// One map for each byte order: answers are stored as the server sent them.
-    kept: [HashMap<Question, Kept>; 2],
+    answers: [HashMap<Question, StoredAnswer>; 2],
     bytes: usize,
     changes: [u32; WATCHES],
     is_watched: [bool; WATCHES],
@@ -48,17 +48,17 @@ pub struct Store {
 impl Store {
     /// The answer to a question, if it is still valid.
     pub fn answer(&self, order: ByteOrder, question: &Question) -> Option<&Answer> {
-        let kept = self.kept[order as usize].get(question)?;
-        match kept.watch {
+        let stored = self.answers[order as usize].get(question)?;
+        match stored.watch {
             Some((watch, changes)) => {
-                (self.is_watching(watch) && self.changes[watch as usize] == changes).then_some(&kept.answer)
+                (self.is_watching(watch) && self.changes[watch as usize] == changes).then_some(&stored.answer)
             }
-            None => Some(&kept.answer),
+            None => Some(&stored.answer),
         }
     }
 
     /// Stores a reply; `asked` holds the change counts from when the question was sent.
-    pub fn keep(&mut self, order: ByteOrder, question: Question, reply: &[u8], watch: Option<Watch>, asked: Moment) {
+    pub fn keep(&mut self, order: ByteOrder, question: Question, reply: &[u8], watch: Option<Watch>, asked: Changes) {
         let changes = watch.map(|watch| (watch, asked.0[watch as usize]));
         if changes.is_some_and(|(watch, changes)| self.changes[watch as usize] != changes) {
             return;
@@ -72,20 +72,20 @@ impl Store {
         }
         let mut answer = reply.to_vec();
         answer[2..4].fill(0);
-        let kept = Kept { answer: answer.into(), watch: changes };
+        let stored = StoredAnswer { answer: answer.into(), watch: changes };
         self.bytes += bytes;
-        if let Some(before) = self.kept[order as usize].insert(question, kept) {
+        if let Some(before) = self.answers[order as usize].insert(question, stored) {
             self.bytes = self.bytes.saturating_sub(before.answer.len() + ENTRY_BYTES);
         }
     }
 
     pub fn forget(&mut self) {
-        self.kept = Default::default();
+        self.answers = Default::default();
         self.bytes = 0;
     }
 
-    pub fn moment(&self) -> Moment {
-        Moment(self.changes)
+    pub fn changes(&self) -> Changes {
+        Changes(self.changes)
     }
 
     /// Records a change, or a request that causes one.
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn an_answer_holds_until_a_change_is_told_and_only_while_somebody_listens() {
         let mut store = Store::default();
-        let asked = store.moment();
+        let asked = store.changes();
         store.keep(ORDER, question(1), &[1; 32], Some(Watch::Keys), asked);
         assert_eq!(store.answer(ORDER, &question(1)), None, "nobody listens");
         store.watch(Watch::Keys);
@@ -145,11 +145,11 @@ mod tests {
     fn memory_is_bounded() {
         let mut store = Store::default();
         for number in 0..2000 {
-            store.keep(ORDER, question(number), &[1; 60_000], None, store.moment());
+            store.keep(ORDER, question(number), &[1; 60_000], None, store.changes());
             assert!(store.bytes <= MAX_BYTES);
         }
         assert!(store.answer(ORDER, &question(1999)).is_some());
-        store.keep(ORDER, question(1), &[1; 2 << 20], None, store.moment());
+        store.keep(ORDER, question(1), &[1; 2 << 20], None, store.changes());
         assert_eq!(store.answer(ORDER, &question(1)), None, "one answer is not all that there is");
     }
 }

@@ -6,7 +6,7 @@
 //! the program did not select.
 
 use crate::bytes::{put_u32, request};
-use crate::dialogue::Dialogue;
+use crate::context::ConnectionContext;
 use crate::opcodes::op;
 use crate::store::Answer;
 use std::collections::{HashMap, VecDeque};
@@ -76,36 +76,36 @@ pub struct Windows {
 
 /// A property request in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct PropertyQuery {
     pub window: u32,
     changes: u32,
 }
 
 /// A request for a window's position in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placing(u32);
+pub struct PositionQuery(u32);
 
 impl Windows {
-    pub fn new(dialogue: &Dialogue) -> Windows {
-        let roots = dialogue.greeting.screens.iter();
+    pub fn new(context: &ConnectionContext) -> Windows {
+        let roots = context.greeting.screens.iter();
         let drawables = roots.map(|screen| (screen.root, Drawable::default())).collect();
         Windows { drawables, ..Windows::default() }
     }
 
     /// Records a request of the program, and adds the proxy's event selection to it.
-    pub fn hear(&mut self, request: &mut [u8], number: u64, dialogue: &Dialogue) {
-        let order = dialogue.order;
+    pub fn hear(&mut self, request: &mut [u8], number: u64, context: &ConnectionContext) {
+        let order = context.order;
         let Some(id) = order.u32(request, 4) else { return };
         // All of them may move windows.
         if matches!(request[0], op::CREATE_WINDOW_REQUEST..=op::CIRCULATE_WINDOW_REQUEST) {
             self.unsettle();
         }
         match request[0] {
-            op::CREATE_WINDOW_REQUEST => self.create_window(id, request, number, dialogue),
-            op::CREATE_PIXMAP_REQUEST => self.create_pixmap(id, request, dialogue),
+            op::CREATE_WINDOW_REQUEST => self.create_window(id, request, number, context),
+            op::CREATE_PIXMAP_REQUEST => self.create_pixmap(id, request, context),
             op::CHANGE_WINDOW_ATTRIBUTES_REQUEST => self.select(id, request, number, order),
             op::DESTROY_WINDOW_REQUEST | op::FREE_PIXMAP_REQUEST => self.forget(id),
-            op::DESTROY_SUBWINDOWS_REQUEST => self.forget_all(dialogue),
+            op::DESTROY_SUBWINDOWS_REQUEST => self.forget_all(context),
             op::MAP_SUBWINDOWS_REQUEST => self.drawables.values_mut().for_each(|window| window.geometry = None),
             op::REPARENT_WINDOW_REQUEST | op::MAP_WINDOW_REQUEST | op::CONFIGURE_WINDOW_REQUEST => {
                 if let Some(window) = self.drawables.get_mut(&id) {
@@ -120,8 +120,8 @@ impl Windows {
 
     /// Like [`Windows::hear`] for a BIG-REQUESTS length, whose fields arrive later. No known client creates windows or
     /// selects events with one; the window is forgotten.
-    pub fn hear_long(&mut self, request: &[u8], dialogue: &Dialogue) {
-        let Some(id) = dialogue.order.u32(request, 8) else { return };
+    pub fn hear_long(&mut self, request: &[u8], context: &ConnectionContext) {
+        let Some(id) = context.order.u32(request, 8) else { return };
         self.unsettle();
         match request[0] {
             op::CHANGE_PROPERTY_REQUEST | op::DELETE_PROPERTY_REQUEST | op::ROTATE_PROPERTIES_REQUEST => {
@@ -132,16 +132,16 @@ impl Windows {
             | op::CHANGE_WINDOW_ATTRIBUTES_REQUEST
             | op::DESTROY_WINDOW_REQUEST
             | op::FREE_PIXMAP_REQUEST => self.forget(id),
-            _ => self.forget_all(dialogue),
+            _ => self.forget_all(context),
         }
     }
 
-    fn create_window(&mut self, id: u32, request: &[u8], number: u64, dialogue: &Dialogue) {
-        let order = dialogue.order;
+    fn create_window(&mut self, id: u32, request: &[u8], number: u64, context: &ConnectionContext) {
+        let order = context.order;
         let short = |at| order.u16(request, at).unwrap_or(0);
         let (Some(parent), Some(mask)) = (order.u32(request, 8), order.u32(request, 28)) else { return };
         let selects = event_mask_at(mask, 32).and_then(|at| order.u32(request, at)).unwrap_or(0);
-        let above = self.above(parent, dialogue);
+        let above = self.above(parent, context);
         let depth = match (request[1], short(22)) {
             (_, INPUT_ONLY) => Some(0),
             (COPY_FROM_PARENT, _) => above.map(|above| above.depth),
@@ -152,7 +152,7 @@ impl Windows {
         let has_property_change = selects & PROPERTY_CHANGE != 0;
         self.insert(
             id,
-            dialogue,
+            context,
             Drawable {
                 mask: selects,
                 // Events before the creation belong to another window with this ID.
@@ -165,27 +165,27 @@ impl Windows {
         );
     }
 
-    fn create_pixmap(&mut self, id: u32, request: &[u8], dialogue: &Dialogue) {
-        let short = |at| dialogue.order.u16(request, at).unwrap_or(0);
-        let above = dialogue.order.u32(request, 8).and_then(|above| self.above(above, dialogue));
+    fn create_pixmap(&mut self, id: u32, request: &[u8], context: &ConnectionContext) {
+        let short = |at| context.order.u16(request, at).unwrap_or(0);
+        let above = context.order.u32(request, 8).and_then(|above| self.above(above, context));
         let place = [0, 0, short(12), short(14), 0];
         let geometry = above.map(|above| Geometry { root: above.root, depth: request[1], place });
-        self.insert(id, dialogue, Drawable { geometry, ..Drawable::default() });
+        self.insert(id, context, Drawable { geometry, ..Drawable::default() });
     }
 
     /// Root and depth of the parent or drawable.
-    fn above(&self, id: u32, dialogue: &Dialogue) -> Option<Geometry> {
-        match dialogue.greeting.screen(id) {
+    fn above(&self, id: u32, context: &ConnectionContext) -> Option<Geometry> {
+        match context.greeting.screen(id) {
             Some(screen) => Some(Geometry { root: id, depth: screen.depth, place: [0; 5] }),
             None => self.drawables.get(&id)?.geometry,
         }
     }
 
-    fn insert(&mut self, id: u32, dialogue: &Dialogue, drawable: Drawable) {
+    fn insert(&mut self, id: u32, context: &ConnectionContext, drawable: Drawable) {
         let is_doubtful = self.drawables.contains_key(&id);
         self.forget(id);
         // The server refuses other IDs.
-        if dialogue.greeting.is_own(id) && self.drawables.len() < MAX_DRAWABLES {
+        if context.greeting.is_own(id) && self.drawables.len() < MAX_DRAWABLES {
             let doubtful = || Drawable { is_doubtful, ..Drawable::default() };
             self.drawables.insert(id, if is_doubtful { doubtful() } else { drawable });
         }
@@ -228,12 +228,12 @@ impl Windows {
 
     /// Starts a position request, if the server reports changes. This holds for a child of a root on which the program
     /// selects StructureNotify, and for its descendants, which only the program moves.
-    pub fn ask_place(&self, id: u32, dialogue: &Dialogue) -> Option<Placing> {
+    pub fn ask_place(&self, id: u32, context: &ConnectionContext) -> Option<PositionQuery> {
         let mut window = self.drawables.get(&id)?;
         for _ in 0..MAX_NESTED {
             let parent = window.parent?;
-            if dialogue.greeting.screen(parent).is_some() {
-                return (window.mask & STRUCTURE_NOTIFY != 0).then_some(Placing(self.moves));
+            if context.greeting.screen(parent).is_some() {
+                return (window.mask & STRUCTURE_NOTIFY != 0).then_some(PositionQuery(self.moves));
             }
             window = self.drawables.get(&parent)?;
         }
@@ -241,7 +241,7 @@ impl Windows {
     }
 
     /// Stores a position, if nothing has moved since the request.
-    pub fn keep_place(&mut self, Placing(moves): Placing, request: &[u8], reply: &[u8]) {
+    pub fn keep_place(&mut self, PositionQuery(moves): PositionQuery, request: &[u8], reply: &[u8]) {
         if self.moves == moves && self.places.len() < MAX_PROPERTIES {
             let mut answer = reply.to_vec();
             answer[2..4].fill(0);
@@ -250,9 +250,9 @@ impl Windows {
     }
 
     /// The window tree is unknown, so all geometries and properties except those of the roots are forgotten.
-    fn forget_all(&mut self, dialogue: &Dialogue) {
+    fn forget_all(&mut self, context: &ConnectionContext) {
         self.drawables.values_mut().for_each(|window| window.geometry = None);
-        self.properties.retain(|read, _| dialogue.greeting.screens.iter().any(|screen| reads(read, screen.root)));
+        self.properties.retain(|read, _| context.greeting.screens.iter().any(|screen| reads(read, screen.root)));
     }
 
     /// Records a change of one property, or of any property of a window.
@@ -295,14 +295,14 @@ impl Windows {
     }
 
     /// Starts a property request, if changes are reported.
-    pub fn read(&self, id: u32) -> Option<Reading> {
+    pub fn read(&self, id: u32) -> Option<PropertyQuery> {
         let window =
             self.drawables.get(&id).filter(|window| window.is_watched && !window.is_doubtful && !self.cannot_watch)?;
-        Some(Reading { window: id, changes: window.changes })
+        Some(PropertyQuery { window: id, changes: window.changes })
     }
 
     /// Stores a property, if nothing has changed since the request.
-    pub fn keep(&mut self, reading: Reading, request: &[u8], order: ByteOrder, reply: &[u8]) {
+    pub fn keep(&mut self, reading: PropertyQuery, request: &[u8], order: ByteOrder, reply: &[u8]) {
         let window = self.drawables.get(&reading.window).filter(|_| !self.cannot_watch);
         let is_same = window.is_some_and(|window| window.changes == reading.changes);
         let Some(atom) = order.u32(request, 8).filter(|_| is_same && reply.len() <= MAX_PROPERTY_BYTES) else { return };
@@ -355,25 +355,25 @@ mod tests {
     const ORDER: ByteOrder = ByteOrder::Big;
     const WINDOW: u32 = 0x20_0001;
 
-    fn dialogue() -> Dialogue {
+    fn context() -> ConnectionContext {
         let screen = Screen { root: 0x50, colormap: 0x20, visual: 0x21, depth: 24 };
-        Dialogue::new(
+        ConnectionContext::new(
             ORDER,
             Greeting { id_base: 0x20_0000, id_mask: 0x1f_ffff, screens: vec![screen], ..Greeting::default() },
         )
     }
 
-    fn created(selects: u32) -> (Windows, Dialogue) {
-        let dialogue = dialogue();
-        let mut windows = Windows::new(&dialogue);
+    fn created(selects: u32) -> (Windows, ConnectionContext) {
+        let context = context();
+        let mut windows = Windows::new(&context);
         let words = [WINDOW, 0x50, 0x0003_0004, 0x0064_0032, 0x0001_0001, 0, 2 | EVENT_MASK, 9, selects];
-        windows.hear(&mut request(ORDER, op::CREATE_WINDOW_REQUEST, 0, &words), 1, &dialogue);
-        (windows, dialogue)
+        windows.hear(&mut request(ORDER, op::CREATE_WINDOW_REQUEST, 0, &words), 1, &context);
+        (windows, context)
     }
 
     #[test]
     fn geometry_follows_from_how_a_window_was_made_until_it_is_mapped() {
-        let (mut windows, dialogue) = created(0);
+        let (mut windows, context) = created(0);
         let answer = windows.geometry(WINDOW, ORDER).unwrap();
         assert_eq!(
             answer[..],
@@ -382,10 +382,10 @@ mod tests {
         windows.hear(
             &mut request(ORDER, op::CREATE_PIXMAP_REQUEST, 1, &[WINDOW + 1, WINDOW, 0x0010_0020]),
             2,
-            &dialogue,
+            &context,
         );
         assert_eq!(windows.geometry(WINDOW + 1, ORDER).unwrap()[1], 1);
-        windows.hear(&mut request(ORDER, op::MAP_WINDOW_REQUEST, 0, &[WINDOW]), 3, &dialogue);
+        windows.hear(&mut request(ORDER, op::MAP_WINDOW_REQUEST, 0, &[WINDOW]), 3, &context);
         assert_eq!(windows.geometry(WINDOW, ORDER), None);
         assert!(windows.geometry(WINDOW + 1, ORDER).is_some(), "nobody can change a pixmap's");
         assert_eq!(windows.geometry(0x40_0001, ORDER), None);
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn what_the_proxy_listens_for_is_added_and_kept_from_the_program() {
-        let (mut windows, dialogue) = created(1);
+        let (mut windows, context) = created(1);
         assert_eq!(windows.read(WINDOW), None, "nobody listens yet");
         let added = windows.watch(WINDOW, ORDER).unwrap();
         assert_eq!(
@@ -402,17 +402,17 @@ mod tests {
         );
         assert!(windows.is_added(WINDOW) && !windows.is_selected(WINDOW, 5));
         let mut select = request(ORDER, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[WINDOW, 1 | EVENT_MASK, 7, 2]);
-        windows.hear(&mut select, 6, &dialogue);
+        windows.hear(&mut select, 6, &context);
         assert_eq!(ORDER.u32(&select, 16), Some(PROPERTY_CHANGE | 2));
         let mut select =
             request(ORDER, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE]);
-        windows.hear(&mut select, 9, &dialogue);
+        windows.hear(&mut select, 9, &context);
         assert!(!windows.is_selected(WINDOW, 8) && windows.is_selected(WINDOW, 9) && !windows.is_added(WINDOW));
     }
 
     #[test]
     fn a_property_is_known_until_it_changes() {
-        let (mut windows, dialogue) = created(PROPERTY_CHANGE);
+        let (mut windows, context) = created(PROPERTY_CHANGE);
         let read = request(ORDER, 20, 0, &[WINDOW, 39, 31, 0, 100]);
         let reading = windows.read(WINDOW).unwrap();
         windows.keep(reading, &read, ORDER, &[1; 32]);
@@ -424,7 +424,7 @@ mod tests {
         windows.keep(reading, &read, ORDER, &[1; 32]);
         assert_eq!(windows.property(&read), None, "it was asked for before the change");
         let reading = windows.read(WINDOW).unwrap();
-        windows.hear(&mut request(ORDER, op::CHANGE_PROPERTY_REQUEST, 0, &[WINDOW, 39, 31, 8, 0]), 4, &dialogue);
+        windows.hear(&mut request(ORDER, op::CHANGE_PROPERTY_REQUEST, 0, &[WINDOW, 39, 31, 8, 0]), 4, &context);
         windows.keep(reading, &read, ORDER, &[1; 32]);
         assert_eq!(windows.property(&read), None, "the program changed it itself");
     }

@@ -134,7 +134,7 @@ fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, m
     near.from_server(&server[..greeting], now_ns, store);
     near.ask_ahead(memory);
     exchange(&mut near, &mut recorded, store, now_ns);
-    near.let_go(now_ns, store);
+    near.release(now_ns, store);
     let mut skipped = setup;
     for (way, bytes) in said {
         // The program received server messages at this point, not as soon as they were possible.
@@ -148,7 +148,7 @@ fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, m
         near.from_program(bytes, now_ns, store);
     }
     exchange(&mut near, &mut recorded, store, now_ns);
-    assert_eq!((near.fault(), near.report().differences), (None, 0), "{:?}", near.remarks());
+    assert_eq!((near.fault(), near.report().differences), (None, 0), "{:?}", near.log_lines());
     assert_eq!(recorded.next, recorded.requests.len(), "all requests arrived");
     memory.merge(near.memory());
     // Count the setup as a round trip.

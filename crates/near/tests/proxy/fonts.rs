@@ -68,7 +68,7 @@ fn it_asks_for_its_fonts_and_nothing_else_and_is_ready_with_the_last() {
 #[test]
 fn the_first_connection_has_all_fonts_loaded_in_order_before_others_ask() {
     let mut store = Store::default();
-    let mut scout = Scout::beside_others(&Cookie::default(), &fonts(b"ab"));
+    let mut scout = Scout::with_font_connections(&Cookie::default(), &fonts(b"ab"));
     scout.to_server().clear();
     scout.from_server(&greeting(ORDER), &mut store);
     let said = scout.to_server().bytes().to_vec();

@@ -56,8 +56,8 @@ fn an_answer_that_the_server_gives_otherwise_is_the_last_of_its_kind() {
     world.forward(usize::MAX);
     world.server.out.chunks_mut(32).for_each(|message| message[2] -= 1);
     world.settle();
-    let remarks = world.near.remarks();
-    assert!(remarks.len() == 1 && remarks[0].contains("RENDER::QueryVersion"), "{remarks:?}");
+    let log_lines = world.near.log_lines();
+    assert!(log_lines.len() == 1 && log_lines[0].contains("RENDER::QueryVersion"), "{log_lines:?}");
     assert_eq!(world.near.report().differences, 1);
     let answered = world.near.report().total().answered;
     world.say(&request(ORDER, 139, 0, &[0, 11]));
@@ -72,11 +72,11 @@ fn with_verify_every_answer_is_compared() {
     world.say(&named(ORDER, 16, 0, "NAME"));
     world.settle();
     assert!(!world.near.is_verifying(), "the server hears what it would hear without");
-    assert!(world.near.ask_again(&world.store) && world.near.is_verifying());
+    assert!(world.near.send_deferred(&world.store) && world.near.is_verifying());
     world.forward(usize::MAX);
     world.server.out.chunks_mut(32).for_each(|message| message[2] -= 2);
     world.settle();
-    assert!(!world.near.is_verifying() && !world.near.ask_again(&world.store));
+    assert!(!world.near.is_verifying() && !world.near.send_deferred(&world.store));
     assert_eq!((world.near.report().differences, messages(ORDER, &world.heard).len()), (1, 1));
 }
 
@@ -100,7 +100,7 @@ fn with_verify_a_colour_that_the_server_does_not_keep_is_a_difference() {
     world.say(&free);
     world.settle();
     assert_eq!(world.near.report().differences, 1);
-    assert!(world.near.remarks()[0].contains("FreeColors"));
+    assert!(world.near.log_lines()[0].contains("FreeColors"));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_reply_that_nobody_asked_for_goes_by_and_ends_the_answers() {
     world.server.out.extend([&[1, 0, 1, 0][..], &[0; 28]].concat());
     world.deliver(usize::MAX);
     assert_eq!(messages(ORDER, &world.heard)[0].number, 1);
-    assert!(world.near.remarks()[0].contains("nobody asked for"));
+    assert!(world.near.log_lines()[0].contains("nobody asked for"));
     world.say(&request(ORDER, 43, 0, &[]));
     world.settle();
     world.say(&named(ORDER, 16, 0, "NAME"));

@@ -142,7 +142,7 @@ fn check(
     world.open(&Memory::default());
     let heard = through(&mut world, order, ops, pieces);
     let executed = world.server.executed.len();
-    world.near.ask_again(&world.store);
+    world.near.send_deferred(&world.store);
     world.settle();
     world.server.executed.truncate(executed);
     prop_assert_eq!(world.near.fault(), None);
@@ -157,7 +157,7 @@ fn check(
     let events =
         |all: &[Heard]| all.iter().filter(|it| it.code > 1).map(|it| (it.code, it.rest.clone())).collect::<Vec<_>>();
     prop_assert_eq!(events(&heard), events(&expected));
-    prop_assert_eq!(world.near.report().differences, 0, "{:?}", world.near.remarks());
+    prop_assert_eq!(world.near.report().differences, 0, "{:?}", world.near.log_lines());
     Ok(world)
 }
 

@@ -260,7 +260,7 @@ impl World {
         self.near.from_server(&greeting(self.order), 0, &mut self.store);
         self.near.ask_ahead(memory);
         self.settle();
-        self.near.let_go(0, &mut self.store);
+        self.near.release(0, &mut self.store);
         self.settle();
         let greeting = greeting(self.order);
         assert_eq!(self.heard.drain(..greeting.len()).collect::<Vec<_>>(), greeting);

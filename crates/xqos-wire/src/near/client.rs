@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
-use xqos_near::talk::Outbox;
+use xqos_near::shared::Outbox;
 use xqos_near::{Memory, Near, Store};
 
 /// How long the program is held while the queries sent ahead bring no reply.
@@ -65,7 +65,7 @@ impl Client {
 
     /// Whether no more data can arrive or leave.
     pub fn is_over(&self) -> bool {
-        let is_quiet = self.near.has_told_program() || self.program_is_gone;
+        let is_quiet = self.near.has_flushed_program() || self.program_is_gone;
         is_quiet && (self.server_is_gone || self.near.fault().is_some())
     }
 
@@ -105,7 +105,7 @@ impl Client {
         let since = *self.held_since.get_or_insert_with(Instant::now);
         let is_silent = since.max(scout.last_heard).elapsed() > HOLD_IN_SILENCE;
         if scout.is_ready && self.near.is_held() || is_silent || since.elapsed() > HOLD_AT_MOST {
-            self.near.let_go(now_ns, store);
+            self.near.release(now_ns, store);
         }
         self.send(now_ns, store);
     }
@@ -121,8 +121,8 @@ impl Client {
             self.near.go_on(now_ns, store);
         }
         let has_all = self.near.to_server().bytes().is_empty() && self.near.takes_from_program();
-        if self.program_is_gone && has_all && !self.has_sent_end {
-            if self.near.ask_again(store) {
+        if self.program_is_gone && has_all && !self.is_told {
+            if self.near.send_deferred(store) {
                 return self.send(now_ns, store);
             }
             if self.near.is_verifying() && !self.server_is_gone {

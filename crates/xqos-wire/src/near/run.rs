@@ -87,8 +87,8 @@ impl Loop {
     ) -> io::Result<Loop> {
         let memory = if let Caches::One(cache) = &caches { cache.read() } else { Memory::default() };
         let fonts = memory.fonts(FONT_CONNECTIONS);
-        let new_scout = if fonts.is_empty() { Scout::new } else { Scout::beside_others };
-        let scout = Some(ScoutConnection::new(first.fd, new_scout(&settings.server_cookie, &memory)));
+        let scout = if fonts.is_empty() { Scout::new } else { Scout::with_font_connections };
+        let ahead = Some(Ahead::new(first.fd, scout(&settings.server_cookie, &memory)));
         let mut connecting = Connecting::new(upstream)?;
         fonts.into_iter().for_each(|fonts| connecting.begin(Purpose::Fonts(fonts)));
         Ok(Loop {
@@ -194,8 +194,8 @@ impl Loop {
 
     /// Removes clients that have ended.
     fn close(&mut self) {
-        for ProxiedClient { client, .. } in &mut self.clients {
-            client.near.remarks().iter().for_each(|line| note(line));
+        for Guest { client, .. } in &mut self.clients {
+            client.near.log_lines().iter().for_each(|line| note(line));
         }
         let (mut over, open) =
             std::mem::take(&mut self.clients).into_iter().partition::<Vec<_>, _>(|proxied| proxied.client.is_over());
@@ -267,9 +267,9 @@ impl Loop {
     }
 
     fn end(&mut self) {
-        for mut proxied in std::mem::take(&mut self.clients) {
-            proxied.client.near.remarks().iter().for_each(|line| note(line));
-            self.conclude(&mut proxied);
+        for mut guest in std::mem::take(&mut self.clients) {
+            guest.client.near.log_lines().iter().for_each(|line| note(line));
+            self.conclude(&mut guest);
         }
         if let (Caches::One(cache), false) = (&self.caches, self.learned.is_empty()) {
             cache.write(&self.learned);

@@ -3,58 +3,57 @@
 //!
 //! | queue | order | an entry is removed when |
 //! |---|---|---|
-//! | due | the server's sequence numbers | the server has answered it, or a later request |
-//! | turns | the program's sequence numbers | its answer was given to the program |
+//! | pending | the server's sequence numbers | the server has answered it, or a later request |
+//! | answers | the program's sequence numbers | its answer was given to the program |
 //!
-//! A turn exists only for an answer that cannot be given yet: a reply of the server, or our own answer queued behind
-//! one.
+//! An answer is queued only if it cannot be given yet: a reply of the server, or our own answer behind such a reply.
 
 use crate::edit::Edit;
 use crate::opcodes::Watch;
-use crate::store::{Answer, Moment, Question};
-use crate::windows::{Placing, Reading};
+use crate::store::{Answer, Changes, Question};
+use crate::windows::{PositionQuery, PropertyQuery};
 use std::collections::VecDeque;
 use xqos_wire::answerable::Class;
 
 /// Where the content of a reply is stored.
 #[derive(Debug)]
 pub enum Learn {
-    Kept { question: Question, watch: Option<Watch>, asked: Moment },
-    Property { request: Box<[u8]>, reading: Reading },
-    Place { request: Box<[u8]>, placing: Placing },
+    Answer { question: Question, watch: Option<Watch>, asked: Changes },
+    Property { request: Box<[u8]>, reading: PropertyQuery },
+    Position { request: Box<[u8]>, query: PositionQuery },
 }
 
 /// The recipient of a reply.
 #[derive(Debug)]
-pub enum For {
+pub enum Recipient {
     /// The program, for its request `number`.
     Program { number: u64, last_of_many: Option<u8>, asked_ns: u64 },
     /// Only compared: the program already has this answer.
     Comparison { given: Answer, class: Class },
     /// The proxy itself.
-    Us,
+    Proxy,
 }
 
 /// A request that the server may answer.
 #[derive(Debug)]
-pub struct Due {
+pub struct Pending {
     /// The server's sequence number.
     pub number: u64,
     pub opcodes: (u8, u8),
     pub edit: Option<Edit>,
     pub learn: Option<Learn>,
-    pub is_for: For,
+    pub recipient: Recipient,
     /// A reply or an error is certain to arrive.
     pub is_certain: bool,
 }
 
 /// All pending requests, in the server's order.
 #[derive(Debug, Default)]
-pub struct Dues(VecDeque<Due>);
+pub struct PendingQueue(VecDeque<Pending>);
 
-impl Dues {
-    pub fn push(&mut self, due: Due) {
-        self.0.push_back(due);
+impl PendingQueue {
+    pub fn push(&mut self, pending: Pending) {
+        self.0.push_back(pending);
     }
 
     pub fn len(&self) -> usize {
@@ -62,39 +61,39 @@ impl Dues {
     }
 
     pub fn has_ours(&self) -> bool {
-        self.0.iter().any(|due| matches!(due.is_for, For::Us))
+        self.0.iter().any(|pending| matches!(pending.recipient, Recipient::Proxy))
     }
 
     pub fn has_comparisons(&self) -> bool {
-        self.0.iter().any(|due| matches!(due.is_for, For::Comparison { .. }))
+        self.0.iter().any(|pending| matches!(pending.recipient, Recipient::Comparison { .. }))
     }
 
     /// Widens the 16-bit number of a reply: the first pending request that it can belong to.
     pub fn number_of(&self, low: u16) -> Option<u64> {
-        self.0.iter().map(|due| due.number).find(|&number| number as u16 == low)
+        self.0.iter().map(|pending| pending.number).find(|&number| number as u16 == low)
     }
 
     /// Removes the next request before `number`: the server has passed it without a reply.
-    pub fn pass(&mut self, number: u64) -> Option<Due> {
-        let is_passed = self.0.front().is_some_and(|due| due.number < number);
+    pub fn pass(&mut self, number: u64) -> Option<Pending> {
+        let is_passed = self.0.front().is_some_and(|pending| pending.number < number);
         if is_passed { self.0.pop_front() } else { None }
     }
 
     /// Removes the request with this number if it is the first.
-    pub fn take(&mut self, number: u64) -> Option<Due> {
-        let is_first = self.0.front().is_some_and(|due| due.number == number);
+    pub fn take(&mut self, number: u64) -> Option<Pending> {
+        let is_first = self.0.front().is_some_and(|pending| pending.number == number);
         if is_first { self.0.pop_front() } else { None }
     }
 
     /// Puts back a request that gets further replies.
-    pub fn put_back(&mut self, due: Due) {
-        self.0.push_front(due);
+    pub fn put_back(&mut self, pending: Pending) {
+        self.0.push_front(pending);
     }
 }
 
 /// A request of the program whose answer has not been given.
 #[derive(Debug)]
-struct Turn {
+struct QueuedAnswer {
     number: u64,
     /// Our own answer; `None` while the server's reply is pending.
     answer: Option<Answer>,
@@ -102,12 +101,12 @@ struct Turn {
 
 /// The order in which answers go to the program.
 #[derive(Debug, Default)]
-pub struct Turns {
-    queue: VecDeque<Turn>,
+pub struct AnswerQueue {
+    queue: VecDeque<QueuedAnswer>,
     ready_bytes: usize,
 }
 
-impl Turns {
+impl AnswerQueue {
     /// Bytes of our own answers that wait for earlier replies.
     pub fn ready_bytes(&self) -> usize {
         self.ready_bytes
@@ -118,17 +117,17 @@ impl Turns {
     }
 
     pub fn wait(&mut self, number: u64) {
-        self.queue.push_back(Turn { number, answer: None });
+        self.queue.push_back(QueuedAnswer { number, answer: None });
     }
 
     pub fn ready(&mut self, number: u64, answer: Answer) {
         self.ready_bytes += answer.len();
-        self.queue.push_back(Turn { number, answer: Some(answer) });
+        self.queue.push_back(QueuedAnswer { number, answer: Some(answer) });
     }
 
     /// The server has answered this request, or never will.
     pub fn end(&mut self, number: u64) {
-        if let Ok(index) = self.queue.binary_search_by_key(&number, |turn| turn.number) {
+        if let Ok(index) = self.queue.binary_search_by_key(&number, |queued| queued.number) {
             if self.queue[index].answer.is_none() {
                 self.queue.remove(index);
             }
@@ -138,8 +137,8 @@ impl Turns {
     /// The next answer of our own, if no reply of the server must precede it.
     pub fn next(&mut self) -> Option<(u64, Answer)> {
         let answer = self.queue.front()?.answer.clone()?;
-        let turn = self.queue.pop_front()?;
+        let queued = self.queue.pop_front()?;
         self.ready_bytes -= answer.len();
-        Some((turn.number, answer))
+        Some((queued.number, answer))
     }
 }

@@ -9,50 +9,50 @@ use std::collections::VecDeque;
 
 /// The sequence numbers of a connection.
 #[derive(Debug, Default)]
-pub struct Numbers {
+pub struct SequenceNumbers {
     /// Requests of the program.
-    asked: u64,
+    requests: u64,
     /// Requests sent to the server.
     sent: u64,
     /// The last sequence number that the server reported.
-    heard: u64,
+    reached: u64,
     /// The last sequence number that the program received.
-    given: u64,
+    last_given: u64,
     /// The proxy's own requests that the server has not passed yet, and the number that it has passed.
     own: VecDeque<u64>,
     own_passed: u64,
 }
 
-impl Numbers {
+impl SequenceNumbers {
     /// Counts a request of the program (or its NoOperation). Returns its number for the program and for the server.
-    pub fn ask(&mut self) -> (u64, u64) {
-        self.asked += 1;
+    pub fn next_program(&mut self) -> (u64, u64) {
+        self.requests += 1;
         self.sent += 1;
-        (self.asked, self.sent)
+        (self.requests, self.sent)
     }
 
     /// Counts a request of the proxy. Returns its number for the server.
-    pub fn ask_of_our_own(&mut self) -> u64 {
+    pub fn next_own(&mut self) -> u64 {
         self.sent += 1;
         self.own.push_back(self.sent);
         self.sent
     }
 
-    pub fn asked(&self) -> u64 {
-        self.asked
+    pub fn requests(&self) -> u64 {
+        self.requests
     }
 
     /// Widens the server's 16-bit number. `None` if no such request was sent.
     pub fn widen(&self, low: u16) -> Option<u64> {
-        let number = self.heard + u64::from(low.wrapping_sub(self.heard as u16));
+        let number = self.reached + u64::from(low.wrapping_sub(self.reached as u16));
         (number <= self.sent).then_some(number)
     }
 
     /// The server has reported this number.
-    pub fn hear(&mut self, number: u64) {
-        self.heard = self.heard.max(number.min(self.sent));
+    pub fn reach(&mut self, number: u64) {
+        self.reached = self.reached.max(number.min(self.sent));
         // An error for a proxy request carries exactly its number, so only smaller numbers are passed.
-        while self.own.front().is_some_and(|&own| own < self.heard) {
+        while self.own.front().is_some_and(|&own| own < self.reached) {
             self.own.pop_front();
             self.own_passed += 1;
         }
@@ -63,15 +63,15 @@ impl Numbers {
     }
 
     /// The program's number for the server's current position.
-    pub fn here(&self) -> u64 {
-        let is_at_own = self.own.front() == Some(&self.heard);
-        self.heard - self.own_passed - u64::from(is_at_own)
+    pub fn current(&self) -> u64 {
+        let is_at_own = self.own.front() == Some(&self.reached);
+        self.reached - self.own_passed - u64::from(is_at_own)
     }
 
     /// The number to write into a message for the program: this one, or the last one if that is higher.
-    pub fn give(&mut self, number: u64) -> u16 {
-        self.given = self.given.max(number.min(self.asked));
-        self.given as u16
+    pub fn for_program(&mut self, number: u64) -> u16 {
+        self.last_given = self.last_given.max(number.min(self.requests));
+        self.last_given as u16
     }
 }
 
@@ -81,38 +81,38 @@ mod tests {
 
     #[test]
     fn the_proxys_own_requests_have_no_number_for_the_program() {
-        let mut numbers = Numbers::default();
-        assert_eq!(numbers.ask(), (1, 1));
-        assert_eq!(numbers.ask_of_our_own(), 2);
-        assert_eq!(numbers.ask_of_our_own(), 3);
-        assert_eq!(numbers.ask(), (2, 4));
+        let mut sequence = SequenceNumbers::default();
+        assert_eq!(sequence.next_program(), (1, 1));
+        assert_eq!(sequence.next_own(), 2);
+        assert_eq!(sequence.next_own(), 3);
+        assert_eq!(sequence.next_program(), (2, 4));
         for (server, program) in [(1, 1), (2, 1), (3, 1), (4, 2)] {
-            numbers.hear(server);
-            assert_eq!(numbers.here(), program, "{server}");
+            sequence.reach(server);
+            assert_eq!(sequence.current(), program, "{server}");
         }
-        assert!(!numbers.is_own(4));
+        assert!(!sequence.is_own(4));
     }
 
     #[test]
     fn what_the_program_hears_never_falls() {
-        let mut numbers = Numbers::default();
-        (0..10).for_each(|_| _ = numbers.ask());
-        assert_eq!(numbers.give(7), 7);
-        assert_eq!(numbers.give(5), 7, "an event of before is lifted");
-        assert_eq!(numbers.give(4000), 10, "nobody asked for more");
+        let mut sequence = SequenceNumbers::default();
+        (0..10).for_each(|_| _ = sequence.next_program());
+        assert_eq!(sequence.for_program(7), 7);
+        assert_eq!(sequence.for_program(5), 7, "an event of before is lifted");
+        assert_eq!(sequence.for_program(4000), 10, "nobody asked for more");
     }
 
     #[test]
     fn numbers_grow_over_the_sixteen_bits_of_the_wire() {
-        let mut numbers = Numbers::default();
+        let mut sequence = SequenceNumbers::default();
         for number in 1..=200_000_u64 {
-            numbers.ask();
+            sequence.next_program();
             if number % 60_000 == 0 {
-                assert_eq!(numbers.widen(number as u16), Some(number));
-                numbers.hear(number);
-                assert_eq!(numbers.here(), number);
+                assert_eq!(sequence.widen(number as u16), Some(number));
+                sequence.reach(number);
+                assert_eq!(sequence.current(), number);
             }
         }
-        assert_eq!(numbers.widen(180_000_u64.wrapping_sub(1) as u16), None, "that is more than was asked");
+        assert_eq!(sequence.widen(180_000_u64.wrapping_sub(1) as u16), None, "that is more than was asked");
     }
 }

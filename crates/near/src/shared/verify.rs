@@ -8,11 +8,11 @@
 //! State that the server keeps for a client is checked when it is freed: FreeColors of a colour cell that was allocated
 //! here must succeed.
 
-use super::Talk;
-use crate::dialogue::{close_font, open_font};
-use crate::due::{Due, For};
+use super::SharedState;
+use crate::context::{close_font, open_font};
 use crate::edit::Edit;
 use crate::opcodes::op;
+use crate::pending::{Pending, Recipient};
 use crate::store::{Answer, Question, Store};
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -20,13 +20,13 @@ use xqos_wire::answerable::Class;
 use xqos_wire::x11::bytes::ByteOrder;
 
 /// Comparisons that wait for the program's end. When there are more, they are sent earlier.
-const MAX_LATER: usize = 4096;
+const MAX_DEFERRED: usize = 4096;
 /// Limit for tracked colour cells.
 const MAX_CELLS: usize = 16_384;
 
 /// An early answer whose question has not been sent to the server.
 #[derive(Debug)]
-pub struct Later {
+pub struct Deferred {
     pub request: Box<[u8]>,
     /// `None` if the answer depends on nothing else.
     pub question: Option<Question>,
@@ -94,22 +94,22 @@ impl Cells {
     }
 }
 
-impl Talk {
+impl SharedState {
     /// Defers the comparison of an early answer.
-    pub fn ask_later(&mut self, later: Later, store: &Store) {
-        if self.later.len() >= MAX_LATER {
-            self.ask_again(store);
+    pub fn defer(&mut self, deferred: Deferred, store: &Store) {
+        if self.deferred.len() >= MAX_DEFERRED {
+            self.send_deferred(store);
         }
-        self.later.push(later);
+        self.deferred.push(deferred);
     }
 
     /// Sends the deferred questions and returns whether there were any. A question is skipped if later requests of the
     /// program have changed its meaning.
-    pub fn ask_again(&mut self, store: &Store) -> bool {
-        let later = mem::take(&mut self.later);
-        for one in &later {
+    pub fn send_deferred(&mut self, store: &Store) -> bool {
+        let deferred = mem::take(&mut self.deferred);
+        for one in &deferred {
             let known = store.opcodes.request(one.request[0], one.request[1]);
-            let now = known.and_then(|known| self.dialogue.question(&one.request, known));
+            let now = known.and_then(|known| self.context.question(&one.request, known));
             let is_same = one.question.is_none() || one.question == now;
             match &one.question {
                 _ if is_same => self.ask_for_comparison(one),
@@ -123,14 +123,14 @@ impl Talk {
                 _ => {}
             }
         }
-        !later.is_empty()
+        !deferred.is_empty()
     }
 
-    fn ask_for_comparison(&mut self, Later { request, given, class, edit, .. }: &Later) {
-        let number = self.numbers.ask_of_our_own();
+    fn ask_for_comparison(&mut self, Deferred { request, given, class, edit, .. }: &Deferred) {
+        let number = self.sequence.next_own();
         self.to_server.push(request);
         let (opcodes, given) = ((request[0], request[1]), given.clone());
-        let is_for = For::Comparison { given, class: *class };
-        self.dues.push(Due { number, opcodes, edit: *edit, learn: None, is_for, is_certain: true });
+        let recipient = Recipient::Comparison { given, class: *class };
+        self.pending.push(Pending { number, opcodes, edit: *edit, learn: None, recipient, is_certain: true });
     }
 }

@@ -12,7 +12,7 @@
 //! | any other | its bytes |
 
 use crate::bytes::{request, text_at, with_text};
-use crate::opcodes::{Known, op};
+use crate::opcodes::{Opcode, op};
 use crate::store::Question;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,24 +26,24 @@ const MAX_RESOURCES: usize = 4096;
 
 /// The state of a connection that decides what a request means.
 #[derive(Debug)]
-pub struct Dialogue {
+pub struct ConnectionContext {
     pub order: ByteOrder,
     pub greeting: Greeting,
     /// Visual ID of each colormap.
     colormaps: HashMap<u32, u32>,
     fonts: HashMap<u32, Box<[u8]>>,
     /// For each extension, a hash of the requests that set state in it.
-    told: HashMap<u8, u64>,
+    state: HashMap<u8, u64>,
 }
 
-impl Dialogue {
-    pub fn new(order: ByteOrder, greeting: Greeting) -> Dialogue {
+impl ConnectionContext {
+    pub fn new(order: ByteOrder, greeting: Greeting) -> ConnectionContext {
         let colormaps = greeting.screens.iter().map(|screen| (screen.colormap, screen.visual)).collect();
-        Dialogue { order, greeting, colormaps, fonts: HashMap::new(), told: HashMap::new() }
+        ConnectionContext { order, greeting, colormaps, fonts: HashMap::new(), state: HashMap::new() }
     }
 
     /// Records a request that was sent to the server or answered here.
-    pub fn hear(&mut self, request: &[u8], known: Option<&Known>) {
+    pub fn hear(&mut self, request: &[u8], known: Option<&Opcode>) {
         let (major, order) = (request[0], self.order);
         // A long request has its fields at other offsets. Its resource stays unknown; dependent questions go to the
         // server.
@@ -67,20 +67,20 @@ impl Dialogue {
             // The names of an unqueried extension's requests are unknown; each of them may set state.
             FIRST_EXTENSION.. if known.is_none_or(|known| known.row.class == Class::ConstantSetsState) => {
                 let mut hasher = DefaultHasher::new();
-                (self.told(major), &request[1..]).hash(&mut hasher);
-                self.told.insert(major, hasher.finish());
+                (self.state(major), &request[1..]).hash(&mut hasher);
+                self.state.insert(major, hasher.finish());
             }
             _ => {}
         }
     }
 
     /// Hash of the requests that set state in an extension.
-    pub fn told(&self, major: u8) -> u64 {
-        self.told.get(&major).copied().unwrap_or(0)
+    pub fn state(&self, major: u8) -> u64 {
+        self.state.get(&major).copied().unwrap_or(0)
     }
 
     /// The question that a request asks, if its answer can be stored.
-    pub fn question(&self, request: &[u8], known: &Known) -> Option<Question> {
+    pub fn question(&self, request: &[u8], known: &Opcode) -> Option<Question> {
         let order = self.order;
         // No known client uses a BIG-REQUESTS length for these requests, and nothing here parses one.
         if !known.is_answerable() || order.u16(request, 2)? == 0 {
@@ -103,7 +103,7 @@ impl Dialogue {
         match major {
             op::QUERY_EXTENSION_REQUEST => self.named(op::QUERY_EXTENSION_REQUEST, text_at(order, request, 4, 8)?),
             ..FIRST_EXTENSION => Some(Question(request.into())),
-            _ => Some(Question([&[major], &self.told(major).to_le_bytes()[..], &request[1..]].concat().into())),
+            _ => Some(Question([&[major], &self.state(major).to_le_bytes()[..], &request[1..]].concat().into())),
         }
     }
 
@@ -157,59 +157,62 @@ mod tests {
 
     const ORDER: ByteOrder = ByteOrder::Little;
 
-    fn dialogue() -> (Dialogue, Opcodes) {
+    fn context() -> (ConnectionContext, Opcodes) {
         let mut opcodes = Opcodes::default();
         opcodes.learn("RENDER", 139, 0, 142);
-        (Dialogue::new(ORDER, Greeting { id_base: 0x20_0000, id_mask: 0x1f_ffff, ..Greeting::default() }), opcodes)
+        (
+            ConnectionContext::new(ORDER, Greeting { id_base: 0x20_0000, id_mask: 0x1f_ffff, ..Greeting::default() }),
+            opcodes,
+        )
     }
 
-    fn question(dialogue: &Dialogue, opcodes: &Opcodes, request: &[u8]) -> Option<Question> {
-        dialogue.question(request, opcodes.request(request[0], request[1]).unwrap())
+    fn question(context: &ConnectionContext, opcodes: &Opcodes, request: &[u8]) -> Option<Question> {
+        context.question(request, opcodes.request(request[0], request[1]).unwrap())
     }
 
     #[test]
     fn an_atom_is_asked_for_by_its_name() {
-        let (dialogue, opcodes) = dialogue();
+        let (context, opcodes) = context();
         let asked = |data, name: &[u8]| {
-            question(&dialogue, &opcodes, &named_request(ORDER, op::INTERN_ATOM_REQUEST, data, name))
+            question(&context, &opcodes, &named_request(ORDER, op::INTERN_ATOM_REQUEST, data, name))
         };
         assert_eq!(asked(0, b"WM_NAME"), asked(1, b"WM_NAME"));
         assert_ne!(asked(0, b"WM_NAME"), asked(0, b"WM_NAM"));
         let mut odd = named_request(ORDER, op::INTERN_ATOM_REQUEST, 0, b"WM_NAME");
         odd.extend([0; 4]);
-        assert_eq!(question(&dialogue, &opcodes, &odd), None, "the server refuses that length");
+        assert_eq!(question(&context, &opcodes, &odd), None, "the server refuses that length");
     }
 
     #[test]
     fn what_an_extension_was_told_belongs_to_the_question() {
-        let (mut dialogue, opcodes) = dialogue();
+        let (mut context, opcodes) = context();
         let (version, formats) = (request(ORDER, 139, 0, &[0, 11]), request(ORDER, 139, 1, &[]));
-        let before = question(&dialogue, &opcodes, &formats).unwrap();
-        dialogue.hear(&version, opcodes.request(139, 0));
-        let after = question(&dialogue, &opcodes, &formats).unwrap();
+        let before = question(&context, &opcodes, &formats).unwrap();
+        context.hear(&version, opcodes.request(139, 0));
+        let after = question(&context, &opcodes, &formats).unwrap();
         assert_ne!(before, after);
-        dialogue.hear(&formats, opcodes.request(139, 1));
-        assert_eq!(question(&dialogue, &opcodes, &formats).unwrap(), after, "a question alone tells nothing");
+        context.hear(&formats, opcodes.request(139, 1));
+        assert_eq!(question(&context, &opcodes, &formats).unwrap(), after, "a question alone tells nothing");
     }
 
     #[test]
     fn a_font_is_asked_for_by_the_name_under_which_it_was_opened() {
-        let (mut dialogue, opcodes) = dialogue();
+        let (mut context, opcodes) = context();
         let open = open_font(ORDER, 0x20_0001, b"fixed");
         let ask = request(ORDER, op::QUERY_FONT_REQUEST, 0, &[0x20_0001]);
-        assert_eq!(question(&dialogue, &opcodes, &ask), None);
-        dialogue.hear(&open, opcodes.request(op::OPEN_FONT_REQUEST, 0));
-        assert_eq!(question(&dialogue, &opcodes, &ask), Some(Question(b"\x2ffixed"[..].into())));
-        dialogue.hear(&request(ORDER, op::CLOSE_FONT_REQUEST, 0, &[0x20_0001]), None);
-        assert_eq!(question(&dialogue, &opcodes, &ask), None);
+        assert_eq!(question(&context, &opcodes, &ask), None);
+        context.hear(&open, opcodes.request(op::OPEN_FONT_REQUEST, 0));
+        assert_eq!(question(&context, &opcodes, &ask), Some(Question(b"\x2ffixed"[..].into())));
+        context.hear(&request(ORDER, op::CLOSE_FONT_REQUEST, 0, &[0x20_0001]), None);
+        assert_eq!(question(&context, &opcodes, &ask), None);
     }
 
     #[test]
     fn what_only_the_server_knows_is_no_question() {
-        let (dialogue, opcodes) = dialogue();
+        let (context, opcodes) = context();
         for (major, words) in [(43, &[][..]), (23, &[1]), (38, &[1]), (84, &[0x777, 0, 0])] {
-            assert_eq!(question(&dialogue, &opcodes, &request(ORDER, major, 0, words)), None, "{major}");
+            assert_eq!(question(&context, &opcodes, &request(ORDER, major, 0, words)), None, "{major}");
         }
-        assert_eq!(question(&dialogue, &opcodes, &request(ORDER, 20, 1, &[1, 39, 31, 0, 100])), None, "it deletes");
+        assert_eq!(question(&context, &opcodes, &request(ORDER, 20, 1, &[1, 39, 31, 0, 100])), None, "it deletes");
     }
 }

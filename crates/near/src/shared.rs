@@ -3,16 +3,16 @@
 
 pub mod verify;
 
-use crate::dialogue::Dialogue;
-use crate::due::{Due, Dues, For, Learn, Turns};
+use crate::context::ConnectionContext;
 use crate::memory::Memory;
-use crate::numbers::Numbers;
 use crate::opcodes::op;
+use crate::pending::{AnswerQueue, Learn, Pending, PendingQueue, Recipient};
 use crate::report::Report;
+use crate::sequence::SequenceNumbers;
 use crate::setup::Cookie;
 use crate::windows::Windows;
 use std::collections::BTreeSet;
-use verify::{Cells, Later};
+use verify::{Cells, Deferred};
 use xqos_wire::answerable::Class;
 use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::greeting::Greeting;
@@ -20,7 +20,7 @@ use xqos_wire::x11::greeting::Greeting;
 /// When this many bytes wait for one side, the other side is no longer read.
 pub const MAX_QUEUED_BYTES: usize = 1 << 20;
 /// Limit for log lines; a faulty server could fill a disk.
-const MAX_REMARKS: usize = 100;
+const MAX_LOG_LINES: usize = 100;
 
 /// Settings of the proxy.
 #[derive(Clone, Debug, Default)]
@@ -77,18 +77,18 @@ impl Outbox {
 
 /// The state that both directions share.
 #[derive(Debug)]
-pub struct Talk {
+pub struct SharedState {
     pub settings: Settings,
     pub order: ByteOrder,
-    pub dialogue: Dialogue,
+    pub context: ConnectionContext,
     pub windows: Windows,
-    pub numbers: Numbers,
-    pub dues: Dues,
-    pub turns: Turns,
+    pub sequence: SequenceNumbers,
+    pub pending: PendingQueue,
+    pub answers: AnswerQueue,
     pub to_server: Outbox,
     pub to_program: Outbox,
     /// The order allows that the next request is answered here.
-    pub is_clear: bool,
+    pub may_answer: bool,
     pub holds_server: bool,
     pub has_long_requests: bool,
     /// Classes of answers that the server contradicted.
@@ -99,72 +99,71 @@ pub struct Talk {
     pub last_answered: Option<(u8, u8)>,
     pub report: Report,
     /// Comparisons for the end of the connection.
-    pub later: Vec<Later>,
+    pub deferred: Vec<Deferred>,
     pub cells: Cells,
     pub memory: Memory,
-    pub remarks: Vec<String>,
+    pub log_lines: Vec<String>,
 }
 
-impl Talk {
+impl SharedState {
     /// The state before the first byte.
-    pub fn new(settings: Settings) -> Talk {
+    pub fn new(settings: Settings) -> SharedState {
         let order = ByteOrder::Little;
-        let dialogue = Dialogue::new(order, Greeting::default());
-        Talk {
+        let context = ConnectionContext::new(order, Greeting::default());
+        SharedState {
             settings,
             order,
-            windows: Windows::new(&dialogue),
-            dialogue,
-            numbers: Numbers::default(),
-            dues: Dues::default(),
-            turns: Turns::default(),
+            windows: Windows::new(&context),
+            context,
+            sequence: SequenceNumbers::default(),
+            pending: PendingQueue::default(),
+            answers: AnswerQueue::default(),
             to_server: Outbox::default(),
             to_program: Outbox::default(),
-            is_clear: true,
+            may_answer: true,
             holds_server: false,
             has_long_requests: false,
             off: BTreeSet::new(),
             drops_rest: false,
             last_answered: None,
             report: Report { connections: 1, ..Report::default() },
-            later: Vec::new(),
+            deferred: Vec::new(),
             cells: Cells::default(),
             memory: Memory::default(),
-            remarks: Vec::new(),
+            log_lines: Vec::new(),
         }
     }
 
-    pub fn remark(&mut self, line: String) {
-        if self.remarks.len() < MAX_REMARKS {
-            self.remarks.push(line);
+    pub fn log(&mut self, line: String) {
+        if self.log_lines.len() < MAX_LOG_LINES {
+            self.log_lines.push(line);
         }
     }
 
     /// The program has sent all that it has. If the last request was answered here, a round trip is saved.
     pub fn rest(&mut self) {
-        if let Some((major, minor)) = self.last_answered.take().filter(|_| self.turns.is_empty()) {
+        if let Some((major, minor)) = self.last_answered.take().filter(|_| self.answers.is_empty()) {
             self.report.of(major, minor).saved += 1;
         }
     }
 
     /// Sends a request of the proxy.
     pub fn ask_of_our_own(&mut self, bytes: &[u8], learn: Option<Learn>) {
-        let number = self.numbers.ask_of_our_own();
+        let number = self.sequence.next_own();
         self.to_server.push(bytes);
         if let Some(learn) = learn {
-            let opcodes = (bytes[0], 0);
-            let due = Due { number, opcodes, edit: None, learn: Some(learn), is_for: For::Us, is_certain: true };
-            self.dues.push(due);
+            let (opcodes, recipient) = ((bytes[0], 0), Recipient::Proxy);
+            self.pending.push(Pending { number, opcodes, edit: None, learn: Some(learn), recipient, is_certain: true });
         }
     }
 
     pub fn ask_ahead(&mut self, memory: &Memory) {
         let order = self.order;
         for entry in
-            memory.entries().iter().filter(|entry| entry.request[0] == op::GET_PROPERTY_REQUEST && entry.told == 0)
+            memory.entries().iter().filter(|entry| entry.request[0] == op::GET_PROPERTY_REQUEST && entry.state == 0)
         {
             let Some(window) =
-                order.u32(&entry.request, 4).filter(|&window| self.dialogue.greeting.screen(window).is_some())
+                order.u32(&entry.request, 4).filter(|&window| self.context.greeting.screen(window).is_some())
             else {
                 continue;
             };
