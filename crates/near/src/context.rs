@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_atom_is_asked_for_by_its_name() {
+    fn an_atom_question_depends_only_on_the_name() {
         let (context, opcodes) = context();
         let asked = |data, name: &[u8]| {
             question(&context, &opcodes, &named_request(ORDER, op::INTERN_ATOM_REQUEST, data, name))
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_extension_was_told_belongs_to_the_question() {
+    fn state_set_in_an_extension_is_part_of_the_question() {
         let (mut context, opcodes) = context();
         let (version, formats) = (request(ORDER, 139, 0, &[0, 11]), request(ORDER, 139, 1, &[]));
         let before = question(&context, &opcodes, &formats).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_font_is_asked_for_by_the_name_under_which_it_was_opened() {
+    fn a_font_question_uses_the_name_that_opened_the_font() {
         let (mut context, opcodes) = context();
         let open = open_font(ORDER, 0x20_0001, b"fixed");
         let ask = request(ORDER, op::QUERY_FONT_REQUEST, 0, &[0x20_0001]);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_server_knows_is_no_question() {
+    fn requests_that_only_the_server_can_answer_are_no_questions() {
         let (context, opcodes) = context();
         for (major, words) in [(43, &[][..]), (23, &[1]), (38, &[1]), (84, &[0x777, 0, 0])] {
             assert_eq!(question(&context, &opcodes, &request(ORDER, major, 0, words)), None, "{major}");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_lies_stays_what_it_is() {
+    fn a_malformed_extension_list_stays_unchanged() {
         let mut reply = vec![0; 33];
         (reply[0], reply[1], reply[32]) = (1, 9, 200);
         let before = reply.clone();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_pointer_is_makes_no_difference() {
+    fn pointer_positions_are_ignored_in_comparisons() {
         let device = |value: u32| {
             let mut reply = vec![0; 32 + 12 + 4 + 44];
             (reply[0], reply[8], reply[32 + 6], reply[32 + 8]) = (1, 1, 1, 3);

@@ -140,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_memory_reads_back_unchanged() {
         let read = Memory::read(&memory().write()).unwrap();
         assert_eq!(read.entries(), memory().entries());
     }
 
     #[test]
-    fn a_damaged_file_is_none() {
+    fn a_damaged_file_is_refused() {
         let bytes = memory().write();
         for length in 0..bytes.len() {
             assert_eq!(Memory::read(&bytes[..length]).err(), Some(Damaged), "cut off after {length}");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn fonts_are_split_and_none_is_lost() {
+    fn splitting_fonts_keeps_all_of_them() {
         let mut memory = memory();
         let font = |number: u8| [45, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0, b'a' + number, 0, 0, 0];
         memory.add("", 0, &font(0));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_remembered_once_and_not_without_end() {
+    fn questions_are_remembered_once_and_within_limits() {
         let mut memory = memory();
         memory.add("RANDR", 7, &[150, 8, 2, 0, 1, 2, 3, 4]);
         assert_eq!(memory.entries().len(), 2, "its opcode is another server's");

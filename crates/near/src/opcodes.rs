@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_known_once_the_server_has_named_their_extension() {
+    fn requests_are_known_after_their_extension_is_queried() {
         let mut opcodes = Opcodes::default();
         assert!(opcodes.request(131, 0).is_none());
         opcodes.learn("RANDR", 131, 89, 147);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn events_tell_what_has_changed() {
+    fn events_report_changes() {
         let mut opcodes = Opcodes::default();
         assert_eq!(opcodes.changed_by(85, 1, 0), None, "nobody has asked yet what event 85 is");
         opcodes.learn("RANDR", 131, 89, 147);

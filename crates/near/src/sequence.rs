@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_proxys_own_requests_have_no_number_for_the_program() {
+    fn proxy_requests_do_not_count_for_the_program() {
         let mut sequence = SequenceNumbers::default();
         assert_eq!(sequence.next_program(), (1, 1));
         assert_eq!(sequence.next_own(), 2);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_hears_never_falls() {
+    fn numbers_for_the_program_never_decrease() {
         let mut sequence = SequenceNumbers::default();
         (0..10).for_each(|_| _ = sequence.next_program());
         assert_eq!(sequence.for_program(7), 7);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_grow_over_the_sixteen_bits_of_the_wire() {
+    fn sequence_numbers_grow_beyond_sixteen_bits() {
         let mut sequence = SequenceNumbers::default();
         for number in 1..=200_000_u64 {
             sequence.next_program();

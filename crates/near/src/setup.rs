@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_is_found_in_what_it_makes() {
+    fn a_cookie_is_parsed_from_its_setup_request() {
         for order in [ByteOrder::Little, ByteOrder::Big] {
             let cookie = Cookie::magic(*b"0123456789abcdef");
             let bytes = cookie.setup(order);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_has_the_length_that_it_says() {
+    fn a_refusal_states_its_length_correctly() {
         for order in [ByteOrder::Little, ByteOrder::Big] {
             let bytes = refusal(order, "no such cookie");
             assert_eq!((bytes[0], bytes[1]), (0, 14));

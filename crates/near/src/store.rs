@@ -125,7 +125,7 @@ mod tests {
     const ORDER: ByteOrder = ByteOrder::Little;
 
     #[test]
-    fn an_answer_holds_until_a_change_is_told_and_only_while_somebody_listens() {
+    fn a_watched_answer_is_valid_until_a_reported_change() {
         let mut store = Store::default();
         let asked = store.changes();
         store.keep(ORDER, question(1), &[1; 32], Some(Watch::Keys), asked);

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn geometry_follows_from_how_a_window_was_made_until_it_is_mapped() {
+    fn geometry_is_known_from_creation_until_mapping() {
         let (mut windows, context) = created(0);
         let answer = windows.geometry(WINDOW, ORDER).unwrap();
         assert_eq!(
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_proxy_listens_for_is_added_and_kept_from_the_program() {
+    fn the_proxys_event_selection_is_added_and_hidden() {
         let (mut windows, context) = created(1);
         assert_eq!(windows.read(WINDOW), None, "nobody listens yet");
         let added = windows.watch(WINDOW, ORDER).unwrap();

@@ -4,7 +4,7 @@
 //! The server is the capture: it answers each request as it did then. Answers to the proxy's own requests are those
 //! that the program got for the same request.
 
-use crate::world::put_u16;
+use crate::harness::put_u16;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
@@ -186,7 +186,7 @@ fn waits(name: &str) -> [u64; 3] {
 }
 
 #[test]
-fn few_waits_are_left_of_the_starts_of_real_programs() {
+fn few_round_trips_are_left_when_real_programs_start() {
     let counted: Vec<_> = ["gtk3-demo", "emacs", "qt5", "xterm"].map(|name| (name, waits(name))).into();
     println!("{counted:?}");
     for (name, [without, strict, relaxed]) in counted {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Fonts are fetched on connections of their own.
 
-use crate::world::{BASE, World, greeting, put_u16, request};
+use crate::harness::{BASE, Harness, greeting, put_u16, request};
 use xqos_near::setup::Cookie;
 use xqos_near::store::Question;
 use xqos_near::{Memory, Scout, Settings, Store};
@@ -55,7 +55,7 @@ fn metrics(number: u16) -> [u8; 32] {
 }
 
 #[test]
-fn it_asks_for_its_fonts_and_nothing_else_and_is_ready_with_the_last() {
+fn a_font_connection_fetches_only_its_fonts() {
     let mut store = Store::default();
     let (mut scout, said) = let_in(b"ab", &mut store);
     assert_eq!(majors(&said), [45, 47, 46, 45, 47, 46], "opened, asked for and closed, each");
@@ -66,7 +66,7 @@ fn it_asks_for_its_fonts_and_nothing_else_and_is_ready_with_the_last() {
 }
 
 #[test]
-fn the_first_connection_has_all_fonts_loaded_in_order_before_others_ask() {
+fn the_first_connection_opens_all_fonts_in_order() {
     let mut store = Store::default();
     let mut scout = Scout::with_font_connections(&Cookie::default(), &fonts(b"ab"));
     scout.to_server().clear();
@@ -82,7 +82,7 @@ fn the_first_connection_has_all_fonts_loaded_in_order_before_others_ask() {
 }
 
 #[test]
-fn one_that_is_refused_takes_nothing_away() {
+fn a_refused_font_connection_keeps_known_answers() {
     let mut store = Store::default();
     let (mut scout, _) = let_in(b"a", &mut store);
     scout.from_server(&metrics(2), &mut store);
@@ -94,12 +94,12 @@ fn one_that_is_refused_takes_nothing_away() {
 }
 
 #[test]
-fn a_font_is_remembered_once_under_whatever_number_it_is_opened_also_if_nothing_is_asked_of_it() {
-    let mut world = World::new(ORDER, Settings::default(), Store::default());
-    world.open(&Memory::default());
+fn a_font_is_remembered_once_by_its_name() {
+    let mut proxy = Harness::new(ORDER, Settings::default(), Store::default());
+    proxy.open(&Memory::default());
     for (id, name) in [(BASE + 1, b'a'), (BASE + 2, b'a'), (BASE + 3, b'b')] {
-        world.say(&opened(id, name));
+        proxy.say(&opened(id, name));
     }
-    world.settle();
-    assert_eq!(world.near.memory().entries(), fonts(b"ab").entries());
+    proxy.settle();
+    assert_eq!(proxy.near.memory().entries(), fonts(b"ab").entries());
 }

@@ -2,7 +2,7 @@
 //! Tests of the proxy between a scripted program and a mock server.
 
 mod captures;
+mod faulty_peers;
 mod fonts;
-mod lies;
+mod harness;
 mod random;
-mod world;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Random programs, cut into random pieces, receive the same through the proxy as without it.
 
-use crate::world::{BASE, COLORMAP, Heard, ROOT, Server, World, messages, named, request};
+use crate::harness::{BASE, COLORMAP, Harness, Heard, ROOT, Server, messages, named, request};
 use proptest::prelude::*;
 use xqos_near::{Memory, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
@@ -113,22 +113,22 @@ fn direct(order: ByteOrder, ops: &[Op]) -> Vec<Heard> {
 }
 
 /// Runs a program through the proxy, with its bytes in pieces of these sizes.
-fn through(world: &mut World, order: ByteOrder, ops: &[Op], pieces: &[usize]) -> Vec<Heard> {
+fn through(proxy: &mut Harness, order: ByteOrder, ops: &[Op], pieces: &[usize]) -> Vec<Heard> {
     let stream: Vec<u8> = ops.iter().flat_map(|op| op.bytes(order)).collect();
     let mut rest = &stream[..];
     for &size in pieces.iter().cycle().take(100_000) {
         let (piece, behind) = rest.split_at(rest.len().min(size + 1));
         rest = behind;
-        world.say(piece);
-        world.forward(size * 3 % 97 + 1);
-        world.deliver(size * 5 % 89 + 1);
+        proxy.say(piece);
+        proxy.forward(size * 3 % 97 + 1);
+        proxy.deliver(size * 5 % 89 + 1);
         if rest.is_empty() {
             break;
         }
     }
-    world.say(rest);
-    world.settle();
-    messages(order, &world.heard)
+    proxy.say(rest);
+    proxy.settle();
+    messages(order, &proxy.heard)
 }
 
 fn check(
@@ -137,16 +137,16 @@ fn check(
     pieces: &[usize],
     settings: Settings,
     store: Store,
-) -> Result<World, TestCaseError> {
-    let mut world = World::new(order, settings, store);
-    world.open(&Memory::default());
-    let heard = through(&mut world, order, ops, pieces);
-    let executed = world.server.executed.len();
-    world.near.send_deferred(&world.store);
-    world.settle();
-    world.server.executed.truncate(executed);
-    prop_assert_eq!(world.near.fault(), None);
-    prop_assert!(!world.near.is_verifying() && messages(order, &world.heard) == heard);
+) -> Result<Harness, TestCaseError> {
+    let mut proxy = Harness::new(order, settings, store);
+    proxy.open(&Memory::default());
+    let heard = through(&mut proxy, order, ops, pieces);
+    let executed = proxy.server.executed.len();
+    proxy.near.send_deferred(&proxy.store);
+    proxy.settle();
+    proxy.server.executed.truncate(executed);
+    prop_assert_eq!(proxy.near.fault(), None);
+    prop_assert!(!proxy.near.is_verifying() && messages(order, &proxy.heard) == heard);
     prop_assert!(heard.windows(2).all(|two| two[0].number <= two[1].number), "numbers fall: {:?}", heard);
     let expected = direct(order, ops);
     let is_answer = |message: &&Heard| message.code < 2;
@@ -157,13 +157,13 @@ fn check(
     let events =
         |all: &[Heard]| all.iter().filter(|it| it.code > 1).map(|it| (it.code, it.rest.clone())).collect::<Vec<_>>();
     prop_assert_eq!(events(&heard), events(&expected));
-    prop_assert_eq!(world.near.report().differences, 0, "{:?}", world.near.log_lines());
-    Ok(world)
+    prop_assert_eq!(proxy.near.report().differences, 0, "{:?}", proxy.near.log_lines());
+    Ok(proxy)
 }
 
 /// Each request reached the server in order: unchanged, replaced by NoOperation, or with another event mask.
-fn check_requests(world: &World, order: ByteOrder, ops: &[Op]) -> Result<(), TestCaseError> {
-    let mut executed = world.server.executed.iter().peekable();
+fn check_requests(proxy: &Harness, order: ByteOrder, ops: &[Op]) -> Result<(), TestCaseError> {
+    let mut executed = proxy.server.executed.iter().peekable();
     for op in ops {
         let sent = op.bytes(order);
         let is_it = |got: &Vec<u8>| {
@@ -205,52 +205,52 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_program_hears_what_it_would_hear_without_the_proxy(
+    fn a_program_receives_the_same_as_without_the_proxy(
         ops in ops(),
         pieces in prop::collection::vec(0..200usize, 1..20),
         is_big in any::<bool>(),
         verify in any::<bool>(),
     ) {
         let order = if is_big { ByteOrder::Big } else { ByteOrder::Little };
-        let world = check(order, &ops, &pieces, settings(verify), Store::default())?;
-        check_requests(&world, order, &ops)?;
+        let proxy = check(order, &ops, &pieces, settings(verify), Store::default())?;
+        check_requests(&proxy, order, &ops)?;
         // The same with everything learned, on another connection to the same server.
         let ops: Vec<Op> = ops.iter().filter(|op| !matches!(op, Op::Atom { .. } | Op::AtomName(_))).copied().collect();
-        let world = check(order, &ops, &pieces, settings(verify), world.store)?;
-        check_requests(&world, order, &ops)?;
+        let proxy = check(order, &ops, &pieces, settings(verify), proxy.store)?;
+        check_requests(&proxy, order, &ops)?;
     }
 
     #[test]
-    fn in_relaxed_order_replies_are_the_same_and_numbers_never_fall(
+    fn relaxed_order_keeps_replies_and_increasing_numbers(
         ops in ops(),
         pieces in prop::collection::vec(0..200usize, 1..20),
     ) {
         let order = ByteOrder::Little;
-        let mut world = World::new(order, Settings { relaxed: true, ..Settings::default() }, Store::default());
-        world.open(&Memory::default());
-        let heard = through(&mut world, order, &ops, &pieces);
+        let mut proxy = Harness::new(order, Settings { relaxed: true, ..Settings::default() }, Store::default());
+        proxy.open(&Memory::default());
+        let heard = through(&mut proxy, order, &ops, &pieces);
         prop_assert!(heard.windows(2).all(|two| two[0].number <= two[1].number), "numbers fall: {:?}", heard);
         let replies = |all: &[Heard]| all.iter().filter(|it| it.code == 1).cloned().collect::<Vec<_>>();
         prop_assert_eq!(replies(&heard), replies(&direct(order, &ops)));
     }
 
     #[test]
-    fn whatever_both_sides_say_memory_is_bounded_and_numbers_never_fall(
+    fn memory_is_bounded_for_any_input(
         said in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..300)), 0..40),
         ops in ops(),
     ) {
         let order = ByteOrder::Little;
-        let mut world = World::new(order, Settings::default(), Store::default());
-        world.open(&Memory::default());
-        ops.iter().for_each(|op| world.say(&op.bytes(order)));
+        let mut proxy = Harness::new(order, Settings::default(), Store::default());
+        proxy.open(&Memory::default());
+        ops.iter().for_each(|op| proxy.say(&op.bytes(order)));
         for (is_server, bytes) in &said {
-            if *is_server && world.near.takes_from_server() {
-                world.near.from_server(bytes, 0, &mut world.store);
-            } else if world.near.takes_from_program() {
-                world.say(bytes);
+            if *is_server && proxy.near.takes_from_server() {
+                proxy.near.from_server(bytes, 0, &mut proxy.store);
+            } else if proxy.near.takes_from_program() {
+                proxy.say(bytes);
             }
-            prop_assert!(world.near.to_program().bytes().len() < 3 << 20);
-            prop_assert!(world.near.to_server().bytes().len() < 2 << 20);
+            prop_assert!(proxy.near.to_program().bytes().len() < 3 << 20);
+            prop_assert!(proxy.near.to_server().bytes().len() < 2 << 20);
         }
     }
 }

@@ -237,7 +237,7 @@ pub fn messages(order: ByteOrder, bytes: &[u8]) -> Vec<Heard> {
 
 /// A proxy between a program and the mock server.
 #[derive(Debug)]
-pub struct World {
+pub struct Harness {
     pub near: Near,
     pub store: Store,
     pub server: Server,
@@ -247,10 +247,10 @@ pub struct World {
     now_ns: u64,
 }
 
-impl World {
-    pub fn new(order: ByteOrder, settings: Settings, store: Store) -> World {
+impl Harness {
+    pub fn new(order: ByteOrder, settings: Settings, store: Store) -> Harness {
         let near = Near::new(settings);
-        World { near, store, server: Server::new(order), heard: Vec::new(), order, is_greeted: false, now_ns: 0 }
+        Harness { near, store, server: Server::new(order), heard: Vec::new(), order, is_greeted: false, now_ns: 0 }
     }
 
     /// Connects up to the first request.

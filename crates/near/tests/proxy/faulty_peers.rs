@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+//! Faulty servers and programs: the proxy logs the fault or closes the connection, and stops giving wrong answers.
+
+use crate::harness::{COLORMAP, Harness, greeting, messages, named, request, setup};
+use xqos_near::setup::Cookie;
+use xqos_near::{Fault, Memory, Near, Settings, Store};
+use xqos_wire::x11::bytes::ByteOrder;
+
+const ORDER: ByteOrder = ByteOrder::Little;
+
+fn open(store: Store, settings: Settings) -> Harness {
+    let mut proxy = Harness::new(ORDER, settings, store);
+    proxy.open(&Memory::default());
+    proxy
+}
+
+/// The store after a program queried RENDER, its version, and an atom.
+fn learned() -> Store {
+    let mut proxy = open(Store::default(), Settings::default());
+    for bytes in [named(ORDER, 98, 0, "RENDER"), request(ORDER, 139, 0, &[0, 11]), named(ORDER, 16, 0, "NAME")] {
+        proxy.say(&bytes);
+        proxy.settle();
+    }
+    assert_eq!(proxy.near.report().total().answered, 0, "nothing was known");
+    proxy.store
+}
+
+#[test]
+fn learned_answers_need_no_server() {
+    let mut proxy = open(learned(), Settings::default());
+    proxy.say(&[named(ORDER, 98, 0, "RENDER"), named(ORDER, 16, 0, "NAME")].concat());
+    proxy.hear();
+    let heard = messages(ORDER, &proxy.heard);
+    assert_eq!(heard.iter().map(|it| it.number).collect::<Vec<_>>(), [1, 2]);
+    proxy.settle();
+    assert!(
+        proxy.server.executed.iter().all(|it| it[..] == request(ORDER, 127, 0, &[])),
+        "{:?}",
+        proxy.server.executed
+    );
+    assert_eq!(proxy.near.report().total().saved, 1, "both at once: one wait");
+}
+
+#[test]
+fn a_contradicted_answer_disables_its_class() {
+    let mut proxy = open(learned(), Settings::default());
+    // The server's state has changed: version 15 was negotiated before.
+    proxy.server.take(&request(ORDER, 139, 0, &[0, 15]));
+    proxy.server.out.clear();
+    proxy.server.executed.clear();
+    proxy.say(&named(ORDER, 98, 0, "RENDER"));
+    proxy.say(&request(ORDER, 139, 0, &[0, 11]));
+    proxy.hear();
+    assert_eq!(messages(ORDER, &proxy.heard).len(), 2, "both at once");
+    // The mock counts one request more, because of the earlier one.
+    proxy.forward(usize::MAX);
+    proxy.server.out.chunks_mut(32).for_each(|message| message[2] -= 1);
+    proxy.settle();
+    let log_lines = proxy.near.log_lines();
+    assert!(log_lines.len() == 1 && log_lines[0].contains("RENDER::QueryVersion"), "{log_lines:?}");
+    assert_eq!(proxy.near.report().differences, 1);
+    let answered = proxy.near.report().total().answered;
+    proxy.say(&request(ORDER, 139, 0, &[0, 11]));
+    assert_eq!(proxy.near.report().total().answered, answered, "no more of these");
+}
+
+#[test]
+fn verify_compares_every_answer() {
+    let mut proxy = open(learned(), Settings { verify: true, ..Settings::default() });
+    proxy.server.take(&[named(ORDER, 16, 0, "OTHER"), request(ORDER, 43, 0, &[])].concat());
+    proxy.server.out.clear();
+    proxy.say(&named(ORDER, 16, 0, "NAME"));
+    proxy.settle();
+    assert!(!proxy.near.is_verifying(), "the server hears what it would hear without");
+    assert!(proxy.near.send_deferred(&proxy.store) && proxy.near.is_verifying());
+    proxy.forward(usize::MAX);
+    proxy.server.out.chunks_mut(32).for_each(|message| message[2] -= 2);
+    proxy.settle();
+    assert!(!proxy.near.is_verifying() && !proxy.near.send_deferred(&proxy.store));
+    assert_eq!((proxy.near.report().differences, messages(ORDER, &proxy.heard).len()), (1, 1));
+}
+
+#[test]
+fn verify_reports_a_colour_missing_in_the_server() {
+    let (alloc, free) = (request(ORDER, 84, 0, &[COLORMAP, 7, 5]), request(ORDER, 88, 0, &[COLORMAP, 0, 7]));
+    let mut proxy = open(learned(), Settings { verify: true, ..Settings::default() });
+    for (is_lost, differences) in [(false, 0), (false, 0), (true, 1)] {
+        proxy.say(&alloc);
+        proxy.settle();
+        if is_lost {
+            proxy.server.cells.clear();
+        }
+        proxy.say(&free);
+        proxy.say(&request(ORDER, 43, 0, &[]));
+        proxy.settle();
+        assert_eq!(proxy.near.report().differences, differences);
+    }
+    assert_eq!(proxy.near.report().total().answered, 2, "all but the first, which nobody knew");
+    // An error that the program itself caused is no difference.
+    proxy.say(&free);
+    proxy.settle();
+    assert_eq!(proxy.near.report().differences, 1);
+    assert!(proxy.near.log_lines()[0].contains("FreeColors"));
+}
+
+#[test]
+fn an_unexpected_reply_is_passed_on_and_stops_answers() {
+    let mut proxy = open(learned(), Settings::default());
+    proxy.say(&request(ORDER, 127, 0, &[]));
+    proxy.forward(usize::MAX);
+    proxy.server.out.extend([&[1, 0, 1, 0][..], &[0; 28]].concat());
+    proxy.deliver(usize::MAX);
+    assert_eq!(messages(ORDER, &proxy.heard)[0].number, 1);
+    assert!(proxy.near.log_lines()[0].contains("nobody asked for"));
+    proxy.say(&request(ORDER, 43, 0, &[]));
+    proxy.settle();
+    proxy.say(&named(ORDER, 16, 0, "NAME"));
+    assert_eq!(proxy.near.report().total().answered, 0);
+}
+
+#[test]
+fn an_impossible_sequence_number_is_lowered() {
+    let mut proxy = open(Store::default(), Settings::default());
+    proxy.say(&request(ORDER, 43, 0, &[]));
+    proxy.settle();
+    // An event with sequence number 500 after one request.
+    proxy.server.out.extend([&[12, 0, 0xf4, 1][..], &[0; 28]].concat());
+    proxy.settle();
+    assert_eq!(messages(ORDER, &proxy.heard).last().unwrap().number, 1);
+}
+
+#[test]
+fn invalid_bytes_close_the_connection() {
+    let mut proxy = open(Store::default(), Settings::default());
+    proxy.near.from_server(&[&[50][..], &[0; 31]].concat(), 0, &mut proxy.store);
+    assert_eq!(proxy.near.fault(), Some(Fault::Server));
+    let mut proxy = open(Store::default(), Settings::default());
+    // A BIG-REQUESTS length shorter than its own header. Before BIG-REQUESTS is enabled, the bytes are two invalid
+    // requests.
+    let wrong = [72, 2, 0, 0, 1, 0, 0, 0];
+    proxy.say(&wrong);
+    proxy.settle();
+    assert_eq!(
+        messages(ORDER, &proxy.heard).iter().map(|it| (it.code, it.number)).collect::<Vec<_>>(),
+        [(0, 1), (0, 2)]
+    );
+    proxy.store.learn_extension(b"BIG-REQUESTS", &[&[0; 8][..], &[1, 133, 0, 0], &[0; 20]].concat());
+    proxy.say(&request(ORDER, 133, 0, &[]));
+    proxy.say(&wrong);
+    assert_eq!(proxy.near.fault(), Some(Fault::Program));
+    assert!(!proxy.near.takes_from_program());
+}
+
+#[test]
+fn clients_with_a_wrong_cookie_or_protocol_are_refused() {
+    let own_cookie = Some(Cookie::magic([7; 16]));
+    for (words, fault) in [(setup(ORDER), Fault::Cookie), (b"GET / HTTP/1.1\r\n\r\n".to_vec(), Fault::NotX)] {
+        let (mut near, mut store) =
+            (Near::new(Settings { own_cookie: own_cookie.clone(), ..Settings::default() }), Store::default());
+        near.from_program(&words, 0, &mut store);
+        assert_eq!(near.fault(), Some(fault));
+        assert!(near.to_server().bytes().is_empty(), "the server hears nothing of it");
+        assert_eq!(near.to_program().bytes().first(), (fault == Fault::Cookie).then_some(&0), "a refusal");
+    }
+    let (mut near, mut store) = (Near::new(Settings { own_cookie, ..Settings::default() }), Store::default());
+    near.from_program(&Cookie::magic([7; 16]).setup(ORDER), 0, &mut store);
+    near.from_server(&greeting(ORDER), 0, &mut store);
+    assert!(near.is_holding() && near.fault().is_none());
+}
+
+#[test]
+fn a_program_that_reads_nothing_is_not_read_endlessly() {
+    let mut proxy = open(learned(), Settings::default());
+    let bytes = named(ORDER, 16, 0, "NAME").repeat(1000);
+    let mut said = 0;
+    while proxy.near.takes_from_program() {
+        proxy.near.from_program(&bytes, 0, &mut proxy.store);
+        proxy.near.to_server().clear();
+        said += 1;
+        assert!(said < 1000 && proxy.near.to_program().bytes().len() < 2 << 20);
+    }
+    // Reading continues once there is room.
+    proxy.settle();
+    assert_eq!(messages(ORDER, &proxy.heard).len(), 1000 * said);
+}
