@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_keep_their_length_and_the_seed_repeats_them() {
+    fn the_same_seed_repeats_the_same_intervals() {
         let times = |seed| {
             let mut generator = Generator::of_habit(Habit { seed, ..habit(Pace::Periodic { every_ns: 1000 }) });
             let first = generator.first().unwrap().asked.0;
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_asks_after_the_answer_and_who_is_busy_at_once() {
+    fn waiting_clients_rest_and_busy_clients_do_not() {
         let mut waits = Generator::of_habit(habit(Pace::Waits { rest_ns: 100 }));
         let asked = waits.after(Time(5000)).unwrap().asked;
         assert!((5100..5150).contains(&asked.0), "{asked:?}");

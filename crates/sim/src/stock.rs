@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn equals_take_turns() {
+    fn equal_clients_take_turns() {
         let mut ran = slices(&mut with(3), 3);
         ran.sort_unstable();
         assert_eq!(ran, [1, 2, 3]);
     }
 
     #[test]
-    fn two_busy_clients_fall_and_three_stay_near_the_base() {
+    fn two_busy_clients_lose_priority_and_three_do_not() {
         let mut two = with(2);
         slices(&mut two, 200);
         assert!(two.standings[1].dynamic <= -19 && two.standings[2].dynamic <= -19, "{:?}", two.standings);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_ends_with_a_tick_wherever_it_began() {
+    fn a_slice_ends_at_a_tick() {
         let mut stock = with(2);
         assert_eq!(stock.choose(at(0), |_| true), Some(B));
         stock.served(B, at(0), at(3), false);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn input_puts_a_client_first_and_sync_priority_before_it() {
+    fn sync_priority_precedes_input_and_input_precedes_turns() {
         let mut stock = with(3);
         stock.input(A);
         assert_eq!(stock.choose(at(0), |_| true), Some(A));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_alone_for_a_second_gets_three_times_the_slice() {
+    fn a_client_alone_for_a_second_gets_a_triple_slice() {
         let mut stock = with(1);
         slices(&mut stock, 200);
         assert_eq!(stock.slice_ticks, 1);

@@ -30,7 +30,7 @@ fn responses(name: &str, client: &str, regimes: &[Regime]) -> Vec<f64> {
 }
 
 #[test]
-fn every_file_of_the_folder_is_known_by_its_name() {
+fn all_lists_every_scenario_file() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -43,7 +43,7 @@ fn every_file_of_the_folder_is_known_by_its_name() {
 }
 
 #[test]
-fn whatever_the_policy_time_is_conserved_and_nobody_measured_starves() {
+fn every_policy_conserves_time_and_starves_no_measured_client() {
     for (name, _) in ALL {
         let scenario = scenario(name, &[]);
         for &regime in &scenario.regimes {
@@ -86,7 +86,7 @@ fn the_same_scenario_gives_the_same_outcome() {
 }
 
 #[test]
-fn the_line_follows_at_once_but_under_the_schedulers_of_the_past() {
+fn the_line_follows_immediately_under_fair_and_reservations() {
     let [classic, smart, stock, fair, cbs] =
         responses("interactive", "line", &[CLASSIC, SMART, STOCK, FAIR, Regime::Cbs])[..]
     else {
@@ -98,7 +98,7 @@ fn the_line_follows_at_once_but_under_the_schedulers_of_the_past() {
 }
 
 #[test]
-fn frames_queue_up_under_the_scheduler_of_1987() {
+fn frames_queue_up_under_the_classic_policy() {
     let [classic, smart, fair] = responses("animation", "animation", &[CLASSIC, SMART, FAIR])[..] else {
         unreachable!("three were asked for")
     };
@@ -106,7 +106,7 @@ fn frames_queue_up_under_the_scheduler_of_1987() {
 }
 
 #[test]
-fn a_hard_reservation_gets_its_part_and_at_most_a_request_more() {
+fn a_hard_reservation_gets_its_share_and_at_most_one_request_more() {
     for (budget_us, period_us) in [(5_000.0, 30_000.0), (45_000.0, 90_000.0), (105_000.0, 210_000.0)] {
         let scenario = scenario("hard", &[("budget", budget_us), ("period", period_us)]);
         let outcome = scenario.simulate(Regime::Cbs);
@@ -119,7 +119,7 @@ fn a_hard_reservation_gets_its_part_and_at_most_a_request_more() {
 }
 
 #[test]
-fn a_reservation_that_is_not_admitted_leaves_its_client_to_best_effort() {
+fn a_client_without_admission_runs_as_best_effort() {
     let outcome = scenario("sixty-four-players", &[]).simulate(Regime::Cbs);
     let (players, late) = (outcome.of("players").unwrap(), outcome.of("late players").unwrap());
     assert_eq!((players.admitted, players.asked), (64, 64));

@@ -33,7 +33,7 @@ fn mistake(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn a_sound_file_is_taken_and_given_costs_replace_its_own() {
+fn a_valid_file_is_read_and_given_costs_replace_its_own() {
     let scenario = read(SOUND).unwrap();
     assert_eq!((scenario.clients(), scenario.regimes.len()), (2, 2));
     assert_eq!(scenario.groups[0].habit.runs[0].request_ns, 5_000);
@@ -43,7 +43,7 @@ fn a_sound_file_is_taken_and_given_costs_replace_its_own() {
 }
 
 #[test]
-fn mistakes_name_the_line_and_what_to_do() {
+fn errors_name_the_line_and_the_remedy() {
     let cases = [
         ("count = 2", "cuont = 2", "s.toml:11: ", "cuont"),
         ("count = 2", "count = 0", "s.toml:9: ", "set count"),
@@ -81,13 +81,13 @@ fn mistakes_name_the_line_and_what_to_do() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_the_known_ones() {
+fn an_unknown_scenario_lists_the_known_ones() {
     let mistake = named("ocbnech", &Costs::new()).unwrap_err().to_string();
     assert!(mistake.contains("ocbnech.toml: ") && mistake.contains("ocbench,"), "{mistake}");
 }
 
 #[test]
-fn weights_and_caps_are_given_to_clients_by_their_name() {
+fn weights_and_caps_apply_by_client_name() {
     let two = "title = \"t\"\nabout = \"a\"\nduration_ms = 2000\npolicies = [\"fair\"]\nseed = 1\n".to_owned()
         + "[[client]]\nname = \"a\"\nbehaviour = \"busy\"\nburst = [{ each_us = 100 }]\n"
         + "[[client]]\nname = \"b\"\ncount = 2\nbehaviour = \"busy\"\nburst = [{ each_us = 100 }]\n";

@@ -48,7 +48,7 @@ fn longest_response_ns(events: &[Event], id: u16) -> u64 {
 }
 
 #[test]
-fn fair_serves_a_light_client_at_the_next_request_and_stock_does_not() {
+fn fair_serves_a_light_client_sooner_than_stock() {
     let workload = busy_and_light();
     let fair = longest_response_ns(&events(&workload, &rules(PolicyKind::Fair)), 2);
     assert!(fair <= 2 * MS, "{fair} ns under fair");
@@ -65,7 +65,7 @@ fn the_same_workload_gives_the_same_records() {
 }
 
 #[test]
-fn a_simulated_trace_gives_the_workload_back() {
+fn a_simulated_trace_reproduces_its_workload() {
     let workload = busy_and_light();
     let again = Workload::of_events(events(&workload, &rules(PolicyKind::Fair)));
     let sum = |bursts: &[Burst]| -> u64 {
@@ -119,7 +119,7 @@ fn everyday(percent: u64) -> Workload {
 }
 
 #[test]
-fn an_everyday_load_is_served_as_by_the_stock_server_and_nothing_is_ended_early() {
+fn an_everyday_load_is_served_as_with_the_stock_server() {
     for percent in [10, 30, 60] {
         let workload = everyday(percent);
         let [fair, stock] = [PolicyKind::Fair, PolicyKind::Stock].map(|policy| events(&workload, &rules(policy)));
