@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_under_load_is_known_by_its_rest() {
+    fn a_loop_under_load_is_recognized_by_its_rest() {
         let jobs = jobs(
             &[(20 * MS, 10 * MS), (31 * MS, 10 * MS + 100_000), (9 * MS, 10 * MS), (25 * MS, 9 * MS + 900_000)],
             16,
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_of_a_person_are_no_loop() {
+    fn human_pauses_are_no_loop() {
         assert_eq!(rest(&jobs(&[(2 * MS, 90 * MS), (3 * MS, 150 * MS), (2 * MS, 210 * MS)], 16)), None);
         assert_eq!(rest(&[]), None);
     }

@@ -220,24 +220,24 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_demand_is_met_after_two_jobs() {
+    fn doubled_demand_is_met_after_two_jobs() {
         let mut client = Shown::constant(2_000);
         assert_eq!(client.takes(1, 4_000, 4_000), [2_240], "one of them is an outlier");
         assert_eq!(client.takes(1, 4_200, 4_200), [2_240, 4_704]);
     }
 
     #[test]
-    fn a_little_more_is_met_when_it_is_often_too_much() {
+    fn slightly_higher_demand_is_met_after_six_overruns() {
         assert_eq!(Shown::constant(2_000).takes(60, 2_300, 2_300), [2_240, 2_461]);
     }
 
     #[test]
-    fn half_the_demand_is_believed_later_and_in_steps() {
+    fn halved_demand_lowers_the_budget_in_steps() {
         assert_eq!(Shown::constant(4_000).takes(500, 2_000, 2_000), [4_480, 3_360, 2_520, 2_240]);
     }
 
     #[test]
-    fn lateness_counts_only_where_the_budget_was_too_small() {
+    fn lateness_counts_only_with_a_budget_overrun() {
         let mut client = Shown::constant(2_000);
         assert_eq!(client.takes(20, 2_000, 90_000), [2_240], "others blocked it");
         assert_eq!(client.takes(20, 2_300, 60_000), [2_240, 4_480], "half a period late, twice as much");

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_found_with_the_gap_that_is_right_for_it() {
+    fn a_period_is_found_with_its_right_gap() {
         assert_eq!(found(40, &[0]), Some((40, 10, 600)));
         assert_eq!(found(40, &[0, 4, 9, 15]), Some((40, 10, 600)));
         assert_eq!(found(16, &[0, 2, 3]), Some((16, 4, 464)));

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn another_rate_is_seen_within_six_frames() {
+    fn a_new_rate_is_noticed_within_six_frames() {
         for (before, after) in
             [(40_000, 33_333), (33_333, 40_000), (16_667, 33_333), (33_333, 16_667), (33_333, 41_667)]
         {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_is_almost_the_same_is_learnt_without_a_break() {
+    fn a_similar_rate_is_adopted_without_a_break() {
         let Some((_, Verdict::Changed(beat))) = change(&[41_667], &[40_000]) else { panic!("24 became 25") };
         assert!(beat.length_ns().abs_diff(40_000_000) < 400_000, "{beat:?}");
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_keeps_no_period_any_more_has_none() {
+    fn a_client_that_loses_its_period_has_none() {
         let (_, verdict) = change(&[40_000], &[13_000, 90_000, 31_000, 160_000, 55_000, 9_000, 70_000]).unwrap();
         assert_eq!(verdict, Verdict::Gone);
     }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_job_that_load_has_stretched_stay_together() {
+    fn parts_of_a_job_stay_together_under_load() {
         let mut joiner = Joiner::new(4 * MS);
         joiner.take(burst(0, 20, 1));
         let next = Burst { start: Time(20 * MS + 200_000), ..burst(20, 31, 2) };
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_go_back_are_taken_as_they_can_be() {
+    fn decreasing_times_are_corrected() {
         let mut joiner = Joiner::new(4 * MS);
         joiner.take(burst(100, 101, 1));
         assert_eq!(joiner.take(burst(50, 20, 9)), Joined::Same);

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_values_that_were_seen() {
+    fn quantiles_are_existing_values() {
         let values: Vec<u64> = (1..=48).rev().collect();
         assert_eq!((quantile(&values, 15, 16), median(&values), mean(&values)), (45, 24, 24));
         assert_eq!((quantile(&[7], 15, 16), median(&[]), mean(&[])), (7, 0, 0));

@@ -172,29 +172,29 @@ mod tests {
     }
 
     #[test]
-    fn a_film_of_24_on_a_screen_of_60_has_a_period_of_24() {
+    fn pulldown_from_24_to_60_has_the_period_of_24() {
         let period = accepted_us(&[33_333, 50_000]).unwrap();
         assert!(period.abs_diff(41_667) < 400, "{period}");
     }
 
     #[test]
-    fn frames_that_are_dropped_do_not_hide_the_period() {
+    fn dropped_frames_do_not_hide_the_period() {
         let one_of_ten = [16_667; 9].into_iter().chain([33_333]).collect::<Vec<_>>();
         assert!(accepted_us(&one_of_ten).unwrap().abs_diff(16_667) < 160);
     }
 
     #[test]
-    fn intervals_of_all_lengths_have_none() {
+    fn irregular_intervals_have_no_period() {
         assert_eq!(accepted_us(&[5_000, 71_000, 16_000, 130_000, 44_000, 9_000, 95_000]), None);
     }
 
     #[test]
-    fn periods_out_of_bounds_are_not_looked_for() {
+    fn periods_out_of_bounds_are_refused() {
         assert_eq!((accepted_us(&[2_000]), accepted_us(&[400_000])), (None, None));
     }
 
     #[test]
-    fn no_times_are_too_strange() {
+    fn arbitrary_times_do_not_panic() {
         for times in [&[][..], &[1], &[1, 1], &[1, 1, 1, 1], &[0, u64::MAX, u64::MAX], &[9, 3, 1, 0]] {
             let starts: Vec<Time> = times.iter().copied().map(Time).collect();
             assert!(!fit(&starts).is_some_and(|fit| fit.is_accepted()), "{times:?}");

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_little_gets_it() {
+    fn small_wishes_are_granted() {
         let all = [asked(2000, 2300, 40, 100, 0), asked(1000, 3000, 20, 100, 1)];
         assert_eq!(given_us(&room(0, &[]), &all), [Some((2300, 40_000)), Some((3000, 20_000))]);
     }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lightest_and_newest_goes_where_floors_do_not_fit() {
+    fn the_lightest_and_newest_wish_is_dropped_if_floors_do_not_fit() {
         let all = [asked(3000, 3000, 10, 100, 5), asked(3000, 3000, 10, 100, 9), asked(2000, 3000, 10, 300, 20)];
         assert_eq!(given_us(&room(0, &[]), &all), [Some((3000, 10_000)), None, Some((2999, 10_000))]);
         let all = [asked(4000, 4000, 10, 50, 0), asked(4000, 4000, 10, 100, 9)];
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_reservations_and_blocking_leave_less() {
+    fn fixed_reservations_and_blocking_reduce_the_capacity() {
         let all = [asked(2000, 4000, 10, 100, 0)];
         assert_eq!(given_us(&room(1, &[(5, 10)]), &all), [Some((2999, 10_000))], "0.9 - 0.5 - 0.1");
         assert_eq!(given_us(&room(0, &[(8, 10)]), &all), [None]);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn long_requests_of_others_are_met_by_twice_the_period() {
+    fn blocking_by_long_requests_doubles_the_period() {
         let player = asked(1500, 1700, 16, 100, 0);
         assert_eq!(given_us(&room(13, &[]), &[player]), [Some((3400, 32_000))]);
         assert_eq!(given_us(&room(40, &[]), &[player]), [None], "even then there is no room");

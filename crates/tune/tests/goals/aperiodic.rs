@@ -76,7 +76,7 @@ fn scrolling_is_never_a_period() {
 }
 
 #[test]
-fn a_browser_that_does_a_bit_of_everything_is_never_a_period() {
+fn mixed_browser_activity_is_never_a_period() {
     for seed in 0..6 {
         let frames = irregular(seed, |dice| match dice.below(10) {
             0 => (dice.pause(SECOND), 20 * MS),
@@ -88,13 +88,13 @@ fn a_browser_that_does_a_bit_of_everything_is_never_a_period() {
 }
 
 #[test]
-fn a_clock_that_ticks_ten_times_a_second_is_not_worth_a_reservation() {
+fn a_clock_display_gets_no_reservation() {
     let frames = player(10.0, (SECOND, 60 * SECOND), 0.02, &mut Dice(1), |_| 300 * US);
     wants_nothing("clock", &frames);
 }
 
 #[test]
-fn what_was_reserved_ends_when_the_film_does_and_somebody_types() {
+fn a_reservation_ends_when_typing_follows_a_video() {
     for seed in 0..10 {
         let mut dice = Dice(seed);
         let mut frames = player(25.0, (SECOND, 11 * SECOND), 0.05, &mut dice, |_| 2 * MS);

@@ -76,7 +76,7 @@ fn reaction(course: &Course, step: u64) -> usize {
 }
 
 #[test]
-fn our_budgets_stand_beside_those_of_arsim() {
+fn our_budgets_compare_well_with_arsim() {
     const STEP: u64 = 60 * SECOND;
     let constant = |dice: &mut Dice| dice.between(1900, 2100) * US;
     let even = |dice: &mut Dice| dice.between(1000, 3000) * US;

@@ -100,7 +100,7 @@ fn films(count: u16, demand: impl Fn(&mut Dice) -> u64) -> Vec<(u16, Frame)> {
 }
 
 #[test]
-fn seventy_two_players_are_compressed_and_none_below_its_median() {
+fn seventy_two_players_get_at_least_their_median() {
     let fixed = [ms(1000, 10), ms(500, 8)];
     let mut server = Server::new(&fixed);
     (1..=72).for_each(|key| server.connect(key, Time(0)));
@@ -118,7 +118,7 @@ fn seventy_two_players_are_compressed_and_none_below_its_median() {
 }
 
 #[test]
-fn players_that_find_no_room_are_the_newest() {
+fn the_newest_players_get_no_reservation() {
     let mut server = Server::new(&[]);
     (1..=72).for_each(|key| server.connect(key, Time(u64::from(key))));
     server.run(&films(72, |dice| dice.between(300, 600) * US));
@@ -129,7 +129,7 @@ fn players_that_find_no_room_are_the_newest() {
 }
 
 #[test]
-fn who_goes_makes_room_for_the_others() {
+fn clients_that_exit_make_room_for_others() {
     let mut server = Server::new(&[]);
     (1..=4).for_each(|key| server.connect(key, Time(0)));
     let mut frames = Vec::new();
@@ -147,7 +147,7 @@ fn who_goes_makes_room_for_the_others() {
 }
 
 #[test]
-fn what_is_refused_is_tried_with_twice_the_period_and_then_left() {
+fn a_refused_reservation_is_retried_once_with_twice_the_period() {
     let mut tuner = Tuner::new();
     tuner.add(1, Time(0));
     let room = Room { limit_ppm: 900_000, ..Room::default() };

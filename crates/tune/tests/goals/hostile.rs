@@ -44,7 +44,7 @@ fn check(reservation: &Reservation) {
 }
 
 #[test]
-fn a_client_of_any_kind_keeps_the_bounds() {
+fn any_client_keeps_the_bounds() {
     let mut wishes = 0;
     for seed in 0..200 {
         let mut client = Client::new();
@@ -67,7 +67,7 @@ fn a_client_of_any_kind_keeps_the_bounds() {
 }
 
 #[test]
-fn clients_of_any_kind_never_have_more_than_there_is() {
+fn any_clients_together_keep_the_limit() {
     for seed in 0..40 {
         let mut dice = Dice(seed + 1000);
         let mut tuner = Tuner::new();

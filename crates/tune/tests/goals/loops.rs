@@ -77,7 +77,7 @@ fn a_loop_that_starts_on_an_idle_server_is_found() {
 }
 
 #[test]
-fn a_loop_that_starts_under_load_gets_the_period_that_it_has_on_an_idle_server() {
+fn a_loop_under_load_gets_its_idle_period() {
     let idle = mean_interval(&bursts(&workload(5, 0), PolicyKind::Stock, None));
     for policy in [PolicyKind::Stock, PolicyKind::Fair] {
         let before = bursts(&workload(5, 12), policy, None);
@@ -91,7 +91,7 @@ fn a_loop_that_starts_under_load_gets_the_period_that_it_has_on_an_idle_server()
 }
 
 #[test]
-fn a_client_that_asks_again_at_once_is_no_loop() {
+fn a_client_without_rests_is_no_loop() {
     let mut client = Client::new();
     for i in 0..10_000 {
         let start = Time(BEGAN + i * 130 * US);

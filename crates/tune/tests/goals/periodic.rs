@@ -33,7 +33,7 @@ fn players_of_all_rates_get_their_first_reservation_within_700_ms() {
 }
 
 #[test]
-fn a_film_in_pulldown_and_one_with_drops_are_found_too() {
+fn pulldown_and_dropped_frames_are_detected() {
     for seed in 0..20 {
         let mut dice = Dice(seed);
         let tick = 1e9 / 60.0;
@@ -52,7 +52,7 @@ fn a_film_in_pulldown_and_one_with_drops_are_found_too() {
 }
 
 #[test]
-fn another_rate_is_followed_within_half_a_second() {
+fn a_new_rate_is_followed_within_half_a_second() {
     let mut slowest = 0;
     for before in RATES {
         for after in RATES.into_iter().filter(|&after| (after - before).abs() > 1.0) {
@@ -74,7 +74,7 @@ fn another_rate_is_followed_within_half_a_second() {
 }
 
 #[test]
-fn twice_the_demand_is_reserved_after_two_jobs() {
+fn doubled_demand_is_reserved_after_two_jobs() {
     for rate in RATES {
         let mut dice = Dice(7);
         let step = 5 * SECOND;
@@ -87,7 +87,7 @@ fn twice_the_demand_is_reserved_after_two_jobs() {
 }
 
 #[test]
-fn a_seek_and_a_larger_film_are_followed_within_a_second() {
+fn a_seek_and_a_larger_video_are_followed_within_a_second() {
     let mut dice = Dice(3);
     let mut frames = player(24.0, (SECOND, 5 * SECOND), 0.05, &mut dice, two_ms);
     // The player pauses, sends the frames that it has decoded meanwhile, and continues with 2.25 times the pixels.

@@ -42,7 +42,7 @@ fn watched(bursts: &[Burst]) -> Client {
 }
 
 #[test]
-fn slices_that_preemption_stretches_have_the_same_demand() {
+fn preempted_slices_have_the_same_demand() {
     for work_ns in [200 * US, 3 * MS] {
         let (alone, beside) = (watched(&film(work_ns, 0, 8)).report(), watched(&film(work_ns, 25 * MS, 8)).report());
         assert_eq!((alone.state, beside.state), (State::Periodic, State::Periodic), "{beside:?}");
@@ -52,7 +52,7 @@ fn slices_that_preemption_stretches_have_the_same_demand() {
 }
 
 #[test]
-fn a_client_whose_work_goes_on_is_not_silent() {
+fn a_client_with_a_long_burst_is_not_silent() {
     let bursts = film(3 * MS, 0, 3);
     let last = bursts[bursts.len() - 1].end;
     let (mut waits, mut rests) = (watched(&bursts), watched(&bursts));
