@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn any_words_survive() {
+    fn any_record_survives_a_round_trip() {
         let odd = [0, 1, 127, 128, u64::MAX, 1 << 63, 0xffff << 16, u64::MAX - 1, 0x0123_4567_89ab_cdef];
         let mut records = some_records(1000);
         for &a in &odd {
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_file_gives_what_is_whole() {
+    fn a_truncated_file_yields_its_whole_chunks() {
         let chunks = [some_records(100), some_records(200), some_records(300)];
         let whole = file_of(&chunks);
         for length in 0..whole.len() {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_costs_one_chunk_and_is_told() {
+    fn a_flipped_bit_costs_one_chunk_and_is_reported() {
         let chunks = [some_records(100), some_records(200), some_records(300)];
         let whole = file_of(&chunks);
         let start = pack_header(&header()).unwrap().len();
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_refused() {
+    fn files_that_are_no_traces_are_refused() {
         for bytes in [&b""[..], b"xqos", b"xqostrc2", b"xqostrc2\xff\xff\xff\xff", b"xqostrc2\x02\0\0\0{]"] {
             assert!(Trace::from_bytes(bytes.to_vec()).is_err(), "{bytes:?}");
         }

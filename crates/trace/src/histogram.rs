@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_duration_is_in_a_bucket_that_ends_at_most_a_thirtysecond_later() {
+    fn buckets_are_at_most_a_thirty_second_wide() {
         let mut ns = 1u64;
         while ns < u64::MAX / 8 {
             for ns in [ns - 1, ns, ns + 1] {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_the_durations() {
+    fn quantiles_match_the_durations() {
         let mut histogram = Histogram::default();
         for us in 1..=1000 {
             histogram.add(us * 1000);

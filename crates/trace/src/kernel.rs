@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_the_kernel_become_events() {
+    fn kernel_lines_become_events() {
         let switch = "            Xvfb-77      [001] d..2.    12.345678: sched_switch: prev_comm=Xvfb prev_pid=77 \
                       prev_prio=120 prev_state=R+ ==> next_comm=a next_pid=1 b next_pid=78 next_prio=120";
         let what = Entry::Switch { cpu: 1, from: 77, to: 78, still_runnable: true };
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_passed_over() {
+    fn other_lines_are_ignored() {
         for line in
             ["", "CPU:1 [LOST 45 EVENTS]", ": sched_switch: ", "x [0] 1.1: sched_wakeup: pid=", "a: sched_wakeup: b"]
         {

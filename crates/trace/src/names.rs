@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn core_requests_have_their_names_without_asking() {
+    fn core_requests_have_names_without_a_query() {
         let names = Names::default();
         for (major, name) in [
             (1, "CreateWindow"),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn extension_requests_carry_the_servers_name_for_it() {
+    fn extension_requests_use_the_servers_extension_names() {
         let names = names(&[("RANDR", 140), ("GLX", 150), ("XQOS", 151)]);
         assert_eq!(names.name(140, 8), "RANDR GetScreenResources");
         assert_eq!(names.name(150, 250), "GLX minor 250");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn both_opcodes_are_in_one_field() {
+    fn a_field_holds_both_opcodes() {
         assert_eq!(opcodes(73), (73, 0));
         assert_eq!(opcodes(140 + 65536 * 8), (140, 8));
     }

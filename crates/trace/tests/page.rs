@@ -104,7 +104,7 @@ const LOOK: &str = "
     root.said = said.join('');";
 
 #[test]
-fn chromium_shows_a_million_records_and_all_that_one_can_do_with_them() {
+fn chromium_shows_and_operates_a_page_of_a_million_records() {
     let events = events();
     assert!(events.len() > RECORDS - 10);
     let page = page::render(&Header::default(), events.into_iter(), &Names::default()).unwrap();

@@ -51,7 +51,7 @@ fn events() -> Vec<Event> {
 }
 
 #[test]
-fn perfettos_own_schema_reads_it_and_finds_tracks_slices_and_counters() {
+fn perfettos_schema_reads_tracks_slices_and_counters() {
     let mut bytes = Vec::new();
     perfetto::write(events().into_iter(), &Names::default(), &mut bytes).unwrap();
     let trace = Trace::decode(bytes.as_slice()).expect("the schema reads it");

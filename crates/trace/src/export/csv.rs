@@ -69,7 +69,7 @@ mod tests {
     use xqos_core::{ClientId, Time};
 
     #[test]
-    fn each_line_has_all_columns_whatever_a_program_is_called() {
+    fn each_line_has_all_columns_for_any_program_name() {
         let client = ClientId(1);
         let events = [
             Entry::Fact(Fact::Connected { client, descriptor: 4 }),

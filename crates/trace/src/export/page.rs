@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_needs_nothing_from_elsewhere_and_no_name_breaks_it() {
+    fn a_page_loads_nothing_and_survives_hostile_names() {
         let client = xqos_core::ClientId(1);
         let events = [
             Entry::Fact(Fact::Connected { client, descriptor: 1 }),

@@ -39,7 +39,7 @@ fn two_clients() -> Script {
 }
 
 #[test]
-fn a_wait_is_put_down_to_who_ran() {
+fn a_wait_is_attributed_to_the_running_client() {
     let mut script = two_clients();
     script.fact(0, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 0, 5, 1, true);
@@ -56,7 +56,7 @@ fn a_wait_is_put_down_to_who_ran() {
 }
 
 #[test]
-fn without_causes_the_figures_are_the_same() {
+fn a_model_without_causes_has_the_same_figures() {
     let mut scripts = [two_clients(), two_clients()];
     scripts[1].0.without_causes = true;
     for script in &mut scripts {
@@ -75,7 +75,7 @@ fn without_causes_the_figures_are_the_same() {
 }
 
 #[test]
-fn who_ran_when_a_client_came_is_to_blame_although_that_is_written_down_later() {
+fn a_late_arrival_record_still_blames_the_running_client() {
     let mut script = two_clients();
     script.fact(0, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 0, 5, 1, true);
@@ -87,7 +87,7 @@ fn who_ran_when_a_client_came_is_to_blame_although_that_is_written_down_later() 
 }
 
 #[test]
-fn what_the_kernel_withheld_is_told_apart() {
+fn time_without_a_processor_is_a_separate_cause() {
     let mut script = two_clients();
     script.at(0, Entry::Begin { level: xqos_abi::trace::Level::Slices, server_pid: 9, words: 0 });
     script.fact(10, Fact::Arrived { client: ClientId(2) });
@@ -98,7 +98,7 @@ fn what_the_kernel_withheld_is_told_apart() {
 }
 
 #[test]
-fn recent_figures_begin_anew_and_the_total_stays() {
+fn recent_figures_are_reset_and_totals_stay() {
     let mut script = two_clients();
     script.fact(0, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 0, 5, 1, true);
@@ -110,7 +110,7 @@ fn recent_figures_begin_anew_and_the_total_stays() {
 }
 
 #[test]
-fn a_client_is_busy_while_it_would_use_most_of_the_server_alone_however_long_it_waits() {
+fn a_client_is_busy_by_its_own_demand_not_by_its_waits() {
     let mut script = two_clients();
     let is_busy = |script: &Script| [0, 1].map(|key| script.0.clients()[key].is_busy());
     // Both are busy, although the short requests of one are noticed only after the long ones of the other.
@@ -146,7 +146,7 @@ fn a_client_is_busy_while_it_would_use_most_of_the_server_alone_however_long_it_
 }
 
 #[test]
-fn grabs_are_counted_with_their_time_also_when_the_client_goes() {
+fn grabs_are_counted_until_the_client_disconnects() {
     let mut script = two_clients();
     script.fact(1, Fact::Grabbed { by: Some(ClientId(1)) });
     script.fact(4, Fact::Grabbed { by: None });
@@ -157,7 +157,7 @@ fn grabs_are_counted_with_their_time_also_when_the_client_goes() {
 }
 
 #[test]
-fn a_grab_is_a_wait_for_its_holder() {
+fn waiting_during_a_grab_is_attributed_to_its_holder() {
     let mut script = two_clients();
     script.fact(0, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 0, 10, 1, false);
@@ -173,7 +173,7 @@ fn a_grab_is_a_wait_for_its_holder() {
 }
 
 #[test]
-fn a_wait_for_the_end_of_a_grab_in_which_much_was_served_has_no_gap() {
+fn a_wait_during_a_busy_grab_is_fully_attributed() {
     let mut script = two_clients();
     script.fact(10, Fact::Grabbed { by: Some(ClientId(1)) });
     for at in 1..100 {
@@ -187,7 +187,7 @@ fn a_wait_for_the_end_of_a_grab_in_which_much_was_served_has_no_gap() {
 }
 
 #[test]
-fn a_grab_that_is_not_over_counts_until_the_end() {
+fn an_open_grab_counts_until_the_end() {
     let mut script = two_clients();
     script.fact(1, Fact::Grabbed { by: Some(ClientId(1)) });
     script.at(9, Entry::End);
@@ -195,7 +195,7 @@ fn a_grab_that_is_not_over_counts_until_the_end() {
 }
 
 #[test]
-fn an_index_used_again_is_another_client() {
+fn a_reused_index_is_another_client() {
     let mut script = two_clients();
     script.fact(1, Fact::Disconnected { client: ClientId(1) });
     script.fact(2, Fact::Connected { client: ClientId(1), descriptor: 4 });
@@ -204,7 +204,7 @@ fn an_index_used_again_is_another_client() {
 }
 
 #[test]
-fn any_records_are_taken_without_a_panic() {
+fn any_records_are_taken_without_panic() {
     let mut seed = 1u64;
     let mut model = Model::new();
     for _ in 0..200_000 {

@@ -6,7 +6,7 @@ use xqos_abi::trace::Level;
 use xqos_core::ClientId;
 
 #[test]
-fn a_line_says_when_who_and_what() {
+fn a_line_has_time_kind_client_and_details() {
     let mut model = Model::new();
     let begin = Entry::Begin { level: Level::Slices, server_pid: 9, words: 0 };
     model.take(&Event { at: Time(1_000_000), what: begin });
@@ -19,7 +19,7 @@ fn a_line_says_when_who_and_what() {
 }
 
 #[test]
-fn records_are_picked_by_their_names() {
+fn records_are_selected_by_kind() {
     let filter = Filter { kinds: vec!["end".to_owned()], ..Filter::default() };
     let model = Model::new();
     assert!(filter.matches(&Event { at: Time(1), what: Entry::End }, &model));
@@ -47,7 +47,7 @@ fn connect(model: &mut Model, id: u16, pid: u32, name: [u8; 16]) {
 }
 
 #[test]
-fn clients_that_left_are_summed_up_by_program_and_shares_add_up() {
+fn departed_clients_are_summed_up_by_program() {
     let mut model = Model::new();
     connect(&mut model, 1, 10, *b"mpv\0\0\0\0\0\0\0\0\0\0\0\0\0");
     for turn in 0..5 {
