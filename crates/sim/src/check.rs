@@ -9,7 +9,7 @@ use xqos_abi::trace::{Entry, Event};
 use xqos_core::{Scheduler, Time};
 
 /// Number of differences that are kept for display.
-const KEPT: usize = 10;
+const MAX_DIFFERENCES: usize = 10;
 
 /// A decision that differs from the recorded one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Check {
             return;
         }
         self.differed += 1;
-        if self.differences.len() < KEPT {
+        if self.differences.len() < MAX_DIFFERENCES {
             self.differences.push(Difference { at, recorded, decided });
         }
     }

@@ -37,7 +37,7 @@ pub struct Habit {
 
 /// A future burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Next {
+pub(crate) struct NextBurst {
     /// Time of the client's decision, or of the input.
     pub(crate) asked: Time,
     /// Time from `asked` until the requests are at the server; with input, from when the server has seen the input.
@@ -62,7 +62,7 @@ impl Generator {
     }
 
     /// The first burst. A habit starts at a random time of its first interval; otherwise all clients would be in step.
-    pub(crate) fn first(&mut self) -> Option<Next> {
+    pub(crate) fn first(&mut self) -> Option<NextBurst> {
         match self {
             Generator::Plan { began, .. } => {
                 let began = *began;
@@ -75,35 +75,35 @@ impl Generator {
                     Pace::Periodic { every_ns } => every_ns,
                 };
                 *next = habit.from.after(dice.below(interval_ns));
-                coming(habit, *next)
+                next_burst(habit, *next)
             }
         }
     }
 
     /// The next burst of a client that does not wait, after one has started.
-    pub(crate) fn unprompted(&mut self) -> Option<Next> {
+    pub(crate) fn unprompted(&mut self) -> Option<NextBurst> {
         let Generator::Habit { habit, dice, next } = self else { return None };
         let Pace::Periodic { every_ns } = habit.pace else { return None };
         *next = next.after(every_ns.saturating_add(dice.below(habit.jitter_ns)));
-        coming(habit, *next)
+        next_burst(habit, *next)
     }
 
     /// The next burst of a client that waits, after its last one was finished at `done`.
-    pub(crate) fn after(&mut self, done: Time) -> Option<Next> {
+    pub(crate) fn after(&mut self, done: Time) -> Option<NextBurst> {
         match self {
             Generator::Plan { bursts, .. } => {
                 let asked = done.after(bursts.front()?.after_ns);
-                Some(Next { asked, way_ns: 0, has_input: false })
+                Some(NextBurst { asked, way_ns: 0, has_input: false })
             }
             Generator::Habit { habit, dice, .. } => {
                 let Pace::Waits { rest_ns } = habit.pace else { return None };
-                coming(habit, done.after(rest_ns.saturating_add(dice.below(habit.jitter_ns))))
+                next_burst(habit, done.after(rest_ns.saturating_add(dice.below(habit.jitter_ns))))
             }
         }
     }
 
     /// The next requests of a busy client, after the last ones were finished.
-    pub(crate) fn at_once(&self, now: Time) -> Option<&[Run]> {
+    pub(crate) fn next_runs(&self, now: Time) -> Option<&[Run]> {
         match self {
             Generator::Habit { habit: Habit { pace: Pace::Busy, until, runs, .. }, .. } if now < *until => Some(runs),
             _ => None,
@@ -132,8 +132,8 @@ impl Generator {
     }
 }
 
-fn coming(habit: &Habit, asked: Time) -> Option<Next> {
-    (asked < habit.until).then_some(Next { asked, way_ns: habit.way_ns, has_input: habit.has_input })
+fn next_burst(habit: &Habit, asked: Time) -> Option<NextBurst> {
+    (asked < habit.until).then_some(NextBurst { asked, way_ns: habit.way_ns, has_input: habit.has_input })
 }
 
 /// Random numbers that a seed repeats on any machine (SplitMix, Steele et al. 2014).
@@ -190,7 +190,7 @@ mod tests {
         assert!((5100..5150).contains(&asked.0), "{asked:?}");
         assert_eq!((waits.unprompted(), waits.after(Time(100_000))), (None, None));
         let busy = Generator::of_habit(habit(Pace::Busy));
-        assert_eq!(busy.at_once(Time(99_999)).map(<[Run]>::len), Some(1));
-        assert_eq!(busy.at_once(Time(100_000)), None, "its time is over");
+        assert_eq!(busy.next_runs(Time(99_999)).map(<[Run]>::len), Some(1));
+        assert_eq!(busy.next_runs(Time(100_000)), None, "its time is over");
     }
 }

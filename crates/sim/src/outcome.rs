@@ -3,8 +3,8 @@
 
 use crate::generator::{Generator, Habit};
 use crate::scenario::{BEGAN, Group, Regime, Scenario};
-use crate::server::{Fate, Observer, Server};
-use xqos_abi::trace::{Entry, Event};
+use crate::server::{BurstResult, Observer, Server};
+use xqos_abi::trace::{Event, What};
 use xqos_core::{ClientId, Fact, Service, Time};
 
 /// Difference between the seeds of two clients. It is odd, so no two seeds are equal.
@@ -16,12 +16,12 @@ pub struct Outcome {
     pub regime: Regime,
     /// Length of the counted part.
     pub seconds: f64,
-    pub groups: Vec<Of>,
+    pub groups: Vec<GroupResult>,
 }
 
 /// Results of clients with the same habit.
 #[derive(Clone, Debug, Default)]
-pub struct Of {
+pub struct GroupResult {
     pub name: String,
     /// Whether times are collected.
     pub is_measured: bool,
@@ -42,7 +42,7 @@ pub struct Of {
     pub admitted: u32,
 }
 
-impl Of {
+impl GroupResult {
     /// The fraction of server time that all of these clients got.
     pub fn share(&self, outcome: &Outcome) -> f64 {
         self.served_ns.iter().sum::<u64>() as f64 / 1e9 / outcome.seconds
@@ -51,7 +51,7 @@ impl Of {
 
 impl Outcome {
     /// The results of the group with this name.
-    pub fn of(&self, name: &str) -> Option<&Of> {
+    pub fn of(&self, name: &str) -> Option<&GroupResult> {
         self.groups.iter().find(|group| group.name == name)
     }
 }
@@ -60,28 +60,28 @@ impl Scenario {
     /// Runs the scenario. The same scenario gives the same outcome.
     pub fn simulate(&self, regime: Regime) -> Outcome {
         let mut server = Server::new(regime.policy(), self.parameters, BEGAN);
-        server.looks = self.looks;
-        let mut watch = Watch::new(self);
+        server.polling = self.polling;
+        let mut counter = Counter::new(self);
         for (index, group) in self.groups.iter().enumerate() {
             for _ in 0..group.count {
-                let client = server.connect(watch.connect(index, group), 0);
+                let client = server.connect(counter.connect(index, group), 0);
                 server.set(client, &group.settings);
                 if let Some(reservation) = group.reservation.filter(|_| regime == Regime::Cbs) {
-                    watch.groups[index].asked += 1;
-                    watch.groups[index].admitted += u32::from(server.reserve(client, reservation));
+                    counter.groups[index].asked += 1;
+                    counter.groups[index].admitted += u32::from(server.reserve(client, reservation));
                 }
             }
         }
-        server.run(BEGAN.after(self.duration_ns), &mut watch);
+        server.run(BEGAN.after(self.duration_ns), &mut counter);
         let seconds = (self.duration_ns - self.warm_up_ns) as f64 / 1e9;
-        Outcome { regime, seconds, groups: watch.groups }
+        Outcome { regime, seconds, groups: counter.groups }
     }
 }
 
 /// Counts while the scenario runs.
-struct Watch {
+struct Counter {
     from: Time,
-    groups: Vec<Of>,
+    groups: Vec<GroupResult>,
     clients: Vec<Client>,
 }
 
@@ -92,16 +92,16 @@ struct Client {
     last_done: Option<Time>,
 }
 
-impl Watch {
-    fn new(scenario: &Scenario) -> Watch {
-        let of = |group: &Group| Of {
+impl Counter {
+    fn new(scenario: &Scenario) -> Counter {
+        let of = |group: &Group| GroupResult {
             name: group.name.clone(),
             is_measured: group.is_measured,
             served_ns: vec![0; group.count as usize],
-            ..Of::default()
+            ..GroupResult::default()
         };
         let groups = scenario.groups.iter().map(of).collect();
-        Watch { from: BEGAN.after(scenario.warm_up_ns), groups, clients: Vec::new() }
+        Counter { from: BEGAN.after(scenario.warm_up_ns), groups, clients: Vec::new() }
     }
 
     fn connect(&mut self, index: usize, group: &Group) -> Generator {
@@ -112,14 +112,14 @@ impl Watch {
     }
 
     /// A client and the results of its group.
-    fn of(&mut self, client: ClientId) -> (&mut Client, &mut Of) {
+    fn of(&mut self, client: ClientId) -> (&mut Client, &mut GroupResult) {
         let client = &mut self.clients[usize::from(client.0) - 1];
         let group = &mut self.groups[client.group];
         (client, group)
     }
 }
 
-impl Observer for Watch {
+impl Observer for Counter {
     fn record(&mut self, event: Event) {
         if let Entry::Fact(Fact::Served(Service { client, requests, start, .. })) = event.what {
             if start >= self.from {
@@ -130,18 +130,18 @@ impl Observer for Watch {
         }
     }
 
-    fn burst(&mut self, fate: &Fate) {
-        let is_counted = fate.asked >= self.from;
-        let (client, of) = self.of(fate.client);
+    fn burst(&mut self, result: &BurstResult) {
+        let is_counted = result.asked >= self.from;
+        let (client, of) = self.of(result.client);
         if !is_counted || !of.is_measured {
             return;
         }
-        let Some(done) = fate.done else {
+        let Some(done) = result.done else {
             of.waiting += 1;
             return;
         };
-        of.response_ns.push(done.since(fate.asked));
-        of.receipt_ns.push(fate.seen.since(fate.asked));
+        of.response_ns.push(done.since(result.asked));
+        of.receipt_ns.push(result.seen.since(result.asked));
         if let Some(last) = client.last_done.replace(done) {
             of.interval_ns.push(done.since(last));
         }

@@ -29,7 +29,7 @@ mod tests;
 pub(crate) use file::BEGAN;
 
 use crate::generator::Habit;
-use crate::server::Looks;
+use crate::server::Polling;
 use std::collections::BTreeMap;
 use std::fmt;
 use xqos_core::{GroupId, Parameters, PolicyKind, Reservation};
@@ -126,7 +126,7 @@ pub struct Scenario {
     pub(crate) duration_ns: u64,
     /// Bursts that start earlier are not counted.
     pub(crate) warm_up_ns: u64,
-    pub(crate) looks: Looks,
+    pub(crate) polling: Polling,
     pub(crate) parameters: Parameters,
     pub(crate) groups: Vec<Group>,
 }

@@ -12,7 +12,7 @@ mod slice;
 #[cfg(test)]
 mod tests;
 
-use crate::generator::{Generator, Next};
+use crate::generator::{Generator, NextBurst};
 use crate::scenario::{Ppm, Settings};
 use crate::stock::Stock;
 use crate::workload::{Plan, Run, Workload};
@@ -48,7 +48,7 @@ pub enum Refused {
 /// When a server reads its input.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Looks {
+pub(crate) enum Polling {
     /// Between requests: Xorg, which has an input thread.
     #[default]
     BetweenRequests,
@@ -61,7 +61,7 @@ pub(crate) trait Observer {
     fn record(&mut self, event: Event);
 
     /// A burst is finished, or the simulation has ended before.
-    fn burst(&mut self, _fate: &Fate) {}
+    fn burst(&mut self, _result: &BurstResult) {}
 }
 
 impl<F: FnMut(Event)> Observer for F {
@@ -72,7 +72,7 @@ impl<F: FnMut(Event)> Observer for F {
 
 /// The result of a burst of a client that is not busy.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fate {
+pub(crate) struct BurstResult {
     pub(crate) client: ClientId,
     pub(crate) asked: Time,
     /// Time at which the server saw its input; without input, `asked`.
@@ -134,7 +134,7 @@ fn id_of(place: usize) -> ClientId {
 
 /// A burst on its way to the server, sorted by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Coming {
+struct Arrival {
     at: Time,
     place: usize,
     asked: Time,
@@ -162,14 +162,14 @@ pub(crate) struct Server {
     contention: Contention,
     stock: Stock,
     clients: Vec<Client>,
-    coming: BTreeSet<Coming>,
+    arrivals: BTreeSet<Arrival>,
     /// Input that the server has not seen yet: time, client's index, and `way_ns`.
     inputs: BTreeSet<(Time, usize, u64)>,
     now: Time,
     /// When input last ended a slice.
-    minded: Time,
+    last_input_end: Time,
     watches: bool,
-    pub(crate) looks: Looks,
+    pub(crate) polling: Polling,
 }
 
 impl Server {
@@ -181,12 +181,12 @@ impl Server {
             contention: Contention::new(began),
             stock: Stock::new(),
             clients: Vec::new(),
-            coming: BTreeSet::new(),
+            arrivals: BTreeSet::new(),
             inputs: BTreeSet::new(),
             now: began,
-            minded: Time(0),
+            last_input_end: Time(0),
             watches: true,
-            looks: Looks::default(),
+            polling: Polling::default(),
         }
     }
 
@@ -220,7 +220,7 @@ impl Server {
     pub(crate) fn run(&mut self, until: Time, observer: &mut impl Observer) {
         while self.now < until {
             while self.scheduler.handle(self.now, Fact::Replenish) != Outcome::None {}
-            self.look(observer);
+            self.take_arrivals(observer);
             match self.scheduler.decide(self.now) {
                 Some(slice) => self.slice(&slice, until, observer),
                 None => {
@@ -237,7 +237,7 @@ impl Server {
     }
 
     fn next_event(&self) -> Time {
-        let burst = self.coming.first().map_or(Time::NEVER, |coming| coming.at);
+        let burst = self.arrivals.first().map_or(Time::NEVER, |arrival| arrival.at);
         burst.min(self.next_input()).min(self.scheduler.next_replenish().unwrap_or(Time::NEVER))
     }
 
@@ -245,30 +245,30 @@ impl Server {
         self.inputs.first().map_or(Time::NEVER, |&(at, ..)| at)
     }
 
-    fn expect(&mut self, place: usize, next: Option<Next>) {
-        let Some(Next { asked, way_ns, has_input }) = next else { return };
+    fn expect(&mut self, place: usize, next: Option<NextBurst>) {
+        let Some(NextBurst { asked, way_ns, has_input }) = next else { return };
         if has_input {
             self.inputs.insert((asked, place, way_ns));
         } else {
-            self.coming.insert(Coming { at: asked.after(way_ns), place, asked, seen: asked });
+            self.arrivals.insert(Arrival { at: asked.after(way_ns), place, asked, seen: asked });
         }
     }
 
     /// Takes input and bursts that have arrived by now.
-    fn look(&mut self, observer: &mut impl Observer) {
-        self.look_at_input(observer);
-        while let Some(&coming) = self.coming.first().filter(|coming| coming.at <= self.now) {
-            self.coming.remove(&coming);
-            self.arrive(&coming, observer);
+    fn take_arrivals(&mut self, observer: &mut impl Observer) {
+        self.take_input(observer);
+        while let Some(&arrival) = self.arrivals.first().filter(|arrival| arrival.at <= self.now) {
+            self.arrivals.remove(&arrival);
+            self.arrive(&arrival, observer);
         }
     }
 
-    fn look_at_input(&mut self, observer: &mut impl Observer) {
+    fn take_input(&mut self, observer: &mut impl Observer) {
         while let Some(&(asked, place, way_ns)) = self.inputs.first().filter(|&&(at, ..)| at <= self.now) {
             self.inputs.pop_first();
             let seen = self.now;
             self.deliver(place, seen, observer);
-            self.coming.insert(Coming { at: seen.after(way_ns), place, asked, seen });
+            self.arrivals.insert(Arrival { at: seen.after(way_ns), place, asked, seen });
             let next = self.clients[place].generator.unprompted();
             self.expect(place, next);
         }
@@ -286,8 +286,8 @@ impl Server {
         self.tell(at, Fact::Input { client }, observer);
     }
 
-    fn arrive(&mut self, coming: &Coming, observer: &mut impl Observer) {
-        let &Coming { at, place, asked, seen } = coming;
+    fn arrive(&mut self, arrival: &Arrival, observer: &mut impl Observer) {
+        let &Arrival { at, place, asked, seen } = arrival;
         let client = &mut self.clients[place];
         let burst = client.generator.burst();
         client.tasks.push_back(Task { asked, seen, runs: burst.runs.into() });
@@ -308,7 +308,7 @@ impl Server {
     fn notify_unserved(&self, observer: &mut impl Observer) {
         for (place, client) in self.clients.iter().enumerate().filter(|(_, client)| !client.generator.is_busy()) {
             for &Task { asked, seen, .. } in &client.tasks {
-                observer.burst(&Fate { client: id_of(place), asked, seen, done: None });
+                observer.burst(&BurstResult { client: id_of(place), asked, seen, done: None });
             }
         }
     }

@@ -30,7 +30,7 @@ const HIGHEST: i8 = 20;
 const LEVELS: usize = 41;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Standing {
+struct ClientState {
     sync_priority: i32,
     dynamic: i8,
     /// The tick at which it last stopped running.
@@ -42,7 +42,7 @@ struct Standing {
 /// All clients of a server with their priorities.
 #[derive(Debug)]
 pub(crate) struct Stock {
-    standings: Vec<Standing>,
+    clients: Vec<ClientState>,
     /// In the order in which they became ready.
     ready: BTreeMap<u64, ClientId>,
     arrivals: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Stock {
 impl Stock {
     pub(crate) fn new() -> Stock {
         Stock {
-            standings: Vec::new(),
+            clients: Vec::new(),
             ready: BTreeMap::new(),
             arrivals: 0,
             served_last: [0; LEVELS],
@@ -70,18 +70,18 @@ impl Stock {
 
     pub(crate) fn connected(&mut self, client: ClientId, sync_priority: i32) {
         let slot = usize::from(client.0);
-        if self.standings.len() <= slot {
-            self.standings.resize(slot + 1, Standing::default());
+        if self.clients.len() <= slot {
+            self.clients.resize(slot + 1, ClientState::default());
         }
-        self.standings[slot] = Standing { sync_priority, ..Standing::default() };
+        self.clients[slot] = ClientState { sync_priority, ..ClientState::default() };
     }
 
     /// The client has requests.
     pub(crate) fn arrived(&mut self, client: ClientId) {
         let place = self.arrivals;
-        let standing = self.standing(client);
-        if standing.ready.is_none() {
-            standing.ready = Some(place);
+        let state = self.state(client);
+        if state.ready.is_none() {
+            state.ready = Some(place);
             self.ready.insert(place, client);
             self.arrivals += 1;
         }
@@ -89,8 +89,8 @@ impl Stock {
 
     /// A key, button or motion event was delivered to the client.
     pub(crate) fn input(&mut self, client: ClientId) {
-        let standing = self.standing(client);
-        standing.dynamic = (standing.dynamic + 1).min(HIGHEST);
+        let state = self.state(client);
+        state.dynamic = (state.dynamic + 1).min(HIGHEST);
     }
 
     /// No client is ready: the clock stops until one runs.
@@ -105,12 +105,12 @@ impl Stock {
         let (mut best, mut ready) = (None, 0);
         for &client in self.ready.values().filter(|&&client| may_run(client)) {
             ready += 1;
-            let standing = &mut self.standings[usize::from(client.0)];
-            if tick - standing.stopped >= rested && standing.dynamic < 0 {
-                standing.dynamic += 1;
+            let state = &mut self.clients[usize::from(client.0)];
+            if tick - state.stopped >= rested && state.dynamic < 0 {
+                state.dynamic += 1;
             }
-            let turn = client.0.wrapping_sub(self.served_last[level(standing.dynamic)]) & 0xff;
-            let rank = (standing.sync_priority, standing.dynamic, turn);
+            let turn = client.0.wrapping_sub(self.served_last[level(state.dynamic)]) & 0xff;
+            let rank = (state.sync_priority, state.dynamic, turn);
             // Among equals, whose indices are 256 apart, the first one wins.
             if best.is_none_or(|(best, _)| rank > best) {
                 best = Some((rank, client));
@@ -132,19 +132,19 @@ impl Stock {
     pub(crate) fn served(&mut self, client: ClientId, start: Time, end: Time, still_ready: bool) {
         let (from, tick) = (self.clock.tick(start), self.clock.tick(end));
         let used_up = tick - from >= self.slice_ticks;
-        let standing = self.standing(client);
-        standing.stopped = tick;
+        let state = self.state(client);
+        state.stopped = tick;
         if used_up {
-            standing.dynamic = (standing.dynamic - 1).max(LOWEST);
+            state.dynamic = (state.dynamic - 1).max(LOWEST);
         }
         if !still_ready {
-            let place = standing.ready.take();
+            let place = state.ready.take();
             place.and_then(|place| self.ready.remove(&place));
         }
     }
 
-    fn standing(&mut self, client: ClientId) -> &mut Standing {
-        &mut self.standings[usize::from(client.0)]
+    fn state(&mut self, client: ClientId) -> &mut ClientState {
+        &mut self.clients[usize::from(client.0)]
     }
 
     fn runs(&mut self, client: ClientId, tick: u64, alone: bool) {
@@ -236,10 +236,10 @@ mod tests {
     fn two_busy_clients_lose_priority_and_three_do_not() {
         let mut two = with(2);
         slices(&mut two, 200);
-        assert!(two.standings[1].dynamic <= -19 && two.standings[2].dynamic <= -19, "{:?}", two.standings);
+        assert!(two.clients[1].dynamic <= -19 && two.clients[2].dynamic <= -19, "{:?}", two.clients);
         let mut four = with(4);
         slices(&mut four, 200);
-        assert!(four.standings[1..].iter().all(|standing| standing.dynamic >= -1), "{:?}", four.standings);
+        assert!(four.clients[1..].iter().all(|state| state.dynamic >= -1), "{:?}", four.clients);
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
         let mut stock = with(3);
         stock.input(A);
         assert_eq!(stock.choose(at(0), |_| true), Some(A));
-        stock.standings[2].sync_priority = 1;
+        stock.clients[2].sync_priority = 1;
         assert_eq!(stock.choose(at(5), |_| true), Some(B));
         assert_eq!(stock.choose(at(10), |client| client != B), Some(A), "who is held back is not chosen");
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use xqos_core::PolicyKind;
-use xqos_sim::outcome::{Of, Outcome};
+use xqos_sim::outcome::{GroupResult, Outcome};
 use xqos_sim::scenario::{ALL, Costs, Regime, Scenario, named};
 
 const CLASSIC: Regime = Regime::Policy(PolicyKind::Classic);
@@ -64,7 +64,7 @@ fn may_starve(scenario: &Scenario, regime: Regime) -> bool {
     regime == Regime::Policy(PolicyKind::Fixed) || regime == STOCK && scenario.clients() > 256
 }
 
-fn check(what: &str, outcome: &Outcome, of: &Of, may_starve: bool) {
+fn check(what: &str, outcome: &Outcome, of: &GroupResult, may_starve: bool) {
     let what = format!("{what}, {}", of.name);
     assert!(of.requests > 0, "{what}: nobody is served");
     let longest = of.response_ns.iter().max().copied().unwrap_or(0);

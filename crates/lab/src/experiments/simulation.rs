@@ -26,7 +26,7 @@ use crate::tiles::SCREEN;
 use anyhow::{Result, anyhow};
 use beyond::Beyond;
 use serde::{Deserialize, Serialize};
-use xqos_sim::outcome::{Of, Outcome};
+use xqos_sim::outcome::{GroupResult, Outcome};
 use xqos_sim::scenario::{Costs, Regime, named};
 
 /// Q/T, and T in milliseconds: the first, the middle and the last of Table 2.
@@ -197,7 +197,7 @@ impl Reserved {
 }
 
 impl Times {
-    fn of(of: &Of) -> Times {
+    fn of(of: &GroupResult) -> Times {
         let ms = |values: &[u64]| values.iter().map(|&ns| ns as f64 / 1e6).collect();
         Times { response_ms: ms(&of.response_ns), interval_ms: ms(&of.interval_ns) }
     }
@@ -208,7 +208,7 @@ fn simulate(name: &str, scheduler: Scheduler, costs: &Costs) -> Result<Outcome> 
     Ok(named(name, costs)?.simulate(regime))
 }
 
-fn of_client<'a>(outcome: &'a Outcome, name: &str) -> Result<&'a Of> {
+fn of_client<'a>(outcome: &'a Outcome, name: &str) -> Result<&'a GroupResult> {
     outcome.of(name).ok_or_else(|| anyhow!("the scenario has no clients '{name}'"))
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Costs, Group, Mistake, Regime, Scenario, Settings};
 use crate::generator::{Habit, Pace};
-use crate::server::{Looks, MAX_CLIENTS};
+use crate::server::{MAX_CLIENTS, Polling};
 use crate::workload::Run;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ enum Policies {
 #[serde(deny_unknown_fields)]
 struct ServerPart {
     #[serde(default)]
-    looks: Looks,
+    looks: Polling,
     slice_us: Option<Spanned<Length>>,
     blocking_us: Option<Spanned<Length>>,
     max_utilization: Option<Spanned<f64>>,
@@ -167,7 +167,7 @@ impl Reader<'_> {
             regimes: self.regimes(&file.policies)?,
             duration_ns,
             warm_up_ns,
-            looks: file.server.looks,
+            polling: file.server.looks,
             parameters: self.parameters(&file.server)?,
             groups: groups.collect::<Result<_, _>>()?,
         };

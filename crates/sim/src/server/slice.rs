@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! One slice: serves requests one after the other until something ends the slice.
 
-use super::{Fate, Looks, Observer, Server, Task, id_of};
+use super::{BurstResult, Observer, Polling, Server, Task, id_of};
 use std::collections::VecDeque;
 use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{Choice, ClientId, Contest, Fact, Service, Slice, Time};
 
 /// Polled input ends at most one slice per interval, as in the module's watcher.
-const MINDED_EVERY_NS: u64 = 1_000_000;
+const INPUT_ENDS_EVERY_NS: u64 = 1_000_000;
 
 /// Work done in a slice so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,12 +58,12 @@ impl Server {
             let cut_by_input = self.cut_by_input(slice);
             let stop = cut.min(cut_by_input);
             if self.now >= stop {
-                self.minded = if self.now >= cut_by_input { self.now } else { self.minded };
+                self.last_input_end = if self.now >= cut_by_input { self.now } else { self.last_input_end };
                 return self.now < end;
             }
-            let seen = if self.looks == Looks::BetweenRequests { self.next_input() } else { Time::NEVER };
+            let seen = if self.polling == Polling::BetweenRequests { self.next_input() } else { Time::NEVER };
             if self.now >= seen {
-                self.look_at_input(observer);
+                self.take_input(observer);
                 cut = self.cut(place, &slice.contest, limit);
                 continue;
             }
@@ -79,13 +79,13 @@ impl Server {
         if !self.watches {
             return cut;
         }
-        for coming in &self.coming {
-            if coming.at >= cut.min(limit) {
+        for arrival in &self.arrivals {
+            if arrival.at >= cut.min(limit) {
                 break;
             }
-            if coming.place != runs && self.clients[coming.place].tasks.is_empty() {
-                let rank = self.scheduler.rank_on_arrival(id_of(coming.place), coming.at);
-                cut = cut.min(contest.ends_for(rank).max(coming.at));
+            if arrival.place != runs && self.clients[arrival.place].tasks.is_empty() {
+                let rank = self.scheduler.rank_on_arrival(id_of(arrival.place), arrival.at);
+                cut = cut.min(contest.ends_for(rank).max(arrival.at));
             }
         }
         cut
@@ -95,8 +95,8 @@ impl Server {
     /// when the server chooses nor under `classic`.
     fn cut_by_input(&self, slice: &Slice) -> Time {
         let is_ours = matches!(slice.choice, Choice::Client(..)) && slice.requests == 0;
-        if self.looks == Looks::BetweenSlices && self.watches && is_ours {
-            self.next_input().max(self.minded.after(MINDED_EVERY_NS))
+        if self.polling == Polling::BetweenSlices && self.watches && is_ours {
+            self.next_input().max(self.last_input_end.after(INPUT_ENDS_EVERY_NS))
         } else {
             Time::NEVER
         }
@@ -145,13 +145,13 @@ impl Server {
         let client = &mut self.clients[place];
         let Some(Task { asked, seen, .. }) = client.tasks.pop_front() else { return };
         if client.generator.is_busy() {
-            if let Some(runs) = client.generator.at_once(now) {
+            if let Some(runs) = client.generator.next_runs(now) {
                 let runs: VecDeque<_> = runs.iter().copied().collect();
                 client.tasks.push_back(Task { asked: now, seen: now, runs });
             }
             return;
         }
-        observer.burst(&Fate { client: id_of(place), asked, seen, done: Some(now) });
+        observer.burst(&BurstResult { client: id_of(place), asked, seen, done: Some(now) });
         if client.generator.queues() {
             self.take_own(place, observer);
         } else {
@@ -162,9 +162,9 @@ impl Server {
 
     /// Reads bursts of the running client that arrived during its slice.
     fn take_own(&mut self, place: usize, observer: &mut impl Observer) {
-        while let Some(own) = self.coming.iter().take_while(|one| one.at <= self.now).find(|one| one.place == place) {
+        while let Some(own) = self.arrivals.iter().take_while(|one| one.at <= self.now).find(|one| one.place == place) {
             let own = *own;
-            self.coming.remove(&own);
+            self.arrivals.remove(&own);
             self.arrive(&own, observer);
         }
     }
@@ -192,7 +192,7 @@ impl Server {
     fn wait_for(&mut self, client: ClientId, until: Time) {
         let is_preferred = |other: ClientId| other == client || self.scheduler.reservation(other).is_some();
         let next =
-            self.coming.iter().find(|coming| is_preferred(id_of(coming.place))).map_or(Time::NEVER, |one| one.at);
+            self.arrivals.iter().find(|arrival| is_preferred(id_of(arrival.place))).map_or(Time::NEVER, |one| one.at);
         self.now = until.min(next.max(self.now));
         self.contention.waited(self.now);
     }

@@ -7,7 +7,7 @@ use crate::study::{Table, figure, percent};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
-use xqos_sim::outcome::{Of, Outcome};
+use xqos_sim::outcome::{GroupResult, Outcome};
 use xqos_sim::scenario::Costs;
 
 const NAMES: [&str; 2] = ["ten-thousand-clients", "sixty-four-players"];
@@ -46,7 +46,7 @@ pub(super) fn simulate() -> Result<Vec<Beyond>> {
 }
 
 impl Beyond {
-    fn of(scenario: &str, scheduler: Scheduler, outcome: &Outcome, of: &Of, took_s: f64) -> Beyond {
+    fn of(scenario: &str, scheduler: Scheduler, outcome: &Outcome, of: &GroupResult, took_s: f64) -> Beyond {
         let response = of.response_ns.iter().map(|&ns| ns as f64 / 1e6);
         Beyond {
             scenario: scenario.to_owned(),
