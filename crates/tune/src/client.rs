@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One client: turns its bursts into a wish for a reservation.
+//! One client: turns its bursts into the reservation that it needs.
 //!
 //! | state | event | next |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | gathering | 3 s and 20 jobs, or 6 s, without agreement | aperiodic; the reservation ends |
 //! | gathering | the third such attempt in a row | given up: like aperiodic, with longer pauses |
 //! | periodic | the period is lost | gathering; the reservation stays meanwhile |
-//! | periodic | the mean demand is less than 1 % of T | periodic without a wish: `fair` suffices |
+//! | periodic | the mean demand is less than 1 % of T | periodic without a need: `fair` suffices |
 //! | aperiodic | 1 s has passed, later 2 s | gathering |
 //! | given up | 4 s have passed | gathering |
 //! | any | no requests and no service for 1 s or 10 T | silent; the reservation ends, T and Q are remembered for 60 s |
@@ -16,12 +16,12 @@
 //! Source: our own. Twenty jobs are required in addition to 3 s, because a client with four periods per second has only
 //! a dozen jobs in 3 s, and two estimates need 16.
 //!
-//! Invariant: a wish has 4 ms <= T <= 250 ms and 0.2 ms <= Q <= T/2. Only periodic clients have one.
+//! Invariant: a need has 4 ms <= T <= 250 ms and 0.2 ms <= Q <= T/2. Only periodic clients have one.
 
 use crate::demand::{Demand, LEAST_BUDGET_NS};
-use crate::detector::{Beat, Detector, Found, GAPS_NS, Need};
+use crate::detector::{Beat, Condition, Detection, Detector, GAPS_NS};
 use crate::follow::{Follow, Verdict};
-use crate::jobs::{Burst, Job, Joined, Joiner, LONGEST_NS};
+use crate::jobs::{Burst, Job, JoinResult, Joiner, LONGEST_NS};
 use crate::period::{Fit, SHORTEST_NS};
 use std::collections::VecDeque;
 use xqos_core::Time;
@@ -31,7 +31,7 @@ const PATIENCE_NS: u64 = 3 * SECOND_NS;
 const PATIENCE_JOBS: usize = 20;
 const LONGEST_PATIENCE_NS: u64 = 6 * SECOND_NS;
 /// During this time a client that lost its period needs fewer jobs to find another one.
-const AGAIN_NS: u64 = SECOND_NS;
+const RECENT_LOSS_NS: u64 = SECOND_NS;
 const PAUSES_NS: [u64; 3] = [SECOND_NS, 2 * SECOND_NS, 4 * SECOND_NS];
 const SILENCE_NS: u64 = SECOND_NS;
 const SILENCE_PERIODS: u64 = 10;
@@ -44,7 +44,7 @@ const BURSTS_KEPT: usize = 32;
 
 /// The reservation that a client should get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Need {
     /// Budget Q.
     pub budget_ns: u64,
     /// Period T.
@@ -78,7 +78,7 @@ pub struct Report {
     /// The best fit, even if it was not accepted.
     pub seen: Option<Fit>,
     /// T and Q, if a reservation is worthwhile.
-    pub wish: Option<Wish>,
+    pub need: Option<Need>,
     /// The 15/16 quantile of demand per period.
     pub quantile_ns: u64,
     /// Mean demand per period.
@@ -127,13 +127,13 @@ struct Memory {
 #[derive(Debug, Default)]
 pub struct Client {
     phase: Phase,
-    wish: Option<Wish>,
+    need: Option<Need>,
     memory: Option<Memory>,
     recent: VecDeque<Burst>,
     /// Time of the last request or service.
     last: Time,
     /// Successive attempts that found no period.
-    in_vain: usize,
+    failures: usize,
     jobs: usize,
     seen: Option<Fit>,
 }
@@ -173,26 +173,26 @@ impl Client {
                 self.job(job);
             }
         }
-        let period_ns = self.wish.map_or(0, |wish| wish.period_ns);
+        let period_ns = self.need.map_or(0, |need| need.period_ns);
         let is_silent = now.since(self.last) > SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS));
         if is_silent && !matches!(self.phase, Phase::Silent) {
             self.remember();
             self.leave();
-            (self.phase, self.wish, self.in_vain) = (Phase::Silent, None, 0);
+            (self.phase, self.need, self.failures) = (Phase::Silent, None, 0);
             self.recent.clear();
         }
     }
 
     /// When the client becomes silent unless it has a burst; call [`look`](Client::look) then. `None` if it is silent.
     pub fn next_look(&self) -> Option<Time> {
-        let period_ns = self.wish.map_or(0, |wish| wish.period_ns);
+        let period_ns = self.need.map_or(0, |need| need.period_ns);
         let silence_ns = SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS));
         (!matches!(self.phase, Phase::Silent)).then(|| self.last.after(silence_ns + 1))
     }
 
     /// The reservation that the client should have now.
-    pub fn wish(&self) -> Option<Wish> {
-        self.wish
+    pub fn need(&self) -> Option<Need> {
+        self.need
     }
 
     /// The findings so far.
@@ -200,7 +200,7 @@ impl Client {
         let state = match &self.phase {
             Phase::Gathering(_) => State::Gathering,
             Phase::Periodic(_) => State::Periodic,
-            Phase::Aperiodic { .. } if self.in_vain >= PAUSES_NS.len() => State::GivenUp,
+            Phase::Aperiodic { .. } if self.failures >= PAUSES_NS.len() => State::GivenUp,
             Phase::Aperiodic { .. } => State::Aperiodic,
             Phase::Silent => State::Silent,
         };
@@ -214,7 +214,7 @@ impl Client {
             state,
             beat,
             seen: self.seen,
-            wish: self.wish,
+            need: self.need,
             quantile_ns: periodic.map_or(0, |periodic| periodic.demand.quantile_ns()),
             mean_ns: periodic.map_or(0, |periodic| periodic.demand.mean_ns()),
             jobs: self.jobs + self.gathered(),
@@ -236,7 +236,7 @@ impl Client {
     /// Starts to gather, with these bursts.
     fn begin(&mut self, since: Time, lost: bool, bursts: &[Burst]) {
         if !lost {
-            self.wish = None;
+            self.need = None;
         }
         self.phase = Phase::Gathering(Box::new(Gathering { since, detectors: GAPS_NS.map(Detector::new), lost }));
         bursts.iter().for_each(|&burst| self.gather(burst));
@@ -247,11 +247,11 @@ impl Client {
         let known = known.map(|memory| memory.beat);
         let Phase::Gathering(gathering) = &mut self.phase else { return };
         let since_ns = burst.start.since(gathering.since);
-        let need = if gathering.lost && since_ns <= AGAIN_NS { Need::AGAIN } else { Need::FIRST };
+        let condition = if gathering.lost && since_ns <= RECENT_LOSS_NS { Condition::RECENT } else { Condition::FIRST };
         let known = known.filter(|_| !gathering.lost);
         let mut found = None;
         for detector in &mut gathering.detectors {
-            let of_this = detector.take(burst, need, known.as_ref());
+            let of_this = detector.take(burst, condition, known.as_ref());
             found = found.or(of_this);
         }
         let best = gathering.detectors.iter().filter_map(|detector| detector.seen);
@@ -261,15 +261,15 @@ impl Client {
             self.accept(found);
         } else if since_ns > LONGEST_PATIENCE_NS || since_ns > PATIENCE_NS && most >= PATIENCE_JOBS {
             self.leave();
-            let pause_ns = PAUSES_NS[self.in_vain.min(PAUSES_NS.len() - 1)];
-            (self.wish, self.memory) = (None, None);
-            self.in_vain += 1;
+            let pause_ns = PAUSES_NS[self.failures.min(PAUSES_NS.len() - 1)];
+            (self.need, self.memory) = (None, None);
+            self.failures += 1;
             self.phase = Phase::Aperiodic { until: burst.start.after(pause_ns) };
         }
     }
 
-    fn accept(&mut self, found: Found) {
-        let Found { beat, jobs, joiner, .. } = found;
+    fn accept(&mut self, found: Detection) {
+        let Detection { beat, jobs, joiner, .. } = found;
         let rest_ns = if let Beat::Loop(rest) = beat { rest.rest_ns } else { 0 };
         let period_ns = if rest_ns > 0 { LONGEST_NS } else { beat.length_ns() };
         let mut demand = Demand::new(&jobs, period_ns);
@@ -278,7 +278,7 @@ impl Client {
             demand.resume(memory.budget_ns);
         }
         self.leave();
-        self.in_vain = 0;
+        self.failures = 0;
         self.phase =
             Phase::Periodic(Box::new(Periodic { joiner, follow: Follow::new(beat, &jobs), demand, is_worth: false }));
         self.adjust();
@@ -287,9 +287,9 @@ impl Client {
     fn follow(&mut self, burst: Burst) {
         let Phase::Periodic(periodic) = &mut self.phase else { return };
         match periodic.joiner.take(burst) {
-            Joined::Same | Joined::New(None) => {}
-            Joined::New(Some(job)) => self.job(job),
-            Joined::Endless => self.begin_anew(burst.start),
+            JoinResult::SameJob | JoinResult::NewJob(None) => {}
+            JoinResult::NewJob(Some(job)) => self.job(job),
+            JoinResult::Endless => self.begin_anew(burst.start),
         }
     }
 
@@ -314,7 +314,7 @@ impl Client {
         self.begin(now, true, &bursts);
     }
 
-    /// Computes the wish of a periodic client.
+    /// Computes the need of a periodic client.
     fn adjust(&mut self) {
         let Phase::Periodic(periodic) = &mut self.phase else { return };
         let period_ns = periodic.period_ns();
@@ -324,7 +324,7 @@ impl Client {
         periodic.is_worth = mean_ns.saturating_mul(percent) >= period_ns && period_ns >= SHORTEST_NS;
         let budget_ns = periodic.demand.budget_ns();
         let floor_ns = periodic.demand.median_ns().clamp(LEAST_BUDGET_NS, budget_ns);
-        self.wish = periodic.is_worth.then_some(Wish { budget_ns, period_ns, floor_ns });
+        self.need = periodic.is_worth.then_some(Need { budget_ns, period_ns, floor_ns });
     }
 
     fn remember(&mut self) {

@@ -30,7 +30,7 @@ const SHORTEST_REST_NS: u64 = 1_000_000;
 
 /// The rest of a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rest {
+pub struct LoopFit {
     /// Median rest.
     pub rest_ns: u64,
     /// Fraction of rests within 25 % of the median.
@@ -40,7 +40,7 @@ pub struct Rest {
 }
 
 /// The rest of a closed loop. `None` for other clients.
-pub fn rest(jobs: &[Job]) -> Option<Rest> {
+pub fn rest(jobs: &[Job]) -> Option<LoopFit> {
     let intervals: Vec<u64> = jobs.windows(2).map(|pair| pair[1].start.since(pair[0].start)).collect();
     let rests: Vec<u64> = jobs.windows(2).map(|pair| pair[1].start.since(pair[0].end)).collect();
     if rests.len() < 2 {
@@ -55,7 +55,7 @@ pub fn rest(jobs: &[Job]) -> Option<Rest> {
     let is_kept = of_rests <= SCATTER * rest_ns as f64 && near >= NEAR;
     let is_loop = is_under_load && is_kept && of_rests < STEADIER * of_intervals;
     let is_in_bounds = (SHORTEST_REST_NS..LONGEST_NS).contains(&rest_ns);
-    (is_loop && is_in_bounds).then_some(Rest { rest_ns, near, jobs: jobs.len() })
+    (is_loop && is_in_bounds).then_some(LoopFit { rest_ns, near, jobs: jobs.len() })
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@
 //!
 //! Invariant: a single estimate is never accepted for a client without a remembered period.
 
-use crate::closed_loop::{self, Rest};
-use crate::jobs::{Burst, Job, Joined, Joiner};
+use crate::closed_loop::{self, LoopFit};
+use crate::jobs::{Burst, Job, JoinResult, Joiner};
 use crate::order;
 use crate::period::{self, Fit};
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ pub enum Beat {
     /// A clock.
     Clock(Fit),
     /// Replies: a closed loop.
-    Loop(Rest),
+    Loop(LoopFit),
 }
 
 impl Beat {
@@ -68,20 +68,20 @@ impl Beat {
 
 /// The conditions for an estimate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Need {
+pub(crate) struct Condition {
     pub(crate) jobs: usize,
     pub(crate) span_ns: u64,
     /// Jobs between two estimates.
     pub(crate) apart: usize,
 }
 
-impl Need {
+impl Condition {
     /// For an unknown client. Twelve periods at 24 frames per second are half a second.
-    pub(crate) const FIRST: Need = Need { jobs: 12, span_ns: 400_000_000, apart: 4 };
+    pub(crate) const FIRST: Condition = Condition { jobs: 12, span_ns: 400_000_000, apart: 4 };
     /// For a client that was periodic a moment ago: a new rate must be found within half a second, 12 frames.
-    pub(crate) const AGAIN: Need = Need { jobs: 8, span_ns: 0, apart: 2 };
+    pub(crate) const RECENT: Condition = Condition { jobs: 8, span_ns: 0, apart: 2 };
     /// For a client with a remembered period: one estimate that confirms it.
-    pub(crate) const REMEMBERED: Need = Need { jobs: 6, span_ns: 0, apart: 1 };
+    pub(crate) const KNOWN: Condition = Condition { jobs: 6, span_ns: 0, apart: 1 };
 }
 
 /// Detects the rhythm of one client with one gap.
@@ -101,7 +101,7 @@ pub(crate) struct Detector {
 
 /// An accepted estimate.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct Detection {
     pub(crate) beat: Beat,
     /// The complete jobs.
     pub(crate) jobs: Vec<Job>,
@@ -115,28 +115,28 @@ impl Detector {
     }
 
     /// Takes a burst. One estimate suffices to confirm `known`, a remembered beat.
-    pub(crate) fn take(&mut self, burst: Burst, need: Need, known: Option<&Beat>) -> Option<Found> {
+    pub(crate) fn take(&mut self, burst: Burst, condition: Condition, known: Option<&Beat>) -> Option<Detection> {
         match self.joiner.take(burst) {
-            Joined::Same => return None,
-            Joined::Endless => {
+            JoinResult::SameJob => return None,
+            JoinResult::Endless => {
                 (self.since, self.last) = (0, None);
                 self.jobs.clear();
                 return None;
             }
-            Joined::New(before) => self.jobs.extend(before),
+            JoinResult::NewJob(before) => self.jobs.extend(before),
         }
         self.count += 1;
         self.since += 1;
         self.prune(burst.start);
         let jobs = self.with_open(burst.start);
-        if let Some(known) = known.filter(|_| jobs.len() >= Need::REMEMBERED.jobs) {
-            let is_known = self.look(&jobs[jobs.len() - Need::REMEMBERED.jobs..]).filter(|beat| beat.agrees(known, 5));
+        if let Some(known) = known.filter(|_| jobs.len() >= Condition::KNOWN.jobs) {
+            let is_known = self.look(&jobs[jobs.len() - Condition::KNOWN.jobs..]).filter(|beat| beat.agrees(known, 5));
             if let Some(beat) = is_known {
                 return Some(self.found(beat));
             }
         }
-        let is_due = jobs.len() >= need.jobs && burst.start.since(jobs[0].start) >= need.span_ns;
-        if !is_due || self.since < need.apart {
+        let is_due = jobs.len() >= condition.jobs && burst.start.since(jobs[0].start) >= condition.span_ns;
+        if !is_due || self.since < condition.apart {
             return None;
         }
         self.since = 0;
@@ -158,9 +158,9 @@ impl Detector {
         is_right_gap.then_some(beat)
     }
 
-    fn found(&self, beat: Beat) -> Found {
+    fn found(&self, beat: Beat) -> Detection {
         let (jobs, joiner) = (self.jobs.iter().copied().collect(), self.joiner.clone());
-        Found { beat, jobs, joiner }
+        Detection { beat, jobs, joiner }
     }
 
     /// Includes the open job, which has only a start.
@@ -202,7 +202,7 @@ mod tests {
                 let start = Time((1000 + frame * period_ms + offset) * MS);
                 let burst = Burst { start, end: start.after(MS / 2), served_ns: MS / 2 };
                 for detector in &mut detectors {
-                    if let Some(found) = detector.take(burst, Need::FIRST, None) {
+                    if let Some(found) = detector.take(burst, Condition::FIRST, None) {
                         return Some((found.beat.length_ns() / MS, detector.gap_ns / MS, start.0 / MS - 1000));
                     }
                 }

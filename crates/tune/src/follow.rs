@@ -33,8 +33,8 @@ const MEAN_OFF: f64 = 0.14;
 /// Half the difference between the closest rates, 25 and 30 per second.
 const SLIGHTLY_OFF_PERCENT: u64 = 8;
 const JOBS_KEPT: usize = 64;
-const LOOK_EVERY: u32 = 16;
-const LOOKS_IN_VAIN: u32 = 3;
+const ESTIMATE_EVERY: u32 = 16;
+const MAX_FAILURES: u32 = 3;
 const ANOTHER_PERCENT: u64 = 2;
 const SAME_PERCENT: u64 = 1;
 
@@ -51,15 +51,15 @@ pub(crate) enum Verdict {
 pub(crate) struct Follow {
     pub(crate) beat: Beat,
     jobs: VecDeque<Job>,
-    since_look: u32,
-    in_vain: u32,
+    since_estimate: u32,
+    failures: u32,
     another: Option<Beat>,
 }
 
 impl Follow {
     pub(crate) fn new(beat: Beat, jobs: &[Job]) -> Follow {
         let kept = jobs.iter().rev().take(JOBS_KEPT).rev().copied().collect();
-        Follow { beat, jobs: kept, since_look: 0, in_vain: 0, another: None }
+        Follow { beat, jobs: kept, since_estimate: 0, failures: 0, another: None }
     }
 
     /// Takes a complete job.
@@ -71,11 +71,11 @@ impl Follow {
         if self.is_off() {
             return Verdict::Gone;
         }
-        self.since_look += 1;
-        if self.since_look < LOOK_EVERY {
+        self.since_estimate += 1;
+        if self.since_estimate < ESTIMATE_EVERY {
             return Verdict::Kept;
         }
-        self.since_look = 0;
+        self.since_estimate = 0;
         let jobs: Vec<Job> = self.jobs.iter().copied().collect();
         match look(&jobs) {
             Some(beat) => self.compare(beat),
@@ -98,7 +98,7 @@ impl Follow {
         if !is_comparable {
             return Verdict::Kept;
         }
-        self.in_vain = 0;
+        self.failures = 0;
         if beat.agrees(&self.beat, ANOTHER_PERCENT) {
             self.another = None;
             return Verdict::Kept;
@@ -115,8 +115,8 @@ impl Follow {
         if matches!(self.beat, Beat::Loop(_)) {
             return Verdict::Kept;
         }
-        self.in_vain += 1;
-        if self.in_vain >= LOOKS_IN_VAIN { Verdict::Gone } else { Verdict::Kept }
+        self.failures += 1;
+        if self.failures >= MAX_FAILURES { Verdict::Gone } else { Verdict::Kept }
     }
 
     fn is_off(&self) -> bool {

@@ -54,11 +54,11 @@ impl Job {
 
 /// The effect of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joined {
+pub enum JoinResult {
     /// It belongs to the open job.
-    Same,
+    SameJob,
     /// It starts a new job. The previous one, if any, is complete.
-    New(Option<Job>),
+    NewJob(Option<Job>),
     /// The client does not rest and therefore has no jobs.
     Endless,
 }
@@ -84,7 +84,7 @@ impl Joiner {
     }
 
     /// Takes the next burst. A time before the latest one is raised to it.
-    pub fn take(&mut self, burst: Burst) -> Joined {
+    pub fn take(&mut self, burst: Burst) -> JoinResult {
         let floor = self.open.map_or(Time(0), |open| open.last_start);
         let start = burst.start.max(floor);
         let end = burst.end.max(start);
@@ -92,13 +92,13 @@ impl Joiner {
         let Some(open) = self.open.as_mut().filter(|open| open.includes(start, self.gap_ns)) else {
             let before = self.close();
             self.open = Some(Open { job: Job { start, end, demand_ns }, last_start: start, is_endless: false });
-            return Joined::New(before);
+            return JoinResult::NewJob(before);
         };
         open.last_start = start;
         open.job.end = open.job.end.max(end);
         open.job.demand_ns = open.job.demand_ns.saturating_add(demand_ns);
         open.is_endless |= open.job.response_ns() > LONGEST_NS;
-        if open.is_endless { Joined::Endless } else { Joined::Same }
+        if open.is_endless { JoinResult::Endless } else { JoinResult::SameJob }
     }
 
     /// Completes the open job if no burst after `now` can belong to it.
@@ -135,9 +135,9 @@ mod tests {
     #[test]
     fn bursts_of_a_frame_are_one_job() {
         let mut joiner = Joiner::new(4 * MS);
-        assert_eq!(joiner.take(burst(0, 1, 1)), Joined::New(None));
-        assert_eq!(joiner.take(burst(3, 5, 1)), Joined::Same);
-        assert_eq!(joiner.take(burst(16, 17, 1)), Joined::New(Some(job(0, 5, 2))));
+        assert_eq!(joiner.take(burst(0, 1, 1)), JoinResult::NewJob(None));
+        assert_eq!(joiner.take(burst(3, 5, 1)), JoinResult::SameJob);
+        assert_eq!(joiner.take(burst(16, 17, 1)), JoinResult::NewJob(Some(job(0, 5, 2))));
         assert_eq!(joiner.complete(Time(19 * MS)), None, "another one may still belong to it");
         assert_eq!(joiner.complete(Time(20 * MS)), Some(job(16, 17, 1)));
         assert_eq!(joiner.complete(Time(30 * MS)), None, "once");
@@ -148,27 +148,27 @@ mod tests {
         let mut joiner = Joiner::new(4 * MS);
         joiner.take(burst(0, 20, 1));
         let next = Burst { start: Time(20 * MS + 200_000), ..burst(20, 31, 2) };
-        assert_eq!(joiner.take(next), Joined::Same);
-        assert_eq!(joiner.take(burst(41, 42, 1)), Joined::New(Some(job(0, 31, 3))));
+        assert_eq!(joiner.take(next), JoinResult::SameJob);
+        assert_eq!(joiner.take(burst(41, 42, 1)), JoinResult::NewJob(Some(job(0, 31, 3))));
     }
 
     #[test]
     fn a_client_that_never_rests_has_no_jobs_until_it_does() {
         let mut joiner = Joiner::new(4 * MS);
-        let mut last = Joined::Same;
+        let mut last = JoinResult::SameJob;
         for i in 0..300 {
             last = joiner.take(burst(i, i + 1, 1));
         }
-        assert_eq!(last, Joined::Endless);
-        assert_eq!(joiner.take(burst(400, 401, 1)), Joined::New(None), "it was no job");
-        assert_eq!(joiner.take(burst(500, 501, 1)), Joined::New(Some(job(400, 401, 1))));
+        assert_eq!(last, JoinResult::Endless);
+        assert_eq!(joiner.take(burst(400, 401, 1)), JoinResult::NewJob(None), "it was no job");
+        assert_eq!(joiner.take(burst(500, 501, 1)), JoinResult::NewJob(Some(job(400, 401, 1))));
     }
 
     #[test]
     fn decreasing_times_are_corrected() {
         let mut joiner = Joiner::new(4 * MS);
         joiner.take(burst(100, 101, 1));
-        assert_eq!(joiner.take(burst(50, 20, 9)), Joined::Same);
+        assert_eq!(joiner.take(burst(50, 20, 9)), JoinResult::SameJob);
         assert_eq!(joiner.complete(Time(u64::MAX)), Some(job(100, 101, 1)), "no more service than time");
     }
 }

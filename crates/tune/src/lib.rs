@@ -31,10 +31,10 @@ mod period;
 mod share;
 mod tuner;
 
-pub use client::{Client, Report, State, Wish};
-pub use closed_loop::{Rest, rest};
+pub use client::{Client, Need, Report, State};
+pub use closed_loop::{LoopFit, rest};
 pub use detector::Beat;
-pub use jobs::{Burst, Job, Joined, Joiner};
+pub use jobs::{Burst, Job, JoinResult, Joiner};
 pub use period::{Fit, fit};
-pub use share::{AUTO_LIMIT_PPM, Asked, Room, divide};
+pub use share::{AUTO_LIMIT_PPM, Room, WeightedNeed, divide};
 pub use tuner::{Advice, Tuner};

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! Divides the server's capacity among the wishes of clients whose reservations are measured.
+//! Divides the server's capacity among the needs of clients whose reservations are measured.
 //!
 //! 1. Measured reservations may use U_auto = min(0.6 or the configured limit, U - sum of fixed - B / shortest T).
 //!    Manual reservations are fixed: they are counted and never changed.
-//! 2. If B/T alone exceeds half of what the fixed ones leave, the wish becomes (2Q, 2T): the same share, half the
+//! 2. If B/T alone exceeds half of what the fixed ones leave, the need becomes (2Q, 2T): the same share, half the
 //!    blocking.
-//! 3. Each wish gets at least its floor, the median demand. If the floors do not fit, the lightest wishes are dropped,
+//! 3. Each need gets at least its floor, the median demand. If the floors do not fit, the lightest needs are dropped,
 //!    newest first.
-//! 4. The rest is divided between floor and wish in proportion to weight. No client gets more than its wish; what it
-//!    does not need goes to the others.
+//! 4. The rest is divided between floor and need in proportion to weight. No client gets more than its need; the rest
+//!    goes to the others.
 //!
 //! Source: the admission test of Manica et al. 2008, section 3.3 (`admission` in `xqos_core`). The compression is that
 //! of AQuoSA, b = g + (r - g) * factor, with a factor for each weight.
 //!
 //! Invariant: sum(Q/T) of the result is at most U_auto, each ratio rounded up to a millionth as in admission.
 
-use crate::client::Wish;
+use crate::client::Need;
 use crate::jobs::LONGEST_NS;
 use xqos_core::{Reservation, ReservationKind, Time};
 
@@ -36,11 +36,11 @@ pub struct Room {
     pub auto_limit_ppm: Option<u32>,
 }
 
-/// A wish and the weight of its client.
+/// A need and the weight of its client.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct WeightedNeed {
     /// The wanted reservation.
-    pub wish: Wish,
+    pub need: Need,
     /// Weight of the client in hundredths; 100 is the default.
     pub weight: u32,
     /// When the client was first seen; newer ones are dropped first.
@@ -54,7 +54,7 @@ impl Room {
         u64::from(self.limit_ppm).saturating_sub(fixed)
     }
 
-    /// U_auto, given the shortest period of all wishes.
+    /// U_auto, given the shortest period of all needs.
     pub fn auto_ppm(&self, shortest_ns: u64) -> u64 {
         let unblocked = self.free_ppm().saturating_sub(ppm(self.blocking_ns, shortest_ns));
         unblocked.min(self.auto_limit_ppm.unwrap_or(AUTO_LIMIT_PPM).into())
@@ -68,8 +68,8 @@ impl Room {
     }
 }
 
-/// The reservation for each wish, in whole microseconds. `None` if there is no capacity for it.
-pub fn divide(room: &Room, asked: &[Asked]) -> Vec<Option<Reservation>> {
+/// The reservation for each need, in whole microseconds. `None` if there is no capacity for it.
+pub fn divide(room: &Room, asked: &[WeightedNeed]) -> Vec<Option<Reservation>> {
     let mut shares: Vec<Share> =
         asked.iter().enumerate().map(|(place, asked)| Share::new(place, asked, room)).collect();
     shares.retain(Share::is_possible);
@@ -93,32 +93,32 @@ struct Share {
     since: Time,
     period_ns: u64,
     floor_ns: u64,
-    wish_ns: u64,
+    need_ns: u64,
 }
 
 impl Share {
-    fn new(place: usize, asked: &Asked, room: &Room) -> Share {
-        let &Asked { wish, weight, since } = asked;
-        let is_blocked = ppm(room.blocking_ns, wish.period_ns) > room.free_ppm() / 2;
-        let times = if is_blocked && wish.period_ns <= LONGEST_NS / 2 { 2 } else { 1 };
-        let period_ns = wish.period_ns * times / US * US;
+    fn new(place: usize, asked: &WeightedNeed, room: &Room) -> Share {
+        let &WeightedNeed { need, weight, since } = asked;
+        let is_blocked = ppm(room.blocking_ns, need.period_ns) > room.free_ppm() / 2;
+        let times = if is_blocked && need.period_ns <= LONGEST_NS / 2 { 2 } else { 1 };
+        let period_ns = need.period_ns * times / US * US;
         let whole = |ns: u64| (ns.saturating_mul(times).div_ceil(US) * US).min(period_ns / 2 / US * US);
-        let wish_ns = whole(wish.budget_ns);
-        let floor_ns = whole(wish.floor_ns).min(wish_ns);
-        Share { place, weight: weight.max(1), since, period_ns, floor_ns, wish_ns }
+        let need_ns = whole(need.budget_ns);
+        let floor_ns = whole(need.floor_ns).min(need_ns);
+        Share { place, weight: weight.max(1), since, period_ns, floor_ns, need_ns }
     }
 
     fn is_possible(&self) -> bool {
         self.period_ns > 0 && self.floor_ns > 0
     }
 
-    /// The difference between floor and wish.
+    /// The difference between floor and need.
     fn gap_ppm(&self) -> u64 {
-        ppm(self.wish_ns, self.period_ns) - ppm(self.floor_ns, self.period_ns)
+        ppm(self.need_ns, self.period_ns) - ppm(self.floor_ns, self.period_ns)
     }
 
     fn at(&self, factor: f64) -> Reservation {
-        let more_ns = ((self.wish_ns - self.floor_ns) as f64 * factor) as u64 / US * US;
+        let more_ns = ((self.need_ns - self.floor_ns) as f64 * factor) as u64 / US * US;
         Reservation { budget_ns: self.floor_ns + more_ns, period_ns: self.period_ns, kind: ReservationKind::Soft }
     }
 }
@@ -130,7 +130,7 @@ fn extra_ppm(room: &Room, shares: &[Share]) -> Option<u64> {
     room.auto_ppm(shortest_ns).checked_sub(floors)
 }
 
-/// The fraction of its gap that each wish gets. The heaviest come first, because they are satisfied first.
+/// The fraction of its gap that each need gets. The heaviest come first, because they are satisfied first.
 fn factors(shares: &[Share], extra_ppm: u64) -> Vec<f64> {
     let gap = |share: &Share| share.gap_ppm() as f64;
     let mut weighed: f64 = shares.iter().map(|share| gap(share) * f64::from(share.weight)).sum();
@@ -158,9 +158,9 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn asked(floor_us: u64, budget_us: u64, period_ms: u64, weight: u32, since: u64) -> Asked {
-        let wish = Wish { budget_ns: budget_us * US, period_ns: period_ms * MS, floor_ns: floor_us * US };
-        Asked { wish, weight, since: Time(since) }
+    fn asked(floor_us: u64, budget_us: u64, period_ms: u64, weight: u32, since: u64) -> WeightedNeed {
+        let need = Need { budget_ns: budget_us * US, period_ns: period_ms * MS, floor_ns: floor_us * US };
+        WeightedNeed { need, weight, since: Time(since) }
     }
 
     fn room(blocking_ms: u64, fixed_ms: &[(u64, u64)]) -> Room {
@@ -172,7 +172,7 @@ mod tests {
         Room { limit_ppm: 900_000, blocking_ns: blocking_ms * MS, fixed: fixed.collect(), auto_limit_ppm: None }
     }
 
-    fn given_us(room: &Room, asked: &[Asked]) -> Vec<Option<(u64, u64)>> {
+    fn given_us(room: &Room, asked: &[WeightedNeed]) -> Vec<Option<(u64, u64)>> {
         let given = divide(room, asked);
         let all: Vec<Reservation> = given.iter().copied().flatten().collect();
         assert!(room.fits(&all), "{all:?}");
@@ -180,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn small_wishes_are_granted() {
+    fn small_needs_are_met() {
         let all = [asked(2000, 2300, 40, 100, 0), asked(1000, 3000, 20, 100, 1)];
         assert_eq!(given_us(&room(0, &[]), &all), [Some((2300, 40_000)), Some((3000, 20_000))]);
     }
 
     #[test]
-    fn wishes_are_compressed_by_weight_and_never_below_their_floor() {
+    fn needs_are_compressed_by_weight_and_never_below_their_floor() {
         let all = [asked(2000, 4000, 10, 200, 0), asked(2000, 4000, 10, 100, 1)];
         // 0.2 is left above the floors: two thirds for the heavier one.
         assert_eq!(given_us(&room(0, &[]), &all), [Some((3333, 10_000)), Some((2666, 10_000))]);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lightest_and_newest_wish_is_dropped_if_floors_do_not_fit() {
+    fn the_lightest_and_newest_need_is_dropped_if_floors_do_not_fit() {
         let all = [asked(3000, 3000, 10, 100, 5), asked(3000, 3000, 10, 100, 9), asked(2000, 3000, 10, 300, 20)];
         assert_eq!(given_us(&room(0, &[]), &all), [Some((3000, 10_000)), None, Some((2999, 10_000))]);
         let all = [asked(4000, 4000, 10, 50, 0), asked(4000, 4000, 10, 100, 9)];

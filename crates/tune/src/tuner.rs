@@ -15,10 +15,10 @@
 //!
 //! Invariant: once all advice is followed, the reservations fit into the given room.
 
-use crate::client::{Client, Report, Wish};
+use crate::client::{Client, Need, Report};
 use crate::jobs::{Burst, LONGEST_NS};
 use crate::order;
-use crate::share::{Asked, Room, divide};
+use crate::share::{Room, WeightedNeed, divide};
 use std::collections::BTreeMap;
 use xqos_core::{Reservation, Time};
 
@@ -52,7 +52,7 @@ struct Tuned {
     since: Time,
     granted: Option<Reservation>,
     refused_until: Time,
-    /// Its wishes are doubled, because one was refused.
+    /// Its needs are doubled, because one was refused.
     is_doubled: bool,
 }
 
@@ -152,12 +152,12 @@ impl<K: Ord + Copy> Tuner<K> {
         let mut asked = Vec::new();
         for tuned in self.clients.values_mut() {
             tuned.client.look(now);
-            let wish = tuned.client.wish().filter(|_| now >= tuned.refused_until).map(|wish| tuned.adapted(wish));
-            tuned.is_doubled &= wish.is_some();
-            asked.push(wish.map(|wish| Asked { wish, weight: tuned.weight, since: tuned.since }));
+            let need = tuned.client.need().filter(|_| now >= tuned.refused_until).map(|need| tuned.adapted(need));
+            tuned.is_doubled &= need.is_some();
+            asked.push(need.map(|need| WeightedNeed { need, weight: tuned.weight, since: tuned.since }));
         }
-        let wishes: Vec<Asked> = asked.iter().copied().flatten().collect();
-        let mut given = divide(room, &wishes).into_iter();
+        let needs: Vec<WeightedNeed> = asked.iter().copied().flatten().collect();
+        let mut given = divide(room, &needs).into_iter();
         let exact: Vec<_> = asked.iter().map(|asked| asked.and_then(|_| given.next().flatten())).collect();
         let kept: Vec<_> = self.clients.values().zip(&exact).map(|(tuned, exact)| tuned.nearly(*exact)).collect();
         let together: Vec<Reservation> = kept.iter().copied().flatten().collect();
@@ -166,10 +166,10 @@ impl<K: Ord + Copy> Tuner<K> {
 }
 
 impl Tuned {
-    fn adapted(&self, wish: Wish) -> Wish {
-        match self.is_doubled && wish.period_ns <= LONGEST_NS / 2 {
-            true => Wish { budget_ns: wish.budget_ns * 2, period_ns: wish.period_ns * 2, floor_ns: wish.floor_ns * 2 },
-            false => wish,
+    fn adapted(&self, need: Need) -> Need {
+        match self.is_doubled && need.period_ns <= LONGEST_NS / 2 {
+            true => Need { budget_ns: need.budget_ns * 2, period_ns: need.period_ns * 2, floor_ns: need.floor_ns * 2 },
+            false => need,
         }
     }
 

@@ -13,10 +13,10 @@ pub enum NotReserved {
     Silent,
 }
 
-impl NotReserved {
-    /// The reason for a client without a measured reservation; `None` if it is not known yet.
-    pub fn of(report: &Report) -> Option<NotReserved> {
-        match (report.state, report.wish) {
+impl WhyNot {
+    /// Of a client that has no reservation by the tuner; `None`: not known yet.
+    pub fn of(report: &Report) -> Option<WhyNot> {
+        match (report.state, report.need) {
             (State::Gathering, _) => None,
             (State::Periodic, None) => Some(NotReserved::Light),
             (State::Periodic, Some(_)) => Some(NotReserved::NoRoom),

@@ -160,12 +160,11 @@ pub const CLIENT of client: Client as JSON;
     client.own(Value::Number(f64::from(client.entry.budget_us) / f64::from(client.entry.period_us.max(1))));
 "measured.state": "what auto finds: gathering, periodic, aperiodic or silent; null without a trace" =>
     Value::or_none(client.measured, |report| Value::Text(state(report).to_owned()));
-"measured.period_ms": "period that auto would reserve; null: none" =>
-    Value::or_none(client.measured.and_then(|report| report.wish), |wish| time(wish.period_ns));
-"measured.budget_ms": "budget that auto would reserve; null: none" =>
-    Value::or_none(client.measured.and_then(|report| report.wish), |wish| time(wish.budget_ns));
-"measured.confidence": "confidence of auto, 0 to 1" =>
-    Value::or_none(client.measured, |report| Value::Number(report.confidence));
+"measured.period_ms": "what it would reserve; null: nothing" =>
+    Value::or_none(client.measured.and_then(|report| report.need), |need| time(need.period_ns));
+"measured.budget_ms": "the same" =>
+    Value::or_none(client.measured.and_then(|report| report.need), |need| time(need.budget_ns));
+"measured.confidence": "0 to 1" => Value::or_none(client.measured, |report| Value::Number(report.confidence));
 }
 
 impl Client {
@@ -291,8 +290,8 @@ fn state(report: Report) -> &'static str {
 
 /// Result of the measurement as text.
 fn found(report: Report) -> Value {
-    let wish = report.wish.map(|wish| format!(" {} / {}", of_ns(wish.budget_ns), of_ns(wish.period_ns)));
-    Value::Text(format!("{}{}, confidence {:.2}", state(report), wish.unwrap_or_default(), report.confidence))
+    let need = report.need.map(|need| format!(" {} / {}", of_ns(need.budget_ns), of_ns(need.period_ns)));
+    Value::Text(format!("{}{}, confidence {:.2}", state(report), need.unwrap_or_default(), report.confidence))
 }
 
 #[cfg(test)]

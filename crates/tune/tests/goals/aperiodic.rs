@@ -22,8 +22,8 @@ fn irregular(seed: u64, mut next: impl FnMut(&mut Dice) -> (u64, u64)) -> Vec<Fr
 #[track_caller]
 fn wants_nothing(name: &str, frames: &[Frame]) {
     let course = course(frames);
-    let worth = course.changes.iter().filter_map(|&(at, wish)| Some((at.0 / SECOND, wish?)));
-    let worth: Vec<_> = worth.filter(|(_, wish)| wish.budget_ns * 100 >= wish.period_ns).collect();
+    let worth = course.changes.iter().filter_map(|&(at, need)| Some((at.0 / SECOND, need?)));
+    let worth: Vec<_> = worth.filter(|(_, need)| need.budget_ns * 100 >= need.period_ns).collect();
     println!("{name}: {} jobs, {} reservations", frames.len(), worth.len());
     assert!(worth.is_empty(), "{name}: {} of them, {:?}", worth.len(), worth.first());
 }

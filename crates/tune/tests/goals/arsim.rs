@@ -10,7 +10,7 @@
 use crate::load::{Course, Dice, Frame, MS, SECOND, US, player};
 use std::collections::VecDeque;
 use xqos_core::Time;
-use xqos_tune::{Burst, Client, Wish};
+use xqos_tune::{Burst, Client, Need};
 
 #[derive(Default)]
 struct Arsim {
@@ -42,13 +42,13 @@ fn response_ns(demand_ns: u64, budget_ns: u64, period_ns: u64) -> u64 {
 fn of_arsim(frames: &[Frame], period_ns: u64) -> Course {
     let (mut arsim, mut course, mut budget_ns) = (Arsim::default(), Course::default(), 0);
     for frame in frames {
-        let wish = Wish { budget_ns, period_ns, floor_ns: 0 };
-        course.jobs.extend((budget_ns > 0).then_some((*frame, wish)));
+        let need = Need { budget_ns, period_ns, floor_ns: 0 };
+        course.jobs.extend((budget_ns > 0).then_some((*frame, need)));
         let response_ns = response_ns(frame.demand_ns, budget_ns, period_ns);
         let lateness_ns = if budget_ns > 0 { response_ns.saturating_sub(period_ns) } else { 0 };
         let next_ns = arsim.take(frame.demand_ns, lateness_ns, period_ns);
         if next_ns != budget_ns {
-            course.changes.push((frame.start, Some(Wish { budget_ns: next_ns, ..wish })));
+            course.changes.push((frame.start, Some(Need { budget_ns: next_ns, ..need })));
         }
         budget_ns = next_ns;
     }
@@ -59,10 +59,10 @@ fn of_ours(frames: &[Frame], period_ns: u64) -> Course {
     let (mut client, mut course, mut before) = (Client::new(), Course::default(), None);
     for frame in frames {
         client.look(frame.start);
-        let wish = client.wish();
-        course.note(frame.start, wish, &mut before);
-        course.jobs.extend(wish.map(|wish| (*frame, wish)));
-        let budget_ns = wish.map_or(u64::MAX, |wish| wish.budget_ns);
+        let need = client.need();
+        course.note(frame.start, need, &mut before);
+        course.jobs.extend(need.map(|need| (*frame, need)));
+        let budget_ns = need.map_or(u64::MAX, |need| need.budget_ns);
         let end = frame.start.after(response_ns(frame.demand_ns, budget_ns, period_ns).min(period_ns * 9 / 10));
         client.take(Burst { start: frame.start, end, served_ns: frame.demand_ns });
     }
@@ -72,7 +72,7 @@ fn of_ours(frames: &[Frame], period_ns: u64) -> Course {
 /// Jobs that needed more than their reservation, among the 24 after the step.
 fn reaction(course: &Course, step: u64) -> usize {
     let after = course.jobs.iter().filter(|(frame, _)| frame.start.0 >= step);
-    after.take(24).filter(|(frame, wish)| frame.demand_ns > wish.budget_ns).count()
+    after.take(24).filter(|(frame, need)| frame.demand_ns > need.budget_ns).count()
 }
 
 #[test]

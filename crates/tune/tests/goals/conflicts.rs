@@ -143,7 +143,7 @@ fn clients_that_exit_make_room_for_others() {
     server.run(&frames);
     let granted = server.granted();
     assert_eq!(granted.keys().copied().collect::<Vec<_>>(), [1, 2], "{granted:?}");
-    assert!(granted.values().all(|all| all.budget_ns >= 9_000 * US), "they get all that they wish: {granted:?}");
+    assert!(granted.values().all(|all| all.budget_ns >= 9_000 * US), "they get all that they need: {granted:?}");
 }
 
 #[test]

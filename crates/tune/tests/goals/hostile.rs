@@ -45,25 +45,25 @@ fn check(reservation: &Reservation) {
 
 #[test]
 fn any_client_keeps_the_bounds() {
-    let mut wishes = 0;
+    let mut needs = 0;
     for seed in 0..200 {
         let mut client = Client::new();
         for burst in bursts(seed, 1500) {
             client.take(burst);
             let report = client.report();
             assert!((0.0..=1.0).contains(&report.confidence), "{report:?}");
-            if let Some(wish) = client.wish() {
-                wishes += 1;
-                assert!(wish.floor_ns <= wish.budget_ns && wish.floor_ns >= 200_000, "{wish:?}");
+            if let Some(need) = client.need() {
+                needs += 1;
+                assert!(need.floor_ns <= need.budget_ns && need.floor_ns >= 200_000, "{need:?}");
                 check(&Reservation {
-                    budget_ns: wish.budget_ns,
-                    period_ns: wish.period_ns,
+                    budget_ns: need.budget_ns,
+                    period_ns: need.period_ns,
                     kind: ReservationKind::Soft,
                 });
             }
         }
     }
-    assert!(wishes > 10_000, "{wishes}: the bursts are too wild to test anything");
+    assert!(needs > 10_000, "{needs}: the bursts are too wild to test anything");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! Generates client loads in virtual time. The same seed gives the same load.
 
 use xqos_core::Time;
-use xqos_tune::{Burst, Client, Wish};
+use xqos_tune::{Burst, Client, Need};
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
@@ -96,46 +96,46 @@ pub fn player(
 /// The history of a client.
 #[derive(Debug, Default)]
 pub struct Course {
-    /// Each change of the wish, with its time.
-    pub changes: Vec<(Time, Option<Wish>)>,
-    /// Jobs that started while there was a wish, with that wish.
-    pub jobs: Vec<(Frame, Wish)>,
+    /// Each change of the need, with its time.
+    pub changes: Vec<(Time, Option<Need>)>,
+    /// Jobs that started while there was a need, with that need.
+    pub jobs: Vec<(Frame, Need)>,
 }
 
-/// Plays these frames to a client. Its wishes are granted immediately.
+/// Plays these frames to a client. Its needs are granted immediately.
 pub fn course(frames: &[Frame]) -> Course {
     let (mut client, mut course) = (Client::new(), Course::default());
-    let mut wish = None;
+    let mut need = None;
     for frame in frames {
         client.look(frame.start);
-        course.note(frame.start, client.wish(), &mut wish);
-        course.jobs.extend(wish.map(|wish| (*frame, wish)));
+        course.note(frame.start, client.need(), &mut need);
+        course.jobs.extend(need.map(|need| (*frame, need)));
         for burst in frame.bursts() {
             client.take(burst);
-            course.note(burst.end, client.wish(), &mut wish);
+            course.note(burst.end, client.need(), &mut need);
         }
     }
     course
 }
 
 impl Course {
-    pub fn note(&mut self, now: Time, wish: Option<Wish>, before: &mut Option<Wish>) {
-        let reservation = |wish: &Wish| (wish.budget_ns, wish.period_ns);
-        if wish.as_ref().map(reservation) != before.as_ref().map(reservation) {
-            self.changes.push((now, wish));
+    pub fn note(&mut self, now: Time, need: Option<Need>, before: &mut Option<Need>) {
+        let reservation = |need: &Need| (need.budget_ns, need.period_ns);
+        if need.as_ref().map(reservation) != before.as_ref().map(reservation) {
+            self.changes.push((now, need));
         }
-        *before = wish;
+        *before = need;
     }
 
-    /// The first wish, and the time until then.
-    pub fn first(&self, from: u64) -> (u64, Wish) {
-        let first = self.changes.iter().find_map(|&(at, wish)| Some((at.0 - from, wish?)));
+    /// The first need, and the time until then.
+    pub fn first(&self, from: u64) -> (u64, Need) {
+        let first = self.changes.iter().find_map(|&(at, need)| Some((at.0 - from, need?)));
         first.unwrap_or_else(|| panic!("it wants nothing: {:?}", self.changes))
     }
 
-    /// The time from `from` to the first wish that satisfies `is_so`.
-    pub fn first_that(&self, from: u64, is_so: impl Fn(&Wish) -> bool) -> u64 {
-        let found = self.changes.iter().find(|(at, wish)| at.0 >= from && wish.is_some_and(|wish| is_so(&wish)));
+    /// The time from `from` to the first need that satisfies `is_so`.
+    pub fn first_that(&self, from: u64, is_so: impl Fn(&Need) -> bool) -> u64 {
+        let found = self.changes.iter().find(|(at, need)| at.0 >= from && need.is_some_and(|need| is_so(&need)));
         found.map(|(at, _)| at.0 - from).unwrap_or_else(|| panic!("never after {from}: {:?}", self.changes))
     }
 
@@ -143,9 +143,9 @@ impl Course {
     pub fn steady(&self, from: u64) -> (f64, f64, f64) {
         let jobs: Vec<_> = self.jobs.iter().filter(|(frame, _)| frame.start.0 >= from).collect();
         assert!(jobs.len() > 100, "{} jobs are too few", jobs.len());
-        let over = jobs.iter().filter(|(frame, wish)| frame.demand_ns > wish.budget_ns).count();
+        let over = jobs.iter().filter(|(frame, need)| frame.demand_ns > need.budget_ns).count();
         let demand: u64 = jobs.iter().map(|(frame, _)| frame.demand_ns).sum();
-        let budget: u64 = jobs.iter().map(|(_, wish)| wish.budget_ns).sum();
+        let budget: u64 = jobs.iter().map(|(_, need)| need.budget_ns).sum();
         let changes = self.changes.iter().filter(|(at, _)| at.0 >= from).count();
         let minutes = (jobs[jobs.len() - 1].0.start.0 - from) as f64 / (60 * SECOND) as f64;
         (over as f64 / jobs.len() as f64, budget as f64 / demand as f64 - 1.0, changes as f64 / minutes)

@@ -97,6 +97,6 @@ fn a_client_without_rests_is_no_loop() {
         let start = Time(BEGAN + i * 130 * US);
         client.take(xqos_tune::Burst { start, end: start.after(90 * US), served_ns: 90 * US });
     }
-    assert_eq!(client.wish(), None);
+    assert_eq!(client.need(), None);
     assert!(matches!(client.report().state, State::Gathering | State::Aperiodic), "{:?}", client.report());
 }

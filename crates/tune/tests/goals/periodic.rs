@@ -22,11 +22,11 @@ fn players_of_all_rates_get_their_first_reservation_within_700_ms() {
                 frame.parts = 2 + dice.below(3);
                 frame.apart_ns = (spread_ns / 4).clamp(600 * US, 3 * MS);
             }
-            let (after, wish) = course(&frames).first(frames[0].start.0);
+            let (after, need) = course(&frames).first(frames[0].start.0);
             slowest = slowest.max(after);
             assert!(after <= 700 * MS, "{rate}, seed {seed}: {} ms", after / MS);
-            assert!(is_near(wish.period_ns, 1e9 / rate, 3.0), "{rate}, seed {seed}: T = {} us", wish.period_ns / US);
-            assert!(is_near(wish.budget_ns, 2.24e6, 1.0), "{rate}: Q = {} us", wish.budget_ns / US);
+            assert!(is_near(need.period_ns, 1e9 / rate, 3.0), "{rate}, seed {seed}: T = {} us", need.period_ns / US);
+            assert!(is_near(need.budget_ns, 2.24e6, 1.0), "{rate}: Q = {} us", need.budget_ns / US);
         }
     }
     println!("slowest first reservation: {} ms", slowest / MS);
@@ -41,13 +41,13 @@ fn pulldown_and_dropped_frames_are_detected() {
         let pulldown: Vec<_> =
             (0..100).map(|i| jittered(1e9 + (i / 2 * 5 + i % 2 * 2) as f64 * tick, &mut dice)).collect();
         let course_of_film = course(&pulldown);
-        let (_, wish) = course_of_film.first(SECOND);
-        assert!(is_near(wish.period_ns, 1e9 / 24.0, 3.0), "seed {seed}: T = {} us", wish.period_ns / US);
+        let (_, need) = course_of_film.first(SECOND);
+        assert!(is_near(need.period_ns, 1e9 / 24.0, 3.0), "seed {seed}: T = {} us", need.period_ns / US);
         assert_eq!(course_of_film.changes.len(), 1, "seed {seed}: {:?}", course_of_film.changes);
         let drops: Vec<_> =
             (0..600).filter(|i| i % 10 != 7).map(|i| jittered(1e9 + i as f64 * tick, &mut dice)).collect();
-        let (_, wish) = course(&drops).first(SECOND);
-        assert!(is_near(wish.period_ns, tick, 3.0), "seed {seed}: T = {} us", wish.period_ns / US);
+        let (_, need) = course(&drops).first(SECOND);
+        assert!(is_near(need.period_ns, tick, 3.0), "seed {seed}: T = {} us", need.period_ns / US);
     }
 }
 
@@ -62,10 +62,10 @@ fn a_new_rate_is_followed_within_half_a_second() {
                 let changed = frames[frames.len() - 1].start.0;
                 frames.extend(player(after, (changed, changed + 4 * SECOND), 0.05, &mut dice, two_ms));
                 let course = course(&frames);
-                let took = course.first_that(changed, |wish| is_near(wish.period_ns, 1e9 / after, 3.0));
+                let took = course.first_that(changed, |need| is_near(need.period_ns, 1e9 / after, 3.0));
                 slowest = slowest.max(took);
                 assert!(took <= 500 * MS, "{before} -> {after}, seed {seed}: {} ms {:?}", took / MS, course.changes);
-                let gaps = course.changes.iter().filter(|(at, wish)| at.0 > changed && wish.is_none()).count();
+                let gaps = course.changes.iter().filter(|(at, need)| at.0 > changed && need.is_none()).count();
                 assert_eq!(gaps, 0, "it is never without a reservation: {:?}", course.changes);
             }
         }
@@ -81,7 +81,7 @@ fn doubled_demand_is_reserved_after_two_jobs() {
         let demand = |start: Time| if start.0 < step { 2 * MS } else { 4 * MS };
         let mut frames = player(rate, (SECOND, 9 * SECOND), 0.05, &mut dice, two_ms);
         frames.iter_mut().for_each(|frame| frame.demand_ns = demand(frame.start));
-        let short = course(&frames).jobs.iter().filter(|(frame, wish)| frame.demand_ns > wish.budget_ns).count();
+        let short = course(&frames).jobs.iter().filter(|(frame, need)| frame.demand_ns > need.budget_ns).count();
         assert_eq!(short, 2, "{rate}: jobs that needed more than was reserved");
     }
 }
@@ -96,7 +96,7 @@ fn a_seek_and_a_larger_video_are_followed_within_a_second() {
     let resumed = seek + 75 * MS;
     frames.extend(player(24.0, (resumed, resumed + 4 * SECOND), 0.05, &mut dice, |_| 4500 * US));
     let course = course(&frames);
-    let took = course.first_that(seek, |wish| wish.budget_ns >= 4500 * US && is_near(wish.period_ns, 1e9 / 24.0, 3.0));
+    let took = course.first_that(seek, |need| need.budget_ns >= 4500 * US && is_near(need.period_ns, 1e9 / 24.0, 3.0));
     println!("seek and 720 -> 1080: {} ms", took / MS);
     assert!(took <= SECOND, "{} ms: {:?}", took / MS, course.changes);
 }

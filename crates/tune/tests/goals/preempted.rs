@@ -46,9 +46,9 @@ fn preempted_slices_have_the_same_demand() {
     for work_ns in [200 * US, 3 * MS] {
         let (alone, beside) = (watched(&film(work_ns, 0, 8)).report(), watched(&film(work_ns, 25 * MS, 8)).report());
         assert_eq!((alone.state, beside.state), (State::Periodic, State::Periodic), "{beside:?}");
-        assert_eq!((beside.mean_ns, beside.wish), (alone.mean_ns, alone.wish), "{work_ns} ns of work in a frame");
+        assert_eq!((beside.mean_ns, beside.need), (alone.mean_ns, alone.need), "{work_ns} ns of work in a frame");
     }
-    assert_eq!(watched(&film(200 * US, 25 * MS, 8)).wish(), None, "half a percent of the server is nothing to reserve");
+    assert_eq!(watched(&film(200 * US, 25 * MS, 8)).need(), None, "half a percent of the server is nothing to reserve");
 }
 
 #[test]
@@ -62,5 +62,5 @@ fn a_client_with_a_long_burst_is_not_silent() {
         rests.look(look);
     }
     assert_eq!((waits.report().state, rests.report().state), (State::Periodic, State::Silent));
-    assert!(waits.wish().is_some() && rests.wish().is_none());
+    assert!(waits.need().is_some() && rests.need().is_none());
 }

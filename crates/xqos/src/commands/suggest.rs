@@ -98,10 +98,10 @@ const COLUMNS of client: ClientResult as JSON;
 "found" elastic("FOUND", 8, ""): "periodic, light, aperiodic, or too little" =>
     Value::Other(json!(client.found), format!("{}{}", client.found, if client.is_loop() { ", a loop" } else { "" }));
 "kind": "clock or loop" =>
-    Value::or_none(client.periodic, |_| Value::Text(if client.is_loop() { "loop" } else { "clock" }.to_owned()));
-"period_ms" number("PERIOD", 7, ""): "time from one job to the next" =>
-    client.time(|report, beat| report.wish.map_or(beat.length_ns(), |wish| wish.period_ns));
-"rest_ms": "rest after each reply, for a loop" => client.time(|_, beat| beat.length_ns()).when(client.is_loop());
+    Value::or_none(found.periodic, |_| Value::Text(if found.is_loop() { "loop" } else { "clock" }.to_owned()));
+"period_ms" number("PERIOD", 7, ""): "from one job to the next" =>
+    found.time(|report, beat| report.need.map_or(beat.length_ns(), |need| need.period_ns));
+"rest_ms": "of a loop" => found.time(|_, beat| beat.length_ns()).when(found.is_loop());
 "demand_ms" number("DEMAND", 7, ""): "server time that 15 of 16 jobs do not exceed" =>
     client.time(|report, _| report.quantile_ns);
 "mean_ms": "mean server time of a job" => client.time(|report, _| report.mean_ns);
@@ -175,7 +175,7 @@ impl Suggestion {
 impl ClientResult {
     fn new(seen: &Tracked, identity: &Identity, name: String) -> ClientResult {
         let found = match (&seen.periodic, seen.was_given_up) {
-            (Some(report), _) if report.wish.is_some() => PERIODIC,
+            (Some(report), _) if report.need.is_some() => PERIODIC,
             (Some(_), _) => LIGHT,
             (None, true) => APERIODIC,
             (None, false) => TOO_LITTLE,
@@ -195,7 +195,7 @@ impl ClientResult {
     }
 
     fn reserve(&self) -> Option<Reservation> {
-        self.periodic?.0.wish.map(|wish| reservation(wish.budget_ns, wish.period_ns))
+        self.periodic?.0.need.map(|need| reservation(need.budget_ns, need.period_ns))
     }
 
     fn confidence(&self) -> f64 {
