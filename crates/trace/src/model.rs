@@ -14,7 +14,7 @@ mod presence;
 #[cfg(test)]
 mod tests;
 
-use blame::{Grab, Past};
+use blame::{Grab, Slice};
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, VecDeque};
 use xqos_abi::snapshot::Collector;
@@ -39,7 +39,7 @@ pub struct Model {
     served_until: Time,
     /// The last two known times at which the server polled its clients for requests.
     polled: [Time; 2],
-    past: VecDeque<Past>,
+    slices: VecDeque<Slice>,
     grabs: VecDeque<Grab>,
     pub policy: Option<PolicyKind>,
     pub began: Option<Time>,
@@ -116,7 +116,7 @@ impl Model {
     pub fn forget_gone(&mut self) {
         let is_gone = |clients: &[Client], key: usize| clients.get(key).is_none_or(|client| client.gone.is_some());
         for client in self.clients.iter_mut().filter(|client| client.gone.is_some()) {
-            (client.total, client.recent, client.behind) = Default::default();
+            (client.total, client.recent, client.waits) = Default::default();
         }
         let clients = &self.clients;
         self.worst.retain(|burst| !is_gone(clients, burst.key));
@@ -143,8 +143,8 @@ impl Model {
     /// Takes a record. Returns the burst that it ends, if any.
     pub fn take(&mut self, event: &Event) -> Option<Burst> {
         let at = event.at;
-        let is_told_later = matches!(event.what, Entry::Fact(Fact::Arrived { .. }));
-        if !is_told_later && !matches!(event.what, Entry::Switch { .. } | Entry::Wakeup { .. }) {
+        let is_recorded_late = matches!(event.what, What::Fact(Fact::Arrived { .. }));
+        if !is_recorded_late && !matches!(event.what, What::Switch { .. } | What::Wakeup { .. }) {
             self.began.get_or_insert(at);
             self.now = self.now.max(at);
         }
@@ -257,12 +257,12 @@ impl Model {
             client.demand.add(0, before.since(client.waits_since).max(idle_ns));
             (client.ready_since, client.waits_since) = (Some(at), at);
             (client.own_ns, client.worked_ns) = (0, 0);
-            client.behind.clear();
+            client.waits.clear();
             self.ready.push(key);
             self.polled_at(at);
             // Empty in a model without causes.
-            let since: Vec<Past> = self.past.iter().rev().take_while(|past| past.end > at).copied().collect();
-            since.iter().for_each(|past| self.blame_on(key, past));
+            let since: Vec<Slice> = self.slices.iter().rev().take_while(|slice| slice.end > at).copied().collect();
+            since.iter().for_each(|slice| self.blame_on(key, slice));
             // During a grab an arrival may be recorded late: the time before the recorded slices belongs to the grab.
             if let Some(oldest) = since.last().filter(|oldest| oldest.before > at) {
                 self.blame_grabs(key, at, oldest.before);
@@ -339,7 +339,7 @@ impl Model {
         let activation = client.ready_since.take()?;
         let response_ns = end.since(activation);
         client.figures(|figures| figures.responses.add(response_ns));
-        let mut causes: Vec<(Cause, u64)> = std::mem::take(&mut client.behind).into_iter().collect();
+        let mut causes: Vec<(Cause, u64)> = std::mem::take(&mut client.waits).into_iter().collect();
         let waited_ns = response_ns.saturating_sub(client.own_ns);
         let (own_ns, worked_ns) = (client.own_ns, client.worked_ns);
         client.demand.add(own_ns, 0);

@@ -81,11 +81,11 @@ fn in_(at: Time, from: Time) -> String {
 fn details(event: &Event, names: &Names) -> String {
     let at = event.at;
     match event.what {
-        Entry::Fact(fact) | Entry::Refused(fact) => told(&fact, event.what == Entry::Refused(fact), names),
-        Entry::Paced { until, .. } => format!("waits until others have redrawn, ends {} at the latest", in_(until, at)),
-        Entry::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
-        Entry::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
-        Entry::Dispatch { mode, reason, until, requests, .. } => {
+        What::Fact(fact) | What::Refused(fact) => fact_details(&fact, event.what == What::Refused(fact), names),
+        What::Paced { until, .. } => format!("waits until others have redrawn, ends {} at the latest", in_(until, at)),
+        What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
+        What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
+        What::Dispatch { mode, reason, until, requests, .. } => {
             let reason = match reason {
                 Reason::Stock => "the server's choice",
                 Reason::Grab => "server grab",
@@ -117,7 +117,7 @@ fn details(event: &Event, names: &Names) -> String {
 }
 
 /// Details of a fact about a client, or of a setting.
-fn told(fact: &Fact, is_refused: bool, names: &Names) -> String {
+fn fact_details(fact: &Fact, is_refused: bool, names: &Names) -> String {
     match *fact {
         Fact::Exposed { cause: Some(cause), .. } => format!("by client {}", cause.0),
         Fact::Role { role, .. } => role_name(role).unwrap_or("none").to_owned(),
@@ -140,12 +140,12 @@ fn told(fact: &Fact, is_refused: bool, names: &Names) -> String {
             let verdict = if is_refused { ", not admitted" } else { "" };
             format!("{} gets {} in {}, {}{verdict}", group.0, of_ns(budget_ns), of_ns(period_ns), kind.name())
         }
-        _ => setting(fact),
+        _ => setting_details(fact),
     }
 }
 
 /// Details of a setting of the server, a client or a group.
-fn setting(fact: &Fact) -> String {
+fn setting_details(fact: &Fact) -> String {
     let percent = |ppm| format!("{:.0} %", f64::from(ppm) / 1e4);
     match *fact {
         Fact::Pacing(Pacing { limit_ns: 0, .. }) => "off".to_owned(),

@@ -21,7 +21,7 @@ use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service, Time};
 
 const TEMPLATE: &str = include_str!("page/page.html");
-const PLACE: &str = "/*DATA*/";
+const DATA_MARK: &str = "/*DATA*/";
 
 /// Numbers in base64, to be read as a Float64Array or Uint32Array.
 #[derive(Debug, Default)]
@@ -96,7 +96,7 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
     let style = [web::STYLE, include_str!("page/page.css")].concat();
     let script = [web::SCRIPT, include_str!("page/page.js")].concat();
     // Insert the data last, so that no name in it is taken for a placeholder.
-    Ok(TEMPLATE.replace("/*STYLE*/", &style).replace("/*SCRIPT*/", &script).replacen(PLACE, &json, 1))
+    Ok(TEMPLATE.replace("/*STYLE*/", &style).replace("/*SCRIPT*/", &script).replacen(DATA_MARK, &json, 1))
 }
 
 /// The lanes of all clients that were read so far.
@@ -206,7 +206,7 @@ mod tests {
         ];
         let events = events.into_iter().enumerate().map(|(at, what)| Event { at: Time(at as u64 * 1000), what });
         let page = render(&Header::default(), events, &Names::default()).unwrap();
-        assert!(!page.contains(PLACE) && page.contains("\\u003c/script>"), "the data is in it, and harmless");
+        assert!(!page.contains(DATA_MARK) && page.contains("\\u003c/script>"), "the data is in it, and harmless");
         for elsewhere in ["http://", "https://", "src=", "@import", "url("] {
             assert!(!page.contains(elsewhere), "{elsewhere}");
         }

@@ -13,7 +13,7 @@ const GRABS_KEPT: usize = 64;
 
 /// A recent slice.
 #[derive(Clone, Copy, Debug)]
-pub struct Past {
+pub struct Slice {
     pub runs: usize,
     pub request: u32,
     pub long: bool,
@@ -37,18 +37,18 @@ impl Model {
         if self.without_causes {
             return;
         }
-        let past = Past { runs, request, long, before: self.served_until.min(start), start, end };
+        let slice = Slice { runs, request, long, before: self.served_until.min(start), start, end };
         for at in 0..self.ready.len() {
-            self.blame_on(self.ready[at], &past);
+            self.blame_on(self.ready[at], &slice);
         }
-        self.past.push_back(past);
-        if self.past.len() > SLICES_KEPT {
-            self.past.pop_front();
+        self.slices.push_back(slice);
+        if self.slices.len() > SLICES_KEPT {
+            self.slices.pop_front();
         }
     }
 
-    pub(super) fn blame_on(&mut self, key: usize, past: &Past) {
-        let &Past { runs, request, long, before, start, end } = past;
+    pub(super) fn blame_on(&mut self, key: usize, slice: &Slice) {
+        let &Slice { runs, request, long, before, start, end } = slice;
         let since = self.clients[key].waits_since;
         let (idle_ns, absent_ns) = self.blame_grabs(key, before.max(since), start);
         let (behind_ns, withheld_ns) = if key == runs { (0, 0) } else { self.blame_grabs(key, start.max(since), end) };

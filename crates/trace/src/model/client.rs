@@ -106,7 +106,7 @@ pub struct Client {
     pub(super) waits_since: Time,
     pub(super) own_ns: u64,
     pub(super) worked_ns: u64,
-    pub(super) behind: BTreeMap<Cause, u64>,
+    pub(super) waits: BTreeMap<Cause, u64>,
     pub(super) grabbed_at: Option<Time>,
     pub(super) demand: Demand,
 }
@@ -145,7 +145,7 @@ impl Client {
 
     pub(super) fn waited(&mut self, cause: Cause, ns: u64) {
         if ns > 0 {
-            let sum = self.behind.entry(cause).or_default();
+            let sum = self.waits.entry(cause).or_default();
             *sum = sum.saturating_add(ns);
         }
     }
