@@ -50,11 +50,11 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Fault::NotX => "a client was turned away that does not speak X11",
-            Fault::Cookie => "a client was turned away that has not the cookie of this display",
-            Fault::Refused => "the X server refused a client",
-            Fault::Program => "a client was closed: it sent bytes that begin no request",
-            Fault::Server => "a client was closed: the server sent bytes that begin no reply, event or error",
+            Fault::NotX => "a client was refused: it does not speak X11",
+            Fault::Cookie => "a client was refused: it does not have this display's cookie",
+            Fault::Refused => "the X server refused a client, which shows the reason",
+            Fault::Program => "a client was disconnected: it sent an invalid request",
+            Fault::Server => "a client was disconnected: the server sent an invalid message",
         })
     }
 }
@@ -272,7 +272,7 @@ impl Near {
         };
         let cookie = Cookie::of_setup(order, setup).unwrap_or_default();
         if self.shared.settings.own_cookie.as_ref().is_some_and(|own| !own.is(&cookie)) {
-            self.shared.to_program.push(&refusal(order, "xqos near: this is not the cookie of this display"));
+            self.shared.to_program.push(&refusal(order, "xqos near: wrong cookie for this display, check XAUTHORITY"));
             return self.close(Fault::Cookie);
         }
         self.shared.to_server.push(&self.shared.settings.server_cookie.setup(order));

@@ -180,7 +180,7 @@ mod tests {
         assert_ne!(asked(0, b"WM_NAME"), asked(0, b"WM_NAM"));
         let mut odd = named_request(ORDER, op::INTERN_ATOM_REQUEST, 0, b"WM_NAME");
         odd.extend([0; 4]);
-        assert_eq!(question(&context, &opcodes, &odd), None, "the server refuses that length");
+        assert_eq!(question(&context, &opcodes, &odd), None, "the server refuses this length");
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         let after = question(&context, &opcodes, &formats).unwrap();
         assert_ne!(before, after);
         context.hear(&formats, opcodes.request(139, 1));
-        assert_eq!(question(&context, &opcodes, &formats).unwrap(), after, "a question alone tells nothing");
+        assert_eq!(question(&context, &opcodes, &formats).unwrap(), after, "a question alone sets no state");
     }
 
     #[test]
@@ -213,6 +213,10 @@ mod tests {
         for (major, words) in [(43, &[][..]), (23, &[1]), (38, &[1]), (84, &[0x777, 0, 0])] {
             assert_eq!(question(&context, &opcodes, &request(ORDER, major, 0, words)), None, "{major}");
         }
-        assert_eq!(question(&context, &opcodes, &request(ORDER, 20, 1, &[1, 39, 31, 0, 100])), None, "it deletes");
+        assert_eq!(
+            question(&context, &opcodes, &request(ORDER, 20, 1, &[1, 39, 31, 0, 100])),
+            None,
+            "it deletes the property"
+        );
     }
 }

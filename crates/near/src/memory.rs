@@ -163,7 +163,7 @@ mod tests {
         let mut memory = memory();
         let font = |number: u8| [45, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0, b'a' + number, 0, 0, 0];
         memory.add("", 0, &font(0));
-        assert!(memory.fonts(4).is_empty(), "one alone is asked for with all else");
+        assert!(memory.fonts(4).is_empty(), "a single font is not split off");
         (1..6).for_each(|number| memory.add("", 0, &font(number)));
         let asked = |part: &Memory| part.entries().iter().map(|entry| entry.request[12] - b'a').collect::<Vec<_>>();
         assert_eq!(memory.fonts(4).iter().map(asked).collect::<Vec<_>>(), [&[0, 4][..], &[1, 5], &[2], &[3]]);
@@ -173,7 +173,7 @@ mod tests {
     fn questions_are_remembered_once_and_within_limits() {
         let mut memory = memory();
         memory.add("RANDR", 7, &[150, 8, 2, 0, 1, 2, 3, 4]);
-        assert_eq!(memory.entries().len(), 2, "its opcode is another server's");
+        assert_eq!(memory.entries().len(), 2, "the major opcode is not significant");
         memory.add("", 0, &[0; 4000]);
         for number in 0..100_000_u32 {
             memory.add("", 0, &number.to_le_bytes());

@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn events_report_changes() {
         let mut opcodes = Opcodes::default();
-        assert_eq!(opcodes.changed_by(85, 1, 0), None, "nobody has asked yet what event 85 is");
+        assert_eq!(opcodes.changed_by(85, 1, 0), None, "event 85 is unknown before its extension is queried");
         opcodes.learn("RANDR", 131, 89, 147);
         opcodes.learn("XKEYBOARD", 135, 85, 137);
         opcodes.learn("XInputExtension", 132, 66, 129);

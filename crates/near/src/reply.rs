@@ -58,7 +58,7 @@ impl SharedState {
                 }
                 ERROR => {
                     if self.cells.is_missing(number) {
-                        let what = "an error, as though it had given no colour";
+                        let what = "an error, as if it had not allocated this colour";
                         self.differs((op::FREE_COLORS_REQUEST, 0), Class::ConstantSetsState, what, store);
                     }
                     self.give(message, self.sequence.current());
@@ -116,7 +116,7 @@ impl SharedState {
         if !self.settings.passive {
             self.settings.passive = true;
             self.log(
-                "the server sent a reply that nobody asked for: from here on all of this client's requests go to it"
+                "the server sent an unexpected reply: from now on all of this client's requests go to the server"
                     .to_owned(),
             );
         }
@@ -146,7 +146,7 @@ impl SharedState {
         if message[0] == ERROR {
             self.differs(pending.opcodes, class, "an error", store);
         } else if !is_whole || !is_same(self.order, given, &message, has_valuators) {
-            self.differs(pending.opcodes, class, "another reply", store);
+            self.differs(pending.opcodes, class, "a different reply", store);
         } else {
             self.report.confirmed += 1;
         }
@@ -158,8 +158,8 @@ impl SharedState {
         store.forget();
         let name = self.name(opcodes, store);
         self.log(format!(
-            "the server's answer to {name} is {what}, and not what was answered here: nothing of its kind is answered any more \
-             to this client"
+            "the server's answer to {name} is {what}, unlike the one given here: \
+             from now on such requests of this client go to the server"
         ));
     }
 

@@ -98,8 +98,8 @@ mod tests {
         let mut sequence = SequenceNumbers::default();
         (0..10).for_each(|_| _ = sequence.next_program());
         assert_eq!(sequence.for_program(7), 7);
-        assert_eq!(sequence.for_program(5), 7, "an event of before is lifted");
-        assert_eq!(sequence.for_program(4000), 10, "nobody asked for more");
+        assert_eq!(sequence.for_program(5), 7, "an earlier event gets the last number");
+        assert_eq!(sequence.for_program(4000), 10, "only ten requests were sent");
     }
 
     #[test]
@@ -113,6 +113,6 @@ mod tests {
                 assert_eq!(sequence.current(), number);
             }
         }
-        assert_eq!(sequence.widen(180_000_u64.wrapping_sub(1) as u16), None, "that is more than was asked");
+        assert_eq!(sequence.widen(180_000_u64.wrapping_sub(1) as u16), None, "no such request was sent");
     }
 }

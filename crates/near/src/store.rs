@@ -129,7 +129,7 @@ mod tests {
         let mut store = Store::default();
         let asked = store.changes();
         store.keep(ORDER, question(1), &[1; 32], Some(Watch::Keys), asked);
-        assert_eq!(store.answer(ORDER, &question(1)), None, "nobody listens");
+        assert_eq!(store.answer(ORDER, &question(1)), None, "changes are not received");
         store.watch(Watch::Keys);
         assert!(store.answer(ORDER, &question(1)).is_some());
         assert_eq!(store.answer(ByteOrder::Big, &question(1)), None);
@@ -138,7 +138,7 @@ mod tests {
         store.change(Watch::Keys);
         assert_eq!(store.answer(ORDER, &question(1)), None);
         store.keep(ORDER, question(1), &[1; 32], Some(Watch::Keys), asked);
-        assert_eq!(store.answer(ORDER, &question(1)), None, "it was asked before the change");
+        assert_eq!(store.answer(ORDER, &question(1)), None, "it was requested before the change");
     }
 
     #[test]
@@ -150,6 +150,6 @@ mod tests {
         }
         assert!(store.answer(ORDER, &question(1999)).is_some());
         store.keep(ORDER, question(1), &[1; 2 << 20], None, store.changes());
-        assert_eq!(store.answer(ORDER, &question(1)), None, "one answer is not all that there is");
+        assert_eq!(store.answer(ORDER, &question(1)), None, "one answer exceeds its limit");
     }
 }

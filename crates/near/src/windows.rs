@@ -387,14 +387,14 @@ mod tests {
         assert_eq!(windows.geometry(WINDOW + 1, ORDER).unwrap()[1], 1);
         windows.hear(&mut request(ORDER, op::MAP_WINDOW_REQUEST, 0, &[WINDOW]), 3, &context);
         assert_eq!(windows.geometry(WINDOW, ORDER), None);
-        assert!(windows.geometry(WINDOW + 1, ORDER).is_some(), "nobody can change a pixmap's");
+        assert!(windows.geometry(WINDOW + 1, ORDER).is_some(), "a pixmap's geometry never changes");
         assert_eq!(windows.geometry(0x40_0001, ORDER), None);
     }
 
     #[test]
     fn the_proxys_event_selection_is_added_and_hidden() {
         let (mut windows, context) = created(1);
-        assert_eq!(windows.read(WINDOW), None, "nobody listens yet");
+        assert_eq!(windows.read(WINDOW), None, "changes are not selected yet");
         let added = windows.watch(WINDOW, ORDER).unwrap();
         assert_eq!(
             added,
@@ -422,7 +422,7 @@ mod tests {
         windows.change(WINDOW, Some(39));
         assert_eq!(windows.property(&read), None);
         windows.keep(reading, &read, ORDER, &[1; 32]);
-        assert_eq!(windows.property(&read), None, "it was asked for before the change");
+        assert_eq!(windows.property(&read), None, "it was requested before the change");
         let reading = windows.read(WINDOW).unwrap();
         windows.hear(&mut request(ORDER, op::CHANGE_PROPERTY_REQUEST, 0, &[WINDOW, 39, 31, 8, 0]), 4, &context);
         windows.keep(reading, &read, ORDER, &[1; 32]);

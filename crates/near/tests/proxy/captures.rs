@@ -29,7 +29,7 @@ impl Observer for Recorded {
 
 fn recorded(name: &str) -> Vec<Vec<(Direction, Vec<u8>)>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../wire/tests/captures/{name}.pcapng.zst"));
-    let packed = File::open(path).expect("it is committed");
+    let packed = File::open(path).expect("the capture is in the repository");
     let mut reader = Reader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
     let mut all = Recorded::default();
     let mut session = Session::new(vec![&mut all]);

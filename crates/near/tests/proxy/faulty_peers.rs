@@ -21,7 +21,7 @@ fn learned() -> Store {
         proxy.say(&bytes);
         proxy.settle();
     }
-    assert_eq!(proxy.near.report().total().answered, 0, "nothing was known");
+    assert_eq!(proxy.near.report().total().answered, 0, "no answer is known yet");
     proxy.store
 }
 
@@ -38,7 +38,7 @@ fn learned_answers_need_no_server() {
         "{:?}",
         proxy.server.executed
     );
-    assert_eq!(proxy.near.report().total().saved, 1, "both at once: one wait");
+    assert_eq!(proxy.near.report().total().saved, 1, "both together save one round trip");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_contradicted_answer_disables_its_class() {
     proxy.say(&named(ORDER, 98, 0, "RENDER"));
     proxy.say(&request(ORDER, 139, 0, &[0, 11]));
     proxy.hear();
-    assert_eq!(messages(ORDER, &proxy.heard).len(), 2, "both at once");
+    assert_eq!(messages(ORDER, &proxy.heard).len(), 2, "both are answered");
     // The mock counts one request more, because of the earlier one.
     proxy.forward(usize::MAX);
     proxy.server.out.chunks_mut(32).for_each(|message| message[2] -= 1);
@@ -61,7 +61,7 @@ fn a_contradicted_answer_disables_its_class() {
     assert_eq!(proxy.near.report().differences, 1);
     let answered = proxy.near.report().total().answered;
     proxy.say(&request(ORDER, 139, 0, &[0, 11]));
-    assert_eq!(proxy.near.report().total().answered, answered, "no more of these");
+    assert_eq!(proxy.near.report().total().answered, answered, "this class is disabled");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn verify_compares_every_answer() {
     proxy.server.out.clear();
     proxy.say(&named(ORDER, 16, 0, "NAME"));
     proxy.settle();
-    assert!(!proxy.near.is_verifying(), "the server hears what it would hear without");
+    assert!(!proxy.near.is_verifying(), "no comparison is sent yet");
     assert!(proxy.near.send_deferred(&proxy.store) && proxy.near.is_verifying());
     proxy.forward(usize::MAX);
     proxy.server.out.chunks_mut(32).for_each(|message| message[2] -= 2);
@@ -95,7 +95,7 @@ fn verify_reports_a_colour_missing_in_the_server() {
         proxy.settle();
         assert_eq!(proxy.near.report().differences, differences);
     }
-    assert_eq!(proxy.near.report().total().answered, 2, "all but the first, which nobody knew");
+    assert_eq!(proxy.near.report().total().answered, 2, "all except the first, which was unknown");
     // An error that the program itself caused is no difference.
     proxy.say(&free);
     proxy.settle();
@@ -111,7 +111,7 @@ fn an_unexpected_reply_is_passed_on_and_stops_answers() {
     proxy.server.out.extend([&[1, 0, 1, 0][..], &[0; 28]].concat());
     proxy.deliver(usize::MAX);
     assert_eq!(messages(ORDER, &proxy.heard)[0].number, 1);
-    assert!(proxy.near.log_lines()[0].contains("nobody asked for"));
+    assert!(proxy.near.log_lines()[0].contains("unexpected reply"));
     proxy.say(&request(ORDER, 43, 0, &[]));
     proxy.settle();
     proxy.say(&named(ORDER, 16, 0, "NAME"));
@@ -159,7 +159,7 @@ fn clients_with_a_wrong_cookie_or_protocol_are_refused() {
             (Near::new(Settings { own_cookie: own_cookie.clone(), ..Settings::default() }), Store::default());
         near.from_program(&words, 0, &mut store);
         assert_eq!(near.fault(), Some(fault));
-        assert!(near.to_server().bytes().is_empty(), "the server hears nothing of it");
+        assert!(near.to_server().bytes().is_empty(), "nothing is sent to the server");
         assert_eq!(near.to_program().bytes().first(), (fault == Fault::Cookie).then_some(&0), "a refusal");
     }
     let (mut near, mut store) = (Near::new(Settings { own_cookie, ..Settings::default() }), Store::default());

@@ -32,7 +32,7 @@ fn let_in(names: &[u8], store: &mut Store) -> (Scout, Vec<u8>) {
     let mut scout = Scout::for_fonts(&Cookie::default());
     scout.to_server().clear();
     scout.from_server(&greeting(ORDER), store);
-    assert_eq!(scout.to_server().bytes().len(), 0, "it is not its time yet");
+    assert_eq!(scout.to_server().bytes().len(), 0, "it waits to be asked");
     scout.ask(&fonts(names), store);
     let said = scout.to_server().bytes().to_vec();
     (scout, said)
@@ -58,7 +58,7 @@ fn metrics(number: u16) -> [u8; 32] {
 fn a_font_connection_fetches_only_its_fonts() {
     let mut store = Store::default();
     let (mut scout, said) = let_in(b"ab", &mut store);
-    assert_eq!(majors(&said), [45, 47, 46, 45, 47, 46], "opened, asked for and closed, each");
+    assert_eq!(majors(&said), [45, 47, 46, 45, 47, 46], "each font is opened, queried and closed");
     scout.from_server(&metrics(2), &mut store);
     assert!(known(&store, b'a') && !known(&store, b'b') && !scout.is_ready());
     scout.from_server(&metrics(5), &mut store);
@@ -90,7 +90,7 @@ fn a_refused_font_connection_keeps_known_answers() {
     refused.ask(&fonts(b"b"), &mut store);
     refused.from_server(&[0, 0, 11, 0, 0, 0, 0, 0], &mut store);
     assert!(refused.is_ready() && refused.has_ended());
-    assert!(known(&store, b'a') && !known(&store, b'b'), "the program asks for the other one itself");
+    assert!(known(&store, b'a') && !known(&store, b'b'), "the program queries the other one itself");
 }
 
 #[test]

@@ -231,7 +231,7 @@ pub fn messages(order: ByteOrder, bytes: &[u8]) -> Vec<Heard> {
         all.push(Heard { code: message[0], number, rest: [&message[1..2], &message[4..]].concat() });
         rest = behind;
     }
-    assert!(rest.is_empty(), "no message is cut off: {rest:?}");
+    assert!(rest.is_empty(), "a message is truncated: {rest:?}");
     all
 }
 

@@ -147,7 +147,7 @@ fn check(
     proxy.server.executed.truncate(executed);
     prop_assert_eq!(proxy.near.fault(), None);
     prop_assert!(!proxy.near.is_verifying() && messages(order, &proxy.heard) == heard);
-    prop_assert!(heard.windows(2).all(|two| two[0].number <= two[1].number), "numbers fall: {:?}", heard);
+    prop_assert!(heard.windows(2).all(|two| two[0].number <= two[1].number), "numbers decrease: {:?}", heard);
     let expected = direct(order, ops);
     let is_answer = |message: &&Heard| message.code < 2;
     let (own, other): (Vec<_>, Vec<_>) =
@@ -229,7 +229,7 @@ proptest! {
         let mut proxy = Harness::new(order, Settings { relaxed: true, ..Settings::default() }, Store::default());
         proxy.open(&Memory::default());
         let heard = through(&mut proxy, order, &ops, &pieces);
-        prop_assert!(heard.windows(2).all(|two| two[0].number <= two[1].number), "numbers fall: {:?}", heard);
+        prop_assert!(heard.windows(2).all(|two| two[0].number <= two[1].number), "numbers decrease: {:?}", heard);
         let replies = |all: &[Heard]| all.iter().filter(|it| it.code == 1).cloned().collect::<Vec<_>>();
         prop_assert_eq!(replies(&heard), replies(&direct(order, &ops)));
     }

@@ -192,7 +192,7 @@ fn clients_without_the_cookie_are_refused() {
     assert_eq!((xdpyinfo("/dev/null"), xdpyinfo(&proxy.authority)), (1, 0));
     proxy.running.signal("TERM");
     let told = proxy.running.ended().with(128 + 15);
-    assert!(told.err.contains("has not the cookie"), "{told:#?}");
+    assert!(told.err.contains("does not have this display's cookie"), "{told:#?}");
     assert!(!Path::new(&proxy.authority).exists(), "nothing is left");
 }
 
