@@ -95,7 +95,7 @@ impl Writer {
     /// Writes the header.
     pub fn new(mut file: File, header: &Header) -> Result<Writer> {
         let bytes = pack_header(header)?;
-        file.write_all(&bytes).context("the trace file cannot be begun")?;
+        file.write_all(&bytes).context("cannot write the header of the trace file")?;
         Ok(Writer { file, waiting: Vec::new(), bytes: bytes.len() as u64, records: 0 })
     }
 
@@ -113,7 +113,7 @@ impl Writer {
         if let Err(error) = self.file.write_all(&chunk) {
             // Remove an incomplete chunk, so that readers need not skip it.
             let _ = self.file.set_len(self.bytes);
-            return Err(error).context("the trace file cannot be written on; what is in it can be read");
+            return Err(error).context("cannot write to the trace file; its earlier records are readable");
         }
         self.bytes += chunk.len() as u64;
         self.records += self.waiting.len() as u64;
@@ -153,8 +153,8 @@ impl Trace {
         let length = u32_at(&bytes, MAGIC.len()).unwrap_or(u32::MAX) as usize;
         let start = MAGIC.len() + 4;
         let end = start.checked_add(length).filter(|&end| end <= bytes.len());
-        let Some(end) = end else { bail!("the trace ends within its header: nothing was recorded") };
-        let header = serde_json::from_slice(&bytes[start..end]).context("the trace's header is damaged")?;
+        let Some(end) = end else { bail!("the trace is truncated within its header: record a new one") };
+        let header = serde_json::from_slice(&bytes[start..end]).context("the header of the trace is damaged")?;
         Ok(Trace { header, bytes, first_chunk: end })
     }
 

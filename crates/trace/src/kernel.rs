@@ -21,7 +21,7 @@ impl Kernel {
     /// Starts to trace these threads.
     pub fn start(threads: &[u32]) -> Result<Kernel> {
         let kernel = Kernel { instance: Instance::create()? };
-        kernel.begin(threads).context("the kernel does not trace its scheduler for us")?;
+        kernel.begin(threads).context("cannot trace the kernel's scheduler")?;
         Ok(kernel)
     }
 

@@ -82,7 +82,9 @@ fn details(event: &Event, names: &Names) -> String {
     let at = event.at;
     match event.what {
         What::Fact(fact) | What::Refused(fact) => fact_details(&fact, event.what == What::Refused(fact), names),
-        What::Paced { until, .. } => format!("waits until others have redrawn, ends {} at the latest", in_(until, at)),
+        What::Paced { until, .. } => {
+            format!("waits for other clients to redraw, ends {} at the latest", in_(until, at))
+        }
         What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
         What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
         What::Dispatch { mode, reason, until, requests, .. } => {
@@ -90,17 +92,17 @@ fn details(event: &Event, names: &Names) -> String {
                 Reason::Stock => "the server's choice",
                 Reason::Grab => "server grab",
                 Reason::Deadline => "earliest deadline",
-                Reason::Policy => "first by the policy",
-                Reason::Alone => "alone",
-                Reason::Desktop => "works for others",
+                Reason::Policy => "first under the policy",
+                Reason::Alone => "the only ready client",
+                Reason::Desktop => "compositor or window manager",
             };
-            let paid = if mode == Mode::Reserved { ", from its reservation" } else { "" };
+            let paid = if mode == Mode::Reserved { ", on its reservation" } else { "" };
             let most = if requests > 0 { format!(", at most {requests} requests") } else { String::new() };
             let end = if until == Time::NEVER { String::new() } else { format!(", ends {}", in_(until, at)) };
             format!("{reason}{paid}{end}{most}")
         }
-        Entry::Processor { ns, .. } => format!("{} of it in the slice that ends", of_ns(ns)),
-        Entry::Budget { kind, depleted, left_ns, deadline, .. } => {
+        What::Processor { ns, .. } => format!("{} in the slice that ends here", of_ns(ns)),
+        What::Budget { kind, depleted, left_ns, deadline, .. } => {
             let sign = if left_ns < 0 { "-" } else { "" };
             let state = if depleted { ", depleted" } else { "" };
             let kind = kind.name();
@@ -121,8 +123,8 @@ fn fact_details(fact: &Fact, is_refused: bool, names: &Names) -> String {
     match *fact {
         Fact::Exposed { cause: Some(cause), .. } => format!("by client {}", cause.0),
         Fact::Role { role, .. } => role_name(role).unwrap_or("none").to_owned(),
-        Fact::WorksFor { payer, .. } => format!("works for client {}", payer.0),
-        Fact::CausedWork { .. } => "for a compositor or window manager, after a rest".to_owned(),
+        Fact::WorksFor { whom, .. } => format!("has work to do for client {}", whom.0),
+        Fact::MadeWork { .. } => "caused work for a compositor or window manager after a rest".to_owned(),
         Fact::Served(Service { start, end, requests, last_request, ended_early, .. }) => {
             let early = if ended_early { ", ended early" } else { "" };
             let plural = if requests == 1 { "" } else { "s" };
@@ -150,11 +152,11 @@ fn setting_details(fact: &Fact) -> String {
     match *fact {
         Fact::Pacing(Pacing { limit_ns: 0, .. }) => "off".to_owned(),
         Fact::Pacing(Pacing { limit_ns, floor_ns }) => {
-            format!("at most {} us, comes on each {} us", limit_ns / 1000, floor_ns / 1000)
+            format!("waits of at most {} us, a turn at least every {} us", limit_ns / 1000, floor_ns / 1000)
         }
         Fact::DesktopShare { ppm: 0 } => "off".to_owned(),
-        Fact::DesktopShare { ppm } => format!("at most {} while others wait", percent(ppm)),
-        Fact::Supply(Supply { period_ns: 0, .. }) => "no reservation of the kernel".to_owned(),
+        Fact::DesktopShare { ppm } => format!("at most {} while other clients wait", percent(ppm)),
+        Fact::Supply(Supply { period_ns: 0, .. }) => "no kernel reservation".to_owned(),
         Fact::Supply(Supply { budget_ns, period_ns }) => format!("{} in {}", of_ns(budget_ns), of_ns(period_ns)),
         Fact::Policy(kind) => kind.name().to_owned(),
         Fact::Parameters(parameters) => {
@@ -170,13 +172,13 @@ fn setting_details(fact: &Fact) -> String {
         }
         Fact::SyncPriority { priority, .. } | Fact::FixedPriority { priority, .. } => priority.to_string(),
         Fact::Weight { holder: Holder::Client(_), weight } => format!("{}", f64::from(weight) / 100.0),
-        Fact::Slice { us, .. } => format!("slices of at most {us} us (0: as all)"),
+        Fact::Slice { us, .. } => format!("slices of at most {us} us (0: the default)"),
         Fact::Group { group: GroupId::NONE, .. } => "none".to_owned(),
         Fact::Group { group, .. } => group.0.to_string(),
         Fact::GroupCap { group, ppm: 0 } => format!("{} has no cap", group.0),
         Fact::GroupCap { group, ppm } => format!("{} gets at most {}", group.0, percent(ppm)),
         Fact::Release { holder: Holder::Group(group) } => format!("{} has no reservation", group.0),
-        Fact::Weight { holder: Holder::Group(group), weight: 0 } => format!("{} as its heaviest client", group.0),
+        Fact::Weight { holder: Holder::Group(group), weight: 0 } => format!("{}: weight of heaviest client", group.0),
         Fact::Weight { holder: Holder::Group(group), weight } => {
             format!("{} has weight {}", group.0, f64::from(weight) / 100.0)
         }

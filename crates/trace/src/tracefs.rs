@@ -35,14 +35,14 @@ impl Instance {
         let instances = place.join("instances");
         remove_orphans(&instances);
         let folder = instances.join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&folder).with_context(|| format!("the kernel makes no trace for us at {}", folder.display()))?;
+        fs::create_dir(&folder).with_context(|| format!("cannot create a trace instance at {}", folder.display()))?;
         let mut instance = Instance { folder, pipe: None, rest: Vec::new(), _mount: mount };
         instance.write("trace_clock", "mono")?;
         let pipe = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits() as i32)
             .open(instance.folder.join("trace_pipe"))
-            .context("the kernel's trace cannot be opened")?;
+            .context("cannot open the kernel's trace")?;
         instance.pipe = Some(pipe);
         Ok(instance)
     }
@@ -66,7 +66,7 @@ impl Instance {
                 Ok(bytes) => self.rest.extend_from_slice(&chunk[..bytes]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error).context("the kernel's trace cannot be read"),
+                Err(error) => return Err(error).context("cannot read the kernel's trace"),
             }
             let Some(end) = self.rest.iter().rposition(|&byte| byte == b'\n') else { continue };
             let lines: Vec<u8> = self.rest.drain(..=end).collect();
@@ -93,9 +93,9 @@ fn find_or_mount() -> Result<(PathBuf, Option<OwnedFd>)> {
         fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
     };
     let mount = open().map_err(|error| match error {
-        Errno::PERM | Errno::ACCESS => anyhow!("the kernel's trace is root's: run this with sudo"),
-        Errno::NODEV => anyhow!("this kernel has no tracefs (CONFIG_FTRACE)"),
-        error => anyhow!("the kernel's trace files (tracefs) cannot be opened: {error}"),
+        Errno::PERM | Errno::ACCESS => anyhow!("reading the kernel's trace needs root: run this with sudo"),
+        Errno::NODEV => anyhow!("this kernel has no tracefs: it needs CONFIG_FTRACE"),
+        error => anyhow!("cannot open tracefs: {error}"),
     })?;
     // A private mount is reachable through its descriptor.
     let place = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));

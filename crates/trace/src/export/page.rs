@@ -174,7 +174,7 @@ impl Lanes<'_> {
             text: crate::show::burst(burst, &model, names),
         });
         Page {
-            title: format!("Trace of the X server {}", header.display),
+            title: format!("Trace of X server {}", header.display),
             policy: model.policy.map_or_else(String::new, |policy| policy.name().to_owned()),
             level: header.level.clone(),
             span_ns: model.span_ns() as f64,

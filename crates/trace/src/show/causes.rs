@@ -19,15 +19,15 @@ pub(super) fn cause_of(cause: &Cause, model: &Model, names: &Names, name: impl F
         }
         Cause::Client { key, request, .. } => format!("behind {} {}", name(*key), names.of(*request)),
         Cause::Grab { key } => format!("while {} held the server grab", name(*key)),
-        Cause::Kernel => "the server had no processor".to_owned(),
-        Cause::Server if model.kernel => "the server's own work".to_owned(),
-        Cause::Server => "the server's own work, or no processor (--kernel tells)".to_owned(),
-        Cause::HeldBack => "held back, its budget was used up".to_owned(),
+        Cause::Kernel => "while the server had no processor".to_owned(),
+        Cause::Server if model.kernel => "for the server's own work".to_owned(),
+        Cause::Server => "for the server's own work or a processor (record with --kernel to distinguish)".to_owned(),
+        Cause::HeldBack => "held back by its used-up budget".to_owned(),
     }
 }
 
-/// A burst in words: "mpv (12) waited 41.00 ms: 38.00 ms behind x11perf (9) GetImage, 3.00 ms the server's own work".
-/// Causes after the first three are summed up as others.
+/// A burst in words: "mpv (12) waited 41.00 ms: 38.00 ms behind x11perf (9) GetImage, 3.00 ms for the server's own
+/// work". Causes after the first three are summed up.
 pub fn burst(burst: &Burst, model: &Model, names: &Names) -> String {
     const NAMED: usize = 3;
     let named = burst.causes.iter().take(NAMED);
@@ -35,7 +35,7 @@ pub fn burst(burst: &Burst, model: &Model, names: &Names) -> String {
     let mut causes: Vec<String> =
         named.map(|(why, ns)| format!("{} {}", of_ns(*ns), cause(why, model, names))).collect();
     if !causes.is_empty() && others_ns > 0 {
-        causes.push(format!("{} others", of_ns(others_ns)));
+        causes.push(format!("{} for other causes", of_ns(others_ns)));
     }
     let since = model.began.map_or(0, |began| burst.activation.since(began));
     let text = format!("{} waited {}", model.name(burst.key), of_ns(burst.waited_ns));

@@ -49,7 +49,7 @@ fn a_recorded_trace_is_summarised_shown_exported_and_replayed() {
     assert!(why.contains("x11perf") && why.contains("GetImage"), "{why}");
 
     let shown = ended(xqos().args(["trace", "show", "--kind", "dispatch,deactivation", &file])).with(0).out;
-    assert!(shown.lines().count() > 100 && shown.contains("first by the policy"), "{}", shown.lines().count());
+    assert!(shown.lines().count() > 100 && shown.contains("first under the policy"), "{}", shown.lines().count());
     let checked = ended(xqos().args(["replay", "--check", &file])).with(0).out;
     assert!(checked.contains(" decisions agree, 0 differ\n"), "{checked}");
     let replayed = ended(xqos().args(["replay", "--policy", "stock", "--reserve", "x11perf=2ms/20ms", &file])).with(0);
