@@ -131,7 +131,7 @@ function useColours(names) {
 // Shows errors in the page, not only on the console.
 function fail(error) {
   const said = element("warning");
-  if (said) said.textContent = `This page could not be read: ${error && error.message || error}`;
+  if (said) said.textContent = `This page cannot be shown: ${error && error.message || error}`;
   document.documentElement.dataset.failed = "true";
 }
 addEventListener("error", event => fail(event.error || event.message));

@@ -103,8 +103,8 @@ function drawBudget({ budgets: [times, left, deadlines] }, top) {
 function describe() {
   const { isMarked, span: [from, to], a, b } = timeline;
   const marker = a === null ? "" : ", A at " + timeText(a, (to - from) / 1000);
-  element("what").textContent = isMarked ? "A to B: " + duration(b - a) : "Shown: " + duration(to - from) + marker;
-  const head = row(["client", "share", "served", "waited", "requests", "worst"], "th");
+  element("what").textContent = isMarked ? "A to B: " + duration(b - a) : "Visible: " + duration(to - from) + marker;
+  const head = row(["client", "share", "served", "waited", "requests", "longest"], "th");
   const all = lanes.map(lane => figures(lane, from, to)).sort((one, other) => other.served - one.served);
   element("stats").replaceChildren(head, ...all.map(one => row([one.name, (100 * one.served / (to - from)).toFixed(1) + " %",
     duration(one.served), duration(one.waited), number(one.requests), duration(one.worst)])));
@@ -134,7 +134,7 @@ function about(lane, time) {
   }
   if (burst !== null) {
     const from = bursts.begins[burst], to = bursts.ends[burst], waiting = to - from - covered(slices, from, to);
-    lines.push(`burst of ${duration(to - from)}, of it waiting ${duration(waiting)}`);
+    lines.push(`burst of ${duration(to - from)}, waited ${duration(waiting)}`);
   }
   if (budgets[0].length) {
     const i = Math.max(0, lower(budgets[0], time) - 1);

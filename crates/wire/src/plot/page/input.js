@@ -47,8 +47,8 @@ function aboutPlace(px, py) {
   }
   if (found.packet !== undefined) {
     const { at, offset, length, flags } = track.packets, i = found.packet;
-    const more = (flags[i] & 1 ? ", retransmitted" : "") + (flags[i] & 2 ? ", SYN, FIN or RST" : "");
-    return [`packet of ${counted(length[i], "byte")}${more}`, `from offset ${number(offset[i])}, at ${timeText(at[i], step)}`];
+    const more = (flags[i] & 1 ? ", retransmitted" : "") + (flags[i] & 2 ? ", opens or closes" : "");
+    return [`packet of ${counted(length[i], "byte")}${more}`, `at offset ${number(offset[i])}, ${timeText(at[i], step)}`];
   }
   const at = stepAt(track, timeAt(px)), lines = [`${timeText(timeAt(px), step)}, byte ${number(found.panel.placeAt(py))}`];
   const [, acknowledged, edge] = track.steps;
@@ -60,7 +60,7 @@ function aboutLane(px, py) {
   if (lane === null) return null;
   const one = data.connections[lane];
   return [`connection ${one.number}: ${one.client} → ${one.server}`,
-    `${bytesText(one.bytes[0])} of requests, ${bytesText(one.bytes[1])} of replies and events`, "click to open it"];
+    `${bytesText(one.bytes[0])} of requests, ${bytesText(one.bytes[1])} of replies and events`, "click to show this connection"];
 }
 
 const underPointer = () => (pointer && panelAt(pointer[1]) || panels()[0]).direction;
@@ -104,7 +104,7 @@ async function start() {
   const summary = [counted(data.connections.length, "connection"), counted(messages, "message"), duration(timeline.end - timeline.begin), since];
   element("facts").textContent = summary.join(" · ");
   const left = facts.left_out.filter(([, count]) => count).map(([what, count]) => `${number(count)} ${what}`).join(", ");
-  if (left) element("warning").textContent = `Not in this page: ${left} (plot a shorter time with --from and --to)`;
+  if (left) element("warning").textContent = `Not in this page: ${left}. Plot a shorter time with --from and --to.`;
   listConnections();
   choose(data.connections.length ? busiest() : null);
   draw();

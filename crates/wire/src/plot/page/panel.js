@@ -39,8 +39,8 @@ function drawFrame(panel) {
   pen.textAlign = "left"; pen.fillStyle = colours.ink; pen.font = "600 " + FONT;
   pen.fillText(DIRECTIONS[direction], GUTTER + 4, top - STRIP - TITLE / 2); pen.font = FONT;
   const [first, last] = messagesIn(track, timeline.from, timeline.to), [one, other] = packetsIn(track, timeline.from, timeline.to);
-  const names = last - first > MAX_MARKS ? ", zoom in for names" : "";
-  const fixed = view.bytes[direction] ? " · byte range fixed, f resets it" : "";
+  const names = last - first > MAX_MARKS ? ", zoom in to see names" : "";
+  const fixed = view.bytes[direction] ? " · byte range fixed, press f to fit" : "";
   const said = `${counted(last - first, "message")} in ${counted(other - one, "packet")}` + names + fixed;
   pen.fillStyle = colours.soft; pen.fillText(said, GUTTER + 20 + pen.measureText(DIRECTIONS[direction]).width * 1.08, top - STRIP - TITLE / 2);
   pen.textAlign = "right";

@@ -28,7 +28,7 @@ function listed(one, i) {
 
 function describeSpan() {
   const [from, to] = timeline.span, all = chosen() ? [chosen()] : data.connections;
-  const what = timeline.isMarked ? `A to B: ${duration(timeline.b - timeline.a)}` : `Shown: ${duration(to - from)}`;
+  const what = timeline.isMarked ? `A to B: ${duration(timeline.b - timeline.a)}` : `Visible: ${duration(to - from)}`;
   element("span-title").textContent = what + (chosen() ? `, connection ${chosen().number}` : ", all connections");
   const trips = sumTrips(all, from, to);
   describeStates(all, from, to, trips);
@@ -71,7 +71,7 @@ function describeStates(all, from, to, trips) {
   const lines = STATES.map(name => row([dotted(name, STATE_NAMES[name]), ...states[name].map(duration)]));
   const bytes = [0, 1].map(direction => all.reduce((sum, one) => sum + newBytes(one.tracks[direction], from, to), 0));
   element("states").replaceChildren(row(["", "requests", "replies"], "th"), ...lines, row(["bytes", ...bytes.map(number)]),
-    row(["round trips waited for", number(trips.count), duration(trips.ns)]));
+    row(["round trips", number(trips.count), duration(trips.ns)]));
 }
 function newBytes(track, from, to) {
   const [first, last] = packetsIn(track, from, to), { ends, offset } = track.packets;
@@ -111,20 +111,20 @@ function describeMessage({ direction, index }) {
   const other = answer({ direction, index });
   const lines = [
     ["number", number(sequence[index])],
-    ["bytes", `${number(length[index])} from offset ${number(offset[index])}`],
+    ["bytes", `${number(length[index])} at offset ${number(offset[index])}`],
     ["time", timeText(last[index], 1000)],
     ["state before", STATE_NAMES[stateUntil(track, last[index])]],
   ];
-  if (lag[index] > 0) lines.push(["transfer", `${duration(lag[index])} from its first byte to its last`]);
+  if (lag[index] > 0) lines.push(["transfer", `${duration(lag[index])} from first to last byte`]);
   if (other) {
     const away = Math.abs(chosen().tracks[other.direction].messages.last[other.index] - last[index]);
-    lines.push([answerName(other), `${duration(away)} ${direction ? "before" : "later"}`]);
+    lines.push([answerName(other), `${duration(away)} ${direction ? "before" : "after"}`]);
   }
   const buttons = document.createElement("div"), about = document.createElement("table");
   const button = (said, act) => { const one = buttons.appendChild(document.createElement("button")); one.textContent = said; one.onclick = act; };
   buttons.className = "buttons";
-  button("Zoom to message", () => zoomTo(view.picked));
-  if (other) button("Its " + answerName(other), () => pick(other, true));
+  button("Zoom in", () => zoomTo(view.picked));
+  if (other) button("Show " + answerName(other), () => pick(other, true));
   button("Previous", () => go(-1));
   button("Next", () => go(1));
   about.append(...lines.map(line => row(line)));
@@ -138,7 +138,7 @@ function answerName({ direction, index }) {
 function fieldsOf(number) {
   if (!number) {
     const said = document.createElement("p");
-    said.className = "soft"; said.textContent = "The fields of this message are not in this page. Plot a shorter time (--from, --to) to include them.";
+    said.className = "soft"; said.textContent = "Its fields are not in this page. To include them, plot a shorter time with --from and --to.";
     return said;
   }
   const table = document.createElement("table"), fields = (data.texts[number - 1] || "").split("\t").filter(Boolean);
