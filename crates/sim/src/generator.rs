@@ -191,6 +191,6 @@ mod tests {
         assert_eq!((waits.unprompted(), waits.after(Time(100_000))), (None, None));
         let busy = Generator::of_habit(habit(Pace::Busy));
         assert_eq!(busy.next_runs(Time(99_999)).map(<[Run]>::len), Some(1));
-        assert_eq!(busy.next_runs(Time(100_000)), None, "its time is over");
+        assert_eq!(busy.next_runs(Time(100_000)), None, "the habit has ended");
     }
 }

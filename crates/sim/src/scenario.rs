@@ -53,7 +53,7 @@ pub fn named(name: &str, costs: &Costs) -> Result<Scenario, Mistake> {
         Some((_, text)) => Scenario::read(&format!("{name}.toml"), text, costs),
         None => {
             let known = ALL.map(|(known, _)| known).join(", ");
-            let what = format!("there is no such scenario; there are {known}");
+            let what = format!("there is no such scenario: choose among {known}");
             Err(Mistake { file: format!("{name}.toml"), line: 0, what })
         }
     }

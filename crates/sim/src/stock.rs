@@ -253,7 +253,7 @@ mod tests {
         stock.sleeps(at(4));
         stock.arrived(A);
         stock.choose(at(7), |_| true);
-        assert_eq!(stock.slice_end(at(7)), at(12), "the clock began anew");
+        assert_eq!(stock.slice_end(at(7)), at(12), "the clock restarted");
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(stock.choose(at(0), |_| true), Some(A));
         stock.clients[2].sync_priority = 1;
         assert_eq!(stock.choose(at(5), |_| true), Some(B));
-        assert_eq!(stock.choose(at(10), |client| client != B), Some(A), "who is held back is not chosen");
+        assert_eq!(stock.choose(at(10), |client| client != B), Some(A), "a client that is held back is not chosen");
     }
 
     #[test]

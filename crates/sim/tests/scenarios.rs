@@ -39,7 +39,7 @@ fn all_lists_every_scenario_file() {
         found.insert(name, fs::read_to_string(path).unwrap());
     }
     let known: BTreeMap<String, String> = ALL.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect();
-    assert_eq!(found, known, "scenario::ALL and the folder scenarios/ are to list the same files");
+    assert_eq!(found, known, "scenario::ALL must list the files of scenarios/");
 }
 
 #[test]
@@ -66,15 +66,15 @@ fn may_starve(scenario: &Scenario, regime: Regime) -> bool {
 
 fn check(what: &str, outcome: &Outcome, of: &GroupResult, may_starve: bool) {
     let what = format!("{what}, {}", of.name);
-    assert!(of.requests > 0, "{what}: nobody is served");
+    assert!(of.requests > 0, "{what}: no client is served");
     let longest = of.response_ns.iter().max().copied().unwrap_or(0);
     assert!(longest as f64 / 1e9 <= outcome.seconds + 1.0, "{what}: {longest} ns is longer than the scenario");
     if of.is_measured && !may_starve {
         assert!(!of.response_ns.is_empty(), "{what}: no burst was done");
-        assert!(of.served_ns.iter().all(|&ns| ns > 0), "{what}: one of them starves");
+        assert!(of.served_ns.iter().all(|&ns| ns > 0), "{what}: a client starves");
     }
     for (response, receipt) in of.response_ns.iter().zip(&of.receipt_ns) {
-        assert!(receipt <= response, "{what}: drawn before the input was seen");
+        assert!(receipt <= response, "{what}: done before the input was seen");
     }
 }
 
@@ -90,7 +90,7 @@ fn the_line_follows_immediately_under_fair_and_reservations() {
     let [classic, smart, stock, fair, cbs] =
         responses("interactive", "line", &[CLASSIC, SMART, STOCK, FAIR, Regime::Cbs])[..]
     else {
-        unreachable!("five were asked for")
+        unreachable!("there are five results")
     };
     assert!(classic > 10.0 * smart, "Packard 7.1: classic {classic} ms, smart {smart} ms");
     assert!(stock > 5.0 * fair, "stock {stock} ms, fair {fair} ms");
@@ -100,7 +100,7 @@ fn the_line_follows_immediately_under_fair_and_reservations() {
 #[test]
 fn frames_queue_up_under_the_classic_policy() {
     let [classic, smart, fair] = responses("animation", "animation", &[CLASSIC, SMART, FAIR])[..] else {
-        unreachable!("three were asked for")
+        unreachable!("there are three results")
     };
     assert!(classic > 5.0 * smart && smart > fair, "classic {classic} ms, smart {smart} ms, fair {fair} ms");
 }
@@ -125,6 +125,6 @@ fn a_client_without_admission_runs_as_best_effort() {
     assert_eq!((players.admitted, players.asked), (64, 64));
     assert_eq!((late.admitted, late.asked), (6, 8));
     let longest = players.response_ns.iter().max().copied().unwrap_or(0);
-    assert!(longest <= 40_000_000, "a frame of {longest} ns came after its period");
+    assert!(longest <= 40_000_000, "a frame of {longest} ns exceeded its period");
     assert!(outcome.of("plaids").unwrap().share(&outcome) >= 0.09, "best effort keeps 1 - U");
 }

@@ -158,7 +158,7 @@ impl Reader<'_> {
         let warm_up_ns = file.warm_up_ms.as_ref().map_or(Ok(0), |warm_up| self.ms(warm_up))?;
         if warm_up_ns >= duration_ns {
             let at = file.warm_up_ms.as_ref().map_or(0..0, Spanned::span);
-            return Err(self.mistake(at, "nothing is left after the warm-up: make duration_ms longer"));
+            return Err(self.mistake(at, "the warm-up takes the whole duration: make duration_ms longer"));
         }
         let groups = file.client.iter().map(|client| self.group(client, duration_ns, file.seed));
         let scenario = Scenario {
@@ -173,7 +173,7 @@ impl Reader<'_> {
         };
         let clients: u64 = scenario.groups.iter().map(|group| u64::from(group.count)).sum();
         if clients == 0 || clients > MAX_CLIENTS as u64 {
-            let what = format!("{clients} clients: from 1 to {MAX_CLIENTS} can be simulated; change a count");
+            let what = format!("{clients} clients, but 1 to {MAX_CLIENTS} can be simulated: change a count");
             return Err(self.mistake(file.client.last().map_or(0..0, Spanned::span), what));
         }
         Ok(scenario)
@@ -201,7 +201,7 @@ impl Reader<'_> {
         let utilization = match &server.max_utilization {
             None => usual.max_utilization_ppm,
             Some(part) if (0.0..=1.0).contains(part.get_ref()) => (part.get_ref() * 1e6) as u32,
-            Some(part) => return Err(self.mistake(part.span(), "max_utilization is a part of 1, such as 0.9")),
+            Some(part) => return Err(self.mistake(part.span(), "max_utilization must be from 0 to 1, such as 0.9")),
         };
         Ok(Parameters {
             slice_ns: self.optional(&server.slice_us)?.unwrap_or(usual.slice_ns),
@@ -214,13 +214,13 @@ impl Reader<'_> {
     fn group(&self, spanned: &Spanned<ClientPart>, duration_ns: u64, seed: u64) -> Result<Group, Mistake> {
         let client = spanned.get_ref();
         if client.count == 0 || client.burst.is_empty() {
-            let what = format!("'{}' has no client or asks for nothing: set count and burst", client.name);
+            let what = format!("'{}' has no clients or no requests: set count and burst", client.name);
             return Err(self.mistake(spanned.span(), what));
         }
         let from_ns = client.from_ms.as_ref().map_or(Ok(0), |from| self.ms(from))?;
         let until_ns = client.until_ms.as_ref().map_or(Ok(duration_ns), |until| self.ms(until))?;
         if from_ns >= until_ns {
-            let what = format!("'{}' is gone before it comes: from_ms has to be below until_ms", client.name);
+            let what = format!("'{}' exits before it connects: from_ms must be less than until_ms", client.name);
             return Err(self.mistake(spanned.span(), what));
         }
         let habit = Habit {
@@ -243,13 +243,11 @@ impl Reader<'_> {
         let refuse = |what: &str| Err(self.mistake(spanned.span(), format!("'{}' {what}", client.name)));
         match (client.behaviour, &client.rest_us, &client.every_us) {
             (Behaviour::Busy, None, None) if !client.input && !client.measured => Ok(Pace::Busy),
-            (Behaviour::Busy, ..) => {
-                refuse("is busy: it has no rest_us, every_us or input, and no times that could be measured")
-            }
+            (Behaviour::Busy, ..) => refuse("is busy: remove rest_us, every_us, input and measured"),
             (Behaviour::Waits, Some(rest), None) => Ok(Pace::Waits { rest_ns: self.ns(rest, false)? }),
-            (Behaviour::Waits, ..) => refuse("waits: give it rest_us, and no every_us"),
+            (Behaviour::Waits, ..) => refuse("waits: give it rest_us and remove every_us"),
             (Behaviour::Periodic, None, Some(every)) => Ok(Pace::Periodic { every_ns: self.ns(every, true)? }),
-            (Behaviour::Periodic, ..) => refuse("is periodic: give it every_us, and no rest_us"),
+            (Behaviour::Periodic, ..) => refuse("is periodic: give it every_us and remove rest_us"),
         }
     }
 
@@ -270,7 +268,7 @@ impl Reader<'_> {
         }
         let kind = match (part.hard, part.soft) {
             (true, SoftPart::Paper) => {
-                return Err(self.mistake(spanned.span(), "hard = true leaves soft = \"paper\" nothing to say"));
+                return Err(self.mistake(spanned.span(), "soft = \"paper\" has no effect with hard = true: remove one"));
             }
             (false, SoftPart::Paper) => ReservationKind::SoftPaper,
             (hard, SoftPart::BestEffort) => hard.into(),
@@ -302,10 +300,10 @@ impl Reader<'_> {
     fn us(&self, us: f64, at: Range<usize>, is_needed: bool) -> Result<u64, Mistake> {
         let ns = (us * 1e3).round();
         if !(0.0..=MAX_LENGTH_US * 1e3).contains(&ns) {
-            return Err(self.mistake(at, format!("{us} us is not a length between 0 and an hour")));
+            return Err(self.mistake(at, format!("{us} us is not a duration between 0 and an hour")));
         }
         if is_needed && ns < 1.0 {
-            return Err(self.mistake(at, "this takes no time at all: give it a length above 0"));
+            return Err(self.mistake(at, "this duration must not be 0: give a value above 0"));
         }
         Ok(ns as u64)
     }

@@ -28,7 +28,7 @@ fn mistake(from: &str, to: &str) -> String {
     assert!(SOUND.contains(from), "{from}");
     match read(&SOUND.replacen(from, to, 1)) {
         Err(mistake) => mistake.to_string(),
-        Ok(scenario) => panic!("{to} is taken: {scenario:?}"),
+        Ok(scenario) => panic!("{to} is accepted: {scenario:?}"),
     }
 }
 
@@ -98,7 +98,7 @@ fn weights_and_caps_apply_by_client_name() {
         let outcome = scenario.simulate(Regime::Policy(PolicyKind::Fair));
         for (name, wanted) in ["a", "b"].into_iter().zip(wanted) {
             let share = outcome.of(name).unwrap().share(&outcome) * 100.0;
-            assert!((share - wanted).abs() < 1.0, "{name}: {share} in place of {wanted}");
+            assert!((share - wanted).abs() < 1.0, "{name}: {share} instead of {wanted}");
         }
     }
     are_shared(&two, Settings::default(), [33.3, 66.7]);

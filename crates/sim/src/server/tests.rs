@@ -135,7 +135,7 @@ fn an_everyday_load_is_served_as_with_the_stock_server() {
     }
     let [fair, stock] = [PolicyKind::Fair, PolicyKind::Stock].map(|policy| events(&everyday(180), &rules(policy)));
     let [fair, stock] = [&fair, &stock].map(|events| mean_response_ns(events, 4));
-    assert!(fair * 2 < stock, "who asks little waits for {fair} ns where there is contention, {stock} under stock");
+    assert!(fair * 2 < stock, "under contention a light client waits for {fair} ns, {stock} under stock");
 }
 
 fn mean_response_ns(events: &[Event], id: u16) -> u64 {
