@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn doubled_demand_is_met_after_two_jobs() {
         let mut client = Shown::constant(2_000);
-        assert_eq!(client.takes(1, 4_000, 4_000), [2_240], "one of them is an outlier");
+        assert_eq!(client.takes(1, 4_000, 4_000), [2_240], "one overrun is an outlier");
         assert_eq!(client.takes(1, 4_200, 4_200), [2_240, 4_704]);
     }
 
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn lateness_counts_only_with_a_budget_overrun() {
         let mut client = Shown::constant(2_000);
-        assert_eq!(client.takes(20, 2_000, 90_000), [2_240], "others blocked it");
+        assert_eq!(client.takes(20, 2_000, 90_000), [2_240], "other clients blocked it");
         assert_eq!(client.takes(20, 2_300, 60_000), [2_240, 4_480], "half a period late, twice as much");
     }
 

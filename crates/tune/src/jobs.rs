@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(joiner.take(burst(0, 1, 1)), JoinResult::NewJob(None));
         assert_eq!(joiner.take(burst(3, 5, 1)), JoinResult::SameJob);
         assert_eq!(joiner.take(burst(16, 17, 1)), JoinResult::NewJob(Some(job(0, 5, 2))));
-        assert_eq!(joiner.complete(Time(19 * MS)), None, "another one may still belong to it");
+        assert_eq!(joiner.complete(Time(19 * MS)), None, "another burst may still belong to it");
         assert_eq!(joiner.complete(Time(20 * MS)), Some(job(16, 17, 1)));
         assert_eq!(joiner.complete(Time(30 * MS)), None, "once");
     }
@@ -160,7 +160,7 @@ mod tests {
             last = joiner.take(burst(i, i + 1, 1));
         }
         assert_eq!(last, JoinResult::Endless);
-        assert_eq!(joiner.take(burst(400, 401, 1)), JoinResult::NewJob(None), "it was no job");
+        assert_eq!(joiner.take(burst(400, 401, 1)), JoinResult::NewJob(None), "the endless burst was no job");
         assert_eq!(joiner.take(burst(500, 501, 1)), JoinResult::NewJob(Some(job(400, 401, 1))));
     }
 
@@ -169,6 +169,6 @@ mod tests {
         let mut joiner = Joiner::new(4 * MS);
         joiner.take(burst(100, 101, 1));
         assert_eq!(joiner.take(burst(50, 20, 9)), JoinResult::SameJob);
-        assert_eq!(joiner.complete(Time(u64::MAX)), Some(job(100, 101, 1)), "no more service than time");
+        assert_eq!(joiner.complete(Time(u64::MAX)), Some(job(100, 101, 1)), "service is limited to the elapsed time");
     }
 }

@@ -221,6 +221,6 @@ mod tests {
     fn blocking_by_long_requests_doubles_the_period() {
         let player = asked(1500, 1700, 16, 100, 0);
         assert_eq!(given_us(&room(13, &[]), &[player]), [Some((3400, 32_000))]);
-        assert_eq!(given_us(&room(40, &[]), &[player]), [None], "even then there is no room");
+        assert_eq!(given_us(&room(40, &[]), &[player]), [None], "even then it is not possible");
     }
 }

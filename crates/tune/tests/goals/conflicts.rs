@@ -57,7 +57,7 @@ impl Server {
     fn check(&self) {
         for (client, fixed) in (1000..).map(ClientId).zip(&self.room.fixed) {
             let now = self.scheduler.reservation(client).map(|state| state.reservation);
-            assert_eq!(now.as_ref(), Some(fixed), "what was reserved by hand stays");
+            assert_eq!(now.as_ref(), Some(fixed), "manual reservations stay");
         }
     }
 
@@ -156,7 +156,7 @@ fn a_refused_reservation_is_retried_once_with_twice_the_period() {
     let now = frames[frames.len() - 1].start;
     assert_eq!(tuner.advise(now, &room), [(1, Advice::Reserve(ms(2240, 40)))]);
     assert_eq!(tuner.refused(1, now), Some(ms(4480, 80)));
-    assert_eq!(tuner.advise(now, &room), [], "it stays at that");
+    assert_eq!(tuner.advise(now, &room), [], "there is no further advice");
     assert_eq!(tuner.refused(1, now), None);
     assert_eq!((tuner.advise(now.after(100 * MS), &room), tuner.granted(1)), (vec![], None));
 }

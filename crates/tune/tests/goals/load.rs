@@ -130,7 +130,7 @@ impl Course {
     /// The first need, and the time until then.
     pub fn first(&self, from: u64) -> (u64, Need) {
         let first = self.changes.iter().find_map(|&(at, need)| Some((at.0 - from, need?)));
-        first.unwrap_or_else(|| panic!("it wants nothing: {:?}", self.changes))
+        first.unwrap_or_else(|| panic!("it needs no reservation: {:?}", self.changes))
     }
 
     /// The time from `from` to the first need that satisfies `is_so`.

@@ -48,7 +48,7 @@ fn preempted_slices_have_the_same_demand() {
         assert_eq!((alone.state, beside.state), (State::Periodic, State::Periodic), "{beside:?}");
         assert_eq!((beside.mean_ns, beside.need), (alone.mean_ns, alone.need), "{work_ns} ns of work in a frame");
     }
-    assert_eq!(watched(&film(200 * US, 25 * MS, 8)).need(), None, "half a percent of the server is nothing to reserve");
+    assert_eq!(watched(&film(200 * US, 25 * MS, 8)).need(), None, "half a percent of the server needs no reservation");
 }
 
 #[test]
