@@ -27,16 +27,16 @@ help:
 	@echo 'make build      builds xqos, its X server module and libxqos'
 	@echo 'make demo       measures X11 clients with and without xqos: out/demo/index.html'
 	@echo 'make bench      runs all benchmarks'
-	@echo 'make test       runs all tests but those of test-lab'
-	@echo 'make test-lab   runs the tests with mutter, kwin, Prometheus and DuckDB: scripts/setup --for lab'
-	@echo 'make proto      makes the types of the extension in Rust and C from proto/xqos.xml'
-	@echo 'make lint       checks formatting, clippy, shell scripts, the pages'\'' scripts and man pages'
-	@echo 'make deb        builds Debian packages in target/deb; scripts/check-packages tries them'
-	@echo 'make install    installs what was built (PREFIX=$(PREFIX), DESTDIR=$(DESTDIR),'
+	@echo 'make test       runs all tests except those of test-lab'
+	@echo 'make test-lab   runs the tests with mutter, kwin, Prometheus and DuckDB (needs scripts/setup --for lab)'
+	@echo 'make proto      generates the types of the extension in Rust and C from proto/xqos.xml'
+	@echo 'make lint       checks formatting, clippy, shell and page scripts, and man pages'
+	@echo 'make deb        builds Debian packages in target/deb; scripts/check-packages tests them'
+	@echo 'make install    installs the build (PREFIX=$(PREFIX), DESTDIR=$(DESTDIR),'
 	@echo '                XORG_CONF_DIR=$(XORG_CONF_DIR),'
 	@echo '                XDG_AUTOSTART_DIR=$(XDG_AUTOSTART_DIR))'
-	@echo 'make uninstall  removes what make install placed, with the same PREFIX and DESTDIR'
-	@echo 'make clean      removes what was built; results in out/ stay'
+	@echo 'make uninstall  removes an installation with the same PREFIX and DESTDIR'
+	@echo 'make clean      removes the build; results in out/ stay'
 
 build:
 	$(CARGO) build --release --locked --workspace
@@ -72,8 +72,8 @@ test-lab: build
 
 define SHOW_SKIPS
 @cat $(SKIPS)
-@if [ -n "$$CI" ] && [ -s $(SKIPS) ]; then echo 'CI leaves no test out: make it possible, or change the test'; exit 1; fi
-@echo "passed; tests left out: $$(wc -l < $(SKIPS))"
+@if [ -n "$$CI" ] && [ -s $(SKIPS) ]; then echo 'CI must run all tests: install what is missing, or change the test'; exit 1; fi
+@echo "passed; tests skipped: $$(wc -l < $(SKIPS))"
 endef
 
 # Run this after a change of proto/xqos.xml.

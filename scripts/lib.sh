@@ -29,7 +29,7 @@ find_cargo() {
             version=''
             [ -z "$program" ] || version=$(rust_version "$program")
             if [ -z "$version" ]; then
-                refused="${program:-rustc (missing beside $candidate)}, which does not run"
+                refused="${program:-rustc (missing next to $candidate)}, which does not run"
             elif new_enough "$version"; then
                 continue
             else
@@ -48,7 +48,7 @@ find_cargo() {
 use_cargo() {
     if ! find_cargo; then
         echo "$1: xqos needs cargo and rustc $rust_needed or later; found ${cargo_refused:-none}." >&2
-        echo "$1: Run scripts/setup." >&2
+        echo "$1: Run scripts/setup to install them." >&2
         return 1
     fi
     PATH=${cargo%/*}:$PATH
@@ -59,10 +59,10 @@ use_cargo() {
 # and exits with 77, which means that nothing was checked.
 can_make_roots() {
     why=''
-    unshare --mount --pid --net --fork true 2>/dev/null || why="namespaces cannot be made here"
+    unshare --mount --pid --net --fork true 2>/dev/null || why="this system does not allow new namespaces"
     command -v mmdebstrap >/dev/null || why="mmdebstrap is missing; run scripts/setup --for deb"
-    [ "$(id -u)" -eq 0 ] || why="this makes roots and mounts, which is root's: sudo scripts/$1"
-    [ -z "$why" ] || { echo "$1: left out: $why"; exit 77; }
+    [ "$(id -u)" -eq 0 ] || why="this needs root for mounts: run sudo scripts/$1"
+    [ -z "$why" ] || { echo "$1: skipped: $why"; exit 77; }
 }
 
 # debian_mirror NAME: prints this system's Debian mirror. If it has none, prints an error as NAME.
@@ -70,7 +70,7 @@ debian_mirror() {
     # shellcheck disable=SC2016 # a format of apt's
     found=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' 2>/dev/null | head -n 1)
     [ -n "$found" ] || {
-        echo "$1: left out: no mirror of Debian in this system's package sources; name one with --mirror URL" >&2
+        echo "$1: skipped: this system's package sources have no Debian mirror; give one with --mirror URL" >&2
         exit 77
     }
     echo "$found"

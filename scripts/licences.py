@@ -63,9 +63,9 @@ def gather(program, out):
     # Packages without a source are our own.
     crates = [one for one in packages() if one["source"] and (one["name"], one["version"]) in wanted]
     lines = [
-        f"What is linked into {program} beside its own source: {len(crates)} crates from crates.io, and the standard",
+        f"{program} is linked with {len(crates)} crates from crates.io and the standard",
         "library of Rust (https://www.rust-lang.org, licence MIT OR Apache-2.0, copyright The Rust Project Developers).",
-        "A text that several crates share is given once.",
+        "A text that several crates share is printed once.",
         "",
     ]
     by_text = {}
@@ -127,7 +127,7 @@ def check():
             wrong.append(f"{name} comes from {package['source']}")
     if wrong:
         sys.exit("\n".join(f"licences: {line}" for line in wrong))
-    print(f"licences: {len(all_of_them)} crates are as deny.toml says; cargo-deny, which is not here, looks for duplicates too")
+    print(f"licences: {len(all_of_them)} crates comply with deny.toml; install cargo-deny to check for duplicates, too")
 
 
 def main():

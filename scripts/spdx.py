@@ -68,7 +68,7 @@ def main():
         print(f"spdx: added to {len(missing)} files")
     elif missing:
         names = ", ".join(missing[:5]) + (" ..." if missing[5:] else "")
-        sys.exit(f"spdx: {len(missing)} files do not name their licence ({names}): scripts/spdx.py --add")
+        sys.exit(f"spdx: {len(missing)} files do not name their licence ({names}): run scripts/spdx.py --add")
 
 
 if __name__ == "__main__":
