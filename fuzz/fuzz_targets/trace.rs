@@ -25,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut file = pack_header(&Header::default()).unwrap();
     file.extend(pack(&records).unwrap());
     let again: Vec<Words> = Trace::from_bytes(file).unwrap().records().collect();
-    assert_eq!(again, records, "what is written is read");
+    assert_eq!(again, records, "records are read as they were written");
     take(&records.into_iter().filter_map(Event::decode).collect::<Vec<_>>());
     if let Some(mut scheduler) = Scheduler::restore(&words) {
         scheduler.verify();
