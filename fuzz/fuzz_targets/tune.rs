@@ -29,8 +29,8 @@ fuzz_target!(|bytes: &[u8]| {
         if head & 0x40 != 0 {
             room.limit_ppm = u32::from(bytes.next().unwrap_or(0)) * 4000;
             room.blocking_ns = length(&mut bytes);
-            let fixed =
-                Reservation { budget_ns: length(&mut bytes), period_ns: length(&mut bytes), hard: head & 4 != 0 };
+            let (budget_ns, period_ns) = (length(&mut bytes), length(&mut bytes));
+            let fixed = Reservation { budget_ns, period_ns, kind: (head & 4 != 0).into() };
             room.fixed = vec![fixed; usize::from(head & 8 != 0)];
         }
         let (interval_ns, served_ns) = paces[slot];
@@ -65,7 +65,7 @@ fn advise(tuner: &mut Tuner<u8>, now: Time, room: &Room, refuses: bool) {
 }
 
 fn check(reservation: &Reservation) {
-    let &Reservation { budget_ns, period_ns, hard } = reservation;
-    assert!((3_999_000..=250_000_000).contains(&period_ns) && !hard, "{reservation:?}");
+    let &Reservation { budget_ns, period_ns, kind } = reservation;
+    assert!((3_999_000..=250_000_000).contains(&period_ns) && !kind.is_hard(), "{reservation:?}");
     assert!(budget_ns >= 200_000 && budget_ns <= period_ns / 2, "{reservation:?}");
 }
