@@ -22,19 +22,19 @@ impl Drop for Folder {
     }
 }
 
-/// Runs the script `look` in a page and returns the resulting HTML. The script reports results in the dataset of the
+/// Runs the script in a page and returns the resulting HTML. The script reports results in the dataset of the
 /// root element. `None` if Chromium is not installed. The page sets `data-ready` when it is drawn.
-pub fn looked_at(page: &[u8], look: &str) -> Option<String> {
+pub fn run_script(page: &[u8], script: &str) -> Option<String> {
     let folder = Folder(std::env::temp_dir().join(format!("xqos-page-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).unwrap();
     let file = folder.0.join("page.html");
     let wait = "while (!document.documentElement.dataset.ready) await new Promise(go => setTimeout(go, 5));";
-    let script = format!(
-        "<script>(async () => {{ {wait} try {{ {look} }} catch (error) {{ console.error(error.stack); }} \
-         document.documentElement.dataset.looked = \"true\"; }})();</script>"
+    let element = format!(
+        "<script>(async () => {{ {wait} try {{ {script} }} catch (error) {{ console.error(error.stack); }} \
+         document.documentElement.dataset.finished = \"true\"; }})();</script>"
     );
     let head = page.iter().position(|&byte| byte == b'\n').expect("a page begins with its doctype") + 1;
-    let whole = [&page[..head], LISTENER.as_bytes(), &page[head..], script.as_bytes()].concat();
+    let whole = [&page[..head], LISTENER.as_bytes(), &page[head..], element.as_bytes()].concat();
     std::fs::write(&file, whole).unwrap();
     for program in ["chromium", "chromium-browser", "google-chrome"] {
         let mut command = Command::new(program);
@@ -44,7 +44,7 @@ pub fn looked_at(page: &[u8], look: &str) -> Option<String> {
         if let Ok(done) = command.arg(format!("file://{}", file.display())).output() {
             let seen = String::from_utf8_lossy(&done.stdout).into_owned();
             let root = root(&seen);
-            assert!(root.contains("data-looked=\"true\""), "the page was not drawn, or not looked at: {root}");
+            assert!(root.contains("data-finished=\"true\""), "the page was not drawn, or the script failed: {root}");
             assert!(!root.contains("data-complaints"), "{root}");
             return Some(seen);
         }

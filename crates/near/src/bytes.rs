@@ -8,15 +8,15 @@ pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Lit
 
 pub fn put_u16(order: ByteOrder, bytes: &mut [u8], at: usize, value: u16) {
     let two = if order == ByteOrder::Little { value.to_le_bytes() } else { value.to_be_bytes() };
-    if let Some(place) = bytes.get_mut(at..at + 2) {
-        place.copy_from_slice(&two);
+    if let Some(slot) = bytes.get_mut(at..at + 2) {
+        slot.copy_from_slice(&two);
     }
 }
 
 pub fn put_u32(order: ByteOrder, bytes: &mut [u8], at: usize, value: u32) {
     let four = if order == ByteOrder::Little { value.to_le_bytes() } else { value.to_be_bytes() };
-    if let Some(place) = bytes.get_mut(at..at + 4) {
-        place.copy_from_slice(&four);
+    if let Some(slot) = bytes.get_mut(at..at + 4) {
+        slot.copy_from_slice(&four);
     }
 }
 

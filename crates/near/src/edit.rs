@@ -38,9 +38,9 @@ fn hide(order: ByteOrder, reply: &mut Vec<u8>) {
     let mut names: Vec<u8> = Vec::new();
     let (mut count, mut rest) = (0, reply.get(32..).unwrap_or_default());
     for _ in 0..reply.get(1).copied().unwrap_or(0) {
-        let Some((&length, behind)) = rest.split_first() else { return };
-        let Some((name, behind)) = behind.split_at_checked(usize::from(length)) else { return };
-        rest = behind;
+        let Some((&length, after)) = rest.split_first() else { return };
+        let Some((name, after)) = after.split_at_checked(usize::from(length)) else { return };
+        rest = after;
         if !HIDDEN.iter().any(|hidden| hidden.as_bytes() == name) {
             count += 1;
             names.push(length);
@@ -76,16 +76,16 @@ fn blank_values(order: ByteOrder, reply: &mut [u8]) -> Option<()> {
     const VALUATOR: u16 = 2;
     const VALUE: std::ops::Range<usize> = 28..36;
     let devices = order.u16(reply, 8)?;
-    let mut place = 32;
+    let mut at = 32;
     for _ in 0..devices {
-        let (classes, name) = (order.u16(reply, place + 6)?, usize::from(order.u16(reply, place + 8)?));
-        place += 12 + name.next_multiple_of(4);
+        let (classes, name) = (order.u16(reply, at + 6)?, usize::from(order.u16(reply, at + 8)?));
+        at += 12 + name.next_multiple_of(4);
         for _ in 0..classes {
-            let (kind, words) = (order.u16(reply, place)?, usize::from(order.u16(reply, place + 2)?));
+            let (kind, words) = (order.u16(reply, at)?, usize::from(order.u16(reply, at + 2)?));
             if kind == VALUATOR && words >= 11 {
-                reply.get_mut(place + VALUE.start..place + VALUE.end)?.fill(0);
+                reply.get_mut(at + VALUE.start..at + VALUE.end)?.fill(0);
             }
-            place += 4 * words.max(1);
+            at += 4 * words.max(1);
         }
     }
     Some(())

@@ -53,8 +53,8 @@ impl Memory {
     pub fn add(&mut self, extension: &str, state: u64, request: &[u8]) {
         let mut hasher = DefaultHasher::new();
         // Servers assign an extension's major opcode, so it is left out.
-        let behind = if extension.is_empty() { request } else { &request[1..] };
-        (extension, state, behind).hash(&mut hasher);
+        let content = if extension.is_empty() { request } else { &request[1..] };
+        (extension, state, content).hash(&mut hasher);
         let bytes = extension.len() + request.len() + 11;
         let has_room = self.entries.len() < MAX_ENTRIES && self.bytes + bytes <= MAX_BYTES;
         if has_room && request.len() <= MAX_REQUEST_BYTES && extension.len() < 64 && self.known.insert(hasher.finish())
@@ -118,8 +118,8 @@ impl Memory {
 }
 
 fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], Damaged> {
-    let (taken, behind) = rest.split_at_checked(count).ok_or(Damaged)?;
-    *rest = behind;
+    let (taken, after) = rest.split_at_checked(count).ok_or(Damaged)?;
+    *rest = after;
     Ok(taken)
 }
 
@@ -151,10 +151,10 @@ mod tests {
         for length in 0..bytes.len() {
             assert_eq!(Memory::read(&bytes[..length]).err(), Some(Damaged), "cut off after {length}");
         }
-        for place in 0..bytes.len() {
+        for index in 0..bytes.len() {
             let mut bytes = bytes.clone();
-            bytes[place] ^= 0x10;
-            assert_eq!(Memory::read(&bytes).err(), Some(Damaged), "byte {place}");
+            bytes[index] ^= 0x10;
+            assert_eq!(Memory::read(&bytes).err(), Some(Damaged), "byte {index}");
         }
     }
 

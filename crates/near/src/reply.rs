@@ -175,7 +175,7 @@ impl SharedState {
                     store.keep(self.order, question, message, watch, asked);
                 }
             }
-            Some(Learn::Position { request, query }) => self.windows.keep_place(query, &request, message),
+            Some(Learn::Position { request, query }) => self.windows.keep_position(query, &request, message),
             Some(Learn::Property { request, reading }) => self.windows.keep(reading, &request, self.order, message),
             None => {}
         }

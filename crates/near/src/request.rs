@@ -142,7 +142,7 @@ impl SharedState {
         let (order, words) = (self.order, if request[0] == op::GET_GEOMETRY_REQUEST { 2 } else { 4 });
         let Some(id) = order.u32(request, 4).filter(|_| request.len() == 4 * words) else { return Lookup::default() };
         let made = if words == 2 { self.windows.geometry(id, order) } else { None };
-        if let Some(answer) = made.or_else(|| self.windows.place(request).cloned()) {
+        if let Some(answer) = made.or_else(|| self.windows.position(request).cloned()) {
             return Lookup { answer: Some(answer), ..Lookup::default() };
         }
         // From one window to another: both must be known, or a root.
@@ -150,7 +150,7 @@ impl SharedState {
         let other = if words == 4 { order.u32(request, 8) } else { None };
         let mut windows = [Some(id), other].into_iter().flatten().filter(|&id| !is_root(id)).peekable();
         let is_any = windows.peek().is_some();
-        let queries: Option<Vec<_>> = windows.map(|id| self.windows.ask_place(id, &self.context)).collect();
+        let queries: Option<Vec<_>> = windows.map(|id| self.windows.ask_position(id, &self.context)).collect();
         let query = queries.filter(|_| is_any).and_then(|queries| queries.first().copied());
         Lookup { learn: query.map(|query| Learn::Position { request: request.into(), query }), ..Lookup::default() }
     }

@@ -52,7 +52,7 @@ struct Drawable {
 struct Geometry {
     root: u32,
     depth: u8,
-    place: [u16; 5],
+    bounds: [u16; 5],
 }
 
 #[derive(Debug)]
@@ -68,7 +68,7 @@ pub struct Windows {
     /// Replies to GetProperty; the key is the request.
     properties: HashMap<Box<[u8]>, Property>,
     /// Replies about window positions, by request, and a count that rises when all of them become invalid.
-    places: HashMap<Box<[u8]>, Answer>,
+    positions: HashMap<Box<[u8]>, Answer>,
     moves: u32,
     /// The server refused a selection of the proxy.
     cannot_watch: bool,
@@ -147,8 +147,8 @@ impl Windows {
             (COPY_FROM_PARENT, _) => above.map(|above| above.depth),
             (depth, _) => Some(depth),
         };
-        let place = [12, 14, 16, 18, 20].map(short);
-        let geometry = above.zip(depth).map(|(above, depth)| Geometry { root: above.root, depth, place });
+        let bounds = [12, 14, 16, 18, 20].map(short);
+        let geometry = above.zip(depth).map(|(above, depth)| Geometry { root: above.root, depth, bounds });
         let has_property_change = selects & PROPERTY_CHANGE != 0;
         self.insert(
             id,
@@ -168,15 +168,15 @@ impl Windows {
     fn create_pixmap(&mut self, id: u32, request: &[u8], context: &ConnectionContext) {
         let short = |at| context.order.u16(request, at).unwrap_or(0);
         let above = context.order.u32(request, 8).and_then(|above| self.above(above, context));
-        let place = [0, 0, short(12), short(14), 0];
-        let geometry = above.map(|above| Geometry { root: above.root, depth: request[1], place });
+        let bounds = [0, 0, short(12), short(14), 0];
+        let geometry = above.map(|above| Geometry { root: above.root, depth: request[1], bounds });
         self.insert(id, context, Drawable { geometry, ..Drawable::default() });
     }
 
     /// Root and depth of the parent or drawable.
     fn above(&self, id: u32, context: &ConnectionContext) -> Option<Geometry> {
         match context.greeting.screen(id) {
-            Some(screen) => Some(Geometry { root: id, depth: screen.depth, place: [0; 5] }),
+            Some(screen) => Some(Geometry { root: id, depth: screen.depth, bounds: [0; 5] }),
             None => self.drawables.get(&id)?.geometry,
         }
     }
@@ -218,17 +218,17 @@ impl Windows {
     /// Windows may have moved.
     pub fn unsettle(&mut self) {
         self.moves = self.moves.wrapping_add(1);
-        self.places.clear();
+        self.positions.clear();
     }
 
     /// The reply to an earlier position request, if nothing can have moved since.
-    pub fn place(&self, request: &[u8]) -> Option<&Answer> {
-        self.places.get(request)
+    pub fn position(&self, request: &[u8]) -> Option<&Answer> {
+        self.positions.get(request)
     }
 
     /// Starts a position request, if the server reports changes. This holds for a child of a root on which the program
     /// selects StructureNotify, and for its descendants, which only the program moves.
-    pub fn ask_place(&self, id: u32, context: &ConnectionContext) -> Option<PositionQuery> {
+    pub fn ask_position(&self, id: u32, context: &ConnectionContext) -> Option<PositionQuery> {
         let mut window = self.drawables.get(&id)?;
         for _ in 0..MAX_NESTED {
             let parent = window.parent?;
@@ -241,11 +241,11 @@ impl Windows {
     }
 
     /// Stores a position, if nothing has moved since the request.
-    pub fn keep_place(&mut self, PositionQuery(moves): PositionQuery, request: &[u8], reply: &[u8]) {
-        if self.moves == moves && self.places.len() < MAX_PROPERTIES {
+    pub fn keep_position(&mut self, PositionQuery(moves): PositionQuery, request: &[u8], reply: &[u8]) {
+        if self.moves == moves && self.positions.len() < MAX_PROPERTIES {
             let mut answer = reply.to_vec();
             answer[2..4].fill(0);
-            self.places.insert(request.into(), answer.into());
+            self.positions.insert(request.into(), answer.into());
         }
     }
 
@@ -316,11 +316,11 @@ impl Windows {
 
     /// The GetGeometry reply, while only the program can have changed the geometry.
     pub fn geometry(&self, id: u32, order: ByteOrder) -> Option<Answer> {
-        let Geometry { root, depth, place } = self.drawables.get(&id)?.geometry?;
+        let Geometry { root, depth, bounds } = self.drawables.get(&id)?.geometry?;
         let mut answer = [0; 32];
         (answer[0], answer[1]) = (1, depth);
         put_u32(order, &mut answer, 8, root);
-        for (index, &value) in place.iter().enumerate() {
+        for (index, &value) in bounds.iter().enumerate() {
             crate::bytes::put_u16(order, &mut answer, 12 + 2 * index, value);
         }
         Some(answer[..].into())

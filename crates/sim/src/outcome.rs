@@ -88,7 +88,7 @@ struct Counter {
 struct Client {
     group: usize,
     /// Index within the group.
-    place: usize,
+    member: usize,
     last_done: Option<Time>,
 }
 
@@ -106,8 +106,8 @@ impl Counter {
 
     fn connect(&mut self, index: usize, group: &Group) -> Generator {
         let seed = group.habit.seed.wrapping_add((self.clients.len() as u64).wrapping_mul(SEED_STEP));
-        let place = self.clients.iter().rev().take_while(|client| client.group == index).count();
-        self.clients.push(Client { group: index, place, last_done: None });
+        let member = self.clients.iter().rev().take_while(|client| client.group == index).count();
+        self.clients.push(Client { group: index, member, last_done: None });
         Generator::of_habit(Habit { seed, ..group.habit.clone() })
     }
 
@@ -124,7 +124,7 @@ impl Observer for Counter {
         if let Entry::Fact(Fact::Served(Service { client, requests, start, .. })) = event.what {
             if start >= self.from {
                 let (client, of) = self.of(client);
-                of.served_ns[client.place] += event.at.since(start);
+                of.served_ns[client.member] += event.at.since(start);
                 of.requests += u64::from(requests);
             }
         }

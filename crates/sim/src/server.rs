@@ -91,13 +91,13 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
     write(Event { at: began, what: Entry::Fact(Fact::Contention { is_on: false }) });
     let mut server = Server::new(rules.policy, rules.parameters, began);
     server.watches = rules.watches;
-    for (place, plan) in workload.plans.iter().enumerate() {
+    for (index, plan) in workload.plans.iter().enumerate() {
         let id = server.connect(Generator::of_plan(&plan.bursts, began), plan.sync_priority);
         server.scheduler.handle(began, Fact::Role { client: id, role: plan.role });
         introduce(plan, id, began, &mut write);
-        if let Some(&reservation) = rules.reservations.get(&place) {
+        if let Some(&reservation) = rules.reservations.get(&index) {
             if !server.reserve(id, reservation) {
-                return Err(Refused::Admission(place));
+                return Err(Refused::Admission(index));
             }
             write(Event { at: began, what: Entry::Fact(Fact::Reserve { holder: id.into(), reservation }) });
         }
@@ -128,15 +128,15 @@ fn descriptor_of(id: ClientId) -> u32 {
 }
 
 /// Index 0 is the server's own.
-fn id_of(place: usize) -> ClientId {
-    ClientId(place as u16 + 1)
+fn id_of(index: usize) -> ClientId {
+    ClientId(index as u16 + 1)
 }
 
 /// A burst on its way to the server, sorted by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Arrival {
     at: Time,
-    place: usize,
+    index: usize,
     asked: Time,
     seen: Time,
 }
@@ -192,13 +192,13 @@ impl Server {
 
     /// Adds a client; at most [`MAX_CLIENTS`].
     pub(crate) fn connect(&mut self, mut generator: Generator, sync_priority: i32) -> ClientId {
-        let (place, first) = (self.clients.len(), generator.first());
-        let id = id_of(place);
+        let (index, first) = (self.clients.len(), generator.first());
+        let id = id_of(index);
         self.scheduler.handle(self.now, Fact::Connected { client: id, descriptor: descriptor_of(id) });
         self.scheduler.handle(self.now, Fact::SyncPriority { client: id, priority: sync_priority });
         self.stock.connected(id, sync_priority);
         self.clients.push(Client { generator, tasks: VecDeque::new() });
-        self.expect(place, first);
+        self.expect(index, first);
         id
     }
 
@@ -245,12 +245,12 @@ impl Server {
         self.inputs.first().map_or(Time::NEVER, |&(at, ..)| at)
     }
 
-    fn expect(&mut self, place: usize, next: Option<NextBurst>) {
+    fn expect(&mut self, index: usize, next: Option<NextBurst>) {
         let Some(NextBurst { asked, way_ns, has_input }) = next else { return };
         if has_input {
-            self.inputs.insert((asked, place, way_ns));
+            self.inputs.insert((asked, index, way_ns));
         } else {
-            self.arrivals.insert(Arrival { at: asked.after(way_ns), place, asked, seen: asked });
+            self.arrivals.insert(Arrival { at: asked.after(way_ns), index, asked, seen: asked });
         }
     }
 
@@ -264,13 +264,13 @@ impl Server {
     }
 
     fn take_input(&mut self, observer: &mut impl Observer) {
-        while let Some(&(asked, place, way_ns)) = self.inputs.first().filter(|&&(at, ..)| at <= self.now) {
+        while let Some(&(asked, index, way_ns)) = self.inputs.first().filter(|&&(at, ..)| at <= self.now) {
             self.inputs.pop_first();
             let seen = self.now;
-            self.deliver(place, seen, observer);
-            self.arrivals.insert(Arrival { at: seen.after(way_ns), place, asked, seen });
-            let next = self.clients[place].generator.unprompted();
-            self.expect(place, next);
+            self.deliver(index, seen, observer);
+            self.arrivals.insert(Arrival { at: seen.after(way_ns), index, asked, seen });
+            let next = self.clients[index].generator.unprompted();
+            self.expect(index, next);
         }
     }
 
@@ -280,35 +280,35 @@ impl Server {
         observer.record(Event { at, what: Entry::Fact(fact) });
     }
 
-    fn deliver(&mut self, place: usize, at: Time, observer: &mut impl Observer) {
-        let client = id_of(place);
+    fn deliver(&mut self, index: usize, at: Time, observer: &mut impl Observer) {
+        let client = id_of(index);
         self.stock.input(client);
         self.tell(at, Fact::Input { client }, observer);
     }
 
     fn arrive(&mut self, arrival: &Arrival, observer: &mut impl Observer) {
-        let &Arrival { at, place, asked, seen } = arrival;
-        let client = &mut self.clients[place];
+        let &Arrival { at, index, asked, seen } = arrival;
+        let client = &mut self.clients[index];
         let burst = client.generator.burst();
         client.tasks.push_back(Task { asked, seen, runs: burst.runs.into() });
         // With input, the next burst was scheduled when the input was seen.
         if !client.generator.has_input() {
             let next = client.generator.unprompted();
-            self.expect(place, next);
+            self.expect(index, next);
         }
         if burst.inputs > 0 {
-            self.deliver(place, at, observer);
+            self.deliver(index, at, observer);
         }
-        if !self.scheduler.is_ready(id_of(place)) {
-            self.stock.arrived(id_of(place));
-            self.tell(at, Fact::Arrived { client: id_of(place) }, observer);
+        if !self.scheduler.is_ready(id_of(index)) {
+            self.stock.arrived(id_of(index));
+            self.tell(at, Fact::Arrived { client: id_of(index) }, observer);
         }
     }
 
     fn notify_unserved(&self, observer: &mut impl Observer) {
-        for (place, client) in self.clients.iter().enumerate().filter(|(_, client)| !client.generator.is_busy()) {
+        for (index, client) in self.clients.iter().enumerate().filter(|(_, client)| !client.generator.is_busy()) {
             for &Task { asked, seen, .. } in &client.tasks {
-                observer.burst(&BurstResult { client: id_of(place), asked, seen, done: None });
+                observer.burst(&BurstResult { client: id_of(index), asked, seen, done: None });
             }
         }
     }

@@ -78,11 +78,11 @@ impl Stock {
 
     /// The client has requests.
     pub(crate) fn arrived(&mut self, client: ClientId) {
-        let place = self.arrivals;
+        let key = self.arrivals;
         let state = self.state(client);
         if state.ready.is_none() {
-            state.ready = Some(place);
-            self.ready.insert(place, client);
+            state.ready = Some(key);
+            self.ready.insert(key, client);
             self.arrivals += 1;
         }
     }
@@ -138,8 +138,8 @@ impl Stock {
             state.dynamic = (state.dynamic - 1).max(LOWEST);
         }
         if !still_ready {
-            let place = state.ready.take();
-            place.and_then(|place| self.ready.remove(&place));
+            let key = state.ready.take();
+            key.and_then(|key| self.ready.remove(&key));
         }
     }
 

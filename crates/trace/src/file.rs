@@ -231,7 +231,7 @@ fn write_record(out: &mut Vec<u8>, words: Words, before: u64) {
     let [at, one, two, three] = words;
     let value = one >> 32;
     let mut bits = u8::from(value == 0) | (u8::from(two == 0) << 1) | (u8::from(three == 0) << 2);
-    let place = out.len();
+    let start = out.len();
     out.push(0);
     write_varint(out, zigzag(at.wrapping_sub(before) as i64));
     out.extend([one as u8, (one >> 8) as u8]);
@@ -249,7 +249,7 @@ fn write_record(out: &mut Vec<u8>, words: Words, before: u64) {
         }
         write_varint(out, from_at.min(word));
     }
-    out[place] = bits;
+    out[start] = bits;
 }
 
 fn read_record(left: &mut &[u8], before: u64) -> Option<Words> {

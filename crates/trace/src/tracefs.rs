@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "xqos-";
-const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// A private trace instance.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ pub struct Instance {
 
 impl Instance {
     pub fn create() -> Result<Instance> {
-        let (place, mount) = find_or_mount()?;
-        let instances = place.join("instances");
+        let (root, mount) = find_or_mount()?;
+        let instances = root.join("instances");
         remove_orphans(&instances);
         let folder = instances.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&folder).with_context(|| format!("cannot create a trace instance at {}", folder.display()))?;
@@ -84,8 +84,8 @@ impl Drop for Instance {
 }
 
 fn find_or_mount() -> Result<(PathBuf, Option<OwnedFd>)> {
-    if let Some(place) = PLACES.iter().map(Path::new).find(|place| place.join("instances").exists()) {
-        return Ok((place.to_owned(), None));
+    if let Some(root) = ROOTS.iter().map(Path::new).find(|root| root.join("instances").exists()) {
+        return Ok((root.to_owned(), None));
     }
     let open = || {
         let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
@@ -98,9 +98,9 @@ fn find_or_mount() -> Result<(PathBuf, Option<OwnedFd>)> {
         error => anyhow!("cannot open tracefs: {error}"),
     })?;
     // A private mount is reachable through its descriptor.
-    let place = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
-    access(place.join("instances"), Access::READ_OK).context("tracefs has no instances")?;
-    Ok((place, Some(mount)))
+    let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+    access(root.join("instances"), Access::READ_OK).context("tracefs has no instances")?;
+    Ok((root, Some(mount)))
 }
 
 /// Removes instances of processes that have exited.

@@ -40,7 +40,7 @@ fn events() -> Vec<Event> {
 
 /// A script that uses the page. It sets attributes of the root element, and adds a 1 to `said` for each result as
 /// expected.
-const LOOK: &str = "
+const SCRIPT: &str = "
     const root = document.documentElement.dataset, said = [], note = is => { draw(); said.push(is ? 1 : 0); };
     const press = key => { dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true })); draw(); };
     // There is no real pointer to capture.
@@ -108,7 +108,7 @@ fn chromium_shows_and_operates_a_page_of_a_million_records() {
     let events = events();
     assert!(events.len() > RECORDS - 10);
     let page = page::render(&Header::default(), events.into_iter(), &Names::default()).unwrap();
-    let Some(seen) = chromium::looked_at(page.as_bytes(), LOOK) else {
+    let Some(seen) = chromium::run_script(page.as_bytes(), SCRIPT) else {
         return xqos_skip::left_out("Chromium is not installed");
     };
     let root = chromium::root(&seen);

@@ -146,7 +146,7 @@ impl Client {
 
     /// Takes a burst. Bursts must be in order of time.
     pub fn take(&mut self, burst: Burst) {
-        self.look(burst.start);
+        self.advance(burst.start);
         self.last = self.last.max(burst.end).max(burst.start);
         self.recent.push_back(burst);
         if self.recent.len() > BURSTS_KEPT {
@@ -167,7 +167,7 @@ impl Client {
     }
 
     /// Advances the time without a burst: completes jobs and detects silence.
-    pub fn look(&mut self, now: Time) {
+    pub fn advance(&mut self, now: Time) {
         if let Phase::Periodic(periodic) = &mut self.phase {
             if let Some(job) = periodic.joiner.complete(now) {
                 self.job(job);
@@ -183,8 +183,8 @@ impl Client {
         }
     }
 
-    /// When the client becomes silent unless it has a burst; call [`look`](Client::look) then. `None` if it is silent.
-    pub fn next_look(&self) -> Option<Time> {
+    /// When the client becomes silent unless it has a burst; call [`advance`](Client::advance) then. `None` if it is silent.
+    pub fn next_update(&self) -> Option<Time> {
         let period_ns = self.need.map_or(0, |need| need.period_ns);
         let silence_ns = SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS));
         (!matches!(self.phase, Phase::Silent)).then(|| self.last.after(silence_ns + 1))

@@ -130,7 +130,8 @@ impl Detector {
         self.prune(burst.start);
         let jobs = self.with_open(burst.start);
         if let Some(known) = known.filter(|_| jobs.len() >= Condition::KNOWN.jobs) {
-            let is_known = self.look(&jobs[jobs.len() - Condition::KNOWN.jobs..]).filter(|beat| beat.agrees(known, 5));
+            let is_known =
+                self.estimate(&jobs[jobs.len() - Condition::KNOWN.jobs..]).filter(|beat| beat.agrees(known, 5));
             if let Some(beat) = is_known {
                 return Some(self.found(beat));
             }
@@ -141,14 +142,14 @@ impl Detector {
         }
         self.since = 0;
         self.seen = period::fit(&starts(&jobs));
-        let beat = self.look(&jobs);
+        let beat = self.estimate(&jobs);
         let before = std::mem::replace(&mut self.last, beat);
         let beat = beat.filter(|beat| before.is_some_and(|before| beat.agrees(&before, 5)))?;
         Some(self.found(beat))
     }
 
-    fn look(&self, jobs: &[Job]) -> Option<Beat> {
-        let beat = look(jobs)?;
+    fn estimate(&self, jobs: &[Job]) -> Option<Beat> {
+        let beat = estimate(jobs)?;
         let demands: Vec<u64> = jobs.iter().map(|job| job.demand_ns).collect();
         let period_ns = match beat {
             Beat::Clock(fit) => fit.period_ns,
@@ -177,7 +178,7 @@ impl Detector {
 }
 
 /// Estimates what drives a client with these jobs.
-pub(crate) fn look(jobs: &[Job]) -> Option<Beat> {
+pub(crate) fn estimate(jobs: &[Job]) -> Option<Beat> {
     if let Some(rest) = closed_loop::rest(jobs) {
         return Some(Beat::Loop(rest));
     }

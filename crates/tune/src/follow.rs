@@ -20,7 +20,7 @@
 //!
 //! Invariant: one interval is never a change, however long it is.
 
-use crate::detector::{Beat, look};
+use crate::detector::{Beat, estimate};
 use crate::jobs::Job;
 use crate::order;
 use std::collections::VecDeque;
@@ -77,7 +77,7 @@ impl Follow {
         }
         self.since_estimate = 0;
         let jobs: Vec<Job> = self.jobs.iter().copied().collect();
-        match look(&jobs) {
+        match estimate(&jobs) {
             Some(beat) => self.compare(beat),
             // A loop that is served immediately looks like a clock, and other rests fail the interval check.
             None => self.miss(),
@@ -168,7 +168,7 @@ mod tests {
     /// The first verdict other than `Kept` after a change of pattern, and the number of jobs until then.
     fn change(before_us: &[u64], after_us: &[u64]) -> Option<(usize, Verdict)> {
         let known = jobs(Time(0), before_us, 24);
-        let mut follow = Follow::new(look(&known).unwrap(), &known);
+        let mut follow = Follow::new(estimate(&known).unwrap(), &known);
         let then = jobs(known[23].start, after_us, 200);
         then.iter().zip(1..).map(|(job, i)| (i, follow.take(*job))).find(|(_, verdict)| *verdict != Verdict::Kept)
     }

@@ -87,12 +87,12 @@ pub fn fit(starts: &[Time]) -> Option<Fit> {
 
 /// Fits two lines with the same slope, through the even and the odd jobs.
 fn pulldown(starts: &[Time], intervals: &[u64]) -> Option<Fit> {
-    let half = |first: usize| {
+    let line_of = |first: usize| {
         let starts: Vec<Time> = starts.iter().skip(first).step_by(2).copied().collect();
         let intervals: Vec<u64> = starts.windows(2).map(|pair| pair[1].since(pair[0])).collect();
         line(&starts, &intervals, order::median(&intervals))
     };
-    let (even, odd) = (half(0)?, half(1)?);
+    let (even, odd) = (line_of(0)?, line_of(1)?);
     let is_same = order::near(&[even.period_ns], odd.period_ns, 2) > 0.0;
     let period_ns = (even.period_ns / 2).saturating_add(odd.period_ns / 2) / 2;
     is_same.then(|| Fit {

@@ -71,24 +71,24 @@ impl Room {
 /// The reservation for each need, in whole microseconds. `None` if there is no capacity for it.
 pub fn divide(room: &Room, asked: &[WeightedNeed]) -> Vec<Option<Reservation>> {
     let mut shares: Vec<Share> =
-        asked.iter().enumerate().map(|(place, asked)| Share::new(place, asked, room)).collect();
+        asked.iter().enumerate().map(|(index, asked)| Share::new(index, asked, room)).collect();
     shares.retain(Share::is_possible);
     // Sort the heaviest and oldest first.
-    shares.sort_by_key(|share| (std::cmp::Reverse(share.weight), share.since, share.place));
+    shares.sort_by_key(|share| (std::cmp::Reverse(share.weight), share.since, share.index));
     while !shares.is_empty() && extra_ppm(room, &shares).is_none() {
         shares.pop();
     }
     let extra = extra_ppm(room, &shares).unwrap_or(0).saturating_sub(shares.len() as u64);
     let mut given = vec![None; asked.len()];
     for (share, factor) in shares.iter().zip(factors(&shares, extra)) {
-        given[share.place] = Some(share.at(factor));
+        given[share.index] = Some(share.at(factor));
     }
     given
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Share {
-    place: usize,
+    index: usize,
     weight: u32,
     since: Time,
     period_ns: u64,
@@ -97,7 +97,7 @@ struct Share {
 }
 
 impl Share {
-    fn new(place: usize, asked: &WeightedNeed, room: &Room) -> Share {
+    fn new(index: usize, asked: &WeightedNeed, room: &Room) -> Share {
         let &WeightedNeed { need, weight, since } = asked;
         let is_blocked = ppm(room.blocking_ns, need.period_ns) > room.free_ppm() / 2;
         let times = if is_blocked && need.period_ns <= LONGEST_NS / 2 { 2 } else { 1 };
@@ -105,7 +105,7 @@ impl Share {
         let whole = |ns: u64| (ns.saturating_mul(times).div_ceil(US) * US).min(period_ns / 2 / US * US);
         let need_ns = whole(need.budget_ns);
         let floor_ns = whole(need.floor_ns).min(need_ns);
-        Share { place, weight: weight.max(1), since, period_ns, floor_ns, need_ns }
+        Share { index, weight: weight.max(1), since, period_ns, floor_ns, need_ns }
     }
 
     fn is_possible(&self) -> bool {

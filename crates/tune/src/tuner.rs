@@ -112,7 +112,7 @@ impl<K: Ord + Copy> Tuner<K> {
 
     /// Whether any client is active, so that the next update should follow soon.
     pub fn is_active(&self) -> bool {
-        self.clients.values().any(|tuned| tuned.client.next_look().is_some())
+        self.clients.values().any(|tuned| tuned.client.next_update().is_some())
     }
 
     /// The actions to take now, in this order. They are assumed to succeed; report failures with
@@ -151,7 +151,7 @@ impl<K: Ord + Copy> Tuner<K> {
     fn targets(&mut self, now: Time, room: &Room) -> Vec<Option<Reservation>> {
         let mut asked = Vec::new();
         for tuned in self.clients.values_mut() {
-            tuned.client.look(now);
+            tuned.client.advance(now);
             let need = tuned.client.need().filter(|_| now >= tuned.refused_until).map(|need| tuned.adapted(need));
             tuned.is_doubled &= need.is_some();
             asked.push(need.map(|need| WeightedNeed { need, weight: tuned.weight, since: tuned.since }));

@@ -409,7 +409,7 @@ fn the_page_works_in_chromium() {
         point('pointerdown', 300, TOP + 50); point('pointerup', 300, TOP + 50); note(view.connection === 1);
         document.documentElement.dataset.pointer = said.join('');
         for (let turn = 0; turn < 30; turn++) timeline.zoom(0.5), draw();";
-    let Some(seen) = chromium::looked_at(&page, look) else {
+    let Some(seen) = chromium::run_script(&page, look) else {
         return xqos_skip::left_out("Chromium is not installed");
     };
     let root = chromium::root(&seen);

@@ -111,7 +111,7 @@ impl Sampler {
         let recent = recent.into_iter().map(|(key, of)| (model.clients()[key].identity.base, of.responses));
         let recent: BTreeMap<u32, Histogram> = recent.collect();
         self.measured.retain(|&base, _| list.clients.iter().any(|entry| entry.client == base));
-        self.measured.values_mut().for_each(|client| client.look(self.feed.model.now));
+        self.measured.values_mut().for_each(|client| client.advance(self.feed.model.now));
         let before = self.before.take();
         let server = self.server(&now, before.as_ref())?;
         let then = before.as_ref().map(Readings::client_lists).unwrap_or_default();

@@ -82,7 +82,7 @@ const LOOK: &str = "
 
 #[test]
 fn chromium_draws_every_chart_and_zooms_into_lanes() {
-    let Some(seen) = chromium::looked_at(html(&[finding()]).unwrap().as_bytes(), LOOK) else {
+    let Some(seen) = chromium::run_script(html(&[finding()]).unwrap().as_bytes(), LOOK) else {
         return xqos_skip::left_out("Chromium is not installed");
     };
     let root = chromium::root(&seen);

@@ -74,9 +74,9 @@ fn errors_name_the_line_and_the_remedy() {
             "reserve less",
         ),
     ];
-    for (from, to, place, hint) in cases {
+    for (from, to, start, hint) in cases {
         let mistake = mistake(from, to);
-        assert!(mistake.starts_with(place) && mistake.contains(hint), "{to}: {mistake}");
+        assert!(mistake.starts_with(start) && mistake.contains(hint), "{to}: {mistake}");
     }
 }
 

@@ -26,10 +26,10 @@ impl Server {
             self.now = start.after(1);
             return;
         };
-        let place = usize::from(client.0) - 1;
+        let index = usize::from(client.0) - 1;
         let end = slice.until.min(self.stock.slice_end(start));
         let mut done = Done::default();
-        let ended_early = self.serve(place, slice, (end, until), &mut done, observer);
+        let ended_early = self.serve(index, slice, (end, until), &mut done, observer);
         self.finish(client, start, done, ended_early, observer);
     }
 
@@ -46,14 +46,14 @@ impl Server {
     /// Returns whether an arrival or input ended the slice.
     fn serve(
         &mut self,
-        place: usize,
+        index: usize,
         slice: &Slice,
         (end, until): (Time, Time),
         done: &mut Done,
         observer: &mut impl Observer,
     ) -> bool {
         let limit = end.min(until);
-        let mut cut = self.cut(place, &slice.contest, limit);
+        let mut cut = self.cut(index, &slice.contest, limit);
         loop {
             let cut_by_input = self.cut_by_input(slice);
             let stop = cut.min(cut_by_input);
@@ -64,10 +64,10 @@ impl Server {
             let seen = if self.polling == Polling::BetweenRequests { self.next_input() } else { Time::NEVER };
             if self.now >= seen {
                 self.take_input(observer);
-                cut = self.cut(place, &slice.contest, limit);
+                cut = self.cut(index, &slice.contest, limit);
                 continue;
             }
-            if !self.advance(place, limit.min(stop).min(seen), slice, done, observer) || self.now >= limit {
+            if !self.advance(index, limit.min(stop).min(seen), slice, done, observer) || self.now >= limit {
                 return false;
             }
         }
@@ -83,8 +83,8 @@ impl Server {
             if arrival.at >= cut.min(limit) {
                 break;
             }
-            if arrival.place != runs && self.clients[arrival.place].tasks.is_empty() {
-                let rank = self.scheduler.rank_on_arrival(id_of(arrival.place), arrival.at);
+            if arrival.index != runs && self.clients[arrival.index].tasks.is_empty() {
+                let rank = self.scheduler.rank_on_arrival(id_of(arrival.index), arrival.at);
                 cut = cut.min(contest.ends_for(rank).max(arrival.at));
             }
         }
@@ -106,13 +106,13 @@ impl Server {
     /// continues.
     fn advance(
         &mut self,
-        place: usize,
+        index: usize,
         to: Time,
         slice: &Slice,
         done: &mut Done,
         observer: &mut impl Observer,
     ) -> bool {
-        let Some(task) = self.clients[place].tasks.front_mut() else { return false };
+        let Some(task) = self.clients[index].tasks.front_mut() else { return false };
         let (requests, bytes) = (slice.requests, slice.bytes);
         if let Some(run) = task.runs.front_mut() {
             let fit = to.since(self.now).div_ceil(run.request_ns.max(1)).max(1);
@@ -134,15 +134,15 @@ impl Server {
             }
         }
         if task.runs.is_empty() {
-            self.task_done(place, observer);
+            self.task_done(index, observer);
         }
         let is_limited = (requests > 0 && done.requests >= requests) || (bytes > 0 && done.bytes >= u64::from(bytes));
-        !is_limited && !self.clients[place].tasks.is_empty()
+        !is_limited && !self.clients[index].tasks.is_empty()
     }
 
-    fn task_done(&mut self, place: usize, observer: &mut impl Observer) {
+    fn task_done(&mut self, index: usize, observer: &mut impl Observer) {
         let now = self.now;
-        let client = &mut self.clients[place];
+        let client = &mut self.clients[index];
         let Some(Task { asked, seen, .. }) = client.tasks.pop_front() else { return };
         if client.generator.is_busy() {
             if let Some(runs) = client.generator.next_runs(now) {
@@ -151,18 +151,18 @@ impl Server {
             }
             return;
         }
-        observer.burst(&BurstResult { client: id_of(place), asked, seen, done: Some(now) });
+        observer.burst(&BurstResult { client: id_of(index), asked, seen, done: Some(now) });
         if client.generator.queues() {
-            self.take_own(place, observer);
+            self.take_own(index, observer);
         } else {
             let next = client.generator.after(now);
-            self.expect(place, next);
+            self.expect(index, next);
         }
     }
 
     /// Reads bursts of the running client that arrived during its slice.
-    fn take_own(&mut self, place: usize, observer: &mut impl Observer) {
-        while let Some(own) = self.arrivals.iter().take_while(|one| one.at <= self.now).find(|one| one.place == place) {
+    fn take_own(&mut self, index: usize, observer: &mut impl Observer) {
+        while let Some(own) = self.arrivals.iter().take_while(|one| one.at <= self.now).find(|one| one.index == index) {
             let own = *own;
             self.arrivals.remove(&own);
             self.arrive(&own, observer);
@@ -192,7 +192,7 @@ impl Server {
     fn wait_for(&mut self, client: ClientId, until: Time) {
         let is_preferred = |other: ClientId| other == client || self.scheduler.reservation(other).is_some();
         let next =
-            self.arrivals.iter().find(|arrival| is_preferred(id_of(arrival.place))).map_or(Time::NEVER, |one| one.at);
+            self.arrivals.iter().find(|arrival| is_preferred(id_of(arrival.index))).map_or(Time::NEVER, |one| one.at);
         self.now = until.min(next.max(self.now));
         self.contention.waited(self.now);
     }

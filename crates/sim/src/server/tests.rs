@@ -67,12 +67,12 @@ fn the_same_workload_gives_the_same_records() {
 #[test]
 fn a_simulated_trace_reproduces_its_workload() {
     let workload = busy_and_light();
-    let again = Workload::of_events(events(&workload, &rules(PolicyKind::Fair)));
+    let reread = Workload::of_events(events(&workload, &rules(PolicyKind::Fair)));
     let sum = |bursts: &[Burst]| -> u64 {
         bursts.iter().flat_map(|burst| &burst.runs).map(|run| run.request_ns * u64::from(run.requests)).sum()
     };
-    assert_eq!(again.plans.len(), 2);
-    let light = again.plans.iter().find(|plan| plan.id == ClientId(2)).unwrap();
+    assert_eq!(reread.plans.len(), 2);
+    let light = reread.plans.iter().find(|plan| plan.id == ClientId(2)).unwrap();
     assert!((80..=100).contains(&light.bursts.len()), "{} bursts", light.bursts.len());
     assert!(light.bursts.iter().all(|burst| burst.after_ns == 7 * MS + MS / 3));
     assert_eq!(sum(&light.bursts), light.bursts.len() as u64 * MS);

@@ -326,8 +326,8 @@ mod tests {
         assert_eq!(lengths, [6_000, 1_000, 5_000], "response, served, waited");
         let waits = rows(&folder, "waits", "1970-01-02");
         assert_eq!(waits[0].get_long(1).unwrap(), late.get_long(1).unwrap(), "of this burst");
-        let told = [4, 7, 9].map(|column| waits[0].get_string(column).unwrap().as_str());
-        assert_eq!(told, ["client", "gimp", "GetImage"]);
+        let found = [4, 7, 9].map(|column| waits[0].get_string(column).unwrap().as_str());
+        assert_eq!(found, ["client", "gimp", "GetImage"]);
         assert_eq!((waits[0].get_long(5).unwrap(), waits[0].get_long(8).unwrap()), (5_000, 1001));
     }
 }

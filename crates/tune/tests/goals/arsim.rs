@@ -58,7 +58,7 @@ fn of_arsim(frames: &[Frame], period_ns: u64) -> Course {
 fn of_ours(frames: &[Frame], period_ns: u64) -> Course {
     let (mut client, mut course, mut before) = (Client::new(), Course::default(), None);
     for frame in frames {
-        client.look(frame.start);
+        client.advance(frame.start);
         let need = client.need();
         course.note(frame.start, need, &mut before);
         course.jobs.extend(need.map(|need| (*frame, need)));

@@ -107,7 +107,7 @@ pub fn course(frames: &[Frame]) -> Course {
     let (mut client, mut course) = (Client::new(), Course::default());
     let mut need = None;
     for frame in frames {
-        client.look(frame.start);
+        client.advance(frame.start);
         course.note(frame.start, client.need(), &mut need);
         course.jobs.extend(need.map(|need| (*frame, need)));
         for burst in frame.bursts() {

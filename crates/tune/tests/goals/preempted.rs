@@ -56,10 +56,10 @@ fn a_client_with_a_long_burst_is_not_silent() {
     let bursts = film(3 * MS, 0, 3);
     let last = bursts[bursts.len() - 1].end;
     let (mut waits, mut rests) = (watched(&bursts), watched(&bursts));
-    for look in (0..50).map(|look| last.after(look * 100 * MS)) {
-        waits.works(look);
-        waits.look(look);
-        rests.look(look);
+    for now in (0..50).map(|step| last.after(step * 100 * MS)) {
+        waits.works(now);
+        waits.advance(now);
+        rests.advance(now);
     }
     assert_eq!((waits.report().state, rests.report().state), (State::Periodic, State::Silent));
     assert!(waits.need().is_some() && rests.need().is_none());
