@@ -61,7 +61,7 @@ function drawBox([left, top], [right, bottom]) {
 const inOrder = (one, other) => one - other;
 // The time under the pointer, or the middle of the visible range.
 const pointed = () => pointer && pointer[0] >= timeline.left ? timeAt(pointer[0]) : timeline.middle;
-const place = event => {
+const pointIn = event => {
   const box = canvas.getBoundingClientRect();
   return [event.clientX - box.left, event.clientY - box.top];
 };
@@ -74,17 +74,17 @@ function listen(page) {
     // With Alt the wheel scrolls, if not everything fits.
     if (event.altKey && stage.scrollHeight > stage.clientHeight) return;
     event.preventDefault();
-    const at = place(event);
+    const at = pointIn(event);
     if (!page.wheel || !page.wheel(event, ...at)) timeline.wheel(event, at[0]);
   }, { passive: false });
   canvas.addEventListener("pointerdown", event => {
-    const at = place(event);
+    const at = pointIn(event);
     drag = { at, last: at, isBox: event.shiftKey, hasMoved: false, move: timeline.drag() };
     if (page.grab) page.grab(drag);
     canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointermove", event => {
-    pointer = place(event);
+    pointer = pointIn(event);
     if (!drag) return page.hover(event, ...pointer);
     if (pointer.some((value, i) => Math.abs(value - drag.at[i]) > 3)) { drag.hasMoved = true; hideTip(); }
     if (!drag.hasMoved) return;
@@ -94,7 +94,7 @@ function listen(page) {
     drag.last = pointer;
   });
   canvas.addEventListener("pointerup", event => {
-    const at = place(event), done = drag;
+    const at = pointIn(event), done = drag;
     drag = null;
     if (!done) return;
     if (!done.hasMoved) return page.click(event, ...at);

@@ -3,7 +3,7 @@
 listen({
   wheel(event, px, py) {
     const panel = chosen() && (event.shiftKey || event.ctrlKey) && panelAt(py);
-    if (panel) zoomBytes(panel.direction, Math.exp(clamp((event.deltaY || event.deltaX) / 300, -1, 1)), panel.placeAt(py));
+    if (panel) zoomBytes(panel.direction, Math.exp(clamp((event.deltaY || event.deltaX) / 300, -1, 1)), panel.byteAt(py));
     return panel;
   },
   grab(drag) { drag.panel = chosen() && panelAt(drag.at[1]); },
@@ -14,7 +14,7 @@ listen({
     if (!chosen()) scroll -= by / LANE;
   },
   box({ panel, at }, [, py]) {
-    if (panel && Math.abs(py - at[1]) > 4) view.bytes[panel.direction] = [at[1], py].map(panel.placeAt).sort(inOrder);
+    if (panel && Math.abs(py - at[1]) > 4) view.bytes[panel.direction] = [at[1], py].map(panel.byteAt).sort(inOrder);
   },
   click(event, px, py) {
     if (px < GUTTER && chosen()) return;
@@ -29,7 +29,7 @@ listen({
   },
 });
 canvas.addEventListener("dblclick", event => {
-  const [px, py] = place(event), found = chosen() && hit(px, py);
+  const [px, py] = pointIn(event), found = chosen() && hit(px, py);
   if (found && found.message) return zoomTo(found.message);
   if (!found || found.packet === undefined) return;
   const time = found.panel.track.packets.at[found.packet];
@@ -50,7 +50,7 @@ function aboutPlace(px, py) {
     const more = (flags[i] & 1 ? ", retransmitted" : "") + (flags[i] & 2 ? ", opens or closes" : "");
     return [`packet of ${counted(length[i], "byte")}${more}`, `at offset ${number(offset[i])}, ${timeText(at[i], step)}`];
   }
-  const at = stepAt(track, timeAt(px)), lines = [`${timeText(timeAt(px), step)}, byte ${number(found.panel.placeAt(py))}`];
+  const at = stepAt(track, timeAt(px)), lines = [`${timeText(timeAt(px), step)}, byte ${number(found.panel.byteAt(py))}`];
   const [, acknowledged, edge] = track.steps;
   if (at >= 0) lines.push(`acknowledged ${number(acknowledged[at])}, window ${number(edge[at] - acknowledged[at])}`);
   return lines;
@@ -97,7 +97,7 @@ element("window").onchange = event => setWindow(event.target.checked);
 
 async function start() {
   document.title = facts.title; element("title").textContent = facts.title;
-  useColours(["packet", "again", "acknowledged", "window", "picked", ...STATES]); writeLegend();
+  useColours(["packet", "resent", "acknowledged", "window", "picked", ...STATES]); writeLegend();
   data = await unpacked();
   const messages = data.connections.reduce((sum, one) => sum + one.rows[0][2] + one.rows[1][2], 0);
   const since = "since " + new Date(facts.began_s * 1000).toLocaleString();

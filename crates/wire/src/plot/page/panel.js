@@ -10,8 +10,8 @@ function panels() {
   return view.panels.map((direction, i) => {
     const top = TOP + i * (tall + BETWEEN) + TITLE + STRIP, bottom = TOP + i * (tall + BETWEEN) + tall;
     const [low, high] = bytesShown(direction), scale = (bottom - top - 4) / (high - low);
-    const y = place => bottom - 2 - (place - low) * scale, placeAt = py => low + (bottom - 2 - py) / scale;
-    return { direction, top, bottom, low, high, y, placeAt, track: chosen().tracks[direction], taken: new Map() };
+    const y = byte => bottom - 2 - (byte - low) * scale, byteAt = py => low + (bottom - 2 - py) / scale;
+    return { direction, top, bottom, low, high, y, byteAt, track: chosen().tracks[direction], taken: new Map() };
   });
 }
 const panelAt = py => panels().find(panel => py >= panel.top - TITLE - STRIP && py <= panel.bottom);
@@ -45,14 +45,14 @@ function drawFrame(panel) {
   pen.fillStyle = colours.soft; pen.fillText(said, GUTTER + 20 + pen.measureText(DIRECTIONS[direction]).width * 1.08, top - STRIP - TITLE / 2);
   pen.textAlign = "right";
   const step = Math.max(1, stepFor(high - low, bottom - top, 34));
-  for (let place = Math.ceil(Math.max(low, 0) / step) * step; place <= high; place += step)
-    if (y(place) > top + 5 && y(place) < bottom - 5) pen.fillText(number(place), GUTTER - 8, y(place));
+  for (let byte = Math.ceil(Math.max(low, 0) / step) * step; byte <= high; byte += step)
+    if (y(byte) > top + 5 && y(byte) < bottom - 5) pen.fillText(number(byte), GUTTER - 8, y(byte));
   pen.fillText("bytes", GUTTER - 8, top - STRIP - TITLE / 2);
 }
 function drawBytes({ low, high, top, bottom, y }) {
   const step = Math.max(1, stepFor(high - low, bottom - top, 34));
   pen.fillStyle = colours.grid;
-  for (let place = Math.ceil(Math.max(low, 0) / step) * step; place <= high; place += step) pen.fillRect(GUTTER, Math.round(y(place)), width, 1);
+  for (let byte = Math.ceil(Math.max(low, 0) / step) * step; byte <= high; byte += step) pen.fillRect(GUTTER, Math.round(y(byte)), width, 1);
 }
 
 // Draws acknowledged bytes or the offered window as a staircase. Each pixel shows the last step.
@@ -79,28 +79,28 @@ function drawStairs({ track, y, top, bottom }, column, colour, dash) {
 }
 
 function drawGaps({ track, y, top }) {
-  const [times, places, lengths] = track.gaps;
-  pen.fillStyle = colours.again;
+  const [times, offsets, lengths] = track.gaps;
+  pen.fillStyle = colours.resent;
   for (let i = 0; i < Math.min(times.length, MAX_BARS); i++) {
     if (times[i] < timeline.from || times[i] > timeline.to) continue;
-    const px = x(times[i]), high = y(places[i] + lengths[i]);
-    pen.globalAlpha = 0.25; pen.fillRect(px - 4, high, 8, Math.max(2, y(places[i]) - high));
+    const px = x(times[i]), high = y(offsets[i] + lengths[i]);
+    pen.globalAlpha = 0.25; pen.fillRect(px - 4, high, 8, Math.max(2, y(offsets[i]) - high));
     pen.globalAlpha = 1; pen.textAlign = "center"; pen.fillText("not captured", px, Math.max(high - 8, top + 8));
   }
 }
 
 function drawPackets({ track, y, taken }) {
-  const { at, offset, length, flags, ends, again, againAt } = track.packets;
+  const { at, offset, length, flags, ends, resent, resentAt } = track.packets;
   const [first, last] = packetsIn(track, timeline.from, timeline.to);
   if (last - first <= MAX_BARS) {
     const cap = last - first < 400 ? 3 : last - first < 1500 ? 1.5 : 0;
     for (let i = first; i < last; i++) {
-      const isAgain = flags[i] & 1;
-      pen.fillStyle = isAgain ? colours.again : colours.packet;
+      const isResent = flags[i] & 1;
+      pen.fillStyle = isResent ? colours.resent : colours.packet;
       const px = x(at[i]), from = y(offset[i]), to = y(offset[i] + length[i]);
-      pen.fillRect(px - (isAgain ? 1 : 0.5), to, isAgain ? 2 : 1, Math.max(from - to, 1));
+      pen.fillRect(px - (isResent ? 1 : 0.5), to, isResent ? 2 : 1, Math.max(from - to, 1));
       if (cap) { pen.fillRect(px - cap, to, 2 * cap, 1); pen.fillRect(px - cap, from - 1, 2 * cap, 1); }
-      if (isAgain && reserve(taken, px - 4, from + 9, 8)) { pen.textAlign = "center"; pen.fillText("R", px, from + 9); }
+      if (isResent && reserve(taken, px - 4, from + 9, 8)) { pen.textAlign = "center"; pen.fillText("R", px, from + 9); }
     }
     return;
   }
@@ -112,12 +112,12 @@ function drawPackets({ track, y, taken }) {
     pen.fillStyle = colours[stateOf(track, from, to)]; pen.fillRect(px, high, 1, Math.max(low - high, 1));
     i = next;
   }
-  pen.fillStyle = colours.again;
+  pen.fillStyle = colours.resent;
   let before = -9;
-  for (let k = lower(againAt, timeline.from); k < again.length && againAt[k] <= timeline.to; k++) {
-    const px = x(againAt[k]);
-    if (px - before < 1) { k = Math.max(k, lower(againAt, timeAt(before + 1)) - 1); continue; }
-    pen.fillRect(px - 0.5, y(offset[again[k]] + length[again[k]]) - 2, 1.5, 5); before = px;
+  for (let k = lower(resentAt, timeline.from); k < resent.length && resentAt[k] <= timeline.to; k++) {
+    const px = x(resentAt[k]);
+    if (px - before < 1) { k = Math.max(k, lower(resentAt, timeAt(before + 1)) - 1); continue; }
+    pen.fillRect(px - 0.5, y(offset[resent[k]] + length[resent[k]]) - 2, 1.5, 5); before = px;
   }
 }
 
@@ -150,7 +150,7 @@ function drawMessages({ track, y, top, bottom, low, high, direction, taken }) {
     // An outline separates names from the lines behind them.
     pen.strokeStyle = colours.paper; pen.lineJoin = "round";
     pen.lineWidth = 3; pen.strokeText(text, left, py); pen.lineWidth = 1;
-    pen.fillStyle = kindOf(name[i]) === "Error" ? colours.again : colours.ink; pen.fillText(text, left, py);
+    pen.fillStyle = kindOf(name[i]) === "Error" ? colours.resent : colours.ink; pen.fillText(text, left, py);
   }
 }
 function drawMark(px, from, to) {
@@ -196,19 +196,19 @@ function drawAnswer(all) {
 function hit(px, py) {
   const panel = panelAt(py);
   if (!panel || py < panel.top || px < GUTTER) return null;
-  const { track, direction, placeAt } = panel, { last: times, offset, length } = track.messages;
+  const { track, direction, byteAt } = panel, { last: times, offset, length } = track.messages;
   const near = timeAt(px + 4) - timeAt(px), from = timeAt(px - 22), to = timeAt(px + 3);
-  const first = Math.max(lower(offset, placeAt(py + 4)) - 1, 0);
+  const first = Math.max(lower(offset, byteAt(py + 4)) - 1, 0);
   let best = null, nearest = Infinity;
-  for (let i = first; i < Math.min(lower(offset, placeAt(py - 4)), first + MAX_MARKS); i++) {
-    if (offset[i] + length[i] < placeAt(py + 4) || times[i] < from || times[i] > to) continue;
+  for (let i = first; i < Math.min(lower(offset, byteAt(py - 4)), first + MAX_MARKS); i++) {
+    if (offset[i] + length[i] < byteAt(py + 4) || times[i] < from || times[i] > to) continue;
     const middle = panel.y(offset[i] + length[i] / 2);
     const away = Math.abs(x(times[i]) + 7 - px) + Math.abs(middle - py) / 50;
     if (away < nearest) { best = { direction, index: i }; nearest = away; }
   }
   if (best) return { panel, message: best };
   const [one, other] = packetsIn(track, timeAt(px) - near, timeAt(px) + near), packets = track.packets;
-  const low = placeAt(py + 4), high = placeAt(py - 4);
+  const low = byteAt(py + 4), high = byteAt(py - 4);
   for (let i = one; i < Math.min(other, one + MAX_BARS); i++)
     if (low <= packets.offset[i] + packets.length[i] && high >= packets.offset[i]) return { panel, packet: i };
   return { panel };

@@ -161,7 +161,7 @@ function writeLegend() {
   };
   for (const name of STATES) entry(name, STATE_NAMES[name]);
   entry("packet", "packet", bar);
-  entry("again", "retransmitted", bar);
+  entry("resent", "retransmitted", bar);
   entry("acknowledged", "acknowledged", stair);
   entry("window", "receive window", stair, ' stroke-dasharray="3 2"');
 }

@@ -11,12 +11,12 @@ async function inflated() {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-function reader(bytes, place) {
+function reader(bytes, position) {
   const next = () => {
-    let byte = bytes[place++];
+    let byte = bytes[position++];
     if (byte < 128) return byte;
     let value = byte & 127, scale = 128;
-    do { byte = bytes[place++]; value += (byte & 127) * scale; scale *= 128; } while (byte >= 128);
+    do { byte = bytes[position++]; value += (byte & 127) * scale; scale *= 128; } while (byte >= 128);
     return value;
   };
   const column = (out, count) => {
@@ -64,13 +64,13 @@ const STATE_NAMES = { idle: "idle", network: "blocked by the network", receiver:
   waiting: "waiting for a reply" };
 
 function unpackPackets(at, offset, length, flags) {
-  const ends = offset.slice(), again = [];
+  const ends = offset.slice(), resent = [];
   let max = 0;
   for (let i = 0; i < ends.length; i++) {
     max = Math.max(max, offset[i] + length[i]); ends[i] = max;
-    if (flags[i] & 1) again.push(i);
+    if (flags[i] & 1) resent.push(i);
   }
-  return { at, offset, length, flags, ends, again, againAt: Float64Array.from(again, i => at[i]), order: sorted(at) };
+  return { at, offset, length, flags, ends, resent, resentAt: Float64Array.from(resent, i => at[i]), order: sorted(at) };
 }
 
 function unpackMessages([last, lag, skipped, length, sequence, packed, text]) {

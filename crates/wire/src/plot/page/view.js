@@ -36,8 +36,8 @@ function bytesShown(direction) {
   const [firstMessage, lastMessage] = messagesIn(track, timeline.from, timeline.to);
   let low = first > 0 ? ends[first - 1] : offset.length ? offset[0] : 0, high = last > 0 ? ends[last - 1] : low;
   if (lastMessage > firstMessage) {
-    const { offset: places, length } = track.messages;
-    low = Math.min(low, places[firstMessage]); high = Math.max(high, places[lastMessage - 1] + length[lastMessage - 1]);
+    const { offset: offsets, length } = track.messages;
+    low = Math.min(low, offsets[firstMessage]); high = Math.max(high, offsets[lastMessage - 1] + length[lastMessage - 1]);
   }
   if (view.hasWindow) {
     const [, acknowledged, edge] = track.steps;
@@ -47,8 +47,8 @@ function bytesShown(direction) {
   const air = Math.max((high - low) * 0.06, 8);
   return [low - air, high + air];
 }
-function zoomBytes(direction, factor, place) {
-  const [low, high] = bytesShown(direction), at = place ?? (low + high) / 2;
+function zoomBytes(direction, factor, byte) {
+  const [low, high] = bytesShown(direction), at = byte ?? (low + high) / 2;
   const length = Math.min(Math.max((high - low) * factor, 8), 2 ** 52), part = (at - low) / (high - low);
   view.bytes[direction] = [at - part * length, at - part * length + length];
   ask();
@@ -93,9 +93,9 @@ function pick(picked, isSought) {
   if (picked && isSought) {
     const { last, offset, length } = chosen().tracks[picked.direction].messages, time = last[picked.index];
     if (time < timeline.from || time > timeline.to) timeline.moveTo(time - timeline.length / 2);
-    const [low, high] = bytesShown(picked.direction), place = offset[picked.index] + length[picked.index] / 2;
-    const isOutside = place < low || place > high;
-    if (view.bytes[picked.direction] && isOutside) panBytes(picked.direction, (place - (low + high) / 2) / (high - low));
+    const [low, high] = bytesShown(picked.direction), byte = offset[picked.index] + length[picked.index] / 2;
+    const isOutside = byte < low || byte > high;
+    if (view.bytes[picked.direction] && isOutside) panBytes(picked.direction, (byte - (low + high) / 2) / (high - low));
   }
   ask(); describe();
 }
