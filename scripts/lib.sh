@@ -23,9 +23,9 @@ find_cargo() {
     cargo_refused=''
     for candidate in "$(command -v cargo)" "${CARGO_HOME:-${HOME-}/.cargo}/bin/cargo"; do
         [ -x "$candidate" ] || continue
-        beside=${candidate%/*}/rustc
-        [ -x "$beside" ] || beside=$(command -v rustc) || beside=''
-        for program in "$candidate" "$beside"; do
+        rustc=${candidate%/*}/rustc
+        [ -x "$rustc" ] || rustc=$(command -v rustc) || rustc=''
+        for program in "$candidate" "$rustc"; do
             version=''
             [ -z "$program" ] || version=$(rust_version "$program")
             if [ -z "$version" ]; then

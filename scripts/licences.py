@@ -26,8 +26,8 @@ def cargo():
 
 
 def packages():
-    told = subprocess.run([*cargo(), "version", "--verbose"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    platform = re.search(r"^host: (.*)$", told, re.M).group(1)
+    output = subprocess.run([*cargo(), "version", "--verbose"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    platform = re.search(r"^host: (.*)$", output, re.M).group(1)
     command = [*cargo(), "metadata", "--format-version=1", "--locked", "--filter-platform", platform]
     metadata = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return sorted(metadata["packages"], key=lambda package: (package["name"], package["version"]))
