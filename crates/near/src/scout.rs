@@ -47,10 +47,10 @@ enum Query {
         changes: Changes,
     },
     /// Follows the selection of events.
-    Fence,
+    SelectionDone,
     /// Follows the opening of a font.
-    Loaded,
-    Nothing,
+    FontOpened,
+    Ignored,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Scout {
     /// Whether the server has opened the fonts in the program's order. Opening a font creates atoms, and the program
     /// may use their numbers.
     pub fn has_loaded_fonts(&self) -> bool {
-        let is_loading = self.pending.iter().any(|pending| matches!(pending.query, Query::Loaded));
+        let is_loading = self.pending.iter().any(|pending| matches!(pending.query, Query::FontOpened));
         self.stage == Stage::Ended || self.stage != Stage::Setup && !is_loading
     }
 
@@ -219,7 +219,7 @@ impl Scout {
         let id = self.context.greeting.id_base;
         self.send(&open_font(NATIVE, id, name), None);
         if self.fonts_are_elsewhere {
-            self.send(&request(NATIVE, op::GET_INPUT_FOCUS_REQUEST, 0, &[]), Some(Query::Loaded));
+            self.send(&request(NATIVE, op::GET_INPUT_FOCUS_REQUEST, 0, &[]), Some(Query::FontOpened));
         } else {
             let query = Query::Question { question, watch: Some(Watch::Fonts), changes: store.changes() };
             self.send(&request(NATIVE, op::QUERY_FONT_REQUEST, 0, &[id]), Some(query));
@@ -284,14 +284,14 @@ impl Scout {
                     Watch::Devices => request(NATIVE, major, 47, &[0x0002_0002]),
                     _ => request(NATIVE, major, 0, &[1, 5]),
                 };
-                self.send(&version, Some(Query::Nothing));
+                self.send(&version, Some(Query::Ignored));
             }
             for select in selections(watch, major, &roots) {
                 self.send(&select, None);
                 self.selected.push((self.number, watch));
             }
         }
-        self.send(&request(NATIVE, op::GET_INPUT_FOCUS_REQUEST, 0, &[]), Some(Query::Fence));
+        self.send(&request(NATIVE, op::GET_INPUT_FOCUS_REQUEST, 0, &[]), Some(Query::SelectionDone));
     }
 
     fn send(&mut self, bytes: &[u8], query: Option<Query>) {
@@ -348,11 +348,11 @@ impl Scout {
                     store.keep(NATIVE, question, message, watch, changes);
                 }
             }
-            Query::Fence => {
+            Query::SelectionDone => {
                 let kinds: Vec<Watch> = self.selected.drain(..).map(|(_, watch)| watch).collect();
                 WATCHED.iter().filter(|(_, watch)| kinds.contains(watch)).for_each(|(_, watch)| store.watch(*watch));
             }
-            Query::Loaded | Query::Nothing => {}
+            Query::FontOpened | Query::Ignored => {}
         }
     }
 }
