@@ -4,7 +4,7 @@
 const number = value => Math.round(value).toLocaleString("en");
 const counted = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
 
-// A duration in a suitable unit, with at least three digits from a microsecond on.
+// A duration in a suitable unit, with four digits from a microsecond on.
 function duration(ns) {
   const size = Math.abs(ns);
   const [divisor, unit] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];

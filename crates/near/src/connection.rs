@@ -172,7 +172,7 @@ impl Near {
         self.phase == Phase::Holding && !self.shared.pending.has_ours()
     }
 
-    /// Requests properties of the root windows that the program read at its last start.
+    /// Sends requests for the root window properties that the program read at its last start.
     pub fn ask_ahead(&mut self, memory: &Memory) {
         if self.phase == Phase::Holding && self.shared.order == crate::bytes::NATIVE && !self.shared.settings.passive {
             self.shared.ask_ahead(memory);

@@ -93,7 +93,7 @@ fn watch_of(row: &Row) -> Option<Watch> {
     }
 }
 
-/// State that a request can change, found by its name.
+/// The state that a request can change, by the request's name.
 fn changed_by(name: &str) -> Option<Watch> {
     const VERBS: [&str; 10] =
         ["Set", "Change", "XIChange", "XIDelete", "Create", "Destroy", "Delete", "Configure", "Add", "GetKbdByName"];

@@ -134,7 +134,7 @@ impl AnswerQueue {
         }
     }
 
-    /// The next answer of our own, if no reply of the server must precede it.
+    /// The next answer of our own. `None` while a reply of the server must come first.
     pub fn next(&mut self) -> Option<(u64, Answer)> {
         let answer = self.queue.front()?.answer.clone()?;
         let queued = self.queue.pop_front()?;

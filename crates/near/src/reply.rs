@@ -29,7 +29,7 @@ impl SharedState {
         }
     }
 
-    /// Gives our own answers that no reply must precede.
+    /// Gives our own answers up to the next pending reply.
     pub fn give_ready_answers(&mut self) {
         while let Some((number, answer)) = self.answers.next() {
             self.give(&answer, number);

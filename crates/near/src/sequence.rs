@@ -51,7 +51,7 @@ impl SequenceNumbers {
     /// The server has reported this number.
     pub fn reach(&mut self, number: u64) {
         self.reached = self.reached.max(number.min(self.sent));
-        // An error for a proxy request carries exactly its number, so only smaller numbers are passed.
+        // An error for a proxy request has exactly its number, so that number is not passed yet.
         while self.own.front().is_some_and(|&own| own < self.reached) {
             self.own.pop_front();
             self.own_passed += 1;

@@ -87,7 +87,7 @@ pub struct SharedState {
     pub answers: AnswerQueue,
     pub to_server: Outbox,
     pub to_program: Outbox,
-    /// The order allows that the next request is answered here.
+    /// Whether the order of requests allows an early answer now.
     pub may_answer: bool,
     pub holds_server: bool,
     pub has_long_requests: bool,

@@ -32,7 +32,7 @@ const MAX_PROPERTY_BYTES: usize = 64 << 10;
 struct Drawable {
     /// Events that the program selects.
     mask: u32,
-    /// Whether the program selects PropertyChange, by the request that changed it; the last few changes.
+    /// The last changes of the program's PropertyChange selection: request number, and whether it is selected.
     selected: VecDeque<(u64, bool)>,
     /// The server reports property changes.
     is_watched: bool,
@@ -67,7 +67,7 @@ pub struct Windows {
     drawables: HashMap<u32, Drawable>,
     /// Replies to GetProperty; the key is the request.
     properties: HashMap<Box<[u8]>, Property>,
-    /// Replies about window positions, by request, and a count that rises when all of them become invalid.
+    /// Replies to position requests; the key is the request. `moves` counts how often they became invalid.
     positions: HashMap<Box<[u8]>, Answer>,
     moves: u32,
     /// The server refused a selection of the proxy.
@@ -173,7 +173,7 @@ impl Windows {
         self.insert(id, context, Drawable { geometry, ..Drawable::default() });
     }
 
-    /// Root and depth of the parent or drawable.
+    /// Root and depth of the window or drawable on which another one is created.
     fn above(&self, id: u32, context: &ConnectionContext) -> Option<Geometry> {
         match context.greeting.screen(id) {
             Some(screen) => Some(Geometry { root: id, depth: screen.depth, bounds: [0; 5] }),

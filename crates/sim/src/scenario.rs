@@ -63,7 +63,7 @@ pub fn named(name: &str, costs: &Costs) -> Result<Scenario, Mistake> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub file: String,
-    /// 0: the file as a whole.
+    /// 0 stands for the whole file.
     pub line: usize,
     pub what: String,
 }
@@ -157,7 +157,7 @@ pub(crate) struct Group {
 }
 
 impl Scenario {
-    /// Reads a scenario; errors name it `file`.
+    /// Reads a scenario. Errors refer to it as `file`.
     pub fn read(file: &str, text: &str, costs: &Costs) -> Result<Scenario, Mistake> {
         file::read(file, text, costs)
     }

@@ -52,7 +52,7 @@ pub(crate) enum Polling {
     /// Between requests: Xorg, which has an input thread.
     #[default]
     BetweenRequests,
-    /// Between slices: Xephyr and Xtigervnc. xqos ends slices for it.
+    /// Between slices: Xephyr and Xtigervnc. xqos ends slices early for input.
     BetweenSlices,
 }
 

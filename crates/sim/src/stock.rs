@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A model of the scheduler of today's X servers, which policy `stock` leaves the choice to.
+//! A model of the scheduler of today's X servers, for policy `stock`.
 //!
 //! Modelled on the behaviour of the dispatcher in server 21.1, with a test for each row.
 //!
@@ -48,7 +48,7 @@ pub(crate) struct Stock {
     arrivals: u64,
     served_last: [u16; LEVELS],
     last: Option<ClientId>,
-    /// Tick at which `last` began to be the last one.
+    /// Tick since which `last` has been the last client to run.
     last_since: u64,
     slice_ticks: u64,
     clock: Clock,
@@ -122,7 +122,7 @@ impl Stock {
         Some(client)
     }
 
-    /// When the server itself ends a slice that starts now.
+    /// The time at which the server itself would end a slice that starts now.
     pub(crate) fn slice_end(&mut self, now: Time) -> Time {
         let tick = self.clock.start(now);
         self.clock.at(tick + self.slice_ticks)
@@ -176,7 +176,7 @@ impl Clock {
         self.tick(now)
     }
 
-    /// Drops the started tick.
+    /// Discards the incomplete tick.
     fn stop(&mut self, now: Time) {
         self.before = self.tick(now);
         self.since = None;

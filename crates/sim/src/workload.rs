@@ -135,7 +135,7 @@ impl Workload {
         }
     }
 
-    /// Adds the clients that existed at the start, with those that had requests waiting.
+    /// Adds the clients that existed at the start, and marks those with waiting requests.
     fn begin(&mut self, reading: &mut BTreeMap<ClientId, Reading>, state: &[u64], at: Time) {
         let Some(scheduler) = Scheduler::restore(state) else { return };
         for id in (0..ClientId::LIMIT as u16).map(ClientId).filter(|&id| scheduler.usage(id).is_some()) {

@@ -183,7 +183,8 @@ impl Client {
         }
     }
 
-    /// When the client becomes silent unless it has a burst; call [`advance`](Client::advance) then. `None` if it is silent.
+    /// When the client becomes silent unless it has a burst; call [`advance`](Client::advance) then. `None` if it is
+    /// silent.
     pub fn next_update(&self) -> Option<Time> {
         let period_ns = self.need.map_or(0, |need| need.period_ns);
         let silence_ns = SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS));

@@ -74,7 +74,7 @@ impl Demand {
     pub(crate) fn new(jobs: &[Job], period_ns: u64) -> Demand {
         let mut demand = Demand::default();
         jobs.iter().for_each(|job| demand.keep(job));
-        // Lateness before the first reservation is due to load.
+        // Jobs from before the reservation were late because of load, not demand.
         demand.recent.clear();
         demand.budget_ns = demand.wanted_ns(period_ns);
         demand

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Examines a client's jobs until two successive estimates agree on what drives it.
+//! Examines a client's jobs until two successive estimates of its period or rest agree.
 //!
 //! | job | action |
 //! |---|---|
@@ -177,7 +177,7 @@ impl Detector {
     }
 }
 
-/// Estimates what drives a client with these jobs.
+/// Estimates the period or rest of a client with these jobs.
 pub(crate) fn estimate(jobs: &[Job]) -> Option<Beat> {
     if let Some(rest) = closed_loop::rest(jobs) {
         return Some(Beat::Loop(rest));

@@ -84,7 +84,8 @@ impl Follow {
         }
     }
 
-    /// Start of the first job of the new period: the last intervals without a break that are off the old one.
+    /// Start of the first job with the new period: the first of the unbroken last intervals that differ from the old
+    /// one.
     pub(crate) fn changed_at(&self) -> Time {
         let intervals = self.intervals();
         let length_ns = self.beat.length_ns();

@@ -48,7 +48,7 @@ pub struct WeightedNeed {
 }
 
 impl Room {
-    /// What the fixed reservations leave of U, before blocking.
+    /// The part of U that fixed reservations leave, before blocking.
     fn free_ppm(&self) -> u64 {
         let fixed: u64 = self.fixed.iter().map(|fixed| ppm(fixed.budget_ns, fixed.period_ns)).sum();
         u64::from(self.limit_ppm).saturating_sub(fixed)
@@ -123,7 +123,7 @@ impl Share {
     }
 }
 
-/// What the floors leave of U_auto. `None` if they do not fit.
+/// The part of U_auto that the floors leave. `None` if they do not fit.
 fn extra_ppm(room: &Room, shares: &[Share]) -> Option<u64> {
     let shortest_ns = shares.iter().map(|share| share.period_ns).min()?;
     let floors: u64 = shares.iter().map(|share| ppm(share.floor_ns, share.period_ns)).sum();

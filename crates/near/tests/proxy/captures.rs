@@ -137,7 +137,7 @@ fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, m
     near.release(now_ns, store);
     let mut skipped = setup;
     for (way, bytes) in said {
-        // The program received server messages at this point, not as soon as they were possible.
+        // Deliver server messages when the program received them in the capture, not earlier.
         if *way == Direction::Replies {
             exchange(&mut near, &mut recorded, store, now_ns);
             continue;
@@ -190,7 +190,7 @@ fn few_round_trips_are_left_when_real_programs_start() {
     let counted: Vec<_> = ["gtk3-demo", "emacs", "qt5", "xterm"].map(|name| (name, waits(name))).into();
     println!("{counted:?}");
     for (name, [without, strict, relaxed]) in counted {
-        // Counts when this test was written. emacs sends 57 GetInputFocus requests to wait for errors.
+        // Limits: the counts when this test was written. emacs sends 57 GetInputFocus requests to wait for errors.
         let (most, most_relaxed) = match name {
             "gtk3-demo" => (58, 32),
             "emacs" => (104, 94),

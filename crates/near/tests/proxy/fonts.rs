@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Fonts are fetched on connections of their own.
+//! Tests fetching fonts on separate connections.
 
 use crate::harness::{BASE, Harness, greeting, put_u16, request};
 use xqos_near::setup::Cookie;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{Choice, ClientId, Contest, Fact, Service, Slice, Time};
 
-/// Polled input ends at most one slice per interval, as in the module's watcher.
+/// Minimum time between two slices that polled input ends, as in the module's watcher.
 const INPUT_ENDS_EVERY_NS: u64 = 1_000_000;
 
 /// Work done in a slice so far.
@@ -73,7 +73,7 @@ impl Server {
         }
     }
 
-    /// When an arrival ends the slice, if one does so before the limit.
+    /// The time at which an arrival ends the slice. `NEVER` if none does before the limit.
     fn cut(&self, runs: usize, contest: &Contest, limit: Time) -> Time {
         let mut cut = Time::NEVER;
         if !self.watches {
@@ -91,8 +91,8 @@ impl Server {
         cut
     }
 
-    /// When input ends the slice, if the server reads input only between slices. As in the module, this applies neither
-    /// when the server chooses nor under `classic`.
+    /// The time at which input ends the slice, if the server reads input only between slices. As in the module, this
+    /// applies neither when the server chooses nor under `classic`.
     fn cut_by_input(&self, slice: &Slice) -> Time {
         let is_ours = matches!(slice.choice, Choice::Client(..)) && slice.requests == 0;
         if self.polling == Polling::BetweenSlices && self.watches && is_ours {

@@ -107,7 +107,7 @@ struct Lanes<'a> {
     /// Names of requests without duplicates, and the index of each request's name.
     texts: Vec<String>,
     text_of: BTreeMap<u32, u32>,
-    /// The holder of the server grab, and the time since when.
+    /// The holder of the server grab, and when the grab started.
     grab: Option<(usize, Time)>,
 }
 

@@ -6,7 +6,7 @@ use xqos_core::{ClientId, Time};
 
 /// Limit for absences of the server that may overlap a wait.
 const ABSENCES_KEPT: usize = 1024;
-/// An arrival during a slice is recorded after it, with the time of its detection: at most this many slices back.
+/// Slices that are kept because an arrival during a slice is recorded only after it.
 const SLICES_KEPT: usize = 64;
 /// Limit for server grabs that may overlap a wait.
 const GRABS_KEPT: usize = 64;
@@ -62,8 +62,8 @@ impl Model {
         client.waited(Cause::Client { key: runs, request, long }, behind_ns);
     }
 
-    /// Attributes the part of this time in which other clients held the grab. Returns the rest: while the server could
-    /// run, and while it could not.
+    /// Attributes the part of this time in which other clients held the grab. Returns the remaining time, split into
+    /// time in which the server could run and in which it could not.
     pub(super) fn blame_grabs(&mut self, key: usize, from: Time, to: Time) -> (u64, u64) {
         let mut left_ns = to.since(from);
         for grab in self.grabs.iter().rev().take_while(|grab| grab.end > from).filter(|grab| grab.holder != key) {

@@ -156,7 +156,7 @@ impl Client {
         self.demand.own_ns > self.demand.rest_ns
     }
 
-    /// The time since when the client has had requests without being served.
+    /// Start of the current wait, if the client has requests and is not served.
     pub fn waits_since(&self) -> Option<Time> {
         self.ready_since.map(|_| self.waits_since)
     }
