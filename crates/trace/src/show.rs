@@ -82,9 +82,7 @@ fn details(event: &Event, names: &Names) -> String {
     let at = event.at;
     match event.what {
         What::Fact(fact) | What::Refused(fact) => fact_details(&fact, event.what == What::Refused(fact), names),
-        What::Paced { until, .. } => {
-            format!("waits for other clients to redraw, ends {} at the latest", in_(until, at))
-        }
+        What::Paced { until, .. } => format!("waits for others to redraw, ends {} at the latest", in_(until, at)),
         What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
         What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
         What::Dispatch { mode, reason, until, requests, .. } => {
