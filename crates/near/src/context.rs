@@ -94,11 +94,11 @@ impl ConnectionContext {
             Condition::SameFontPath if major == op::QUERY_FONT_REQUEST => {
                 return self.named(op::QUERY_FONT_REQUEST, self.fonts.get(&order.u32(request, 4)?)?);
             }
-            Only::SameFontPath => {}
+            Condition::SameFontPath => {}
             // RandR and XInput have the `delete` flag at other offsets than the core request.
-            Only::Undeleted if is_deleting(request) => return None,
-            Only::Undeleted => {}
-            Only::OwnDrawable => return None,
+            Condition::Undeleted if is_deleting(request) => return None,
+            Condition::Undeleted => {}
+            Condition::OwnDrawable => return None,
         }
         match major {
             op::QUERY_EXTENSION_REQUEST => self.named(op::QUERY_EXTENSION_REQUEST, text_at(order, request, 4, 8)?),

@@ -18,7 +18,7 @@ use crate::pending::{Learn, Pending, Recipient};
 use crate::shared::SharedState;
 use crate::shared::verify::Deferred;
 use crate::store::{Answer, Question, Store};
-use xqos_wire::answerable::{Barrier, Class, Only};
+use xqos_wire::answerable::{Barrier, Class, Condition};
 
 /// The result of a look-up: an answer, and how to use the server's reply.
 #[derive(Debug, Default)]
@@ -157,7 +157,7 @@ impl SharedState {
 
     /// Remembers a question for the program's next start, if another connection can ask it.
     fn remember(&mut self, request: &[u8], known: &Opcode, store: &Store) {
-        let is_foreign_color = known.row.only == Only::FixedColormap
+        let is_foreign_color = known.row.when == Condition::FixedColormap
             && !self.order.u32(request, 4).is_some_and(|id| self.context.greeting.is_default_colormap(id));
         let major = request[0];
         // A font was remembered by its name when it was opened.

@@ -15,9 +15,9 @@ const MAX_DIFFERENCES: usize = 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub at: Time,
-    pub recorded: What,
+    pub recorded: Entry,
     /// The scheduler's own decision. `None` if it serves no client or refuses.
-    pub decided: Option<What>,
+    pub decided: Option<Entry>,
 }
 
 /// The comparison and its counts.

@@ -4,7 +4,7 @@
 use crate::generator::{Generator, Habit};
 use crate::scenario::{BEGAN, Group, Regime, Scenario};
 use crate::server::{BurstResult, Observer, Server};
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service, Time};
 
 /// Difference between the seeds of two clients. It is odd, so no two seeds are equal.

@@ -143,8 +143,8 @@ impl Model {
     /// Takes a record. Returns the burst that it ends, if any.
     pub fn take(&mut self, event: &Event) -> Option<Burst> {
         let at = event.at;
-        let is_recorded_late = matches!(event.what, What::Fact(Fact::Arrived { .. }));
-        if !is_recorded_late && !matches!(event.what, What::Switch { .. } | What::Wakeup { .. }) {
+        let is_recorded_late = matches!(event.what, Entry::Fact(Fact::Arrived { .. }));
+        if !is_recorded_late && !matches!(event.what, Entry::Switch { .. } | Entry::Wakeup { .. }) {
             self.began.get_or_insert(at);
             self.now = self.now.max(at);
         }

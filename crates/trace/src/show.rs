@@ -25,7 +25,7 @@ use xqos_core::{Fact, GroupId, Holder, Mode, Pacing, Parameters, Reservation, Ro
 pub struct Filter {
     /// Part of a program's name, or a pid.
     pub client: Option<String>,
-    /// Kinds as named by [`What::name`]. Empty: all except the scheduler's state.
+    /// Kinds as named by [`Entry::name`]. Empty: all except the scheduler's state.
     pub kinds: Vec<String>,
     /// Since the start of the trace.
     pub from_ns: u64,
@@ -81,11 +81,11 @@ fn in_(at: Time, from: Time) -> String {
 fn details(event: &Event, names: &Names) -> String {
     let at = event.at;
     match event.what {
-        What::Fact(fact) | What::Refused(fact) => fact_details(&fact, event.what == What::Refused(fact), names),
-        What::Paced { until, .. } => format!("waits for others to redraw, ends {} at the latest", in_(until, at)),
-        What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
-        What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
-        What::Dispatch { mode, reason, until, requests, .. } => {
+        Entry::Fact(fact) | Entry::Refused(fact) => fact_details(&fact, event.what == Entry::Refused(fact), names),
+        Entry::Paced { until, .. } => format!("waits for others to redraw, ends {} at the latest", in_(until, at)),
+        Entry::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
+        Entry::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
+        Entry::Dispatch { mode, reason, until, requests, .. } => {
             let reason = match reason {
                 Reason::Stock => "the server's choice",
                 Reason::Grab => "server grab",
@@ -99,8 +99,8 @@ fn details(event: &Event, names: &Names) -> String {
             let end = if until == Time::NEVER { String::new() } else { format!(", ends {}", in_(until, at)) };
             format!("{reason}{paid}{end}{most}")
         }
-        What::Processor { ns, .. } => format!("{} in the slice that ends here", of_ns(ns)),
-        What::Budget { kind, depleted, left_ns, deadline, .. } => {
+        Entry::Processor { ns, .. } => format!("{} in the slice that ends here", of_ns(ns)),
+        Entry::Budget { kind, depleted, left_ns, deadline, .. } => {
             let sign = if left_ns < 0 { "-" } else { "" };
             let state = if depleted { ", depleted" } else { "" };
             let kind = kind.name();
@@ -121,8 +121,8 @@ fn fact_details(fact: &Fact, is_refused: bool, names: &Names) -> String {
     match *fact {
         Fact::Exposed { cause: Some(cause), .. } => format!("by client {}", cause.0),
         Fact::Role { role, .. } => role_name(role).unwrap_or("none").to_owned(),
-        Fact::WorksFor { whom, .. } => format!("has work to do for client {}", whom.0),
-        Fact::MadeWork { .. } => "caused work for a compositor or window manager after a rest".to_owned(),
+        Fact::WorksFor { payer, .. } => format!("has work to do for client {}", payer.0),
+        Fact::CausedWork { .. } => "caused work for a compositor or window manager after a rest".to_owned(),
         Fact::Served(Service { start, end, requests, last_request, ended_early, .. }) => {
             let early = if ended_early { ", ended early" } else { "" };
             let plural = if requests == 1 { "" } else { "s" };

@@ -166,8 +166,8 @@ impl Arguments {
     fn conclude(&self, recorded: &Recorded, path: &Path, about: &str) -> Result<()> {
         let Recorded { packets, bytes, .. } = recorded;
         let file = path.display();
-        if let Some(trouble) = &recorded.trouble {
-            bail!("{file} is incomplete, it ends after {packets} packets: {trouble}");
+        if let Some(error) = &recorded.error {
+            bail!("{file} is incomplete, it ends after {packets} packets: {error}");
         }
         if !recorded.has_started {
             if self.read.is_none() {

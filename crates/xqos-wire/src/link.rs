@@ -183,7 +183,7 @@ impl Arguments {
         child.with_context(|| format!("cannot start {}: check its name after --", program.to_string_lossy()))
     }
 
-    fn print_totals(&self, [requests, replies]: &[Totals; 2]) {
+    fn print_totals(&self, [requests, replies]: &[LinkTotals; 2]) {
         if !self.quiet {
             note(&format!("to the server: {}; back: {}", summary(requests), summary(replies)));
         }
@@ -231,8 +231,8 @@ fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) ->
     Ok(None)
 }
 
-fn summary(totals: &Totals) -> String {
-    let Totals { packets, bytes, lost, dropped, busy_ns, .. } = totals;
+fn summary(totals: &LinkTotals) -> String {
+    let LinkTotals { packets, bytes, lost, dropped, busy_ns, .. } = totals;
     let mut text = format!("{packets} packets, {bytes} bytes");
     for (count, what) in [(lost, "lost"), (dropped, "dropped")] {
         if *count > 0 {
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn totals_leave_out_what_did_not_happen() {
-        let mut totals = Totals { packets: 3, bytes: 180, ..Totals::default() };
+        let mut totals = LinkTotals { packets: 3, bytes: 180, ..LinkTotals::default() };
         assert_eq!(summary(&totals), "3 packets, 180 bytes");
         (totals.dropped, totals.busy_ns) = (1, 1_500_000_000);
         assert_eq!(summary(&totals), "3 packets, 180 bytes, 1 dropped, busy for 1.500 s");

@@ -13,9 +13,9 @@ pub enum NotReserved {
     Silent,
 }
 
-impl WhyNot {
+impl NotReserved {
     /// Of a client that has no reservation by the tuner; `None`: not known yet.
-    pub fn of(report: &Report) -> Option<WhyNot> {
+    pub fn of(report: &Report) -> Option<NotReserved> {
         match (report.state, report.need) {
             (State::Gathering, _) => None,
             (State::Periodic, None) => Some(NotReserved::Light),

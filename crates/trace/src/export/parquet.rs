@@ -86,7 +86,7 @@ impl<'a> Export<'a> {
     fn take(&mut self, event: &Event) -> Result<(), Error> {
         self.records += 1;
         // Arrivals and kernel events are recorded late, so only service starts a new day.
-        if event.at >= self.tomorrow && matches!(event.what, What::Fact(Fact::Served(_))) {
+        if event.at >= self.tomorrow && matches!(event.what, Entry::Fact(Fact::Served(_))) {
             self.end_day()?;
             (self.today, self.tomorrow) = day(self.header, event.at);
         }

@@ -121,7 +121,7 @@ impl Client {
             self.near.go_on(now_ns, store);
         }
         let has_all = self.near.to_server().bytes().is_empty() && self.near.takes_from_program();
-        if self.program_is_gone && has_all && !self.is_told {
+        if self.program_is_gone && has_all && !self.has_sent_end {
             if self.near.send_deferred(store) {
                 return self.send(now_ns, store);
             }

@@ -36,7 +36,7 @@ impl Proxy {
     pub fn start(name: Option<&str>, settings: Settings, caches: Caches) -> Result<Proxy> {
         let (upstream, first) = Upstream::find(name)?;
         let display = Display::make(upstream.screen());
-        let display = display.context("cannot create the proxy's display in /tmp/.X11-unix")?;
+        let display = Arc::new(display.context("cannot create the proxy's display in /tmp/.X11-unix")?);
         let own = Cookie::magic(secret().context("cannot create the cookie of the proxy's display")?);
         let authority = Authority::make(display.number(), None, &own.name, &own.data);
         let authority = authority.context("cannot write the cookie of the proxy's display")?;

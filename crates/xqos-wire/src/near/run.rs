@@ -87,8 +87,8 @@ impl Loop {
     ) -> io::Result<Loop> {
         let memory = if let Caches::One(cache) = &caches { cache.read() } else { Memory::default() };
         let fonts = memory.fonts(FONT_CONNECTIONS);
-        let scout = if fonts.is_empty() { Scout::new } else { Scout::with_font_connections };
-        let ahead = Some(Ahead::new(first.fd, scout(&settings.server_cookie, &memory)));
+        let new_scout = if fonts.is_empty() { Scout::new } else { Scout::with_font_connections };
+        let scout = Some(ScoutConnection::new(first.fd, new_scout(&settings.server_cookie, &memory)));
         let mut connecting = Connecting::new(upstream)?;
         fonts.into_iter().for_each(|fonts| connecting.begin(Purpose::Fonts(fonts)));
         Ok(Loop {
@@ -194,7 +194,7 @@ impl Loop {
 
     /// Removes clients that have ended.
     fn close(&mut self) {
-        for Guest { client, .. } in &mut self.clients {
+        for ProxiedClient { client, .. } in &mut self.clients {
             client.near.log_lines().iter().for_each(|line| note(line));
         }
         let (mut over, open) =

@@ -244,6 +244,7 @@ impl Boost {
                     Verdict::Raised => "raised to redraw".to_owned(),
                     Verdict::Foreign => "left alone: it is another user's".to_owned(),
                     Verdict::Otherwise => "left alone: its priority is not the default".to_owned(),
+                    Verdict::Impossible(error) => format!("left alone: {error}"),
                 });
             }
             NotifyKind::Answered if self.raised.take_back(notify.pid) => {

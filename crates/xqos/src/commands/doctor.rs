@@ -177,7 +177,7 @@ fn service(info: ServerInfo, session: &Session, host: &Host) -> Result<Service> 
     let bound = Some(&session.control).filter(|_| info.armed).and_then(|control| control.processor().ok());
     let limit_ppm = bound.map_or(info.max_utilization_ppm, |processor| processor.limit_ppm);
     let exports_nothing = || host.process.as_ref()?.missing.as_ref().map(|missing| !missing.is_empty());
-    let through_libc = session.control.is_below().or_else(exports_nothing).unwrap_or(false);
+    let through_libc = session.control.is_served_through_libc().or_else(exports_nothing).unwrap_or(false);
     let version = format!("{}.{}", version.major, version.minor);
     Ok(Service { info, through_libc, version, grabs: session.grabs()?, limit_ppm })
 }

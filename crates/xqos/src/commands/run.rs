@@ -119,7 +119,7 @@ impl Arguments {
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let mut auto =
             (wanted == Some(Amount::Auto)).then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
-        auto.iter_mut().for_each(Auto::tell_all);
+        auto.iter_mut().for_each(Auto::report_all);
         if let Some(auto) = auto.as_mut().filter(|_| self.cpu == Some(Amount::Auto)) {
             auto.reserve_processors(true).unwrap_or_else(|error| note(&error.in_one_line()));
         }

@@ -98,10 +98,10 @@ const COLUMNS of client: ClientResult as JSON;
 "found" elastic("FOUND", 8, ""): "periodic, light, aperiodic, or too little" =>
     Value::Other(json!(client.found), format!("{}{}", client.found, if client.is_loop() { ", a loop" } else { "" }));
 "kind": "clock or loop" =>
-    Value::or_none(found.periodic, |_| Value::Text(if found.is_loop() { "loop" } else { "clock" }.to_owned()));
+    Value::or_none(client.periodic, |_| Value::Text(if client.is_loop() { "loop" } else { "clock" }.to_owned()));
 "period_ms" number("PERIOD", 7, ""): "from one job to the next" =>
-    found.time(|report, beat| report.need.map_or(beat.length_ns(), |need| need.period_ns));
-"rest_ms": "of a loop" => found.time(|_, beat| beat.length_ns()).when(found.is_loop());
+    client.time(|report, beat| report.need.map_or(beat.length_ns(), |need| need.period_ns));
+"rest_ms": "of a loop" => client.time(|_, beat| beat.length_ns()).when(client.is_loop());
 "demand_ms" number("DEMAND", 7, ""): "server time that 15 of 16 jobs do not exceed" =>
     client.time(|report, _| report.quantile_ns);
 "mean_ms": "mean server time of a job" => client.time(|report, _| report.mean_ns);

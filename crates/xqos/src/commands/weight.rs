@@ -100,8 +100,8 @@ fn set(display: Option<&str>, selector: &Selector, wanted: Setting) -> Result<Po
         let set = session.control.set(Subject::Client(entry.client), wanted);
         set.map_err(|error| session.explained(error, &entry))?;
         let Some((name, before, undo)) = command_for(&entry, wanted.kind()) else { continue };
-        let undo = back_to_rules(&entry, &entry.settings_origin, name).unwrap_or(undo);
-        output::line(&format!("{} for {}, was {before}; undo: {undo}", told_of(&wanted), described(&entry)))?;
+        let undo = adopt_command(&entry, &entry.settings_origin, name).unwrap_or(undo);
+        output::line(&format!("{} for {}, was {before}; undo: {undo}", describe(&wanted), described(&entry)))?;
     }
     Ok(info.policy)
 }

@@ -66,7 +66,7 @@ pub struct RuleVerdict {
 impl Effect {
     /// Evaluates the rules for these clients with the facts known now.
     pub fn evaluate(session: &Session, entries: &[ClientEntry], rules: &RuleSet) -> Result<Vec<Effect>> {
-        let sight = Sight::look(session.control.connection()?)?;
+        let sight = WindowFacts::read(session.control.connection()?)?;
         let (users, unwatched) = (Users::read(), viewers::unwatched_now(session));
         Ok(entries.iter().map(|entry| Effect::new(entry, &facts(entry, &users, &sight, unwatched), rules)).collect())
     }
@@ -76,7 +76,7 @@ impl Effect {
         let chosen = evaluation.chosen();
         let is_local = facts.local == Some(true);
         let missing = |key: Key| if is_local && matches!(key, Key::Host) { "none, a local client" } else { "unknown" };
-        let known = |key: Key| facts.shown(key).unwrap_or_else(|| missing(key).to_owned());
+        let known = |key: Key| facts.describe(key).unwrap_or_else(|| missing(key).to_owned());
         let verdicts = evaluation.verdicts().map(|(rule, verdict)| RuleVerdict {
             rule: rule.id.clone(),
             place: rule.place.to_string(),

@@ -151,10 +151,10 @@ fn part(ppm: u32) -> f64 {
 
 fn standing(standing: &FileStatus) -> String {
     match standing {
-        Standing::Counts => "counts".to_owned(),
-        Standing::Empty => "empty: masks files of this name in earlier folders".to_owned(),
-        Standing::MaskedBy(path) => format!("masked by {}", path.display()),
-        Standing::Refused { .. } => "refused".to_owned(),
+        FileStatus::Active => "counts".to_owned(),
+        FileStatus::Empty => "empty: masks files of this name in earlier folders".to_owned(),
+        FileStatus::MaskedBy(path) => format!("masked by {}", path.display()),
+        FileStatus::Refused { .. } => "refused".to_owned(),
     }
 }
 
@@ -191,7 +191,7 @@ impl Test {
     pub fn perform(&self) -> Result<()> {
         let (mut cases, mut differing) = (0, 0);
         for path in &self.files {
-            let text = files::named_text(path).map_err(first_mistake)?;
+            let text = files::read_named_text(path).map_err(first_mistake)?;
             let mut expectations = expect::file(&path.to_string_lossy(), &text).map_err(first_mistake)?;
             let rules = RuleSet::new(rules_of(path, &mut expectations)?);
             cases += expectations.cases.len();
@@ -214,7 +214,7 @@ fn rules_of(path: &Path, expectations: &mut expect::Expectations) -> Result<Vec<
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut rules = Vec::new();
     for (name, _) in &expectations.files {
-        rules.extend(files::named(&folder.join(name), Scope::System).map_err(first_mistake)?.rules);
+        rules.extend(files::read_named(&folder.join(name), Scope::System).map_err(first_mistake)?.rules);
     }
     rules.append(&mut expectations.rules);
     Ok(rules)

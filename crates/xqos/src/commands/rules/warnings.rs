@@ -54,9 +54,9 @@ pub fn warnings(rules: &[Rule], limits: Limits, rights: Rights) -> Vec<String> {
 fn of_rule(rule: &Rule, rights: Rights) -> Vec<String> {
     let has = |wanted: &Setting| rule.settings.contains(wanted);
     let has_cap = rule.settings.iter().any(|setting| matches!(setting, Setting::Max(_)));
-    let is_for_unwatched = rule.matcher.asks_for(State::Unwatched);
+    let is_for_unwatched = rule.matcher.depends_on(State::Unwatched);
     let checks = [
-        (has(&Setting::Cpu(true)) && !rights.raise, format!("cpu has no effect: {}", to_raise())),
+        (has(&Setting::Cpu(true)) && !rights.raise, format!("cpu has no effect: {}", missing_raise_right())),
         (
             has(&Setting::Hard(true)) && has(&Setting::Reserve(Reserve::Auto)),
             "hard has no effect with reserve = \"auto\", which makes only soft reservations".to_owned(),

@@ -272,7 +272,7 @@ impl Recorder<'_> {
         let event = Event::decode(words);
         let burst = event.as_ref().and_then(|event| self.model.take(event));
         let Some(backlog) = &mut self.backlog else { return self.writer.add(words) };
-        let is_begin = matches!(event, Some(Event { what: What::Begin { .. }, .. }));
+        let is_begin = matches!(event, Some(Event { what: Entry::Begin { .. }, .. }));
         backlog.add(words, is_begin, self.arguments.keep.duration());
         let Some(burst) = burst.filter(|burst| self.fires(burst)) else { return Ok(()) };
         self.triggered = Some((Instant::now(), burst));
