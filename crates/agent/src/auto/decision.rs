@@ -14,7 +14,7 @@ pub enum NotReserved {
 }
 
 impl NotReserved {
-    /// Of a client that has no reservation by the tuner; `None`: not known yet.
+    /// The reason why the tuner reserves nothing for a client; `None`: not known yet.
     pub fn of(report: &Report) -> Option<NotReserved> {
         match (report.state, report.need) {
             (State::Gathering, _) => None,
