@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(prose(page).trim(), "See [the report](../report).\n\n#### Reading results\n\nText.");
         let html = html("blocking").unwrap();
         assert!(
-            html.contains("<h4>Reading results</h4>") && !html.contains("<a ") && !html.contains("<table"),
+            html.contains("<h4>Method</h4>") && !html.contains("<a ") && !html.contains("<table"),
             "{html}"
         );
         assert_eq!(super::html("nothing"), None);

@@ -231,7 +231,7 @@ impl Daemon {
             note(new);
         }
         self.reported = current;
-        self.say(&format!("{} rules are loaded", rules.rules().len()));
+        self.say(&format!("rules loaded: {}", rules.rules().len()));
         self.needs_viewers = rules.rules().iter().any(|rule| rule.matcher.depends_on(State::Unwatched));
         self.rules = rules;
         self.applier.limit_auto(limits.auto);

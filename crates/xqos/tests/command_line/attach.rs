@@ -148,5 +148,5 @@ fn a_served_server_is_recognised_and_shares_match_its_own() {
         assert!(busy_ms > 0.0 && busy_ms <= after[at] - before[at], "{busy_ms} of {:?}: {sample}", (before, after));
     }
     let text = server.ask(&["list", "--attach", "--for", "100ms"]).with(0).out;
-    assert!(text.contains("served by xqos") && !text.contains("without xqos"), "{text}");
+    assert!(text.contains("with xqos, which measured") && !text.contains("without xqos"), "{text}");
 }

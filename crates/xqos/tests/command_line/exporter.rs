@@ -235,7 +235,7 @@ fn the_exporter_uses_the_servers_cookie_file() {
     // The server requires the cookie, so a client without the file is refused.
     let mut without = server.xqos(&["list"]);
     without.env_remove("XAUTHORITY").env("HOME", &folder.path);
-    ended(&mut without).failed_saying(&["cannot reach"]);
+    ended(&mut without).failed_saying(&["cannot connect to the X server"]);
 }
 
 fn hex(text: &str) -> Vec<u8> {

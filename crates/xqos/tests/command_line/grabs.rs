@@ -141,7 +141,7 @@ fn a_full_served_server_lists_connections_by_program() {
     let own = std::process::id().to_string();
     let counted = |line: &str| line.split_whitespace().take(2).eq(["63", own.as_str()]);
     assert!(list.out.lines().any(counted), "{}", list.out);
-    assert!(list.err.contains("63 clients of 63 at most"), "{}", list.err);
+    assert!(list.err.contains("63 of at most 63 clients"), "{}", list.err);
     let doctor = server.ask(&["doctor"]).with(0).out;
     assert!(doctor.contains("63 of at most 63: "), "{doctor}");
     assert_eq!(server.json(&["list", "--json"])["server"]["clients_limit"], 63);

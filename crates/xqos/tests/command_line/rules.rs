@@ -210,7 +210,7 @@ fn only_one_daemon_runs_per_display() {
     let server = Server::served(&[]);
     let rules = Rules::new("one");
     let daemon = rules.applied_on(&server);
-    let who = format!("by pid {} already", daemon.pid());
+    let who = format!("pid {} already applies rules", daemon.pid());
     rules.ask_on(&server, &["rules", "run"]).failed_saying(&[&who, "xqos rules off"]);
     daemon.signal("TERM");
     daemon.ended().with(0);
@@ -365,7 +365,7 @@ fn the_daemon_exits_with_its_server() {
     let rules = Rules::new("gone");
     let daemon = rules.applied_on(&server);
     server.process.signal("TERM");
-    assert!(daemon.ended().with(0).err.contains("the X server has gone"));
+    assert!(daemon.ended().with(0).err.contains("the X server has exited"));
 }
 
 #[test]

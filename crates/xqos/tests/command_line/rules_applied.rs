@@ -116,7 +116,7 @@ fn a_limit_per_user_applies_and_ends_with_the_daemon() {
         said.contains("per_user = 0.95 in [limits] has no effect: this server promises at most 0.9 in total"),
         "{said}"
     );
-    assert!(said.contains("50-limits.toml:3: a limit is a part of the server, of which at most 0.95"), "{said}");
+    assert!(said.contains("50-limits.toml:3: a limit is a share of the server, at most 0.95"), "{said}");
     server.ask(&["policy", "--user-limit", "0.2"]).with(0);
     installed.write("version = 1\n[limits]\nper_user = 0.3\n");
     let daemon = installed.applied_on(&server, &rules);
@@ -272,7 +272,7 @@ fn a_server_reset_ends_the_daemon_and_a_new_one_applies_the_rules() {
     weighs(&server, clock.pid(), 2.0);
     kill(server.process.pid(), "HUP");
     let ended = daemon.ended();
-    assert!(ended.err.contains("gone") || ended.err.contains("was closed: start `xqos rules run` again"), "{ended:#?}");
+    assert!(ended.err.contains("has exited") || ended.err.contains("was closed: start `xqos rules run` again"), "{ended:#?}");
     let clock = server.client(&["xclock"]);
     assert_eq!(weight(&server, clock.pid()), 1.0);
     let daemon = rules.applied_on(&server);
