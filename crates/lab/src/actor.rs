@@ -5,16 +5,12 @@
 //! says what it has measured. Each begins with a line `{"window": ID}` when it is ready, and ends when it is told to
 //! (SIGTERM) or when it has done what the role says.
 
+mod answerer;
 mod capture;
-mod echo;
-mod exposed;
-mod mover;
 mod player;
 mod typist;
 
 pub(crate) use capture::{Captured, FILE as CAPTURE_FILE, now_ns as capture_now_ns};
-pub(crate) use exposed::PLACE as EXPOSED_PLACE;
-pub use mover::STEPS_MS;
 pub use player::FRAME;
 pub(crate) use typist::Answered;
 pub use typist::{Pressed, Stroke, Strokes};
@@ -36,12 +32,8 @@ use x11rb::rust_connection::RustConnection;
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Answers an Expose after so much processor time. It does not map its window.
-    Exposed { work_us: u32 },
-    /// Moves its window to and fro, each time after so much processor time; `waits`: for an answer to each move.
-    Mover { work_us: u32, waits: bool },
-    /// Answers each key. It does not map its window.
-    Echo,
+    /// Answers Exposes and keys, each time after so much processor time.
+    Answerer { work_us: u32, place: Place },
     /// Uses all the processor time that it can get.
     Burner,
     /// Shows so many frames and tells when each was drawn.
@@ -117,9 +109,7 @@ impl Actor {
 /// What `xqos bench act` does. It must not outlive who started it, and is told so by a signal.
 pub fn perform(role: &str) -> Result<()> {
     match serde_json::from_str(role).context("an actor's role is JSON of this program's own making")? {
-        Role::Exposed { work_us } => exposed::perform(Duration::from_micros(work_us.into())),
-        Role::Mover { work_us, waits } => mover::perform(Duration::from_micros(work_us.into()), waits),
-        Role::Echo => echo::perform(),
+        Role::Answerer { work_us, place } => answerer::perform(Duration::from_micros(work_us.into()), place),
         Role::Capture { on_loopback, silence_ms, limit_ms } => capture::perform(on_loopback, silence_ms, limit_ms),
         Role::Typist { strokes, silence_ms } => typist::perform(strokes, Duration::from_millis(silence_ms)),
         Role::Player { frames } => player::perform(frames as usize),

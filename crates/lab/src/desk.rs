@@ -3,9 +3,9 @@
 //! input.
 
 use crate::actor::Place;
-use crate::drag::{Hand, Shown};
 use crate::film::Film;
 use crate::folder::Folder;
+use crate::hand::{Hand, Shown};
 use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Result, ensure};

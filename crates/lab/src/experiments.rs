@@ -5,7 +5,6 @@
 //! looked at again.
 
 mod endtoend;
-mod expose;
 mod far;
 mod grid;
 mod intervals;
@@ -57,7 +56,7 @@ pub fn all() -> Vec<Experiment> {
         file!("interactive"),
         file!("animation"),
         Experiment::of::<intervals::Intervals>(),
-        Experiment::of::<expose::Expose>(),
+        file!("expose"),
         Experiment::of::<endtoend::EndToEnd>(),
         Experiment::of::<simulation::Simulation>(),
         Experiment::of::<grid::Grid>(),

@@ -11,6 +11,7 @@ mod case;
 mod chart;
 mod check;
 mod data;
+mod drag;
 mod expression;
 mod format;
 mod loads;

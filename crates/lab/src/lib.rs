@@ -13,7 +13,7 @@
 //! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
 //! | `mpv` | a film, and when each of its frames was drawn |
 //! | [`actor`] | programs of our own that have to be processes |
-//! | `drag`, `onlooker` | a window that is pulled over another one, and who looks on |
+//! | `hand` | programs that show a window, and who uses them: pointer and keys |
 //! | `composited`, `desk`, `onscreen` | window managers, programs of a desktop, and when something is on the screen |
 //! | `processor`, `boost` | which processor a thread runs on, and who lends it |
 //! | [`viewer`] | a viewer of a remote desktop: it moves the pointer, and takes every picture |
@@ -53,7 +53,6 @@ pub mod chaos;
 mod composited;
 mod desk;
 pub mod disturbance;
-mod drag;
 pub mod experiments;
 pub mod file;
 pub mod filler;
@@ -63,13 +62,13 @@ pub mod flood;
 pub mod folder;
 pub mod frames;
 pub mod goals;
+mod hand;
 pub mod light;
 pub mod line;
 pub mod load;
 pub mod machine;
 mod mpv;
 pub mod ocbench;
-mod onlooker;
 mod onscreen;
 pub mod order;
 mod page;

@@ -4,7 +4,7 @@
 //! What a compositing manager has not painted yet is not there, whoever has drawn what into which window. The eye looks
 //! once a millisecond, at one pixel or at a line of text, with a round trip each.
 
-use crate::drag::{Hand, Shown};
+use crate::hand::{Hand, Shown};
 use crate::server::{Kind, Server};
 use anyhow::{Context, Result, ensure};
 use std::process::Command;

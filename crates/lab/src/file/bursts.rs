@@ -5,9 +5,10 @@
 //! the client, or others, or did neither: it polled, or the kernel ran something else.
 
 use super::data::{Figures, named};
+use super::trace::events;
 use std::collections::BTreeMap;
-use xqos_abi::ring::{Next, Reader};
-use xqos_abi::trace::{Entry, Event};
+use xqos_abi::ring::Reader;
+use xqos_abi::trace::{Event, What};
 use xqos_core::{ClientId, Fact, Service};
 
 /// The first burst that is drawn, how long before it the picture begins, and how much is drawn.
@@ -44,13 +45,9 @@ impl Recorder {
 
     /// What the trace holds now.
     pub fn read(&mut self, trace: &mut Reader) {
-        loop {
-            match trace.read() {
-                Next::Record(words) => Event::decode(words).into_iter().for_each(|event| self.take(event)),
-                Next::Lost(records) => self.lost += records,
-                Next::Nothing | Next::Ended => return,
-            }
-        }
+        let (events, lost) = events(trace);
+        self.lost += lost;
+        events.into_iter().for_each(|event| self.take(event));
     }
 
     fn take(&mut self, event: Event) {

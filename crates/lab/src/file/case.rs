@@ -45,6 +45,9 @@ pub(super) struct Case {
     pub before: Option<usize>,
     after: usize,
     pub framedrop: bool,
+    pub pacing: Option<Duration>,
+    pub boost: Option<Duration>,
+    pub one_processor: bool,
     pub is_quick: bool,
 }
 
@@ -121,7 +124,7 @@ impl Case {
 
     /// Cases with the same one can have the same server.
     pub fn server_key(&self) -> String {
-        format!("{} {:?}", self.server.0, self.desktop)
+        format!("{} {:?} {}", self.server.0, self.desktop, self.one_processor)
     }
 
     /// For progress: `ellipse100, fair`.
@@ -198,6 +201,9 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         before: setting.before,
         after: setting.after.unwrap_or(0),
         framedrop: setting.framedrop.unwrap_or(false),
+        pacing: read(&setting.pacing, fill, time)?,
+        boost: read(&setting.boost, fill, time)?,
+        one_processor: setting.one_processor.unwrap_or(false),
         is_quick: setting.quick.unwrap_or(true),
     };
     let mut names: Vec<&str> = case.loads.iter().map(|load| load.name.as_str()).collect();
@@ -212,8 +218,11 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         ));
     }
     let comes_and_goes = matches!(case.measure, Measure::Film | Measure::Wheel);
-    if comes_and_goes && case.server.1.module.is_none() {
-        return Err(Mistake::at(&server, "film and wheel need xqos in the server: write server = \"xqos\"".into()));
+    if (comes_and_goes || case.measure == Measure::Drag) && case.server.1.module.is_none() {
+        return Err(Mistake::at(
+            &server,
+            "film, wheel and drag need xqos in the server: write server = \"xqos\"".into(),
+        ));
     }
     if !comes_and_goes && (case.before.is_some() || case.finds_reservation) {
         let at = if case.finds_reservation { "reserve = \"auto\"" } else { "before" };

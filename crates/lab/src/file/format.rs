@@ -122,6 +122,12 @@ settings! {
     before: usize,
     /// So many more when it is gone.
     after: usize,
+    /// Who uncovers others waits for them, this long at most.
+    pacing: String,
+    /// For so long at most `xqos boost` gives a processor to who is exposed.
+    boost: String,
+    /// The server and all programs have the first processor, and who measures the last one.
+    one_processor: bool,
     /// mpv may leave out frames that are late.
     framedrop: bool,
     /// The program that is measured, and what it prints.

@@ -4,6 +4,7 @@
 use super::beside::{self, PARTS};
 use super::case::Case;
 use super::data::Figures;
+use super::drag::drag;
 use super::loads::Calibrated;
 use super::onscreen::OnScreen;
 use crate::light::{Light, Series};
@@ -25,6 +26,7 @@ pub(super) enum Measure {
     Frames,
     Film,
     Wheel,
+    Drag,
     Pauses,
     OnScreen,
     Nothing,
@@ -45,7 +47,7 @@ const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 impl Measure {
     /// Word in a file, samples and values that it finds.
-    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 9] = [
+    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 10] = [
         (Measure::Light, "light", &["at", "response", "kernel", "without_kernel"], &["missed"]),
         (Measure::Line, "line", &["receipt", "echo", "echo_by_server"], &["unanswered"]),
         (Measure::Frames, "frames", &["drawing", "interval"], &[]),
@@ -66,6 +68,7 @@ impl Measure {
             ],
             &["delayed_beside", "reserved", "burst_late", "burst_depleted", "lost"],
         ),
+        (Measure::Drag, "drag", &["redraw", "answer", "key"], &["moves", "redraws", "unanswered", "lost"]),
         (Measure::Pauses, "pauses", &[], &["pause_part", "pause_longest", "pause_wait"]),
         (Measure::OnScreen, "onscreen", &["shown", "echo"], &["frames", "player_frames", "compositor_cpu"]),
         (Measure::Nothing, "nothing", &[], &[]),
@@ -82,7 +85,10 @@ impl Measure {
 
     /// Whether it is there for a while before what it finds counts.
     pub fn warms_up(self) -> bool {
-        matches!(self, Measure::Light | Measure::Line | Measure::Frames | Measure::Film | Measure::Wheel)
+        matches!(
+            self,
+            Measure::Light | Measure::Line | Measure::Frames | Measure::Film | Measure::Wheel | Measure::Drag
+        )
     }
 
     /// Everything that it finds.
@@ -117,6 +123,7 @@ impl Measure {
         Ok(match self {
             Measure::Film => with(beside::film(case, server, calibrated, quick)?),
             Measure::Wheel => with(beside::wheel(case, server, calibrated, quick)?),
+            Measure::Drag => with(drag(case, server, quick)?),
             Measure::Light => {
                 let light = Light { reservation: case.reserve, warm_up: case.warm_up, ..Light::default() };
                 let measured = light.measure(server, case.time(quick))?;

@@ -9,10 +9,11 @@ use super::measure::Measure;
 use super::started::Started;
 use super::trace::Traced;
 use crate::bench::Bench;
-use crate::boost::ProcessorTime;
+use crate::boost::{Boost, ProcessorTime};
 use crate::disturbance::Watch;
 use crate::process::SchedStat;
-use crate::processor::Reserved;
+use crate::processor::{Pinned, Reserved, SCENE};
+use crate::program::require;
 use crate::server::{Kind, Module, Server, Setup};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -66,8 +67,11 @@ impl<'a> Stage<'a> {
     /// `None` where the case cannot be measured by this user, or on this machine.
     pub fn trial(&mut self, case: &Case, turn: u32) -> Result<Option<Trial>> {
         let is_refused = |(budget, period)| Reserved::this_thread(budget, period).is_err();
-        let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here());
-        if case.processor.is_some_and(is_refused) || is_missing {
+        let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here())
+            || case.measure == Measure::Drag && case.command.first().is_some_and(|program| require(program).is_err());
+        // Lent or reserved, the right is the same.
+        let processor = case.processor.or(case.boost.map(|limit| (limit / 4, limit)));
+        if processor.is_some_and(is_refused) || is_missing {
             return Ok(None);
         }
         let most_steal = self.definition.order.most_steal;
@@ -94,6 +98,7 @@ impl<'a> Stage<'a> {
     }
 
     fn once(&mut self, case: &Case, turn: u32) -> Result<Trial> {
+        let pinned = case.one_processor.then(|| Pinned::to(SCENE)).transpose()?;
         self.start(case)?;
         let started = &self.servers[&case.server_key()];
         for load in &case.loads {
@@ -108,6 +113,10 @@ impl<'a> Stage<'a> {
         for (load, running) in case.loads.iter().zip(loads.all()) {
             control.map_or(Ok(()), |control| running.set(load, control))?;
         }
+        let display = self.servers[&case.server_key()].server.display();
+        let _boost = case.boost.map(|limit| Boost::start(display, limit)).transpose()?;
+        drop(pinned);
+        let _beside = case.one_processor.then(Pinned::beside_the_scene).transpose()?;
         let trial = self.measure(case, turn, &mut loads);
         if let Some(kept) = loads.kept {
             if let Some(control) = &self.servers[&case.server_key()].control {

@@ -10,6 +10,9 @@ use xqos_abi::Grouping;
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 
+/// Nobody is paced for longer from one move to the next: 20 frames a second.
+const FLOOR_US: u32 = 50_000;
+
 #[derive(Debug)]
 pub(super) struct Started {
     // It ends before its server.
@@ -38,6 +41,7 @@ impl Started {
     /// From now on it follows the case's policy, with the intervals that it comes with.
     pub fn follow(&self, case: &Case) -> Result<()> {
         let Some(control) = &self.control else { return Ok(()) };
+        control.set_pacing(case.pacing.map_or(0, |limit| limit.as_micros() as u32), FLOOR_US)?;
         control.set_groups(case.groups.unwrap_or(Grouping::Application), 0)?;
         let reserves = case.reserve.is_some() || case.loads.iter().any(|load| load.reserve.is_some());
         scheduler::follow(control, case.policy.unwrap_or(PolicyKind::Fair), reserves)

@@ -66,7 +66,7 @@ fn a_wrong_file_is_refused_with_its_line_and_what_to_write_instead() {
         ("measure = \"light\"", "measure = \"command\"", 5, "needs command ="),
         ("measure = \"light\"", "reserve = \"auto\"", 5, "are for measure = \"film\" and"),
         ("measure = \"light\"", "before = 5", 5, "are for measure = \"film\" and"),
-        ("measure = \"light\"", "measure = \"film\"", 10, "film and wheel need xqos in the server"),
+        ("measure = \"light\"", "measure = \"film\"", 10, "film, wheel and drag need xqos in the server"),
         ("x11perf = \"{load}\", ", "", 6, "write exactly one"),
         ("clients = 12", "clients = \"dozen\"", 6, "'dozen' is no whole number"),
         ("clients = 12", "clients = 12, flood = \"1ms\"", 6, "write exactly one"),
@@ -99,6 +99,20 @@ fn a_wrong_file_is_refused_with_its_line_and_what_to_write_instead() {
         assert!(error.starts_with(&format!("own.toml:{line}: ")) && error.contains(says), "{to}: {error}");
         assert!(!error.contains('\n'), "{error}");
     }
+}
+
+#[test]
+fn the_pacing_that_is_measured_is_the_one_that_is_recommended() {
+    assert!(include_str!("../../../../lab/experiments/expose.toml").contains("pacing = \"40ms\", boost = \"40ms\""));
+    let documents = [
+        include_str!("../../../../README.md"),
+        include_str!("../../../../docs/exposing.md"),
+        include_str!("../../../../docs/experiments/expose.md"),
+        include_str!("../../../xqos/src/commands/policy.rs"),
+        include_str!("../../../xqos/src/commands/boost.rs"),
+    ];
+    assert!(documents.iter().all(|text| text.contains("--expose-pacing 40ms")));
+    assert!(documents[4].contains("default_value = \"40ms\""));
 }
 
 fn measured(trials: &[Trial]) -> Study {

@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: MIT
-//! A trace that is read while a case is measured, as the recorder reads one: what it costs is part of the measurement.
+//! A trace that is read while a case is measured, as the recorder reads one: what it costs is part of the measurement. And
+//! one that is read afterwards.
 
 use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use xqos_abi::ring::Next;
-use xqos_abi::trace::Level;
+use xqos_abi::ring::{Next, Reader};
+use xqos_abi::trace::{Event, Level};
 use xqos_client::Control;
 
 /// As the recorder does.
 const READ_EVERY: Duration = Duration::from_millis(20);
+
+/// All that a trace holds now, and how many records it lost.
+pub(super) fn events(trace: &mut Reader) -> (Vec<Event>, u64) {
+    let (mut events, mut lost) = (Vec::new(), 0);
+    loop {
+        match trace.read() {
+            Next::Record(words) => events.extend(Event::decode(words)),
+            Next::Lost(records) => lost += records,
+            Next::Nothing | Next::Ended => return (events, lost),
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Traced {

@@ -60,10 +60,8 @@ function laneAt(chart, py) {
 function aboutLane(chart, lane, timeline, px) {
   const [before, after] = [px - 2, px + 2].map(place => timeline.at(place)), lines = [lane.name];
   lines.push(`${trim(timeline.at(px))} ${chart.x_label}`);
-  for (const [list, words] of [[lane.slices, "served"], [lane.waiting, "waiting for the processor"]]) {
-    const found = list.find(([from, to]) => from <= after && to >= before);
-    if (found) lines.push(`${words}: ${threeDigits(found[1] - found[0])}`);
-  }
+  const found = lane.slices.find(([from, to]) => from <= after && to >= before);
+  if (found) lines.push(`served: ${threeDigits(found[1] - found[0])}`);
   return lines.join("\n");
 }
 
@@ -95,20 +93,16 @@ function drawLanes(holder, chart, timeline) {
       return `M${begin} ${bar}h${length}v${LANE.bar}H${begin}z`;
     });
     drawing.add(`<path d="${path.join("")}" fill="var(--${lane.case})"/>`);
-    const waits = lane.waiting.filter(wait => isShown(...wait))
-      .map(([from, to]) => `M${x(from).toFixed(1)} ${bar + LANE.bar - 2}H${x(to).toFixed(1)}`);
-    drawing.add(`<path d="${waits.join("")}" stroke="var(--missed)" stroke-width="3" fill="none"/>`);
     for (const kind of laneMarks(lane)) for (const at of lane[kind]) if (isShown(at, at)) drawing.add(drawMark(kind, x(at), bar));
     top += heights[i];
   });
   const kinds = Object.keys(MARKS).filter(kind => chart.lanes.some(lane => lane[kind].length));
   const keys = kinds.map(kind => {
-    const [usual, , , , box] = MARKS[kind], words = chart.words[kind] || usual;
+    const [words, , , , box] = MARKS[kind];
     const [, , wide, high] = box.split(" ");
     return `<span><svg width="${wide}" height="${high}" viewBox="${box}" aria-hidden="true">${drawMark(kind, 0, 0)}</svg> ` +
       `${escapeText(words)}</span>`;
   });
-  const waits = chart.lanes.some(lane => lane.waiting.length) ? '<span class="missed">lines: waiting for the processor</span>' : "";
   drawing.show("lanes", chart.title + "; the table has the figures",
-    `<div class="keys"><span>bars: ${escapeText(chart.words.slices || "served")}</span>${waits}${keys.join("")}</div>`);
+    `<div class="keys"><span>bars: served</span>${keys.join("")}</div>`);
 }

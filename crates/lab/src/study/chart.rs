@@ -5,7 +5,6 @@
 
 use crate::statistics::Summary;
 use serde::{Deserialize, Serialize, Serializer};
-use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Chart {
@@ -193,9 +192,6 @@ pub struct Lanes {
     pub x_label: String,
     /// Of the axis, which begins at 0.
     pub length: f64,
-    /// What the key says of slices, arrivals and ends, where that is not what a server's trace shows.
-    #[serde(default)]
-    pub words: BTreeMap<String, String>,
     pub lanes: Vec<Lane>,
 }
 
@@ -207,9 +203,6 @@ pub struct Lane {
     pub name: String,
     /// From and to.
     pub slices: Vec<[f64; 2]>,
-    /// From and to: it could have run, and another one did.
-    #[serde(default)]
-    pub waiting: Vec<[f64; 2]>,
     pub arrivals: Vec<f64>,
     /// Nothing was left to serve.
     pub ends: Vec<f64>,

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! A drag: a real window manager, a small real program, and the pointer that pulls it by its title bar.
-//!
-//! The window manager is twm, which moves windows opaquely if it is told to; its configuration is in a private folder. The
-//! pointer is moved by XTEST from this process, along a fixed way, so many times a second whatever comes of it: a mouse
-//! does not wait either.
+//! Programs that show a window, and the hand of somebody who uses them: pointer and keys, by XTEST.
 
-use crate::actor::{EXPOSED_PLACE, Place};
-use crate::folder::Folder;
+use crate::actor::Place;
 use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Result, anyhow, bail};
-use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
@@ -24,49 +18,6 @@ use x11rb::rust_connection::RustConnection;
 /// For a program to show its window on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(1);
-/// The way of the pointer: to and fro, so far to each side, a step at each motion.
-const WAY: i32 = 400;
-const STRIDE: i32 = 4;
-/// Of the title bar, from the frame's corner; between its two buttons.
-const HANDLE: (i16, i16) = (60, 8);
-
-/// No window is placed by hand, and a second click soon after the first is no other command.
-const TWMRC: &str = "\
-OpaqueMove
-RandomPlacement \"on\"
-UsePPosition \"on\"
-NoGrabServer
-ConstrainedMoveTime 0
-Button1 = : title : f.move
-";
-
-/// twm, as long as this lives.
-#[derive(Debug)]
-pub struct Manager {
-    process: Owned,
-    _folder: Folder,
-}
-
-impl Manager {
-    pub fn start(display: &str) -> Result<Manager> {
-        let folder = Folder::create()?;
-        let config = folder.path("twmrc");
-        fs::write(&config, TWMRC)?;
-        let mut command = Command::new("twm");
-        command.args(["-display", display, "-f"]).arg(config);
-        // It complains of each font that it does not find.
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Manager { process: Owned::start(&mut command, GRACE)?, _folder: folder })
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.process.pid()
-    }
-
-    pub fn see_running(&mut self) -> Result<()> {
-        self.process.see_running("twm")
-    }
-}
 
 /// A program with a window of its own, as long as this lives.
 #[derive(Debug)]
@@ -111,6 +62,14 @@ impl Shown {
         Ok(server.connect()?.configure_window(self.window, &place)?.check()?)
     }
 
+    /// Of its window, on the screen.
+    pub fn corner(&self, server: &Server) -> Result<(i16, i16)> {
+        let connection = server.connect()?;
+        let root = connection.setup().roots[0].root;
+        let corner = connection.translate_coordinates(self.window, root, 0, 0)?.reply()?;
+        Ok((corner.dst_x, corner.dst_y))
+    }
+
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
@@ -118,15 +77,6 @@ impl Shown {
     pub fn see_running(&mut self, name: &str) -> Result<()> {
         self.process.see_running(name)
     }
-}
-
-/// The clock that is dragged.
-pub fn clock() -> Command {
-    let mut command = Command::new("xclock");
-    let (x, y, ..) = EXPOSED_PLACE;
-    // As large as many a window, and all its way over what it exposes.
-    command.args(["-geometry", &format!("600x450+{}+{}", x + 60, y + 100)]);
-    command
 }
 
 /// Whose class or title is this, mapped, with something in it: toolkits have windows besides that nobody sees.
@@ -149,19 +99,6 @@ fn find(connection: &RustConnection, below: Window, called: (AtomEnum, &str)) ->
     Ok(None)
 }
 
-/// The frame around a managed window.
-pub fn frame_of(server: &Server, window: Window) -> Result<Window> {
-    let connection = server.connect()?;
-    let mut frame = window;
-    loop {
-        let tree = connection.query_tree(frame)?.reply()?;
-        if tree.parent == tree.root {
-            return Ok(frame);
-        }
-        frame = tree.parent;
-    }
-}
-
 /// Pointer and keys.
 #[derive(Debug)]
 pub struct Hand {
@@ -169,37 +106,11 @@ pub struct Hand {
     root: Window,
 }
 
-/// A drag under way.
-#[derive(Clone, Copy, Debug)]
-pub struct Drag {
-    from: (i16, i16),
-    turn: i32,
-}
-
 impl Hand {
     pub fn of(server: &Server) -> Result<Hand> {
         let connection = server.connect()?;
         let root = connection.setup().roots.first().ok_or_else(|| anyhow!("the server has no screen"))?.root;
         Ok(Hand { connection, root })
-    }
-
-    /// Takes hold of a frame's title bar.
-    pub fn take(&self, frame: Window) -> Result<Drag> {
-        let corner = self.connection.translate_coordinates(frame, self.root, 0, 0)?.reply()?;
-        let from = (corner.dst_x + HANDLE.0, corner.dst_y + HANDLE.1);
-        self.press(from, 1)?;
-        Ok(Drag { from, turn: 0 })
-    }
-
-    pub fn pull(&self, drag: &mut Drag) -> Result<()> {
-        drag.turn += 1;
-        self.point(drag.place())
-    }
-
-    /// Back where it was, and lets go.
-    pub fn let_go(&self, drag: Drag) -> Result<()> {
-        self.point(drag.from)?;
-        self.release(1)
     }
 
     /// Keys go to this window from now on.
@@ -252,29 +163,5 @@ impl Hand {
     fn fake(&self, kind: u8, detail: u8, (x, y): (i16, i16)) -> Result<()> {
         self.connection.xtest_fake_input(kind, detail, x11rb::CURRENT_TIME, self.root, x, y, 0)?;
         Ok(self.connection.flush()?)
-    }
-}
-
-impl Drag {
-    /// To and fro across, and slowly up and down.
-    fn place(&self) -> (i16, i16) {
-        let there_and_back = |steps: i32, way: i32| {
-            let at = steps % (2 * way);
-            at.min(2 * way - at) as i16
-        };
-        (self.from.0 + there_and_back(self.turn * STRIDE, WAY), self.from.1 + there_and_back(self.turn, WAY / 4))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_motion_leads_somewhere_else_and_the_way_ends_where_it_began() {
-        let places: Vec<_> = (0..=200).map(|turn| Drag { from: (100, 50), turn }.place()).collect();
-        assert!(places.windows(2).all(|pair| pair[0] != pair[1]));
-        assert_eq!((places[0], places[200]), ((100, 50), (100, 50)));
-        assert_eq!(places.iter().map(|place| place.0).max(), Some(500));
     }
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//! A program that answers Exposes and keys, each time after so much processor time: the editor of Shatrov's message of 2005,
+//! or the smallest program that echoes.
+//!
+//! It does what a toolkit does: it reads all events that are there, works, draws once, and is idle.
+
+use super::{Place, Stage};
+use crate::processor::burn;
+use anyhow::Result;
+use std::time::Duration;
+use x11rb::connection::Connection;
+use x11rb::protocol::Event;
+use x11rb::protocol::xproto::{ChangeGCAux, ConnectionExt, EventMask, Rectangle};
+
+/// Height of a line of what it draws, and of the gap below it.
+const LINE: [u16; 2] = [9, 5];
+
+pub(super) fn perform(work: Duration, place: Place) -> Result<()> {
+    let stage = Stage::new(place, 0x00ff_ffff, EventMask::EXPOSURE | EventMask::KEY_PRESS)?;
+    let Stage { connection, window, context } = &stage;
+    connection.map_window(*window)?;
+    connection.get_input_focus()?.reply()?;
+    stage.say_ready()?;
+    let (.., width, height) = place;
+    let [thick, gap] = LINE;
+    let line = |at: u16| Rectangle { x: 0, y: (at * (thick + gap)) as i16, width, height: thick };
+    let lines: Vec<Rectangle> = (0..height / (thick + gap)).map(line).collect();
+    let calls = |event: &Event| matches!(event, Event::Expose(_) | Event::KeyPress(_));
+    let mut ink = 0_u32;
+    loop {
+        let mut is_called = calls(&connection.wait_for_event()?);
+        while let Some(event) = connection.poll_for_event()? {
+            is_called |= calls(&event);
+        }
+        if is_called {
+            burn(work);
+            // Another colour each time, so that old and new can be told apart.
+            ink = ink.wrapping_add(0x0003_0507) & 0x007f_7f7f;
+            connection.change_gc(*context, &ChangeGCAux::new().foreground(ink))?;
+            connection.poly_fill_rectangle(*window, *context, &lines)?;
+            connection.flush()?;
+        }
+    }
+}

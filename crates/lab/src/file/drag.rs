@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+//! A window dragged over another one: how often each shows something new, and how soon Exposes and keys are answered.
+//!
+//! twm moves xclock by its title bar, which the pointer pulls 125 times a second (XTEST), whatever comes of it: a mouse does
+//! not wait either. Beneath it is the program of the case, or one of ours that needs 25 ms of processor time for a redraw.
+//! Exposes, redraws and echoes are taken from a trace of the server, so nobody has to look on while it is measured.
+
+use super::case::Case;
+use super::data::{Figures, named};
+use super::trace::events;
+use crate::actor::{Actor, Place, Role};
+use crate::folder::Folder;
+use crate::hand::{Hand, Shown};
+use crate::process::Owned;
+use crate::processor::{Pinned, SCENE, now_ns};
+use crate::server::Server;
+use anyhow::Result;
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt, EventMask};
+use x11rb::rust_connection::RustConnection;
+use xqos_abi::trace::{Event, Level, What};
+use xqos_core::{Fact, Service};
+
+/// What the editor of Shatrov's message took for a redraw.
+const WORK_US: u32 = 25_000;
+/// Of the program beneath, on the screen; and of the one that echoes keys, beside it.
+const PLACE: Place = (200, 150, 1200, 800);
+const ECHO_PLACE: Place = (1450, 150, 100, 100);
+/// As large as many a window, and all its way over what is beneath.
+const CLOCK: &str = "600x450+260+250";
+/// In its title bar, from its corner: between twm's two buttons.
+const HANDLE: (i16, i16) = (60, -10);
+/// The way of the pointer: to and fro, so far to each side, a step at each motion.
+const WAY: i32 = 400;
+const STRIDE: i32 = 4;
+/// A mouse reports that often; keys shall not fall into step with it.
+const MOTION: Duration = Duration::from_millis(8);
+const KEY: Duration = Duration::from_millis(61);
+/// For all programs to be at rest, and for the last answers.
+const CALM: Duration = Duration::from_millis(700);
+const GRACE: Duration = Duration::from_secs(1);
+/// Nobody reads the trace meanwhile: the records of ten seconds.
+const CAPACITY: u32 = 1 << 19;
+/// Exposes of one move reach a program together.
+const TOGETHER_NS: u64 = 500_000;
+/// It moves windows opaquely and places none by hand; a second click soon after the first is no other command.
+const TWMRC: &str = "OpaqueMove\nRandomPlacement \"on\"\nUsePPosition \"on\"\nNoGrabServer\nConstrainedMoveTime 0\n\
+                     Button1 = : title : f.move\n";
+
+/// Its place in `pids`; the other one echoes.
+const BENEATH: usize = 0;
+
+pub(super) fn drag(case: &Case, server: &Server, quick: bool) -> Result<Figures> {
+    let control = server.control()?;
+    let mut scene = Scene::set(case, server)?;
+    scene.play(case.warm_up)?;
+    scene.moves()?;
+    let mut trace = control.start_trace(Level::Slices, CAPACITY)?;
+    let from_ns = now_ns();
+    let keys_ns = scene.play(case.time(quick))?;
+    let (to_ns, moves) = (now_ns(), scene.moves()?);
+    scene.rest()?;
+    let (events, lost) = events(&mut trace);
+    control.stop_trace()?;
+    let seen = Seen::of(&events, scene.pids, to_ns);
+    let seconds = (to_ns - from_ns) as f64 / 1e9;
+    let ms = |from: u64, to: u64| (to - from) as f64 / 1e6;
+    let ends: Vec<u64> = seen.redraws.iter().map(|redraw| redraw.1).filter(|end| *end <= to_ns).collect();
+    let answers = seen.answers(if case.command.is_empty() { u64::from(WORK_US) * 1000 } else { 0 });
+    let echo = |key: &u64| seen.echoes.iter().find(|echo| *echo >= key).map(|echo| ms(*key, *echo));
+    let values = [
+        ("moves", moves as f64 / seconds),
+        ("redraws", ends.len() as f64 / seconds),
+        ("unanswered", (seen.exposes.len() - answers.len()) as f64),
+        ("lost", lost as f64),
+    ];
+    let samples = [
+        ("redraw", ends.windows(2).map(|pair| ms(pair[0], pair[1])).collect()),
+        ("answer", answers),
+        ("key", keys_ns.iter().filter_map(echo).collect()),
+    ];
+    Ok((samples.map(|(name, all)| (name.to_owned(), all)).into(), named(values)))
+}
+
+/// All that takes part; it ends when this is dropped.
+#[derive(Debug)]
+struct Scene {
+    hand: Hand,
+    /// It is told of each move.
+    watch: RustConnection,
+    from: (i16, i16),
+    turn: i32,
+    actors: Vec<Actor>,
+    shown: Vec<Shown>,
+    // It ends after the windows that it manages, and before its folder.
+    manager: Owned,
+    _folder: Folder,
+    /// Who is beneath, and who echoes.
+    pids: [u32; 2],
+}
+
+impl Scene {
+    fn set(case: &Case, server: &Server) -> Result<Scene> {
+        let pinned = case.one_processor.then(|| Pinned::to(SCENE)).transpose()?;
+        let (display, folder) = (server.display(), Folder::create()?);
+        fs::write(folder.path("twmrc"), TWMRC)?;
+        let mut command = Command::new("twm");
+        command.args(["-display", display, "-f"]).arg(folder.path("twmrc"));
+        // It complains of each font that it does not find.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let manager = Owned::start(&mut command, GRACE)?;
+        let (mut actors, mut shown) = (Vec::new(), Vec::new());
+        let beneath = match case.command.split_first() {
+            None => {
+                actors.push(Actor::start(display, Role::Answerer { work_us: WORK_US, place: PLACE })?);
+                actors[0].pid()
+            }
+            Some((program, arguments)) => {
+                let mut command = Command::new(program);
+                command.args(arguments);
+                shown.push(Shown::start(server, command, program)?);
+                shown[0].put(server, PLACE)?;
+                shown[0].pid()
+            }
+        };
+        let echo = Actor::start(display, Role::Answerer { work_us: 0, place: ECHO_PLACE })?;
+        let mut clock = Command::new("xclock");
+        clock.args(["-geometry", CLOCK]);
+        let clock = Shown::start(server, clock, "xclock")?;
+        drop(pinned);
+        sleep(CALM);
+        let (hand, watch, corner) = (Hand::of(server)?, server.connect()?, clock.corner(server)?);
+        let moves = ChangeWindowAttributesAux::new().event_mask(EventMask::SUBSTRUCTURE_NOTIFY);
+        watch.change_window_attributes(watch.setup().roots[0].root, &moves)?.check()?;
+        hand.type_into(echo.window)?;
+        let from = (corner.0 + HANDLE.0, corner.1 + HANDLE.1);
+        hand.press(from, 1)?;
+        let pids = [beneath, echo.pid()];
+        actors.push(echo);
+        shown.push(clock);
+        Ok(Scene { hand, watch, from, turn: 0, actors, shown, manager, _folder: folder, pids })
+    }
+
+    /// Pulls and types for this time; when each key was pressed.
+    fn play(&mut self, time: Duration) -> Result<Vec<u64>> {
+        let (mut motion_ns, mut key_ns, mut keys_ns) = (now_ns(), now_ns(), Vec::new());
+        let end_ns = motion_ns + time.as_nanos() as u64;
+        let key = self.hand.keycode_of('x'.into())?;
+        loop {
+            let next_ns = motion_ns.min(key_ns);
+            if next_ns >= end_ns {
+                return Ok(keys_ns);
+            }
+            sleep(Duration::from_nanos(next_ns.saturating_sub(now_ns())));
+            if next_ns == motion_ns {
+                motion_ns += MOTION.as_nanos() as u64;
+                self.turn += 1;
+                self.hand.point(pulled_to(self.from, self.turn))?;
+            } else {
+                key_ns += KEY.as_nanos() as u64;
+                keys_ns.push(now_ns());
+                self.hand.key(key)?;
+            }
+        }
+    }
+
+    /// Since the last time it was asked; twm asks twice for each.
+    fn moves(&self) -> Result<usize> {
+        self.watch.get_input_focus()?.reply()?;
+        let mut moves = 0;
+        while let Some(event) = self.watch.poll_for_event()? {
+            moves += usize::from(matches!(event, x11rb::protocol::Event::ConfigureNotify(_)));
+        }
+        Ok(moves)
+    }
+
+    /// Lets go, and waits for the last answers.
+    fn rest(&mut self) -> Result<()> {
+        self.manager.see_running("twm")?;
+        self.actors.iter_mut().try_for_each(|actor| actor.see_running("a program of ours"))?;
+        self.shown.iter_mut().try_for_each(|shown| shown.see_running("a program of the drag"))?;
+        self.hand.release(1)?;
+        sleep(CALM);
+        Ok(())
+    }
+}
+
+/// To and fro across, and slowly up and down.
+fn pulled_to(from: (i16, i16), turn: i32) -> (i16, i16) {
+    let there_and_back = |steps: i32, way: i32| {
+        let at = steps % (2 * way);
+        at.min(2 * way - at) as i16
+    };
+    (from.0 + there_and_back(turn * STRIDE, WAY), from.1 + there_and_back(turn, WAY / 4))
+}
+
+/// What a trace tells, by its clock.
+#[derive(Debug, Default)]
+struct Seen {
+    exposes: Vec<u64>,
+    /// When the server knew that the program draws, and when it had executed all.
+    redraws: Vec<(u64, u64)>,
+    echoes: Vec<u64>,
+}
+
+impl Seen {
+    /// Exposes after `to_ns` do not count.
+    fn of(events: &[Event], pids: [u32; 2], to_ns: u64) -> Seen {
+        let identified = |event: &Event| match event.what {
+            What::Identity { client, pid, .. } => Some((client, pids.iter().position(|one| *one == pid)?)),
+            _ => None,
+        };
+        let who: BTreeMap<_, _> = events.iter().filter_map(identified).collect();
+        let is = |client, place| who.get(&client) == Some(&place);
+        let (mut seen, mut arrived, mut asked) = (Seen::default(), None, [0; 2]);
+        for Event { at, what } in events {
+            match *what {
+                What::Fact(Fact::Exposed { client, .. }) if is(client, BENEATH) && at.0 <= to_ns => {
+                    seen.exposes.push(at.0);
+                }
+                What::Fact(Fact::Arrived { client }) if is(client, BENEATH) => _ = arrived.get_or_insert(at.0),
+                What::Fact(Fact::Served(Service { client, requests, still_ready, .. })) => {
+                    let Some(&place) = who.get(&client) else { continue };
+                    asked[place] += requests;
+                    if still_ready || asked[place] == 0 {
+                        continue;
+                    }
+                    asked[place] = 0;
+                    match place {
+                        BENEATH => seen.redraws.push((arrived.take().unwrap_or(at.0), at.0)),
+                        _ => seen.echoes.push(at.0),
+                    }
+                }
+                _ => {}
+            }
+        }
+        seen
+    }
+
+    /// From each Expose until the end of the redraw that began after it, for one under way does not know of it. A program that works
+    /// so long begins as soon as it may, and no later than that before the end; a toolkit (0) waits for its next frame, which
+    /// takes little.
+    fn answers(&self, work_ns: u64) -> Vec<f64> {
+        let mut exposes = self.exposes.iter().copied().peekable();
+        let (mut answers, mut free_ns) = (Vec::new(), 0);
+        for &(arrived_ns, done_ns) in &self.redraws {
+            let Some(&first_ns) = exposes.peek() else { break };
+            let began_ns = match work_ns {
+                0 => arrived_ns,
+                _ => free_ns.max(first_ns + TOGETHER_NS).min(done_ns.saturating_sub(work_ns)),
+            };
+            while let Some(at_ns) = exposes.next_if(|at_ns| *at_ns <= began_ns) {
+                answers.push((done_ns - at_ns) as f64 / 1e6);
+            }
+            free_ns = done_ns;
+        }
+        answers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_core::{ClientId, Time};
+
+    const MS: u64 = 1_000_000;
+
+    fn seen(exposes_ms: &[u64], redraws_ms: &[(u64, u64)]) -> Seen {
+        let exposes = exposes_ms.iter().map(|at| at * MS).collect();
+        Seen { exposes, redraws: redraws_ms.iter().map(|(from, to)| (from * MS, to * MS)).collect(), ..Seen::default() }
+    }
+
+    #[test]
+    fn an_answer_is_for_the_exposes_that_came_before_its_redraw_began() {
+        let seen = seen(&[1, 20, 28, 60], &[(26, 26), (51, 51), (76, 76)]);
+        assert_eq!(seen.answers(25 * MS), [25.0, 31.0, 48.0], "the last one has no answer");
+    }
+
+    #[test]
+    fn a_toolkit_knows_of_all_exposes_before_its_frame() {
+        assert_eq!(seen(&[1, 9, 16], &[(15, 16), (31, 32)]).answers(0), [15.0, 7.0, 16.0]);
+    }
+
+    #[test]
+    fn a_redraw_whose_expose_was_before_the_trace_answers_no_later_one() {
+        assert_eq!(seen(&[5, 31, 57], &[(26, 26), (52, 52), (78, 78)]).answers(25 * MS), [47.0, 47.0]);
+        assert_eq!(seen(&[40], &[(10, 11), (64, 65)]).answers(25 * MS), [25.0]);
+    }
+
+    #[test]
+    fn a_trace_tells_exposes_redraws_and_echoes_apart() {
+        let event = |ms: u64, what| Event { at: Time(ms * MS), what };
+        let identity = |id: u16, pid| event(0, What::Identity { client: ClientId(id), pid, base: 0, uid: 0 });
+        let served = |ms: u64, id: u16, still_ready| {
+            let service = Service::of(ClientId(id), Time(ms * MS), Time(ms * MS));
+            event(ms, What::Fact(Fact::Served(Service { requests: 1, still_ready, ..service })))
+        };
+        let exposed = |ms| event(ms, What::Fact(Fact::Exposed { client: ClientId(2), cause: None }));
+        let arrived = |ms| event(ms, What::Fact(Fact::Arrived { client: ClientId(2) }));
+        let who = [identity(1, 10), identity(2, 20), identity(3, 30)];
+        let happens = [
+            exposed(1),
+            served(2, 1, false),
+            arrived(3),
+            served(4, 2, true),
+            served(5, 2, false),
+            served(6, 3, false),
+            exposed(9),
+        ];
+        let seen = Seen::of(&[&who[..], &happens[..]].concat(), [20, 30], 8 * MS);
+        assert_eq!(seen.exposes, [MS]);
+        assert_eq!((seen.redraws, seen.echoes), (vec![(3 * MS, 5 * MS)], vec![6 * MS]));
+    }
+
+    #[test]
+    fn each_motion_leads_somewhere_else_and_the_way_ends_where_it_began() {
+        let places: Vec<_> = (0..=200).map(|turn| pulled_to((100, 50), turn)).collect();
+        assert!(places.windows(2).all(|pair| pair[0] != pair[1]));
+        assert_eq!((places[0], places[200]), ((100, 50), (100, 50)));
+        assert_eq!(places.iter().map(|place| place.0).max(), Some(500));
+    }
+}
