@@ -7,14 +7,13 @@
 
 mod answerer;
 mod capture;
-mod player;
 mod typist;
 
 pub(crate) use capture::{Captured, FILE as CAPTURE_FILE, now_ns as capture_now_ns};
-pub use player::FRAME;
 pub(crate) use typist::Answered;
 pub use typist::{Pressed, Stroke, Strokes};
 
+use crate::periodic::{PLAYER, Periodic};
 use crate::process::Owned;
 use crate::processor;
 use crate::program;
@@ -112,7 +111,12 @@ pub fn perform(role: &str) -> Result<()> {
         Role::Answerer { work_us, place } => answerer::perform(Duration::from_micros(work_us.into()), place),
         Role::Capture { on_loopback, silence_ms, limit_ms } => capture::perform(on_loopback, silence_ms, limit_ms),
         Role::Typist { strokes, silence_ms } => typist::perform(strokes, Duration::from_millis(silence_ms)),
-        Role::Player { frames } => player::perform(frames as usize),
+        Role::Player { frames } => {
+            let (connection, screen) = xqos_client::connect(None)?;
+            let player = Periodic::new(&connection, screen, PLAYER)?;
+            say(&Ready { window: 0 })?;
+            say(&player.run(None, frames as usize, |_| {})?.drawn_ns)
+        }
         Role::Burner => {
             say(&Ready { window: 0 })?;
             loop {

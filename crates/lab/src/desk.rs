@@ -3,9 +3,9 @@
 //! input.
 
 use crate::actor::Place;
-use crate::film::Film;
 use crate::folder::Folder;
 use crate::hand::{Hand, Shown};
+use crate::mpv::film;
 use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Result, ensure};
@@ -73,11 +73,10 @@ impl Program {
 /// They run until this is dropped.
 #[derive(Debug)]
 pub struct Desk {
-    // They end before their film and their folder go.
+    // They end before their folder goes.
     programs: Vec<(&'static str, Owned)>,
     player: Option<Shown>,
     toolkit: Option<Toolkit>,
-    _film: Option<Film>,
     _folder: Folder,
 }
 
@@ -85,12 +84,12 @@ impl Desk {
     /// In this order: a window manager places each window by those that are there.
     pub fn start(server: &Server, wanted: &[Program]) -> Result<Desk> {
         let folder = Folder::create()?;
-        let (mut programs, mut player, mut toolkit, mut film) = (Vec::new(), None, None, None);
+        let (mut programs, mut player, mut toolkit) = (Vec::new(), None, None);
         for program in wanted {
             match program {
                 Program::Player => {
-                    let mut command = film.insert(Film::make(640, 360)?).player(server.display());
-                    command.args(["--geometry=+0+20", "--title=player"]);
+                    let mut command = Command::new("mpv");
+                    command.args(["--no-border", "--geometry=+0+20", "--title=player"]).args(film((640, 360), 30));
                     player = Some(Shown::start_titled(server, command, "player")?);
                 }
                 Program::Terminal => {
@@ -110,7 +109,7 @@ impl Desk {
         if !wanted.is_empty() {
             std::thread::sleep(SETTLING);
         }
-        Ok(Desk { programs, player, toolkit, _film: film, _folder: folder })
+        Ok(Desk { programs, player, toolkit, _folder: folder })
     }
 
     /// The player's window.

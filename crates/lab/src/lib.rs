@@ -11,18 +11,17 @@
 //! | [`flood`] | clients of our own with requests of a set length, by the hundred |
 //! | [`tiles`] | the windows of the load side by side, so that every client draws |
 //! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
-//! | `mpv` | a film, and when each of its frames was drawn |
+//! | [`mpv`] | a film, and when each of its frames was drawn |
 //! | [`actor`] | programs of our own that have to be processes |
 //! | `hand` | programs that show a window, and who uses them: pointer and keys |
 //! | `composited`, `desk`, `onscreen` | window managers, programs of a desktop, and when something is on the screen |
 //! | `processor`, `boost` | which processor a thread runs on, and who lends it |
-//! | [`viewer`] | a viewer of a remote desktop: it moves the pointer, and takes every picture |
-//! | [`film`] | a film of our own making, and mpv that plays it |
+//! | [`rfb`] | a viewer of a remote desktop: input through the server's own door, and when its picture changed |
 //! | [`filler`] | a client that keeps the server busy for a part of the time |
 //! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
 //! | [`plaid`] | clients that draw without end and wait for nothing |
-//! | [`line`], [`frames`] | the clients of Packard's paper: a line that follows the [`pointer`], an animation |
-//! | [`ocbench`] | the client of the QoS paper: a wheel that spins |
+//! | [`line`] | a client of Packard's paper: a line that follows the [`pointer`] |
+//! | [`periodic`] | its other client, an animation; ocbench, that of the QoS paper; and a player |
 //! | [`process`], [`tree`] | processes of our own, ended by their id, and what the kernel counts for any |
 //! | [`program`] | what experiments need to be installed, and Debian's packages |
 //! | [`statistics`], [`machine`], [`disturbance`], `pauses` | figures, and the circumstances in which they were measured |
@@ -56,25 +55,23 @@ pub mod disturbance;
 pub mod experiments;
 pub mod file;
 pub mod filler;
-pub mod film;
 pub mod fleet;
 pub mod flood;
 pub mod folder;
-pub mod frames;
 pub mod goals;
 mod hand;
 pub mod light;
 pub mod line;
 pub mod load;
 pub mod machine;
-mod mpv;
-pub mod ocbench;
+pub mod mpv;
 mod onscreen;
 pub mod order;
 mod page;
 mod pages;
 pub mod papers;
 mod pauses;
+pub mod periodic;
 pub mod plaid;
 pub mod pointer;
 pub mod process;

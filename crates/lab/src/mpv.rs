@@ -32,8 +32,6 @@ const PLACE: (i32, i32) = (2432, 40);
 const SIZE: (u32, u32) = (640, 360);
 /// Half a minute of records while nobody reads.
 const CAPACITY: u32 = 1 << 19;
-/// It is ended before; a server under a load of twelve lets it go on slowly.
-const FILM_S: u32 = 300;
 /// For anything that mpv is waited for.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Opcodes: a core request's, and a minor one of MIT-SHM.
@@ -76,13 +74,11 @@ impl Playing {
         // Before mpv connects: the trace then says which client it is.
         let trace = control.start_trace(Level::Requests, CAPACITY)?;
         let folder = Folder::create()?;
-        let mut command = launcher.map_or_else(
-            || Command::new("mpv"),
-            |mut launcher| {
-                launcher.arg("mpv");
-                launcher
-            },
-        );
+        let mut command = Command::new("mpv");
+        if let Some(launcher) = launcher {
+            command = launcher;
+            command.arg("mpv");
+        }
         arguments(&mut command, drops).env("DISPLAY", display);
         command.arg(format!("--input-ipc-server={}", folder.path("ipc").display()));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -136,7 +132,7 @@ impl Playing {
     pub fn play(&mut self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         while Instant::now() < end {
-            self.go_on(Instant::now() + LIMIT, "end its film")?;
+            self.go_on(Instant::now() + LIMIT, "go on")?;
             self.read();
         }
         Ok(())
@@ -221,10 +217,16 @@ impl Playing {
 
 fn arguments(command: &mut Command, drops: bool) -> &mut Command {
     let ((width, height), (x, y)) = (SIZE, PLACE);
-    command.args(["--no-config", "--vo=x11", "--ao=null", "--no-audio", "--no-osc", "--no-input-terminal"]);
-    command.args(["--msg-level=all=error", if drops { "--framedrop=vo" } else { "--framedrop=no" }]);
+    command.arg(if drops { "--framedrop=vo" } else { "--framedrop=no" });
     command.arg(format!("--geometry={width}x{height}+{x}+{y}"));
-    command.arg(format!("av://lavfi:testsrc2=size={width}x{height}:rate={FRAMES_PER_SECOND}:duration={FILM_S}"))
+    command.args(film(SIZE, FRAMES_PER_SECOND))
+}
+
+/// Arguments with which mpv makes and shows a moving test picture of this size, without an end and without a sound.
+pub fn film((width, height): (u32, u32), frames_per_second: u32) -> Vec<String> {
+    let film = format!("av://lavfi:testsrc2=size={width}x{height}:rate={frames_per_second}");
+    let quiet = ["--no-config", "--vo=x11", "--ao=null", "--no-audio", "--no-osc", "--no-input-terminal"];
+    quiet.into_iter().chain(["--msg-level=all=error"]).map(str::to_owned).chain([film]).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::{env, error, fmt};
 
 /// Who looks for a program by its name need not know the package's.
-const PACKAGES: [(&str, &str); 26] = [
+const PACKAGES: [(&str, &str); 25] = [
     ("Xephyr", "xserver-xephyr"),
     ("Xorg", "xserver-xorg-core"),
     ("Xtigervnc", "tigervnc-standalone-server"),
@@ -15,7 +15,6 @@ const PACKAGES: [(&str, &str); 26] = [
     ("Xwayland", "xwayland"),
     ("dbus-daemon", "dbus-daemon"),
     ("emacs", "emacs-lucid"),
-    ("ffmpeg", "ffmpeg"),
     ("gtk3-demo", "gtk-3-examples"),
     ("gtk3-icon-browser", "gtk-3-examples"),
     ("kwin_wayland", "kwin-wayland"),

@@ -228,8 +228,8 @@ impl EndToEnd {
                  all the while. The light client draws 200 lines every 10 ms and waits for the answer, beside {CLIENTS} \
                  x11perf -{TEST} with their windows side by side; it has 3 ms in 10 ms of the server, that and `xqos boost` \
                  beside it, and that and 2 ms in 10 ms of a processor itself. A player shows a frame every {FRAME_MS} ms: one \
-                 of ours, of one thread, that works for 2 ms and sends a picture of 320 x 180, by its own clock after the \
-                 server's answer; and mpv, by the server's trace of its requests. Both are started by `xqos run --reserve \
+                 of ours, of one thread, that works for 2 ms and draws a wheel, by its own clock after the server's \
+                 answer; and mpv, by the server's trace of its requests. Both are started by `xqos run --reserve \
                  --cpu`, with `xqos boost`, or plainly."
             ),
             "Reading results. Kernel's part: of a response, the server or the light client was runnable and had no \

@@ -11,7 +11,7 @@ use super::data::{Figures, named};
 use super::loads::{Calibrated, Running};
 use crate::boost::Boost;
 use crate::mpv::{Drawn, Playing};
-use crate::ocbench::Ocbench;
+use crate::periodic::{Periodic, Stretch};
 use crate::process::{Owned, SchedStat};
 use crate::processor::now_ns;
 use crate::program;
@@ -20,7 +20,7 @@ use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use xqos_abi::ClientEntry;
 use xqos_client::Control;
 
@@ -133,11 +133,11 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
     if let Some(wanted) = case.reserve {
         control.reserve(0, wanted.budget_us, wanted.period_us, wanted.hard)?;
     }
-    let mut ocbench = Ocbench::new(&control, calibrated.spokes(server)?)?;
+    let ocbench = Periodic::new(control.connection()?, control.screen(), calibrated.wheel(server)?)?;
     if let Some(level) = case.trace {
-        ocbench.activate(server, Instant::now(), FIRST, |_| {})?;
+        ocbench.run(None, FIRST, |_| {})?;
         let mut trace = control.start_trace(level, CAPACITY)?;
-        ocbench.activate(server, Instant::now(), case.count(quick, 40), |_| {})?;
+        ocbench.run(None, case.count(quick, 40), |_| {})?;
         let mut recorder = Recorder::new(ocbench.base());
         recorder.read(&mut trace);
         control.stop_trace()?;
@@ -145,41 +145,31 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
     }
     let (base, load_from) = (ocbench.base(), case.before(quick).unwrap_or(FIRST));
     let load_until = load_from + case.count(quick, 450);
-    let (start, start_ns) = (Instant::now(), now_ns());
     // Starting and ending the load's processes takes time, which must not be ocbench's.
-    let (activations, (stay, reserved)) = std::thread::scope(|scope| {
+    let (frames, (stay, reserved)) = std::thread::scope(|scope| {
         let (signal, signals) = channel();
         let loading = scope.spawn(move || beside_wheel(case, server, calibrated, base, &signals));
-        let activations = ocbench.activate(server, start, load_until + case.after(quick).max(1), |activation| {
+        let frames = ocbench.run(server.schedstat(), load_until + case.after(quick).max(1), |activation| {
             if [load_from, load_until].contains(&activation) {
                 // A load that could not be started is the other thread's to tell.
                 let _ = signal.send(());
             }
         })?;
         let stay = loading.join().map_err(|_| anyhow!("the thread that starts the load failed"))??;
-        Ok::<_, anyhow::Error>((activations, stay))
+        Ok::<_, anyhow::Error>((frames, stay))
     })?;
-    let ms = |ns: u64| ns as f64 / 1e6;
-    let latencies = |value: fn(u64, u64) -> u64| {
-        let both = activations.latency_ns.iter().zip(&activations.latency_kernel_ns);
-        let all = activations.at_ns.iter().map(move |at| start_ns + at).zip(both);
-        all.skip(FIRST).map(move |(at, (&all, &kernel))| (at, at + all, ms(value(all, kernel))))
-    };
-    let periods = || {
-        let all = activations.periods().skip(FIRST);
-        all.map(move |period| (start_ns + period.from_ns, start_ns + period.to_ns, period))
-    };
-    let at_s = |from_ns: u64| activations.at_ns.iter().map(move |at| (at - from_ns) as f64 / 1e9).collect();
+    let whole = |(from, to, _): Stretch| (from, to, (to - from) as f64 / 1e6);
+    let without = |(from, to, kernel): Stretch| (from, to, (to - from).saturating_sub(kernel) as f64 / 1e6);
+    let first_ns = frames.at_ns.first().copied().unwrap_or_default();
     let mut samples = BTreeMap::from([
-        ("activation".to_owned(), (0..activations.at_ns.len()).map(|activation| activation as f64).collect()),
-        ("at".to_owned(), at_s(activations.at_ns.first().copied().unwrap_or_default())),
-        ("latency".to_owned(), activations.latency_ns.iter().map(|&ns_of| ms(ns_of)).collect()),
+        ("activation".to_owned(), (0..frames.at_ns.len()).map(|activation| activation as f64).collect()),
+        ("at".to_owned(), frames.at_ns.iter().map(|at| (at - first_ns) as f64 / 1e9).collect()),
+        ("latency".to_owned(), frames.latency_ms()),
     ]);
-    samples.extend(stay.cut("period", periods().map(|(from, to, period)| (from, to, period.ms()))));
-    let without = periods().map(|(from, to, period)| (from, to, period.without_kernel_ms()));
-    samples.extend(stay.cut("period_without_kernel", without));
-    samples.extend(stay.cut("latency", latencies(|all, _| all)));
-    samples.extend(stay.cut("latency_without_kernel", latencies(u64::saturating_sub)));
+    samples.extend(stay.cut("period", frames.periods().skip(FIRST).map(whole)));
+    samples.extend(stay.cut("period_without_kernel", frames.periods().skip(FIRST).map(without)));
+    samples.extend(stay.cut("latency", frames.latencies().skip(FIRST).map(whole)));
+    samples.extend(stay.cut("latency_without_kernel", frames.latencies().skip(FIRST).map(without)));
     Ok((samples, named([("delayed_beside", stay.delayed), ("reserved", reserved)])))
 }
 

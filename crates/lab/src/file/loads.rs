@@ -5,7 +5,7 @@ use super::case::{Kind, LoadOf};
 use crate::filler::Filler;
 use crate::flood::{Flood, Work};
 use crate::load::{Load, Perf};
-use crate::ocbench::Ocbench;
+use crate::periodic::{Habit, Periodic};
 use crate::plaid::Plaids;
 use crate::process::Owned;
 use crate::server::Server;
@@ -32,7 +32,7 @@ pub(super) struct Calibrated {
     perfs: BTreeMap<String, Perf>,
     works: BTreeMap<Duration, Work>,
     batches: BTreeMap<u32, u32>,
-    spokes: Option<usize>,
+    wheel: Option<Habit>,
 }
 
 /// A load that runs until this is dropped.
@@ -67,10 +67,10 @@ impl Calibrated {
         Ok(())
     }
 
-    /// Of ocbench's wheel: the server is idle when this is asked first.
-    pub fn spokes(&mut self, server: &Server) -> Result<usize> {
-        let found = self.spokes.map_or_else(|| Ocbench::calibrate(server), Ok)?;
-        Ok(*self.spokes.insert(found))
+    /// Of ocbench: the server is idle when this is asked first.
+    pub fn wheel(&mut self, server: &Server) -> Result<Habit> {
+        let found = self.wheel.map_or_else(|| Periodic::calibrate(server), Ok)?;
+        Ok(*self.wheel.insert(found))
     }
 
     pub fn start(&mut self, load: &LoadOf, server: &Server) -> Result<Running> {

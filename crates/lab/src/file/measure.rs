@@ -8,10 +8,11 @@ use super::drag::drag;
 use super::loads::Calibrated;
 use super::onscreen::OnScreen;
 use crate::light::{Light, Series};
+use crate::line;
 use crate::pauses::Pauses;
+use crate::periodic::animate;
 use crate::process::Owned;
 use crate::server::Server;
-use crate::{frames, line};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -141,8 +142,8 @@ impl Measure {
                 found(samples, vec![("unanswered", unanswered)])
             }
             Measure::Frames => {
-                let shown = frames::measure(server, case.reserve, case.count(quick, 400))?;
-                found(vec![("drawing", shown.drawing_ms()), ("interval", shown.frame_ms())], vec![])
+                let frames = animate(server, case.reserve, case.count(quick, 400))?;
+                found(vec![("drawing", frames.latency_ms()), ("interval", frames.interval_by_server_ms())], vec![])
             }
             Measure::Pauses => {
                 let Pauses { part, longest_ms, mean_wait_ms } = Pauses::measure(case.time(quick));

@@ -106,7 +106,7 @@ impl<'a> Stage<'a> {
         }
         started.follow(case)?;
         if case.measure == Measure::Wheel {
-            self.calibrated.spokes(&started.server)?;
+            self.calibrated.wheel(&started.server)?;
         }
         let mut loads = if case.before.is_some() { Loads::default() } else { self.loads(case)? };
         let control = self.servers[&case.server_key()].control.as_ref();

@@ -11,8 +11,8 @@ use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, MapState};
 use xqos_abi::{ClientEntry, entry_flag};
 use xqos_client::Control;
-use xqos_lab::film::Film;
 use xqos_lab::folder::Folder;
+use xqos_lab::mpv::film;
 use xqos_lab::process::Owned;
 
 /// A browser needs seconds if processors are short.
@@ -49,7 +49,7 @@ impl Program {
 
     /// Skips a program that is not installed, with a message.
     fn is_missing(self) -> bool {
-        is_missing_program(self.name()) || self == Program::Mpv && is_missing_program("ffmpeg")
+        is_missing_program(self.name())
     }
 
     /// Returns true if the program draws without input.
@@ -57,12 +57,10 @@ impl Program {
         matches!(self, Program::Xterm | Program::Mpv | Program::Chromium)
     }
 
-    fn command(self, sandbox: &Sandbox) -> Command {
-        let mut command = match (self, &sandbox.film) {
-            (Program::Mpv, Some(film)) => film.player(sandbox.server.display()),
-            _ => Command::new(self.name()),
-        };
+    fn command(self, desk: &Desk) -> Command {
+        let mut command = Command::new(self.name());
         match self {
+            Program::Mpv => command.args(["--geometry=+0+0"]).args(film((320, 240), 30)),
             Program::Xterm => command.args(["-e", "sh", "-c", "while :; do seq 1 50; sleep 0.05; done"]),
             Program::Chromium => command
                 .args(["--ozone-platform=x11", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
@@ -82,7 +80,6 @@ struct Sandbox {
     server: Fixture,
     control: Control,
     folder: Folder,
-    film: Option<Film>,
     programs: Vec<Program>,
 }
 
@@ -91,8 +88,7 @@ impl Sandbox {
         let (server, folder) = (xvfb(), Folder::create().unwrap());
         fs::write(folder.path("page.html"), PAGE).unwrap();
         let programs: Vec<_> = Program::ALL.into_iter().filter(|program| !program.is_missing()).collect();
-        let film = programs.contains(&Program::Mpv).then(|| Film::make(320, 240).unwrap());
-        Sandbox { control: server.control().unwrap(), server, folder, film, programs }
+        Desk { control: server.control().unwrap(), server, folder, programs }
     }
 
     fn start(&self, program: Program) -> Running {

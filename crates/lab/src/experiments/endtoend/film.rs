@@ -2,9 +2,10 @@
 //! A player beside burners, started with both reservations or with none, and the times between its frames.
 
 use super::EXPOSE;
-use crate::actor::{Actor, FRAME, Role};
+use crate::actor::{Actor, Role};
 use crate::boost::Boost;
 use crate::mpv::Playing;
+use crate::periodic::FRAME;
 use crate::program;
 use crate::scheduler::Stage;
 use crate::statistics::{Summary, deviation};

@@ -7,9 +7,9 @@
 use super::setting::{LONG_US, OWN_TIMER_AWAY, SCHEDULERS, SHORT_US, Setting, all_at, intervals_us};
 use super::{PLAIDS, with_deviation};
 use crate::bench::Bench;
-use crate::frames::{self, Shown};
 use crate::line::{self, Echoes};
 use crate::order::in_turn;
+use crate::periodic::{Frames, animate};
 use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
@@ -28,7 +28,7 @@ struct Trial {
     turn: u32,
     setting: Setting,
     echoes: Echoes,
-    shown: Shown,
+    shown: Frames,
 }
 
 /// What the figures show, in milliseconds.
@@ -54,9 +54,9 @@ impl Quantity {
         match self {
             Quantity::Receipt => trial.echoes.receipt_ms(),
             Quantity::Echo => trial.echoes.echo_ms(),
-            Quantity::Drawing => trial.shown.drawing_ms(),
+            Quantity::Drawing => trial.shown.latency_ms(),
             // The paper's timestamps count milliseconds, which would hide what the short intervals gain.
-            Quantity::Frame => trial.shown.frame_ns.iter().map(|&ns| ns as f64 / 1e6).collect(),
+            Quantity::Frame => trial.shown.interval_ms(),
         }
     }
 }
@@ -75,7 +75,7 @@ impl Latency {
             for setting in in_turn(all_at(intervals_us(bench)), turn) {
                 setting.set(&stage)?;
                 let echoes = line::measure(stage.server(), None, moves)?;
-                let shown = frames::measure(stage.server(), None, frames)?;
+                let shown = animate(stage.server(), None, frames)?;
                 trials.push(Trial { turn, setting, echoes, shown });
             }
             drop(plaids);

@@ -3,10 +3,10 @@
 
 use super::{Situation, Times};
 use crate::bench::Bench;
-use crate::frames;
 use crate::light::{Light, Series};
 use crate::line;
 use crate::load::{Load, Perf, Placement};
+use crate::periodic::animate;
 use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::{Scheduler, Stage};
 use anyhow::Result;
@@ -42,9 +42,8 @@ pub(super) fn alone(situation: Situation, bench: &Bench, stage: &Stage, schedule
             Ok(Times { response_ms: echoes.echo_ms(), interval_ms: Vec::new() })
         }
         Situation::Animation => {
-            let shown = frames::measure(server, reservation, if bench.quick { 40 } else { 120 })?;
-            let interval_ms = shown.frame_ns.iter().map(|&ns| ns as f64 / 1e6).collect();
-            Ok(Times { response_ms: shown.drawing_ms(), interval_ms })
+            let frames = animate(server, reservation, if bench.quick { 40 } else { 120 })?;
+            Ok(Times { response_ms: frames.latency_ms(), interval_ms: frames.interval_ms() })
         }
         Situation::Ocbench => {
             let warm_up = Duration::from_millis(200);

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+//! A client that draws a wheel that turns, rests, and begins again.
+//!
+//! | | after each frame | rests |
+//! |---|---|---|
+//! | [`ANIMATION`] (Packard 7.2) | waits for nothing | 15 ms |
+//! | [`OCBENCH`] (Manica et al. 2008, section 2) | waits until the server has drawn it | 10 ms |
+//! | [`PLAYER`], which works 2 ms for each frame | the same | until the next multiple of 40 ms |
+//!
+//! A frame ends with a change of a property: its PropertyNotify tells when the server had drawn it, by our clock and by the
+//! server's, which counts milliseconds, as in Packard's paper.
+//!
+//! The kernel has its part in each period, as in [`crate::light`]: while the server or this client is runnable and has no
+//! processor, no scheduler of the server can help.
+
+use crate::light::Reservation;
+use crate::process::SchedStat;
+use crate::processor::{burn, now_ns};
+use crate::server::Server;
+use crate::statistics::median;
+use anyhow::{Result, anyhow};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use x11rb::connection::Connection;
+use x11rb::protocol::Event;
+use x11rb::protocol::xproto::{
+    Arc, AtomEnum, ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, Gcontext, PropMode, Rectangle, Window,
+    WindowClass,
+};
+use x11rb::rust_connection::RustConnection;
+use x11rb::wrapper::ConnectionExt as _;
+
+/// What is drawn, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Habit {
+    /// Of the window at the upper right of the screen, in pixels.
+    side: u16,
+    /// Each is a request of its own.
+    spokes: usize,
+    /// Processor time before each frame.
+    work: Duration,
+    /// Whether it waits until a frame is drawn.
+    waits: bool,
+    rest: Duration,
+    /// It rests until a multiple of that, from the first frame on: what is over is left out.
+    keeps_time: bool,
+}
+
+/// 25 frames a second.
+pub const FRAME: Duration = Duration::from_millis(40);
+const REST: Duration = Duration::from_millis(15);
+pub const ANIMATION: Habit =
+    Habit { side: 300, spokes: 24, work: Duration::ZERO, waits: false, rest: REST, keeps_time: false };
+/// Its window is so large that fewer than [`MOST_SPOKES`] take [`REDRAW`].
+pub const OCBENCH: Habit = Habit { side: 600, spokes: 50, waits: true, rest: Duration::from_millis(10), ..ANIMATION };
+/// It works as long as decoding takes, by and large.
+pub const PLAYER: Habit =
+    Habit { work: Duration::from_millis(2), waits: true, rest: FRAME, keeps_time: true, ..ANIMATION };
+
+/// What a frame of ocbench is to take on an idle server: the paper's a.
+const REDRAW: Duration = Duration::from_millis(2);
+/// As many as fit into the connection's buffer of 16 kB: a frame is one write.
+const MOST_SPOKES: usize = 600;
+/// Frames that are timed to find the number of spokes, and how often that is done.
+const CALIBRATED_BY: usize = 30;
+const CALIBRATIONS: usize = 3;
+/// A full turn as the protocol counts angles, in 64ths of a degree; and how far the wheel turns from one frame to the next.
+const TURN: i64 = 360 * 64;
+const STEP: i64 = 5 * 64;
+
+/// What was measured, as columns: the i-th of each belong together.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Frames {
+    /// Right before the first request, and when the server had drawn it; by the clock of traces.
+    pub at_ns: Vec<u64>,
+    pub drawn_ns: Vec<u64>,
+    /// By the server's clock.
+    drawn_ms: Vec<u32>,
+    /// Of one that waits: meanwhile the server, or this client, was runnable and had no processor; at most, for the two may
+    /// overlap.
+    kernel_ns: Vec<u64>,
+    /// The same of this client before the frame, when its rest was over.
+    wake_kernel_ns: Vec<u64>,
+}
+
+/// From, to, and the kernel's part of it.
+pub type Stretch = (u64, u64, u64);
+
+impl Frames {
+    /// From each frame until it was drawn.
+    pub fn latencies(&self) -> impl Iterator<Item = Stretch> + '_ {
+        self.at_ns.iter().zip(&self.drawn_ns).zip(&self.kernel_ns).map(|((&at, &drawn), &kernel)| (at, drawn, kernel))
+    }
+
+    /// From one frame's begin to the next one's.
+    pub fn periods(&self) -> impl Iterator<Item = Stretch> + '_ {
+        let wakes = self.wake_kernel_ns.iter().skip(1);
+        let kernel = self.kernel_ns.iter().zip(wakes).map(|(latency, wake)| latency + wake);
+        self.at_ns.windows(2).zip(kernel).map(|(pair, kernel_ns)| (pair[0], pair[1], kernel_ns))
+    }
+
+    pub fn latency_ms(&self) -> Vec<f64> {
+        self.latencies().map(|(at, drawn, _)| drawn.saturating_sub(at) as f64 / 1e6).collect()
+    }
+
+    /// From one that was drawn to the next.
+    pub fn interval_ms(&self) -> Vec<f64> {
+        self.drawn_ns.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64 / 1e6).collect()
+    }
+
+    /// The same by the server's clock.
+    pub fn interval_by_server_ms(&self) -> Vec<f64> {
+        self.drawn_ms.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]).into()).collect()
+    }
+}
+
+/// The client; it lives as long as the connection.
+#[derive(Debug)]
+pub struct Periodic<'a> {
+    connection: &'a RustConnection,
+    window: Window,
+    context: Gcontext,
+    habit: Habit,
+}
+
+/// So many frames of the animation, whose client has the reservation if one is given.
+pub fn animate(server: &Server, reservation: Option<Reservation>, frames: usize) -> Result<Frames> {
+    let control = server.control()?;
+    if let Some(wanted) = reservation {
+        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.hard)?;
+    }
+    Periodic::new(control.connection()?, control.screen(), ANIMATION)?.run(None, frames, |_| {})
+}
+
+impl<'a> Periodic<'a> {
+    pub fn new(connection: &'a RustConnection, screen: usize, habit: Habit) -> Result<Periodic<'a>> {
+        let screen = &connection.setup().roots[screen];
+        let (window, context) = (connection.generate_id()?, connection.generate_id()?);
+        let look = CreateWindowAux::new().background_pixel(screen.white_pixel).override_redirect(1);
+        let look = look.event_mask(EventMask::PROPERTY_CHANGE);
+        let (side, class) = (habit.side, WindowClass::INPUT_OUTPUT);
+        let left = (screen.width_in_pixels - side) as i16;
+        connection.create_window(0, window, screen.root, left, 0, side, side, 0, class, 0, &look)?;
+        connection.create_gc(context, window, &CreateGCAux::new().foreground(screen.black_pixel))?;
+        connection.map_window(window)?;
+        connection.get_input_focus()?.reply()?;
+        Ok(Periodic { connection, window, context, habit })
+    }
+
+    /// ocbench with so many spokes that a frame takes [`REDRAW`] on a server that is idle now.
+    pub fn calibrate(server: &Server) -> Result<Habit> {
+        let connection = server.connect()?;
+        let mut client = Periodic::new(&connection, 0, OCBENCH)?;
+        for _ in 0..CALIBRATIONS {
+            // The median: the shortest is of a processor at its best, and a wheel of 2 ms by it usually takes all of 3 ms.
+            let took_ms = median(client.run(None, CALIBRATED_BY, |_| {})?.latency_ms()).max(1e-6);
+            let spokes = client.habit.spokes as f64 * REDRAW.as_secs_f64() * 1e3 / took_ms;
+            client.habit.spokes = (spokes as usize).clamp(1, MOST_SPOKES);
+        }
+        Ok(client.habit)
+    }
+
+    /// Which of the server's clients this is: the first of its resources.
+    pub fn base(&self) -> u32 {
+        self.connection.setup().resource_id_base
+    }
+
+    /// So many frames; `before` is told the number of each, and must not take long. `server`: what the kernel's scheduler does
+    /// with it.
+    pub fn run(&self, server: Option<SchedStat>, count: usize, mut before: impl FnMut(usize)) -> Result<Frames> {
+        let own = SchedStat::of_this_thread();
+        let delayed =
+            |stat: &Option<SchedStat>| stat.as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
+        let (mut frames, mut drawn) = (Frames::default(), Vec::new());
+        std::thread::scope(|scope| {
+            let all_drawn = || (0..count).map(|_| self.drawn()).collect::<Result<Vec<_>>>();
+            let reader = (!self.habit.waits).then(|| scope.spawn(all_drawn));
+            let (start_ns, mut asleep) = (now_ns(), delayed(&own));
+            for frame in 0..count {
+                before(frame);
+                burn(self.habit.work);
+                let (server_before, own_before, at_ns) = (delayed(&server), delayed(&own), now_ns());
+                self.draw(frame)?;
+                if self.habit.waits {
+                    drawn.push(self.drawn()?);
+                }
+                let latency_ns = drawn.last().map_or(0, |drawn| drawn.0 - at_ns);
+                let (server_after, own_after) = (delayed(&server), delayed(&own));
+                let kernel_ns = server_after.saturating_sub(server_before) + own_after.saturating_sub(own_before);
+                frames.at_ns.push(at_ns);
+                frames.kernel_ns.push(kernel_ns.min(latency_ns));
+                frames.wake_kernel_ns.push(own_before.saturating_sub(asleep));
+                asleep = own_after;
+                std::thread::sleep(self.habit.rest_after(now_ns() - start_ns));
+            }
+            if let Some(reader) = reader {
+                drawn = reader.join().map_err(|_| anyhow!("the thread that reads events failed"))??;
+            }
+            (frames.drawn_ns, frames.drawn_ms) = drawn.into_iter().unzip();
+            Ok(frames)
+        })
+    }
+
+    /// A background, the spokes, a hub, and the property.
+    fn draw(&self, frame: usize) -> Result<()> {
+        let (connection, middle) = (self.connection, self.habit.side as i16 / 2);
+        connection.clear_area(false, self.window, 0, 0, 0, 0)?;
+        for spoke in 0..self.habit.spokes {
+            connection.poly_fill_arc(self.window, self.context, &[self.habit.spoke(spoke, frame)])?;
+        }
+        let hub = Rectangle { x: middle - 8, y: middle - 8, width: 16, height: 16 };
+        connection.poly_fill_rectangle(self.window, self.context, &[hub])?;
+        connection.change_property8(PropMode::APPEND, self.window, AtomEnum::WM_NAME, AtomEnum::STRING, b"")?;
+        Ok(connection.flush()?)
+    }
+
+    /// When the next frame was drawn, by both clocks.
+    fn drawn(&self) -> Result<(u64, u32)> {
+        loop {
+            if let Event::PropertyNotify(changed) = self.connection.wait_for_event()? {
+                return Ok((now_ns(), changed.time));
+            }
+        }
+    }
+}
+
+impl Habit {
+    /// A third of the way to the next one wide.
+    fn spoke(self, spoke: usize, frame: usize) -> Arc {
+        let apart = TURN / self.spokes as i64;
+        let angle1 = ((frame as i64 * STEP + spoke as i64 * TURN / self.spokes as i64) % TURN) as i16;
+        let side = self.side - 40;
+        Arc { x: 20, y: 20, width: side, height: side, angle1, angle2: (apart / 3).max(1) as i16 }
+    }
+
+    /// So long after the first frame.
+    fn rest_after(self, elapsed_ns: u64) -> Duration {
+        let over_ns = if self.keeps_time { elapsed_ns % self.rest.as_nanos() as u64 } else { 0 };
+        self.rest - Duration::from_nanos(over_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_period_has_the_kernels_part_of_its_frame_and_of_the_rest_after_it() {
+        let frames = Frames {
+            at_ns: vec![MS, 13 * MS, 28 * MS],
+            kernel_ns: vec![500_000, 0, 9],
+            wake_kernel_ns: vec![7, MS, 3 * MS],
+            ..Frames::default()
+        };
+        let periods: Vec<Stretch> = frames.periods().collect();
+        assert_eq!(periods, [(MS, 13 * MS, 1_500_000), (13 * MS, 28 * MS, 3 * MS)]);
+    }
+
+    #[test]
+    fn frames_that_queue_up_are_late_and_come_in_bursts() {
+        let frames = Frames {
+            at_ns: vec![0, 15 * MS, 30 * MS],
+            drawn_ns: vec![40 * MS, 41 * MS, 41 * MS],
+            drawn_ms: vec![u32::MAX, 0, 0],
+            kernel_ns: vec![0; 3],
+            ..Frames::default()
+        };
+        assert_eq!(frames.latency_ms(), [40.0, 26.0, 11.0]);
+        assert_eq!(frames.interval_ms(), [1.0, 0.0]);
+        assert_eq!(frames.interval_by_server_ms(), [1.0, 0.0], "the server's clock wraps");
+    }
+
+    #[test]
+    fn a_player_keeps_to_its_instants_and_leaves_out_what_is_over() {
+        let rest = |ms| PLAYER.rest_after(ms * MS).as_millis();
+        assert_eq!((rest(3), rest(40), rest(85)), (37, 40, 35));
+        assert_eq!(OCBENCH.rest_after(85 * MS).as_millis(), 10);
+    }
+
+    #[test]
+    fn the_spokes_go_round_the_wheel_and_leave_gaps() {
+        for spokes in [1, 24, MOST_SPOKES] {
+            let last = Habit { spokes, ..OCBENCH }.spoke(spokes - 1, 999);
+            assert!((0..TURN).contains(&last.angle1.into()) && last.angle2 >= 1, "{last:?}");
+            assert!(i64::from(last.angle2) * spokes as i64 <= TURN, "{last:?}");
+        }
+        assert_ne!(ANIMATION.spoke(0, 0).angle1, ANIMATION.spoke(0, 1).angle1, "it turns");
+    }
+}
