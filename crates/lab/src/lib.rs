@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`server`] | the fixture: Xvfb, Xephyr, Xtigervnc, Xorg, and Xwayland under four compositors, stock or with xqos, on a display of their own |
 //! | [`load`] | real x11perf clients that draw without a pause, and an honest count of their work |
-//! | [`flood`] | clients of our own with requests of a set length, by the hundred |
+//! | [`flood`] | clients of our own that draw without a pause: requests of a set length, by the hundred, or Packard's plaids |
 //! | [`tiles`] | the windows of the load side by side, so that every client draws |
 //! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
 //! | [`mpv`] | a film, and when each of its frames was drawn |
@@ -19,7 +19,6 @@
 //! | [`rfb`] | a viewer of a remote desktop: input through the server's own door, and when its picture changed |
 //! | [`filler`] | a client that keeps the server busy for a part of the time |
 //! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
-//! | [`plaid`] | clients that draw without end and wait for nothing |
 //! | [`line`] | a client of Packard's paper: a line that follows the [`pointer`] |
 //! | [`periodic`] | its other client, an animation; ocbench, that of the QoS paper; and a player |
 //! | [`process`], [`tree`] | processes of our own, ended by their id, and what the kernel counts for any |
@@ -72,7 +71,6 @@ mod pages;
 pub mod papers;
 mod pauses;
 pub mod periodic;
-pub mod plaid;
 pub mod pointer;
 pub mod process;
 mod processor;

@@ -7,9 +7,9 @@ use super::format::{Definition, LoadText, ServerText, Setting};
 use super::measure::Measure;
 use crate::composited::Managers;
 use crate::desk::Program;
+use crate::flood::Drawing;
 use crate::light::Reservation;
 use crate::load::Placement;
-use crate::plaid::Pattern;
 use crate::server::{self, Compositor, Module, Setup};
 use crate::tiles::SCREEN;
 use std::collections::BTreeMap;
@@ -75,9 +75,9 @@ pub(super) struct LoadOf {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     Perf(String),
-    /// None: the cheapest request that draws.
-    Flood(Option<Duration>),
-    Plaid(Pattern),
+    Flood(Drawing),
+    /// A flood whose requests take so long.
+    Long(Duration),
     Silent,
     Fill(u32),
     Program(Vec<String>),
@@ -284,17 +284,13 @@ fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> Stri
     };
     let mut kinds = Vec::new();
     kinds.extend(text.x11perf.as_ref().map(|test| Ok(Kind::Perf(fill(test)))));
-    kinds.extend(text.flood.as_ref().map(|length| flood(&fill(length)).map(Kind::Flood).map_err(at(length))));
-    kinds.extend(text.plaid.as_ref().map(|name| pattern(&fill(name)).map(Kind::Plaid).map_err(at(name))));
+    kinds.extend(text.flood.as_ref().map(|what| flood(&fill(what)).map_err(at(what))));
     kinds.extend(text.silent.then_some(Ok(Kind::Silent)));
     kinds.extend(text.fill.as_ref().map(|percent| whole(&fill(percent)).map(Kind::Fill).map_err(at(percent))));
     let program: Vec<String> = text.command.iter().map(|word| fill(word)).collect();
     kinds.extend((!program.is_empty()).then_some(Ok(Kind::Program(program))));
     let [kind] = <[_; 1]>::try_from(kinds).map_err(|_| {
-        Mistake::at(
-            "load =",
-            "a load is one of x11perf, flood, plaid, silent, fill, command: write exactly one".to_owned(),
-        )
+        Mistake::at("load =", "a load is one of x11perf, flood, silent, fill, command: write exactly one".to_owned())
     })?;
     let kind = kind?;
     let reserve =
@@ -329,8 +325,7 @@ impl Kind {
     fn name(&self) -> String {
         match self {
             Kind::Perf(test) => test.clone(),
-            Kind::Flood(_) => "flood".to_owned(),
-            Kind::Plaid(_) => "plaid".to_owned(),
+            Kind::Flood(_) | Kind::Long(_) => "flood".to_owned(),
             Kind::Silent => "silent".to_owned(),
             Kind::Fill(_) => "fill".to_owned(),
             Kind::Program(words) => words.first().cloned().unwrap_or_default(),
@@ -353,8 +348,9 @@ fn whole(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("'{text}' is no whole number"))
 }
 
-fn flood(text: &str) -> Result<Option<Duration>, String> {
-    if text == "cheap" { Ok(None) } else { time(text).map(Some) }
+fn flood(text: &str) -> Result<Kind, String> {
+    let known = one_of(&Drawing::ALL, text).map(Kind::Flood);
+    known.or_else(|known| time(text).map(Kind::Long).map_err(|length| format!("{known}, or a length: {length}")))
 }
 
 pub(super) fn time(text: &str) -> Result<Duration, String> {
@@ -392,8 +388,4 @@ fn groups(text: &str) -> Result<Grouping, String> {
 
 fn level(text: &str) -> Result<Level, String> {
     one_of(&[("slices", Level::Slices), ("requests", Level::Requests)], text)
-}
-
-fn pattern(text: &str) -> Result<Pattern, String> {
-    one_of(&[("original", Pattern::Original), ("heavy", Pattern::Heavy), ("published", Pattern::Published)], text)
 }

@@ -145,17 +145,15 @@ settings! {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loads(pub Vec<LoadText>);
 
-/// Clients that keep the server busy; exactly one of the first six says which.
+/// Clients that keep the server busy; exactly one of the first five says which.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LoadText {
     #[serde(default)]
     pub x11perf: Option<String>,
-    /// Requests of this length, or `cheap` ones, without a pause.
+    /// Requests of this length, `cheap` ones, or those of a plaid, without a pause.
     #[serde(default)]
     pub flood: Option<String>,
-    #[serde(default)]
-    pub plaid: Option<String>,
     /// Connected and silent.
     #[serde(default)]
     pub silent: bool,

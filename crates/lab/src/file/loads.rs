@@ -3,10 +3,9 @@
 
 use super::case::{Kind, LoadOf};
 use crate::filler::Filler;
-use crate::flood::{Flood, Work};
+use crate::flood::{Drawing, Flood};
 use crate::load::{Load, Perf};
 use crate::periodic::{Habit, Periodic};
-use crate::plaid::Plaids;
 use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Result, bail};
@@ -30,7 +29,7 @@ const USUAL_RUN: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(super) struct Calibrated {
     perfs: BTreeMap<String, Perf>,
-    works: BTreeMap<Duration, Work>,
+    lengths: BTreeMap<Duration, Drawing>,
     batches: BTreeMap<u32, u32>,
     wheel: Option<Habit>,
 }
@@ -46,7 +45,6 @@ pub(super) struct Running {
 enum Clients {
     Perf(Load),
     Flood(Box<Flood>),
-    Plaids { _running: Plaids },
     Silent { _open: Vec<RustConnection> },
     Filler(Filler),
     Programs(Vec<Owned>),
@@ -59,8 +57,8 @@ impl Calibrated {
             Kind::Perf(test) if !self.perfs.contains_key(test) => {
                 self.perfs.insert(test.clone(), Perf::calibrate(server.display(), test)?);
             }
-            Kind::Flood(Some(length)) if !self.works.contains_key(length) => {
-                self.works.insert(*length, Work::of_length(server, *length)?);
+            Kind::Long(length) if !self.lengths.contains_key(length) => {
+                self.lengths.insert(*length, Drawing::of_length(server, *length)?);
             }
             _ => {}
         }
@@ -82,11 +80,8 @@ impl Calibrated {
                 let perf = Perf { reps: ((perf.reps as f64 / shorter).ceil() as u64).max(1), ..perf.clone() };
                 Clients::Perf(Load::start(display, &perf, load.clients, load.placement)?)
             }
-            Kind::Flood(length) => {
-                let work = length.map_or(Work::CHEAP, |length| self.works[&length]);
-                Clients::Flood(Box::new(Flood::start(server, work, load.clients)?))
-            }
-            Kind::Plaid(pattern) => Clients::Plaids { _running: Plaids::start(display, load.clients, *pattern)? },
+            Kind::Flood(drawing) => Clients::Flood(Box::new(Flood::start(server, *drawing, load.clients)?)),
+            Kind::Long(length) => Clients::Flood(Box::new(Flood::start(server, self.lengths[length], load.clients)?)),
             Kind::Silent => {
                 let open = (0..load.clients).map(|_| draw_once(server)).collect::<Result<_>>()?;
                 Clients::Silent { _open: open }

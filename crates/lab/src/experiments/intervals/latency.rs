@@ -7,10 +7,10 @@
 use super::setting::{LONG_US, OWN_TIMER_AWAY, SCHEDULERS, SHORT_US, Setting, all_at, intervals_us};
 use super::{PLAIDS, with_deviation};
 use crate::bench::Bench;
+use crate::flood::{Drawing, Flood};
 use crate::line::{self, Echoes};
 use crate::order::in_turn;
 use crate::periodic::{Frames, animate};
-use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, Summary, deviation, mean};
@@ -71,7 +71,7 @@ impl Latency {
         for turn in 0..bench.pairs {
             bench.say(format!("line and animation, turn {} of {}", turn + 1, bench.pairs));
             Setting::of(Scheduler::Fair, SHORT_US).set(&stage)?;
-            let plaids = Plaids::start(stage.server().display(), PLAIDS, Pattern::Heavy)?;
+            let plaids = Flood::start(stage.server(), Drawing::Heavy, PLAIDS)?;
             for setting in in_turn(all_at(intervals_us(bench)), turn) {
                 setting.set(&stage)?;
                 let echoes = line::measure(stage.server(), None, moves)?;

@@ -3,8 +3,8 @@
 
 use super::{Situation, Times, live};
 use crate::bench::Bench;
+use crate::flood::{Drawing, Flood};
 use crate::load::{Load, Perf, Placement};
-use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::Stage;
 use crate::statistics::median;
 use anyhow::{Context, Result, anyhow};
@@ -40,7 +40,7 @@ pub(super) fn of(situation: Situation, bench: &Bench, stage: &Stage, perf: &Perf
         set("getimage", got.each_us());
         set("getimage-rest", got.every_us() - got.each_us());
     } else {
-        let plaids = Plaids::start(display, 1, Pattern::Heavy)?;
+        let plaids = Flood::start(stage.server(), Drawing::Heavy, 1)?;
         let (got, ()) = Asked::by_the_busiest(stage, wait)?;
         drop(plaids);
         set("plaid", got.each_us());

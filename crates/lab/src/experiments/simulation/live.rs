@@ -3,11 +3,11 @@
 
 use super::{Situation, Times};
 use crate::bench::Bench;
+use crate::flood::{Drawing, Flood};
 use crate::light::{Light, Series};
 use crate::line;
 use crate::load::{Load, Perf, Placement};
 use crate::periodic::animate;
-use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::{Scheduler, Stage};
 use anyhow::Result;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) fn measure(
         load.see_running()?;
         return Ok(times);
     }
-    let _plaids = Plaids::start(display, PLAIDS, Pattern::Heavy)?;
+    let _plaids = Flood::start(stage.server(), Drawing::Heavy, PLAIDS)?;
     alone(situation, bench, stage, Some(scheduler))
 }
 
