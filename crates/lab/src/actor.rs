@@ -13,6 +13,7 @@ pub(crate) use capture::{Captured, FILE as CAPTURE_FILE, now_ns as capture_now_n
 pub(crate) use typist::Answered;
 pub use typist::{Pressed, Stroke, Strokes};
 
+use crate::canvas::Place;
 use crate::periodic::{PLAYER, Periodic};
 use crate::process::Owned;
 use crate::processor;
@@ -23,9 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
-use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{ConnectionExt, CreateGCAux, CreateWindowAux, EventMask, Gcontext, Window, WindowClass};
-use x11rb::rust_connection::RustConnection;
+use x11rb::protocol::xproto::Window;
 
 /// What an actor does.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -112,8 +111,8 @@ pub fn perform(role: &str) -> Result<()> {
         Role::Capture { on_loopback, silence_ms, limit_ms } => capture::perform(on_loopback, silence_ms, limit_ms),
         Role::Typist { strokes, silence_ms } => typist::perform(strokes, Duration::from_millis(silence_ms)),
         Role::Player { frames } => {
-            let (connection, screen) = xqos_client::connect(None)?;
-            let player = Periodic::new(&connection, screen, PLAYER)?;
+            let (connection, _) = xqos_client::connect(None)?;
+            let player = Periodic::new(&connection, PLAYER)?;
             say(&Ready { window: 0 })?;
             say(&player.run(None, frames as usize, |_| {})?.drawn_ns)
         }
@@ -130,31 +129,4 @@ fn say<T: Serialize>(what: &T) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", serde_json::to_string(what)?)?;
     Ok(out.flush()?)
-}
-
-/// A window on the screen that no window manager touches, and how an actor draws in it.
-struct Stage {
-    connection: RustConnection,
-    window: Window,
-    context: Gcontext,
-}
-
-/// Left, top, width and height.
-pub(crate) type Place = (i16, i16, u16, u16);
-
-impl Stage {
-    fn new((x, y, width, height): Place, colour: u32, events: EventMask) -> Result<Stage> {
-        let (connection, screen) = xqos_client::connect(None)?;
-        let root = connection.setup().roots[screen].root;
-        let (window, context) = (connection.generate_id()?, connection.generate_id()?);
-        let look = CreateWindowAux::new().background_pixel(colour).override_redirect(1).event_mask(events);
-        connection.create_window(0, window, root, x, y, width, height, 0, WindowClass::INPUT_OUTPUT, 0, &look)?;
-        connection.create_gc(context, window, &CreateGCAux::new())?;
-        connection.get_input_focus()?.reply()?;
-        Ok(Stage { connection, window, context })
-    }
-
-    fn say_ready(&self) -> Result<()> {
-        say(&Ready { window: self.window })
-    }
 }

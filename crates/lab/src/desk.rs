@@ -2,7 +2,7 @@
 //! Programs of a desktop at work: a player, a browser, and a toolkit's window that is scrolled and resized by injected
 //! input.
 
-use crate::actor::Place;
+use crate::canvas::Place;
 use crate::folder::Folder;
 use crate::hand::{Hand, Shown};
 use crate::mpv::film;

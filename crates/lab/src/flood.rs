@@ -6,6 +6,7 @@
 //! 7); and hundreds of clients cost no more than a thread each. A client writes until its socket is full, so it always has
 //! work waiting in the server; it is ended by KillClient, which the server obeys however much is waiting.
 
+use crate::canvas::Canvas;
 use crate::server::Server;
 use anyhow::{Result, anyhow};
 use std::sync::Arc;
@@ -13,9 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{
-    ConnectionExt, CreateGCAux, CreateWindowAux, GX, Gcontext, Rectangle, Screen, Window, WindowClass,
-};
+use x11rb::protocol::xproto::{ConnectionExt, CreateGCAux, CreateWindowAux, GX, Rectangle, Screen, Window};
 use x11rb::rust_connection::RustConnection;
 
 /// What a request fills.
@@ -67,7 +66,7 @@ impl Flood {
         let clients = (0..count).map(|index| Client::connect(server, drawing, index)).collect::<Result<Vec<_>>>()?;
         let sent = Arc::new(AtomicU64::new(0));
         for client in clients {
-            flood.windows.push(client.window);
+            flood.windows.push(client.canvas.window);
             let (sent, thread) = (Arc::clone(&sent), std::thread::Builder::new().stack_size(128 << 10));
             flood.threads.push(thread.spawn(move || client.flood(&sent))?);
         }
@@ -100,8 +99,7 @@ impl Drop for Flood {
 
 struct Client {
     connection: RustConnection,
-    window: Window,
-    context: Gcontext,
+    canvas: Canvas,
     drawing: Drawing,
 }
 
@@ -115,14 +113,9 @@ impl Client {
         let columns = usize::from((screen.width_in_pixels / width).max(1));
         let (x, y) = ((index % columns) as i16 * width as i16, (index / columns) as i16 * height as i16);
         let y = y.min(screen.height_in_pixels.saturating_sub(height) as i16);
-        let (window, context) = (connection.generate_id()?, connection.generate_id()?);
-        let look = CreateWindowAux::new().background_pixel(screen.black_pixel).override_redirect(1);
-        let class = WindowClass::INPUT_OUTPUT;
-        connection.create_window(0, window, screen.root, x, y, width, height, 0, class, 0, &look)?;
-        connection.create_gc(context, window, &drawing.ink(screen))?;
-        connection.map_window(window)?;
-        connection.get_input_focus()?.reply()?;
-        Ok(Client { connection, window, context, drawing })
+        let look = CreateWindowAux::new().background_pixel(screen.black_pixel);
+        let canvas = Canvas::show(&connection, (x, y, width, height), look, &drawing.ink(screen))?;
+        Ok(Client { connection, canvas, drawing })
     }
 
     /// From before one such request until its answer; without one, of the round trip alone.
@@ -130,17 +123,22 @@ impl Client {
         let rectangles = drawing.map(|drawing| drawing.rectangles(0)).unwrap_or_default();
         let began = Instant::now();
         if !rectangles.is_empty() {
-            self.connection.poly_fill_rectangle(self.window, self.context, &rectangles)?;
+            self.fill(&rectangles)?;
         }
         self.connection.get_input_focus()?.reply()?;
         Ok(began.elapsed())
+    }
+
+    fn fill(&self, rectangles: &[Rectangle]) -> Result<()> {
+        self.connection.poly_fill_rectangle(self.canvas.window, self.canvas.context, rectangles)?;
+        Ok(())
     }
 
     /// Until the server closes the connection.
     fn flood(self, sent: &AtomicU64) {
         for turn in 0.. {
             let rectangles = self.drawing.rectangles(turn);
-            if self.connection.poly_fill_rectangle(self.window, self.context, &rectangles).is_err() {
+            if self.fill(&rectangles).is_err() {
                 return;
             }
             sent.fetch_add(12 + 8 * rectangles.len() as u64, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Programs that show a window, and the hand of somebody who uses them: pointer and keys, by XTEST.
 
-use crate::actor::Place;
+use crate::canvas::Place;
 use crate::process::Owned;
 use crate::server::Server;
 use anyhow::{Result, anyhow, bail};

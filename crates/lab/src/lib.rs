@@ -9,6 +9,7 @@
 //! | [`server`] | the fixture: Xvfb, Xephyr, Xtigervnc, Xorg, and Xwayland under four compositors, stock or with xqos, on a display of their own |
 //! | [`load`] | real x11perf clients that draw without a pause, and an honest count of their work |
 //! | [`flood`] | clients of our own that draw without a pause: requests of a set length, by the hundred, or Packard's plaids |
+//! | `canvas` | a window of such a client |
 //! | [`tiles`] | the windows of the load side by side, so that every client draws |
 //! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
 //! | [`mpv`] | a film, and when each of its frames was drawn |
@@ -47,6 +48,7 @@
 pub mod actor;
 pub mod bench;
 mod boost;
+mod canvas;
 pub mod chaos;
 mod composited;
 mod desk;

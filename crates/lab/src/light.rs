@@ -16,6 +16,7 @@
 //! processor. The kernel counts that for each task (run delay), and each sample carries it, so that the server's
 //! scheduling and the kernel's can be told apart.
 
+use crate::canvas::Canvas;
 use crate::process::SchedStat;
 use crate::server::Server;
 use crate::statistics::Summary;
@@ -27,8 +28,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{
-    ConnectionExt, CreateGCAux, CreateWindowAux, Gcontext, GetInputFocusRequest, PolySegmentRequest, Segment, Window,
-    WindowClass,
+    CreateGCAux, CreateWindowAux, Gcontext, GetInputFocusRequest, PolySegmentRequest, Segment, Window,
 };
 use x11rb::rust_connection::RustConnection;
 
@@ -138,15 +138,10 @@ impl Painter {
     /// A window at the right edge, where none of x11perf lies.
     fn new(connection: RustConnection, lines: usize) -> Result<Painter> {
         let screen = &connection.setup().roots[0];
-        let window = connection.generate_id()?;
-        let context = connection.generate_id()?;
-        let look = CreateWindowAux::new().background_pixel(screen.white_pixel).override_redirect(1);
-        let class = WindowClass::INPUT_OUTPUT;
-        let left = screen.width_in_pixels.saturating_sub(430) as i16;
-        connection.create_window(0, window, screen.root, left, 40, 400, 400, 0, class, 0, &look)?;
-        connection.create_gc(context, window, &CreateGCAux::new().foreground(screen.black_pixel))?;
-        connection.map_window(window)?;
-        connection.get_input_focus()?.reply()?;
+        let look = CreateWindowAux::new().background_pixel(screen.white_pixel);
+        let place = (screen.width_in_pixels.saturating_sub(430) as i16, 40, 400, 400);
+        let ink = CreateGCAux::new().foreground(screen.black_pixel);
+        let Canvas { window, context } = Canvas::show(&connection, place, look, &ink)?;
         let socket = UnixStream::from(connection.stream().as_fd().try_clone_to_owned()?);
         socket.set_nonblocking(false)?;
         Ok(Painter { _connection: connection, socket, requests: requests(window, context, lines) })

@@ -9,6 +9,7 @@
 //!
 //! Motions are told apart by where they lead: no two of a measurement go to the same place.
 
+use crate::canvas::Canvas;
 use crate::light::Reservation;
 use crate::pointer::Pointer;
 use crate::server::Server;
@@ -21,7 +22,7 @@ use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
     AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, GX, Gcontext,
-    MotionNotifyEvent, PropMode, Segment, Window, WindowClass,
+    MotionNotifyEvent, PropMode, Segment, Window,
 };
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
@@ -131,18 +132,11 @@ impl<'a> LineClient<'a> {
         let connection = control.connection()?;
         let screen = &connection.setup().roots[control.screen()];
         let corner = ((screen.width_in_pixels - SIDE) as i16, (screen.height_in_pixels - SIDE) as i16);
-        let (window, context) = (connection.generate_id()?, connection.generate_id()?);
-        let look = CreateWindowAux::new()
-            .background_pixel(screen.black_pixel)
-            .override_redirect(1)
-            .event_mask(EventMask::POINTER_MOTION | EventMask::PROPERTY_CHANGE);
-        let class = WindowClass::INPUT_OUTPUT;
-        connection.create_window(0, window, screen.root, corner.0, corner.1, SIDE, SIDE, 0, class, 0, &look)?;
+        let events = EventMask::POINTER_MOTION | EventMask::PROPERTY_CHANGE;
+        let look = CreateWindowAux::new().background_pixel(screen.black_pixel).event_mask(events);
         let ink = CreateGCAux::new().function(GX::XOR).foreground(screen.white_pixel);
-        connection.create_gc(context, window, &ink)?;
-        connection.map_window(window)?;
-        connection.get_input_focus()?.reply()?;
-        Ok(LineClient { connection, window, context, corner })
+        let canvas = Canvas::show(connection, (corner.0, corner.1, SIDE, SIDE), look, &ink)?;
+        Ok(LineClient { connection, window: canvas.window, context: canvas.context, corner })
     }
 
     /// A way over the window that comes to no place twice.

@@ -4,6 +4,7 @@
 //! What a compositing manager has not painted yet is not there, whoever has drawn what into which window. The eye looks
 //! once a millisecond, at one pixel or at a line of text, with a round trip each.
 
+use crate::canvas::Canvas;
 use crate::hand::{Hand, Shown};
 use crate::server::{Kind, Server};
 use anyhow::{Context, Result, ensure};
@@ -15,7 +16,6 @@ use x11rb::protocol::composite::ConnectionExt as _;
 use x11rb::protocol::damage::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
     ChangeGCAux, ConnectionExt as _, CreateGCAux, CreateWindowAux, Gcontext, ImageFormat, Rectangle, Window,
-    WindowClass,
 };
 use x11rb::rust_connection::RustConnection;
 
@@ -49,12 +49,8 @@ impl Painter {
     pub fn start(server: &Server, at: (i16, i16)) -> Result<Painter> {
         let (connection, eye) = (server.connect()?, server.connect()?);
         let root = connection.setup().roots[0].root;
-        let (window, context) = (connection.generate_id()?, connection.generate_id()?);
-        let (class, values) = (WindowClass::INPUT_OUTPUT, CreateWindowAux::new().override_redirect(1));
-        connection.create_window(0, window, root, at.0, at.1, Self::SIZE, Self::SIZE, 0, class, 0, &values)?;
-        connection.map_window(window)?;
-        connection.create_gc(context, window, &CreateGCAux::new())?;
-        connection.get_input_focus()?.reply()?;
+        let (place, ink) = ((at.0, at.1, Self::SIZE, Self::SIZE), CreateGCAux::new());
+        let Canvas { window, context } = Canvas::show(&connection, place, CreateWindowAux::new(), &ink)?;
         let half = Self::SIZE as i16 / 2;
         // Under Wayland the screen is the compositor's, and cannot be looked at.
         let looked_at = match server.kind() {

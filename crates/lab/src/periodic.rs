@@ -13,6 +13,7 @@
 //! The kernel has its part in each period, as in [`crate::light`]: while the server or this client is runnable and has no
 //! processor, no scheduler of the server can help.
 
+use crate::canvas::Canvas;
 use crate::light::Reservation;
 use crate::process::SchedStat;
 use crate::processor::{burn, now_ns};
@@ -24,8 +25,7 @@ use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
-    Arc, AtomEnum, ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, Gcontext, PropMode, Rectangle, Window,
-    WindowClass,
+    Arc, AtomEnum, ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, PropMode, Rectangle,
 };
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
@@ -118,8 +118,7 @@ impl Frames {
 #[derive(Debug)]
 pub struct Periodic<'a> {
     connection: &'a RustConnection,
-    window: Window,
-    context: Gcontext,
+    canvas: Canvas,
     habit: Habit,
 }
 
@@ -129,28 +128,22 @@ pub fn animate(server: &Server, reservation: Option<Reservation>, frames: usize)
     if let Some(wanted) = reservation {
         control.reserve(0, wanted.budget_us, wanted.period_us, wanted.hard)?;
     }
-    Periodic::new(control.connection()?, control.screen(), ANIMATION)?.run(None, frames, |_| {})
+    Periodic::new(control.connection()?, ANIMATION)?.run(None, frames, |_| {})
 }
 
 impl<'a> Periodic<'a> {
-    pub fn new(connection: &'a RustConnection, screen: usize, habit: Habit) -> Result<Periodic<'a>> {
-        let screen = &connection.setup().roots[screen];
-        let (window, context) = (connection.generate_id()?, connection.generate_id()?);
-        let look = CreateWindowAux::new().background_pixel(screen.white_pixel).override_redirect(1);
-        let look = look.event_mask(EventMask::PROPERTY_CHANGE);
-        let (side, class) = (habit.side, WindowClass::INPUT_OUTPUT);
-        let left = (screen.width_in_pixels - side) as i16;
-        connection.create_window(0, window, screen.root, left, 0, side, side, 0, class, 0, &look)?;
-        connection.create_gc(context, window, &CreateGCAux::new().foreground(screen.black_pixel))?;
-        connection.map_window(window)?;
-        connection.get_input_focus()?.reply()?;
-        Ok(Periodic { connection, window, context, habit })
+    pub fn new(connection: &'a RustConnection, habit: Habit) -> Result<Periodic<'a>> {
+        let screen = &connection.setup().roots[0];
+        let look = CreateWindowAux::new().background_pixel(screen.white_pixel).event_mask(EventMask::PROPERTY_CHANGE);
+        let place = ((screen.width_in_pixels - habit.side) as i16, 0, habit.side, habit.side);
+        let canvas = Canvas::show(connection, place, look, &CreateGCAux::new().foreground(screen.black_pixel))?;
+        Ok(Periodic { connection, canvas, habit })
     }
 
     /// ocbench with so many spokes that a frame takes [`REDRAW`] on a server that is idle now.
     pub fn calibrate(server: &Server) -> Result<Habit> {
         let connection = server.connect()?;
-        let mut client = Periodic::new(&connection, 0, OCBENCH)?;
+        let mut client = Periodic::new(&connection, OCBENCH)?;
         for _ in 0..CALIBRATIONS {
             // The median: the shortest is of a processor at its best, and a wheel of 2 ms by it usually takes all of 3 ms.
             let took_ms = median(client.run(None, CALIBRATED_BY, |_| {})?.latency_ms()).max(1e-6);
@@ -203,14 +196,15 @@ impl<'a> Periodic<'a> {
 
     /// A background, the spokes, a hub, and the property.
     fn draw(&self, frame: usize) -> Result<()> {
-        let (connection, middle) = (self.connection, self.habit.side as i16 / 2);
-        connection.clear_area(false, self.window, 0, 0, 0, 0)?;
+        let (connection, middle, Canvas { window, context }) =
+            (self.connection, self.habit.side as i16 / 2, self.canvas);
+        connection.clear_area(false, window, 0, 0, 0, 0)?;
         for spoke in 0..self.habit.spokes {
-            connection.poly_fill_arc(self.window, self.context, &[self.habit.spoke(spoke, frame)])?;
+            connection.poly_fill_arc(window, context, &[self.habit.spoke(spoke, frame)])?;
         }
         let hub = Rectangle { x: middle - 8, y: middle - 8, width: 16, height: 16 };
-        connection.poly_fill_rectangle(self.window, self.context, &[hub])?;
-        connection.change_property8(PropMode::APPEND, self.window, AtomEnum::WM_NAME, AtomEnum::STRING, b"")?;
+        connection.poly_fill_rectangle(window, context, &[hub])?;
+        connection.change_property8(PropMode::APPEND, window, AtomEnum::WM_NAME, AtomEnum::STRING, b"")?;
         Ok(connection.flush()?)
     }
 

@@ -4,25 +4,25 @@
 //!
 //! It does what a toolkit does: it reads all events that are there, works, draws once, and is idle.
 
-use super::{Place, Stage};
+use super::{Ready, say};
+use crate::canvas::{Canvas, Place};
 use crate::processor::burn;
 use anyhow::Result;
 use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
-use x11rb::protocol::xproto::{ChangeGCAux, ConnectionExt, EventMask, Rectangle};
+use x11rb::protocol::xproto::{ChangeGCAux, ConnectionExt, CreateGCAux, CreateWindowAux, EventMask, Rectangle};
 
 /// Height of a line of what it draws, and of the gap below it.
 const LINE: [u16; 2] = [9, 5];
 
 pub(super) fn perform(work: Duration, place: Place) -> Result<()> {
-    let stage = Stage::new(place, 0x00ff_ffff, EventMask::EXPOSURE | EventMask::KEY_PRESS)?;
-    let Stage { connection, window, context } = &stage;
-    connection.map_window(*window)?;
-    connection.get_input_focus()?.reply()?;
-    stage.say_ready()?;
-    let (.., width, height) = place;
-    let [thick, gap] = LINE;
+    let (connection, _) = xqos_client::connect(None)?;
+    let events = EventMask::EXPOSURE | EventMask::KEY_PRESS;
+    let look = CreateWindowAux::new().background_pixel(0x00ff_ffff).event_mask(events);
+    let Canvas { window, context } = Canvas::show(&connection, place, look, &CreateGCAux::new())?;
+    say(&Ready { window })?;
+    let ((.., width, height), [thick, gap]) = (place, LINE);
     let line = |at: u16| Rectangle { x: 0, y: (at * (thick + gap)) as i16, width, height: thick };
     let lines: Vec<Rectangle> = (0..height / (thick + gap)).map(line).collect();
     let calls = |event: &Event| matches!(event, Event::Expose(_) | Event::KeyPress(_));
@@ -36,8 +36,8 @@ pub(super) fn perform(work: Duration, place: Place) -> Result<()> {
             burn(work);
             // Another colour each time, so that old and new can be told apart.
             ink = ink.wrapping_add(0x0003_0507) & 0x007f_7f7f;
-            connection.change_gc(*context, &ChangeGCAux::new().foreground(ink))?;
-            connection.poly_fill_rectangle(*window, *context, &lines)?;
+            connection.change_gc(context, &ChangeGCAux::new().foreground(ink))?;
+            connection.poly_fill_rectangle(window, context, &lines)?;
             connection.flush()?;
         }
     }

@@ -133,7 +133,7 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
     if let Some(wanted) = case.reserve {
         control.reserve(0, wanted.budget_us, wanted.period_us, wanted.hard)?;
     }
-    let ocbench = Periodic::new(control.connection()?, control.screen(), calibrated.wheel(server)?)?;
+    let ocbench = Periodic::new(control.connection()?, calibrated.wheel(server)?)?;
     if let Some(level) = case.trace {
         ocbench.run(None, FIRST, |_| {})?;
         let mut trace = control.start_trace(level, CAPACITY)?;

@@ -8,7 +8,8 @@
 use super::case::Case;
 use super::data::{Figures, named};
 use super::trace::events;
-use crate::actor::{Actor, Place, Role};
+use crate::actor::{Actor, Role};
+use crate::canvas::Place;
 use crate::folder::Folder;
 use crate::hand::{Hand, Shown};
 use crate::process::Owned;
