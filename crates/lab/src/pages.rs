@@ -49,10 +49,7 @@ mod tests {
         let page = "# blocking: x\n\n    xqos bench run blocking\n\nSee [the report](../report).\n\n## Figures\n\n<!-- a -->\n| 1 |\n\n## Reading results\n\nText.\n";
         assert_eq!(prose(page).trim(), "See [the report](../report).\n\n#### Reading results\n\nText.");
         let html = html("blocking").unwrap();
-        assert!(
-            html.contains("<h4>Method</h4>") && !html.contains("<a ") && !html.contains("<table"),
-            "{html}"
-        );
+        assert!(html.contains("<h4>Method</h4>") && !html.contains("<a ") && !html.contains("<table"), "{html}");
         assert_eq!(super::html("nothing"), None);
     }
 

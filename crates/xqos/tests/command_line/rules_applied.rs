@@ -272,7 +272,10 @@ fn a_server_reset_ends_the_daemon_and_a_new_one_applies_the_rules() {
     weighs(&server, clock.pid(), 2.0);
     kill(server.process.pid(), "HUP");
     let ended = daemon.ended();
-    assert!(ended.err.contains("has exited") || ended.err.contains("was closed: start `xqos rules run` again"), "{ended:#?}");
+    assert!(
+        ended.err.contains("has exited") || ended.err.contains("was closed: start `xqos rules run` again"),
+        "{ended:#?}"
+    );
     let clock = server.client(&["xclock"]);
     assert_eq!(weight(&server, clock.pid()), 1.0);
     let daemon = rules.applied_on(&server);

@@ -51,7 +51,7 @@ impl Table {
 }
 
 fn names(list: &str) -> Vec<String> {
-    list.split(',').map(|name| name.trim().to_owned()).collect()
+    list.split(',').map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
 fn cells(line: &str) -> Vec<String> {
