@@ -57,7 +57,7 @@ impl Program {
         matches!(self, Program::Xterm | Program::Mpv | Program::Chromium)
     }
 
-    fn command(self, desk: &Desk) -> Command {
+    fn command(self, sandbox: &Sandbox) -> Command {
         let mut command = Command::new(self.name());
         match self {
             Program::Mpv => command.args(["--geometry=+0+0"]).args(film((320, 240), 30)),
@@ -88,7 +88,7 @@ impl Sandbox {
         let (server, folder) = (xvfb(), Folder::create().unwrap());
         fs::write(folder.path("page.html"), PAGE).unwrap();
         let programs: Vec<_> = Program::ALL.into_iter().filter(|program| !program.is_missing()).collect();
-        Desk { control: server.control().unwrap(), server, folder, programs }
+        Sandbox { control: server.control().unwrap(), server, folder, programs }
     }
 
     fn start(&self, program: Program) -> Running {
