@@ -7,16 +7,20 @@
 
 mod answerer;
 mod capture;
+mod echo;
+mod exposed;
+mod mover;
 mod typist;
 
 pub(crate) use capture::{Captured, FILE as CAPTURE_FILE, now_ns as capture_now_ns};
+pub(crate) use exposed::PLACE as EXPOSED_PLACE;
+pub use mover::STEPS_MS;
 pub(crate) use typist::Answered;
 pub use typist::{Pressed, Stroke, Strokes};
 
 use crate::canvas::Place;
 use crate::periodic::{PLAYER, Periodic};
 use crate::process::Owned;
-use crate::processor;
 use crate::program;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::de::DeserializeOwned;
@@ -30,12 +34,12 @@ use x11rb::protocol::xproto::Window;
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Answers Exposes and keys, each time after so much processor time.
-    Answerer { work_us: u32, place: Place },
-    /// Uses all the processor time that it can get.
-    Burner,
-    /// Shows so many frames and tells when each was drawn.
-    Player { frames: u32 },
+    /// Answers an Expose after so much processor time. It does not map its window.
+    Exposed { work_us: u32 },
+    /// Moves its window to and fro, each time after so much processor time; `waits`: for an answer to each move.
+    Mover { work_us: u32, waits: bool },
+    /// Answers each key. It does not map its window.
+    Echo,
     /// Captures X where it runs, on the loopback interface or on the link, until a window is mapped and nothing comes for
     /// so long, or until that long after the first packet.
     Capture { on_loopback: bool, silence_ms: u64, limit_ms: u64 },
@@ -60,13 +64,6 @@ struct Ready {
 impl Actor {
     pub fn start(display: &str, role: Role) -> Result<Actor> {
         Actor::start_by(Command::new(program::own("xqos-bench")?), display, role)
-    }
-
-    /// As the last arguments of this command, which is to start it.
-    pub fn start_under(launcher: Command, display: &str, role: Role) -> Result<Actor> {
-        let mut command = launcher;
-        command.arg(program::own("xqos-bench")?);
-        Actor::start_by(command, display, role)
     }
 
     /// Where the command is to run, that is: with the actor's arguments added.
@@ -110,18 +107,6 @@ pub fn perform(role: &str) -> Result<()> {
         Role::Answerer { work_us, place } => answerer::perform(Duration::from_micros(work_us.into()), place),
         Role::Capture { on_loopback, silence_ms, limit_ms } => capture::perform(on_loopback, silence_ms, limit_ms),
         Role::Typist { strokes, silence_ms } => typist::perform(strokes, Duration::from_millis(silence_ms)),
-        Role::Player { frames } => {
-            let (connection, _) = xqos_client::connect(None)?;
-            let player = Periodic::new(&connection, PLAYER)?;
-            say(&Ready { window: 0 })?;
-            say(&player.run(None, frames as usize, |_| {})?.drawn_ns)
-        }
-        Role::Burner => {
-            say(&Ready { window: 0 })?;
-            loop {
-                processor::burn(Duration::from_secs(1));
-            }
-        }
     }
 }
 

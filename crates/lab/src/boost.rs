@@ -2,7 +2,6 @@
 //! `xqos boost` as a helper of an experiment: this very program, started and ended with a measurement.
 
 use crate::process::Owned;
-use crate::processor::Reserved;
 use crate::program;
 use anyhow::{Result, bail};
 use std::io::{BufRead, BufReader};
@@ -31,19 +30,5 @@ impl Boost {
             bail!("xqos boost does not serve: {}", process.complaint());
         }
         Ok(Boost { _process: process })
-    }
-}
-
-/// Processor time for the calling thread, and a loan for the server, until it is dropped.
-#[derive(Debug)]
-pub struct ProcessorTime {
-    _reserved: Reserved,
-    _boost: Boost,
-}
-
-impl ProcessorTime {
-    pub fn begin(display: &str, (budget, period): (Duration, Duration)) -> Result<ProcessorTime> {
-        let boost = Boost::start(display, Duration::ZERO)?;
-        Ok(ProcessorTime { _reserved: Reserved::this_thread(budget, period)?, _boost: boost })
     }
 }

@@ -4,7 +4,7 @@
 //! Code has `run`, which gives raw data that can be stored, and `study`, which never measures, so that stored data can be
 //! looked at again.
 
-mod endtoend;
+mod expose;
 mod far;
 mod grid;
 mod intervals;
@@ -56,8 +56,8 @@ pub fn all() -> Vec<Experiment> {
         file!("interactive"),
         file!("animation"),
         Experiment::of::<intervals::Intervals>(),
-        file!("expose"),
-        Experiment::of::<endtoend::EndToEnd>(),
+        Experiment::of::<expose::Expose>(),
+        file!("endtoend"),
         Experiment::of::<simulation::Simulation>(),
         Experiment::of::<grid::Grid>(),
         Experiment::of::<near::Near>(),

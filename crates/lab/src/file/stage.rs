@@ -9,7 +9,7 @@ use super::measure::Measure;
 use super::started::Started;
 use super::trace::Traced;
 use crate::bench::Bench;
-use crate::boost::{Boost, ProcessorTime};
+use crate::boost::Boost;
 use crate::disturbance::Watch;
 use crate::process::SchedStat;
 use crate::processor::{Pinned, Reserved, SCENE};
@@ -23,6 +23,8 @@ use xqos_client::Control;
 
 /// So often a window in which a server had no processor at all is taken again.
 const MOST_PAUSES: u32 = 50;
+/// A reservation that asks for little, to see whether this user may have one.
+const LEAST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
 /// So often a case is measured again while the machine's host takes much of the processors.
 const MOST_AGAIN: u32 = 3;
 
@@ -67,11 +69,8 @@ impl<'a> Stage<'a> {
     /// `None` where the case cannot be measured by this user, or on this machine.
     pub fn trial(&mut self, case: &Case, turn: u32) -> Result<Option<Trial>> {
         let is_refused = |(budget, period)| Reserved::this_thread(budget, period).is_err();
-        let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here())
-            || case.measure == Measure::Drag && case.command.first().is_some_and(|program| require(program).is_err());
-        // Lent or reserved, the right is the same.
-        let processor = case.processor.or(case.boost.map(|limit| (limit / 4, limit)));
-        if processor.is_some_and(is_refused) || is_missing {
+        let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here());
+        if case.processor.or(case.boost.then_some(LEAST)).is_some_and(is_refused) || is_missing {
             return Ok(None);
         }
         let most_steal = self.definition.order.most_steal;
@@ -175,7 +174,9 @@ impl<'a> Stage<'a> {
         let Started { screen, server, control } = started;
         // What mpv has reserved is its own.
         let own = case.processor.filter(|_| case.measure != Measure::Film);
-        let processor = own.map(|wanted| ProcessorTime::begin(server.display(), wanted)).transpose()?;
+        let lends = case.boost || own.is_some();
+        let boost = lends.then(|| Boost::start(server.display(), Duration::ZERO)).transpose()?;
+        let processor = own.map(|(budget, period)| Reserved::this_thread(budget, period)).transpose()?;
         // The wheel reads its own.
         let level = case.trace.filter(|_| case.measure != Measure::Wheel);
         let traced = level.zip(control.as_ref()).map(|(level, control)| Traced::begin(control, level)).transpose()?;
@@ -187,7 +188,7 @@ impl<'a> Stage<'a> {
         let found = case.measure.measure(case, (server, screen.as_mut()), &mut self.calibrated, quick)?;
         let after = Count::after(server, control.as_ref(), loads.all())?;
         let steal = watch.and_then(Watch::end).map_or(0.0, |disturbance| disturbance.steal);
-        drop(processor);
+        drop((processor, boost));
         let mut trial = Trial { case: case.cell.clone(), turn, values: found.values, samples: found.samples };
         trial.values.insert("steal".to_owned(), steal);
         if let Some(traced) = traced {
