@@ -36,7 +36,7 @@ pub(super) struct Case {
     pub finds_reservation: bool,
     /// Budget and period of a processor.
     pub processor: Option<(Duration, Duration)>,
-    pub boost: bool,
+    pub loan: bool,
     pub trace: Option<Level>,
     pub warm_up: Duration,
     pub command: Vec<String>,
@@ -194,7 +194,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         reserve: read(&given, fill, reservation)?,
         finds_reservation: given != setting.reserve,
         processor: read(&setting.processor, fill, processor)?,
-        boost: setting.boost.unwrap_or(false),
+        loan: setting.loan.unwrap_or(false),
         trace: read(&setting.trace, fill, level)?,
         warm_up: read(&setting.warm_up, fill, time)?.unwrap_or(usual_warm_up),
         command: setting.command.iter().flatten().map(|word| fill(word)).collect(),

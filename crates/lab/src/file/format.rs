@@ -107,7 +107,7 @@ settings! {
     /// The same of a processor, with a loan for the server.
     processor: String,
     /// `xqos boost` lends the server a priority while it works for a client with a reservation.
-    boost: bool,
+    loan: bool,
     /// Of a trace that is read meanwhile.
     trace: String,
     time: String,

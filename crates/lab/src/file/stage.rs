@@ -69,8 +69,11 @@ impl<'a> Stage<'a> {
     /// `None` where the case cannot be measured by this user, or on this machine.
     pub fn trial(&mut self, case: &Case, turn: u32) -> Result<Option<Trial>> {
         let is_refused = |(budget, period)| Reserved::this_thread(budget, period).is_err();
-        let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here());
-        if case.processor.or(case.boost.then_some(LEAST)).is_some_and(is_refused) || is_missing {
+        let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here())
+            || case.measure == Measure::Drag && case.command.first().is_some_and(|program| require(program).is_err());
+        // A loan and a boost need the same right as a reservation.
+        let least = (case.loan || case.boost.is_some()).then_some(LEAST);
+        if case.processor.or(least).is_some_and(is_refused) || is_missing {
             return Ok(None);
         }
         let most_steal = self.definition.order.most_steal;
@@ -174,8 +177,8 @@ impl<'a> Stage<'a> {
         let Started { screen, server, control } = started;
         // What mpv has reserved is its own.
         let own = case.processor.filter(|_| case.measure != Measure::Film);
-        let lends = case.boost || own.is_some();
-        let boost = lends.then(|| Boost::start(server.display(), Duration::ZERO)).transpose()?;
+        let lends = case.loan || own.is_some();
+        let loan = lends.then(|| Boost::start(server.display(), Duration::ZERO)).transpose()?;
         let processor = own.map(|(budget, period)| Reserved::this_thread(budget, period)).transpose()?;
         // The wheel reads its own.
         let level = case.trace.filter(|_| case.measure != Measure::Wheel);
@@ -188,7 +191,7 @@ impl<'a> Stage<'a> {
         let found = case.measure.measure(case, (server, screen.as_mut()), &mut self.calibrated, quick)?;
         let after = Count::after(server, control.as_ref(), loads.all())?;
         let steal = watch.and_then(Watch::end).map_or(0.0, |disturbance| disturbance.steal);
-        drop((processor, boost));
+        drop((processor, loan));
         let mut trial = Trial { case: case.cell.clone(), turn, values: found.values, samples: found.samples };
         trial.values.insert("steal".to_owned(), steal);
         if let Some(traced) = traced {
