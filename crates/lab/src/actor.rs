@@ -7,19 +7,13 @@
 
 mod answerer;
 mod capture;
-mod echo;
-mod exposed;
-mod mover;
 mod typist;
 
 pub(crate) use capture::{Captured, FILE as CAPTURE_FILE, now_ns as capture_now_ns};
-pub(crate) use exposed::PLACE as EXPOSED_PLACE;
-pub use mover::STEPS_MS;
 pub(crate) use typist::Answered;
 pub use typist::{Pressed, Stroke, Strokes};
 
 use crate::canvas::Place;
-use crate::periodic::{PLAYER, Periodic};
 use crate::process::Owned;
 use crate::program;
 use anyhow::{Context, Result, anyhow, bail};
@@ -34,12 +28,8 @@ use x11rb::protocol::xproto::Window;
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Answers an Expose after so much processor time. It does not map its window.
-    Exposed { work_us: u32 },
-    /// Moves its window to and fro, each time after so much processor time; `waits`: for an answer to each move.
-    Mover { work_us: u32, waits: bool },
-    /// Answers each key. It does not map its window.
-    Echo,
+    /// Answers Exposes and keys, each time after so much processor time.
+    Answerer { work_us: u32, place: Place },
     /// Captures X where it runs, on the loopback interface or on the link, until a window is mapped and nothing comes for
     /// so long, or until that long after the first packet.
     Capture { on_loopback: bool, silence_ms: u64, limit_ms: u64 },

@@ -4,7 +4,6 @@
 //! Code has `run`, which gives raw data that can be stored, and `study`, which never measures, so that stored data can be
 //! looked at again.
 
-mod expose;
 mod far;
 mod grid;
 mod intervals;
@@ -56,7 +55,7 @@ pub fn all() -> Vec<Experiment> {
         file!("interactive"),
         file!("animation"),
         Experiment::of::<intervals::Intervals>(),
-        Experiment::of::<expose::Expose>(),
+        file!("expose"),
         file!("endtoend"),
         Experiment::of::<simulation::Simulation>(),
         Experiment::of::<grid::Grid>(),

@@ -5,7 +5,6 @@
 //! |---|---|---|
 //! | [`ANIMATION`] (Packard 7.2) | waits for nothing | 15 ms |
 //! | [`OCBENCH`] (Manica et al. 2008, section 2) | waits until the server has drawn it | 10 ms |
-//! | [`PLAYER`], which works 2 ms for each frame | the same | until the next multiple of 40 ms |
 //!
 //! A frame ends with a change of a property: its PropertyNotify tells when the server had drawn it, by our clock and by the
 //! server's, which counts milliseconds, as in Packard's paper.
@@ -16,7 +15,7 @@
 use crate::canvas::Canvas;
 use crate::light::Reservation;
 use crate::process::SchedStat;
-use crate::processor::{burn, now_ns};
+use crate::processor::now_ns;
 use crate::server::Server;
 use crate::statistics::median;
 use anyhow::{Result, anyhow};
@@ -37,25 +36,15 @@ pub struct Habit {
     side: u16,
     /// Each is a request of its own.
     spokes: usize,
-    /// Processor time before each frame.
-    work: Duration,
     /// Whether it waits until a frame is drawn.
     waits: bool,
     rest: Duration,
-    /// It rests until a multiple of that, from the first frame on: what is over is left out.
-    keeps_time: bool,
 }
 
-/// 25 frames a second.
-pub const FRAME: Duration = Duration::from_millis(40);
 const REST: Duration = Duration::from_millis(15);
-pub const ANIMATION: Habit =
-    Habit { side: 300, spokes: 24, work: Duration::ZERO, waits: false, rest: REST, keeps_time: false };
+pub const ANIMATION: Habit = Habit { side: 300, spokes: 24, waits: false, rest: REST };
 /// Its window is so large that fewer than [`MOST_SPOKES`] take [`REDRAW`].
 pub const OCBENCH: Habit = Habit { side: 600, spokes: 50, waits: true, rest: Duration::from_millis(10), ..ANIMATION };
-/// It works as long as decoding takes, by and large.
-pub const PLAYER: Habit =
-    Habit { work: Duration::from_millis(2), waits: true, rest: FRAME, keeps_time: true, ..ANIMATION };
 
 /// What a frame of ocbench is to take on an idle server: the paper's a.
 const REDRAW: Duration = Duration::from_millis(2);
@@ -168,10 +157,9 @@ impl<'a> Periodic<'a> {
         std::thread::scope(|scope| {
             let all_drawn = || (0..count).map(|_| self.drawn()).collect::<Result<Vec<_>>>();
             let reader = (!self.habit.waits).then(|| scope.spawn(all_drawn));
-            let (start_ns, mut asleep) = (now_ns(), delayed(&own));
+            let mut asleep = delayed(&own);
             for frame in 0..count {
                 before(frame);
-                burn(self.habit.work);
                 let (server_before, own_before, at_ns) = (delayed(&server), delayed(&own), now_ns());
                 self.draw(frame)?;
                 if self.habit.waits {
@@ -184,7 +172,7 @@ impl<'a> Periodic<'a> {
                 frames.kernel_ns.push(kernel_ns.min(latency_ns));
                 frames.wake_kernel_ns.push(own_before.saturating_sub(asleep));
                 asleep = own_after;
-                std::thread::sleep(self.habit.rest_after(now_ns() - start_ns));
+                std::thread::sleep(self.habit.rest);
             }
             if let Some(reader) = reader {
                 drawn = reader.join().map_err(|_| anyhow!("the thread that reads events failed"))??;
@@ -226,12 +214,6 @@ impl Habit {
         let side = self.side - 40;
         Arc { x: 20, y: 20, width: side, height: side, angle1, angle2: (apart / 3).max(1) as i16 }
     }
-
-    /// So long after the first frame.
-    fn rest_after(self, elapsed_ns: u64) -> Duration {
-        let over_ns = if self.keeps_time { elapsed_ns % self.rest.as_nanos() as u64 } else { 0 };
-        self.rest - Duration::from_nanos(over_ns)
-    }
 }
 
 #[cfg(test)]
@@ -264,13 +246,6 @@ mod tests {
         assert_eq!(frames.latency_ms(), [40.0, 26.0, 11.0]);
         assert_eq!(frames.interval_ms(), [1.0, 0.0]);
         assert_eq!(frames.interval_by_server_ms(), [1.0, 0.0], "the server's clock wraps");
-    }
-
-    #[test]
-    fn a_player_keeps_to_its_instants_and_leaves_out_what_is_over() {
-        let rest = |ms| PLAYER.rest_after(ms * MS).as_millis();
-        assert_eq!((rest(3), rest(40), rest(85)), (37, 40, 35));
-        assert_eq!(OCBENCH.rest_after(85 * MS).as_millis(), 10);
     }
 
     #[test]

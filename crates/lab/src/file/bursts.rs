@@ -8,7 +8,7 @@ use super::data::{Figures, named};
 use super::trace::events;
 use std::collections::BTreeMap;
 use xqos_abi::ring::Reader;
-use xqos_abi::trace::{Event, What};
+use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service};
 
 /// The first burst that is drawn, how long before it the picture begins, and how much is drawn.
@@ -43,7 +43,7 @@ impl Recorder {
         Recorder { base, places, slices: vec![Vec::new()], deadlines_ns, bursts, burst: None, others, lost: 0 }
     }
 
-    /// What the trace holds now.
+    /// Entry the trace holds now.
     pub fn read(&mut self, trace: &mut Reader) {
         let (events, lost) = events(trace);
         self.lost += lost;

@@ -24,10 +24,10 @@ use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt, EventMask};
 use x11rb::rust_connection::RustConnection;
-use xqos_abi::trace::{Event, Level, What};
+use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::{Fact, Service};
 
-/// What the editor of Shatrov's message took for a redraw.
+/// Entry the editor of Shatrov's message took for a redraw.
 const WORK_US: u32 = 25_000;
 /// Of the program beneath, on the screen; and of the one that echoes keys, beside it.
 const PLACE: Place = (200, 150, 1200, 800);
@@ -200,7 +200,7 @@ fn pulled_to(from: (i16, i16), turn: i32) -> (i16, i16) {
     (from.0 + there_and_back(turn * STRIDE, WAY), from.1 + there_and_back(turn, WAY / 4))
 }
 
-/// What a trace tells, by its clock.
+/// Entry a trace tells, by its clock.
 #[derive(Debug, Default)]
 struct Seen {
     exposes: Vec<u64>,
@@ -213,7 +213,7 @@ impl Seen {
     /// Exposes after `to_ns` do not count.
     fn of(events: &[Event], pids: [u32; 2], to_ns: u64) -> Seen {
         let identified = |event: &Event| match event.what {
-            What::Identity { client, pid, .. } => Some((client, pids.iter().position(|one| *one == pid)?)),
+            Entry::Identity { client, pid, .. } => Some((client, pids.iter().position(|one| *one == pid)?)),
             _ => None,
         };
         let who: BTreeMap<_, _> = events.iter().filter_map(identified).collect();
@@ -221,11 +221,11 @@ impl Seen {
         let (mut seen, mut arrived, mut asked) = (Seen::default(), None, [0; 2]);
         for Event { at, what } in events {
             match *what {
-                What::Fact(Fact::Exposed { client, .. }) if is(client, BENEATH) && at.0 <= to_ns => {
+                Entry::Fact(Fact::Exposed { client, .. }) if is(client, BENEATH) && at.0 <= to_ns => {
                     seen.exposes.push(at.0);
                 }
-                What::Fact(Fact::Arrived { client }) if is(client, BENEATH) => _ = arrived.get_or_insert(at.0),
-                What::Fact(Fact::Served(Service { client, requests, still_ready, .. })) => {
+                Entry::Fact(Fact::Arrived { client }) if is(client, BENEATH) => _ = arrived.get_or_insert(at.0),
+                Entry::Fact(Fact::Served(Service { client, requests, still_ready, .. })) => {
                     let Some(&place) = who.get(&client) else { continue };
                     asked[place] += requests;
                     if still_ready || asked[place] == 0 {
@@ -296,13 +296,13 @@ mod tests {
     #[test]
     fn a_trace_tells_exposes_redraws_and_echoes_apart() {
         let event = |ms: u64, what| Event { at: Time(ms * MS), what };
-        let identity = |id: u16, pid| event(0, What::Identity { client: ClientId(id), pid, base: 0, uid: 0 });
+        let identity = |id: u16, pid| event(0, Entry::Identity { client: ClientId(id), pid, base: 0, uid: 0 });
         let served = |ms: u64, id: u16, still_ready| {
-            let service = Service::of(ClientId(id), Time(ms * MS), Time(ms * MS));
-            event(ms, What::Fact(Fact::Served(Service { requests: 1, still_ready, ..service })))
+            let service = Service::new(ClientId(id), Time(ms * MS), Time(ms * MS));
+            event(ms, Entry::Fact(Fact::Served(Service { requests: 1, still_ready, ..service })))
         };
-        let exposed = |ms| event(ms, What::Fact(Fact::Exposed { client: ClientId(2), cause: None }));
-        let arrived = |ms| event(ms, What::Fact(Fact::Arrived { client: ClientId(2) }));
+        let exposed = |ms| event(ms, Entry::Fact(Fact::Exposed { client: ClientId(2), cause: None }));
+        let arrived = |ms| event(ms, Entry::Fact(Fact::Arrived { client: ClientId(2) }));
         let who = [identity(1, 10), identity(2, 20), identity(3, 30)];
         let happens = [
             exposed(1),

@@ -172,7 +172,7 @@ mod tests {
 
     fn trial(turn: u32, interval_us: u32, echo_ns: u64) -> Trial {
         let echoes = Echoes { receipt_ns: vec![1_000_000], echo_ns: vec![echo_ns], ..Echoes::default() };
-        Trial { turn, setting: Setting::of(Scheduler::Smart, interval_us), echoes, shown: Shown::default() }
+        Trial { turn, setting: Setting::of(Scheduler::Smart, interval_us), echoes, shown: Frames::default() }
     }
 
     #[test]
