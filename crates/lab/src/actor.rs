@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Programs of our own that have to be processes, so that the kernel and `xqos boost` see them as it would see any.
+//! Separate processes that experiments need, so that the kernel and `xqos boost` treat them as any other program.
 //!
-//! They are this very program, started again as `xqos bench act ROLE`: a role is JSON, as are the lines in which an actor
-//! says what it has measured. Each begins with a line `{"window": ID}` when it is ready, and ends when it is told to
-//! (SIGTERM) or when it has done what the role says.
+//! An actor is this program, started again as `xqos bench act ROLE`. The role and the results that it prints are JSON.
+//! Its first line, `{"window": ID}`, means that it is ready. It ends on SIGTERM or when its role is finished.
 
 mod answerer;
 mod capture;
@@ -24,7 +23,7 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 use x11rb::protocol::xproto::Window;
 
-/// What an actor does.
+/// A task that an actor performs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -33,16 +32,16 @@ pub enum Role {
     /// Captures X where it runs, on the loopback interface or on the link, until a window is mapped and nothing comes for
     /// so long, or until that long after the first packet.
     Capture { on_loopback: bool, silence_ms: u64, limit_ms: u64 },
-    /// Presses keys, and tells when the screen changed; each is over when nothing has changed for so long.
+    /// Presses keys and reports when the screen changed. A stroke is over after `silence_ms` without a change.
     Typist { strokes: Strokes, silence_ms: u64 },
 }
 
-/// A started actor; it ends when this is dropped.
+/// A running actor. It is ended when this is dropped.
 #[derive(Debug)]
 pub struct Actor {
     process: Owned,
     said: BufReader<ChildStdout>,
-    /// 0: it has none.
+    /// Zero if the actor has no window.
     pub window: Window,
 }
 
@@ -80,7 +79,7 @@ impl Actor {
         self.process.see_running(name)
     }
 
-    /// The next thing that it says.
+    /// Reads the next line of JSON that the actor prints.
     pub fn hear<T: DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
         self.said.read_line(&mut line)?;
@@ -91,7 +90,7 @@ impl Actor {
     }
 }
 
-/// What `xqos bench act` does. It must not outlive who started it, and is told so by a signal.
+/// Performs a role: `xqos bench act`. SIGTERM ends it with the process that started it.
 pub fn perform(role: &str) -> Result<()> {
     match serde_json::from_str(role).context("an actor's role is JSON of this program's own making")? {
         Role::Answerer { work_us, place } => answerer::perform(Duration::from_micros(work_us.into()), place),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Captures X traffic in the network namespace that it was started in, as nobody outside could.
+//! Captures X traffic in the network namespace in which it was started, which no process outside can do.
 //!
-//! It decides itself when enough was seen, since it alone sees the packets: when a window was mapped and then nothing came
-//! for so long, or when the time is over. What it saw is in [`FILE`] of its working folder.
+//! It alone sees the packets, so it decides when to stop: after a silence once a window is mapped, or after a time
+//! limit. The capture is written to [`FILE`] in the working folder.
 
 use super::{Ready, say};
 use anyhow::{Result, anyhow};
@@ -18,26 +18,26 @@ use xqos_wire::capture::trigger::EventWatcher;
 use xqos_wire::session::Session;
 
 pub(crate) const FILE: &str = "capture.pcapng";
-/// The link's device, in both of its namespaces.
+/// The link's device has this name in both namespaces.
 const LINK: &str = "link0";
-/// Displays 0 to 63; those of ssh and of proxies are among them.
+/// Displays 0 to 63, including those of ssh and of proxies.
 const PORTS: std::ops::RangeInclusive<u16> = 6000..=6063;
-/// The kernel's buffer takes far more than comes in that time.
+/// The kernel's buffer holds far more than arrives in this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// What an actor says at its end.
+/// The result that the actor prints when it ends.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Captured {
     pub has_window: bool,
-    /// Otherwise the time was over.
+    /// False if the time limit was reached.
     pub is_quiet: bool,
     pub packets: u64,
     pub dropped: u64,
 }
 
 impl Captured {
-    /// When what began then was over, by its analysis: at its last packet. What was cut off after `limit` went on until then, with
-    /// or without packets.
+    /// The end of a start that began at `began_ns`: its last packet, by the analysis. A start that reached `limit`
+    /// lasted at least that long, with or without packets.
     pub fn ended_ns(&self, analysis: &Analysis, began_ns: u64, limit: Duration) -> u64 {
         let last_ns = analysis.connections.values().map(|connection| connection.ended_ns).max().unwrap_or(began_ns);
         if self.is_quiet { last_ns } else { last_ns.max(began_ns + limit.as_nanos() as u64) }
@@ -79,7 +79,7 @@ fn broken(error: LiveError) -> anyhow::Error {
     anyhow!(error).context("the capture broke off")
 }
 
-/// By the clock of captures and of the link's log.
+/// Time on the clock that captures and the link's log use.
 pub fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Somebody at the keyboard: presses keys and sees when the screen changes, beside the X server that it is connected to.
+//! A user at the keyboard: presses keys and notes when the screen changes, on the machine of the X server.
 //!
-//! Keys are injected (XTEST), and changes seen by the root window's damage. A change that is smaller than a letter is a
-//! cursor that blinks, and is not looked at. A stroke is over when nothing has changed for so long.
+//! XTEST injects the keys, and damage of the root window shows the changes. A change smaller than a letter is a
+//! blinking cursor and is ignored. A stroke is over when nothing has changed for the given time.
 
 use super::{Ready, say};
 use anyhow::{Context, Result, bail};
@@ -20,39 +20,39 @@ use x11rb::protocol::xtest::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// Of one stroke: a program that does not answer it.
+/// Longest wait for the answer to a stroke.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A key or a button, with what is held meanwhile.
+/// A key or a button, with a modifier that is held down meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stroke {
-    /// Key symbol of a modifier.
+    /// Key symbol of the modifier.
     pub with: Option<u32>,
     pub what: Pressed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pressed {
-    /// Of this key symbol, without a modifier of its own.
+    /// Key symbol. The key is pressed and released.
     Key(u32),
-    /// And held, until the next stroke of the same.
+    /// Button number. With a modifier it is pressed and stays down; without one it is released.
     Button(u8),
 }
 
-/// What is done again and again.
+/// A stroke that is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strokes {
-    /// So often this before, without a look.
+    /// Strokes before the measurement, with their number.
     pub before: Option<(u32, Stroke)>,
     pub stroke: Stroke,
-    /// After each, without a look: what takes it back.
+    /// Undoes the stroke after each repetition; not measured.
     pub back: Option<Stroke>,
     pub times: u32,
-    /// Pixels of a change that counts: more than a cursor that blinks, and no more than a letter.
+    /// Smallest change that counts, in pixels: more than a blinking cursor, and no more than a letter.
     pub least_area: u32,
 }
 
-/// Milliseconds until the first and the last change that a stroke led to; nothing where there was none.
+/// Milliseconds until the first and the last change that a stroke caused.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answered {
     pub first_ms: f64,
@@ -63,7 +63,7 @@ struct Desk {
     connection: RustConnection,
     root: Window,
     first_code: u8,
-    /// Symbols of each code.
+    /// Key symbols of each keycode.
     symbols: Vec<Vec<u32>>,
     least_area: u32,
 }
@@ -91,7 +91,7 @@ pub(super) fn perform(strokes: Strokes, silence: Duration) -> Result<()> {
 }
 
 impl Desk {
-    /// With the keyboard and the pointer on the largest window that is seen.
+    /// Puts the keyboard focus and the pointer on the largest visible window.
     fn sit_down(least_area: u32) -> Result<Desk> {
         let (connection, screen) = xqos_client::connect(None)?;
         let setup = connection.setup();
@@ -112,12 +112,12 @@ impl Desk {
         Ok(desk)
     }
 
-    /// It and its middle.
+    /// The largest visible window and the coordinates of its middle.
     fn largest(&self) -> Result<[u32; 3]> {
         let connection = &self.connection;
         let mut largest = (0, [0; 3]);
         for window in connection.query_tree(self.root)?.reply()?.children {
-            // One that is gone by now is not it.
+            // A window may be destroyed meanwhile.
             let Ok(attributes) = connection.get_window_attributes(window)?.reply() else { continue };
             let Ok(place) = connection.get_geometry(window)?.reply() else { continue };
             let area = u32::from(place.width) * u32::from(place.height);
@@ -155,7 +155,7 @@ impl Desk {
         Ok(self.connection.flush()?)
     }
 
-    /// The first and the last change before nothing changed for so long.
+    /// The first and the last change before nothing changed for `silence`.
     fn settle(&self, silence: Duration) -> Result<[Option<Instant>; 2]> {
         let begun = Instant::now();
         let mut changes = [None; 2];
