@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! The benchmark: runs experiments, keeps their raw data with the facts of the machine, and renders what is kept.
+//! The benchmark: runs experiments, stores their raw data with facts about the machine, and renders stored results.
 //!
-//! A folder of results holds `NAME.json` for each experiment (raw data), and, made from these at any time, `results.json`
-//! (verdicts and tables) and `index.html`. Findings go to standard output, progress to standard error. An
-//! experiment's raw data are written when it is done and at once, so that a run which was interrupted can go on. One that
-//! takes hours keeps each of its parts, in `NAME.parts`, until it is done.
+//! A folder of results has `NAME.json` (raw data) for each experiment. `results.json` (verdicts and tables) and
+//! `index.html` can be made from these at any time. Findings go to standard output, progress to standard error. The raw
+//! data of an experiment are written as soon as it has finished, so an interrupted run can continue. An experiment that
+//! takes hours also stores its finished parts in `NAME.parts`.
 
 mod build;
 mod compare;
@@ -46,30 +46,30 @@ use std::time::Duration;
 /// Trials of a full run.
 pub const USUAL_TRIALS: u32 = 6;
 
-/// What an experiment may use.
+/// The benchmark as an experiment sees it.
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub quick: bool,
     pub pairs: u32,
     module: PathBuf,
     progress: Progress,
-    /// Where its parts are kept, and what they are of.
+    /// Path of the experiment's parts, and the description of the run to which they belong.
     parts: (PathBuf, String),
 }
 
 impl Bench {
-    /// The parts that are measured already; what is added outlives an interruption.
+    /// Parts that are already measured. Added parts survive an interruption.
     pub fn parts<T: Serialize + DeserializeOwned>(&self) -> Result<Parts<T>> {
         let (path, of) = &self.parts;
         Parts::open(path, of)
     }
 
-    /// A line of progress of an experiment that knows better than its estimate how much is left.
+    /// Prints a line of progress, with the time left as the experiment knows it.
     pub fn say_with_left(&self, what: impl AsRef<str>, left: Duration) {
         self.progress.say_with_left(what.as_ref(), left);
     }
 
-    /// A line of progress.
+    /// Prints a line of progress.
     pub fn say(&self, what: impl AsRef<str>) {
         self.progress.say(what.as_ref());
     }
@@ -82,12 +82,12 @@ impl Bench {
         Module::new(&self.module)
     }
 
-    /// Xvfb as it comes.
+    /// Starts Xvfb without xqos.
     pub fn stock(&self, max_clients: u32) -> Result<Server> {
         Setup { max_clients, screen: SCREEN, ..Setup::stock(Kind::Xvfb) }.start()
     }
 
-    /// Xvfb with xqos in it; an error when it stepped aside, for then nothing of it would be measured.
+    /// Starts Xvfb with xqos. Fails if xqos has stepped aside, since nothing of it would be measured.
     pub fn xqos(&self, module: Module, max_clients: u32) -> Result<Server> {
         let setup = Setup::with_module(Kind::Xvfb, module);
         let server = Setup { max_clients, screen: SCREEN, ..setup }.start()?;
@@ -96,7 +96,7 @@ impl Bench {
     }
 }
 
-/// A name of the catalogue, `all`, or a file, which joins the catalogue.
+/// Finds experiments by name; `all` selects every one. A file is added to the catalogue.
 fn choose(known: &mut Vec<Experiment>, names: &[String]) -> Result<Vec<usize>> {
     if names.is_empty() || names.iter().any(|name| name == "all") {
         return Ok((0..known.len()).collect());
@@ -118,7 +118,7 @@ fn choose(known: &mut Vec<Experiment>, names: &[String]) -> Result<Vec<usize>> {
     Ok(chosen)
 }
 
-/// A reader that goes away is no error: the results are in the folder.
+/// A closed pipe is no error: the results are in the folder.
 fn print(text: &str) -> Result<()> {
     progress::clear_line();
     let mut out = std::io::stdout().lock();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos boost` as a helper of an experiment: this very program, started and ended with a measurement.
+//! `xqos boost` as a helper of an experiment: this program, started and ended with a measurement.
 
 use crate::process::Owned;
 use crate::program;
@@ -8,14 +8,15 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Serves until this is dropped.
+/// Runs until this is dropped.
 #[derive(Debug)]
 pub struct Boost {
     _process: Owned,
 }
 
 impl Boost {
-    /// `expose` of zero: for the server alone. Returns when it serves; an error, with what it said, where it may not or cannot.
+    /// Starts `xqos boost` and returns when it is ready; the error includes its message. With an `expose` of zero only
+    /// the server is boosted.
     pub fn start(display: &str, expose: Duration) -> Result<Boost> {
         let mut command = Command::new(program::own("xqos")?);
         let limit = if expose.is_zero() { "off".to_owned() } else { format!("{}ms", expose.as_millis()) };

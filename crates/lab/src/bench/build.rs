@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! The build that a report is of, and the mark of results of other ones.
+//! The build that a report describes, and the mark of results from other builds.
 //!
-//! A report shows the module that was measured last. A run measures anew what its folder has of another module, but only
-//! the experiments that it was asked for: the rest stays, and each of its lines says that it is of another build.
+//! A report describes the module that was measured last. A run repeats only the experiments that were requested.
+//! Results of another module stay in the folder, and each of their lines is marked.
 
 use super::Finding;
 
 const MARK: &str = "another build";
 
-/// The build of a report.
+/// The build that a report describes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Build<'a>(&'a str);
 
@@ -23,12 +23,12 @@ impl<'a> Build<'a> {
         if self.0.is_empty() { "unknown" } else { self.0 }
     }
 
-    /// `another build` for a result that is not of this one.
+    /// `another build` for a result of a different build.
     pub fn mark(self, finding: &Finding) -> Option<&'static str> {
         (finding.machine.module != self.0).then_some(MARK)
     }
 
-    /// The first result of it.
+    /// The first result of this build.
     pub fn first(self, found: &'a [Finding]) -> Option<&'a Finding> {
         found.iter().find(|finding| self.mark(finding).is_none())
     }
@@ -39,7 +39,7 @@ impl<'a> Build<'a> {
         finding.experiment.clone() + &mark
     }
 
-    /// What a result of another build says of itself.
+    /// A sentence about a result of another build.
     pub fn caution(self, finding: &Finding) -> Option<String> {
         let of = &finding.machine.module;
         let of = if of.is_empty() { "an unknown module" } else { of };

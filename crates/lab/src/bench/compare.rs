@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Two folders of results beside each other: is what was changed in between better, worse, or not to be told apart?
+//! Compares two folders of results: is B better or worse than A, or is no difference visible?
 //!
-//! The measurements behind a value spread. Where the two spreads, from the least to the greatest, overlap, no difference is
-//! seen: that is no proof that there is none. A value that was measured once has no known spread, and nothing is claimed
-//! of it.
+//! The measurements behind a value spread. If the two ranges, from minimum to maximum, overlap, no difference is
+//! visible; this does not prove that there is none. A value that was measured once has no range, and nothing is claimed
+//! about it.
 
 use super::results::read_some;
 use super::{Build, Experiment, Finding};
@@ -14,15 +14,15 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use std::path::Path;
 
-/// What both folders hold.
+/// The comparison of two folders.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     pub verdicts: Vec<Pair>,
-    /// What makes the comparison doubtful, and what only one of them holds; a sentence each.
+    /// Reasons for doubt, and experiments that only one folder has; one sentence each.
     pub notes: Vec<String>,
 }
 
-/// One verdict of both.
+/// A verdict that both folders have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
     pub experiment: String,
@@ -30,14 +30,14 @@ pub struct Pair {
     pub unit: String,
     pub a: Value,
     pub b: Value,
-    /// B over A; `None` when A is 0.
+    /// B divided by A; `None` if A is 0.
     pub ratio: Option<f64>,
-    /// `None` when one of them was measured once.
+    /// `None` if one of them was measured once.
     pub spreads_overlap: Option<bool>,
     pub conclusion: &'static str,
 }
 
-/// A value with the least and the greatest of what it is the median of.
+/// A value, with the range of the measurements behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Value {
     pub value: f64,
@@ -45,7 +45,7 @@ pub struct Value {
     pub greatest: Option<f64>,
 }
 
-/// Reads both folders; an error when one holds no results or they have nothing in common.
+/// Compares two folders. Fails if one has no results or they have no verdict in common.
 pub fn compare(known: &[Experiment], a: &Path, b: &Path) -> Result<Comparison> {
     let (found_a, found_b) = (read_some(known, a)?, read_some(known, b)?);
     let comparison = Comparison::of(&found_a, &found_b);
@@ -80,7 +80,7 @@ impl Comparison {
         Comparison { verdicts, notes }
     }
 
-    /// As a table, for people.
+    /// Renders the comparison as a table.
     pub fn text(&self) -> String {
         let mut table = Table::new("", &["", "A", "A from .. to", "B", "B from .. to", "B over A", "B is"]);
         for pair in &self.verdicts {
@@ -128,7 +128,7 @@ impl Value {
     }
 }
 
-/// Better is what the goal asks for; without a goal only the direction is told.
+/// "Better" follows the goal. Without a goal the text gives only the direction.
 fn conclusion(a: &Verdict, b: &Verdict, overlap: Option<bool>) -> &'static str {
     let is_more = b.value > a.value;
     match (overlap, a.goal) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! An experiment as the benchmark sees it: a file, or code where a file cannot say what is done.
+//! An experiment as the benchmark sees it: a file, or code where a file cannot express it.
 
 use super::{Bench, USUAL_TRIALS};
 use crate::file::File;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Raw data are JSON.
+/// An experiment. Its raw data are JSON.
 #[derive(Debug)]
 pub struct Experiment {
     pub name: String,
@@ -25,7 +25,7 @@ enum Of {
     Code { takes: Takes, is_paired: bool, run: fn(&Bench) -> Result<Value>, study: fn(Value) -> Result<Study> },
 }
 
-/// About how long an experiment takes, on two cores.
+/// Approximate duration of an experiment on two cores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Takes {
     pub quick_s: u32,
@@ -33,16 +33,16 @@ pub(crate) struct Takes {
     pub full_s: u32,
 }
 
-/// What an experiment that is code provides.
+/// An experiment that is written as code.
 pub(crate) trait Measure: Serialize + DeserializeOwned {
     const NAME: &'static str;
     const ABOUT: &'static str;
-    /// For the time left; state it for each experiment.
+    /// Used for the time left. State it for each experiment.
     const TAKES: Takes = Takes { quick_s: 40, full_s: 240 };
-    /// Whether it measures in pairs; else everything once.
+    /// True if it measures in pairs, false if it measures everything once.
     const PAIRED: bool = true;
 
-    /// Measures: the value is the raw data.
+    /// Measures and returns the raw data.
     fn run(bench: &Bench) -> Result<Self>;
 
     fn study(&self) -> Study;
@@ -60,26 +60,26 @@ impl Experiment {
         Experiment { name: file.name().to_owned(), about: file.about().to_owned(), of: Of::File(Box::new(file)) }
     }
 
-    /// One that somebody wrote: its name is that of its file.
+    /// Reads a user's experiment, which is named after its file.
     pub fn read(path: &Path) -> Result<Experiment> {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let name = path.file_stem().and_then(|name| name.to_str()).context("the file's name is no text")?;
         File::read(name, &path.display().to_string(), &text).map(Experiment::of_file).map_err(anyhow::Error::msg)
     }
 
-    /// Keys of goals that its file names.
+    /// Keys of the goals that the file uses.
     #[cfg(test)]
     pub(crate) fn goal_keys(&self) -> Vec<String> {
         if let Of::File(file) = &self.of { file.goal_keys() } else { Vec::new() }
     }
 
-    /// Keys of papers' figures that its file names.
+    /// Keys of the published figures that the file uses.
     #[cfg(test)]
     pub(crate) fn published_keys(&self) -> Vec<String> {
         if let Of::File(file) = &self.of { file.published_keys() } else { Vec::new() }
     }
 
-    /// About how long it takes.
+    /// Approximate duration in seconds.
     pub fn estimate_s(&self, quick: bool, trials: u32) -> f64 {
         match &self.of {
             Of::File(file) => file.estimate_s(quick, trials),
@@ -91,7 +91,7 @@ impl Experiment {
         }
     }
 
-    /// The trials that it really makes.
+    /// Number of trials that it actually makes.
     pub(super) fn trials(&self, quick: bool, trials: u32) -> u32 {
         let is_once = matches!(self.of, Of::Code { is_paired: false, .. });
         if quick || is_once { 1 } else { trials.max(1) }
@@ -104,7 +104,7 @@ impl Experiment {
         }
     }
 
-    /// Studying never measures, so that stored data can be looked at again.
+    /// Evaluates raw data without measuring, so stored data can be evaluated again.
     pub(super) fn study(&self, raw: Value) -> Result<Study> {
         match &self.of {
             Of::File(file) => file.study(raw),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! An end before the end: what was started is ended, and the reader told how to go on.
+//! Interruption: ends what was started, and tells the user how to continue.
 //!
-//! Experiments wait in many places, so they are not asked: a thread waits for the signal and ends everything below this
-//! process, then the process itself. Whatever the experiment makes of that meanwhile is nobody's business.
+//! Experiments wait in many places. A thread therefore waits for the signal, ends all descendants of this process, and
+//! then the process itself. Errors that the experiment meets meanwhile are not reported.
 
 use super::progress;
 use crate::{folder, tree};
@@ -15,15 +15,15 @@ use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// As a shell shows a program that ^C ended.
+/// The status that shells use for a program ended by ^C.
 const STATUS: i32 = 130;
-/// Servers end within some milliseconds, an x11perf as soon as its server is gone.
+/// Servers end within milliseconds; x11perf ends when its server is gone.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A flag by itself: nothing is read because of it, so no ordering.
+/// A flag by itself: no other data depend on it, so no ordering is needed.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// From now on a signal ends this process in order. `out` is where the results are.
+/// From now on a signal ends this process in order. `out` is the folder of the results.
 pub(super) fn watch(out: &Path) -> Result<()> {
     let mut signals = Signals::new(wanted()).context("cannot watch for signals")?;
     let out = out.to_owned();
@@ -43,16 +43,16 @@ pub(super) fn watch(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Does not return once a signal has come: errors that follow from it are not to be told.
+/// Does not return after a signal: errors that follow from it must not be reported.
 pub(super) fn wait_if_ending() {
-    // The signal may have gone to the servers first, as a terminal's ^C does to all at once.
+    // A terminal's ^C reaches the servers at the same time, so their errors may arrive before the signal is handled.
     std::thread::sleep(Duration::from_millis(100));
     while IS_ENDING.load(Ordering::Relaxed) {
         std::thread::park();
     }
 }
 
-/// Who starts us with `nohup` wants to go on after the terminal is closed.
+/// Signals to handle. Under `nohup` SIGHUP stays ignored.
 fn wanted() -> Vec<i32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let all = [SIGINT, SIGTERM, SIGHUP];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Parts of an experiment that takes hours, kept one by one: after an interruption it goes on with the next one.
+//! Finished parts of an experiment that takes hours. After an interruption the experiment continues with the next part.
 //!
-//! The file begins with a line that says of what the parts are; those of another server, module or thoroughness are not
-//! of this run, and it is begun anew. Each further line is a part. A line that was not finished is left out.
+//! The first line of the file describes the run. If it differs from this run (another server, module or thoroughness),
+//! the file is started anew. Each further line is a part; an unfinished line is ignored.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-/// What is measured of an experiment so far.
+/// Parts measured so far.
 #[derive(Debug)]
 pub(crate) struct Parts<T> {
     list: Vec<T>,
@@ -24,7 +24,7 @@ impl<T: Serialize + DeserializeOwned> Parts<T> {
         let text = fs::read_to_string(path).unwrap_or_default();
         let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
         let is_ours = lines.next() == Some(of);
-        // Of another version of the experiment, or of a part that is measured otherwise now: measured anew.
+        // Parts that this version cannot read are measured again.
         let list: Vec<T> = lines.filter(|_| is_ours).filter_map(|line| serde_json::from_str(line).ok()).collect();
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path).with_context(cannot)?;
         let mut parts = Parts { list: Vec::new(), file };

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! Progress on standard error, with the time that is left: on a terminal one line that is rewritten, else a line each.
+//! Progress on standard error, with the time left: a terminal shows one line that is rewritten, other outputs one line
+//! each.
 //!
-//! The time left is what the experiments say they take, stretched by how the ones before went. It is told when there is
-//! something to say and not each second: whoever measures should not be woken by a clock.
+//! The time left is the sum of the estimates, scaled by how long earlier experiments took. It is printed only with
+//! news: a clock that wakes this process each second would disturb the measurement.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// A rewritten line that reaches the terminal's edge would leave its rest behind.
+/// A longer line would wrap at the terminal's edge and could not be erased.
 const WIDTH: usize = 79;
-/// Erases the line that the cursor is in.
+/// Erases the line with the cursor.
 const ERASE: &str = "\r\x1b[K";
 
-/// How the experiments so far went against what they say they take.
+/// Time that earlier experiments took, compared with their estimates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     estimated_s: f64,
@@ -25,19 +26,19 @@ impl Pace {
         self.took_s += took_s;
     }
 
-    /// 1 as long as nothing is known.
+    /// Actual over estimated time; 1 before the first result.
     pub fn factor(&self) -> f64 {
         if self.estimated_s > 0.0 { (self.took_s / self.estimated_s).clamp(0.1, 10.0) } else { 1.0 }
     }
 }
 
-/// Where an experiment stands in its run.
+/// An experiment's place in the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// From 1, and of how many.
+    /// Index from 1, and the number of experiments.
     pub place: (usize, usize),
     pub of_this_s: f64,
-    /// Those that are still to come.
+    /// Estimate for all later experiments.
     pub of_others_s: f64,
     pub pace: f64,
 }
@@ -49,7 +50,7 @@ impl Plan {
     }
 }
 
-/// One experiment's voice.
+/// Prints the progress of one experiment.
 #[derive(Debug)]
 pub(super) struct Progress {
     name: String,
@@ -66,14 +67,14 @@ impl Progress {
         self.show(&self.text(what, self.plan.left(self.began.elapsed())));
     }
 
-    /// As [`Progress::say`], where the experiment itself knows how much of it is left.
+    /// Like [`Progress::say`], for an experiment that knows how much time it still needs.
     pub fn say_with_left(&self, what: &str, of_this: Duration) {
         let of_others = Duration::from_secs_f64(self.plan.of_others_s * self.plan.pace);
         self.show(&self.text(what, of_this + of_others));
     }
 
     fn show(&self, text: &str) {
-        // Nobody is left to be told when even this fails.
+        // If this fails, too, there is nowhere to report it.
         let _ = if stderr().is_terminal() {
             write!(stderr(), "{ERASE}{}", text.chars().take(WIDTH).collect::<String>())
         } else {
@@ -81,13 +82,13 @@ impl Progress {
         };
     }
 
-    /// A line that stays, also on a terminal.
+    /// Prints a line that is not overwritten.
     pub fn note(&self, what: &str) {
         let (at, of) = self.plan.place;
         line(&format!("[{at}/{of}] {}: {what}", self.name));
     }
 
-    /// How long it took in the end.
+    /// Prints how long the experiment took.
     pub fn done(&self) {
         self.note(&format!("done in {:.0} s", self.began.elapsed().as_secs_f64()));
     }
@@ -99,20 +100,20 @@ impl Progress {
     }
 }
 
-/// A line of its own, in place of the one that is being rewritten.
+/// Prints a line in place of the one that is being rewritten.
 pub(super) fn line(text: &str) {
     clear_line();
     let _ = writeln!(stderr(), "{text}");
 }
 
-/// Before anything else is written to the same terminal.
+/// Must be called before anything else is written to the same terminal.
 pub(super) fn clear_line() {
     if stderr().is_terminal() {
         let _ = write!(stderr(), "{ERASE}");
     }
 }
 
-/// No more exact than it is known.
+/// Rounds the time left, since it is only an estimate.
 fn rough(left: Duration) -> String {
     match left.as_secs() {
         0 => "nearly done".to_owned(),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The published set of results: what the report shows, without the samples behind it.
+//! The published results: everything that the report shows, without the raw samples.
 //!
-//! It is made from complete results by the code that renders these, and gives the same report and the same comparison.
+//! They are made from complete results by the code that renders those, and give the same report and the same
+//! comparison.
 
 use super::results::{Finding, Stored, read_some, write};
 use super::{Experiment, print};
@@ -10,8 +11,8 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// Writes the results of `folder` into `out`: `data/NAME.json` without raw data, and `report.html` of all that `data`
-/// holds then.
+/// Writes the results of `folder` to `out`: `data/NAME.json` without raw data, and `report.html` with everything in
+/// `data`.
 pub fn publish(known: &[Experiment], folder: &Path, out: &Path) -> Result<()> {
     let found = read_some(known, folder)?;
     let data = out.join("data");
@@ -36,7 +37,7 @@ mod tests {
     use crate::machine::Machine;
     use serde_json::json;
 
-    /// A result with raw data, of an experiment that needs few.
+    /// A stored result with raw data; the experiment needs little.
     fn stored() -> Stored {
         let trial = |server: &str, switches: u64| {
             let case = json!({"clients": "0", "server": server});

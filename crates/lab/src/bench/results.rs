@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Results as they are kept in a folder, and what is made of them: text, a page, and verdicts as JSON.
+//! Stored results, and what is made of them: text, a page, and verdicts as JSON.
 //!
-//! A result holds the raw data that were measured, or, where it was published, only the study that was made of them.
+//! A stored result has the raw data, or, if it was published, only the study made of them.
 
 use super::{Build, Experiment, print, summary};
 use crate::disturbance::Disturbance;
@@ -17,7 +17,7 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 use xqos_cli::output::NewFile;
 
-/// Renders again what a folder holds: into its own report, or as one page in `page`.
+/// Renders the results of a folder again: as its own report, or as one page at `page`.
 pub fn report(known: &[Experiment], folder: &Path, page: Option<&Path>) -> Result<()> {
     let found = read_some(known, folder)?;
     let written = match page {
@@ -33,14 +33,14 @@ pub fn report(known: &[Experiment], folder: &Path, page: Option<&Path>) -> Resul
     print(&format!("{}\n{}\n", text(&found), written.display()))
 }
 
-/// What was measured: results of another one are not of this run.
+/// The measured server and module. Results of others do not belong to this run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     pub server: String,
     pub module: String,
 }
 
-/// The result of one experiment, as kept.
+/// The stored result of one experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Stored {
     pub experiment: String,
@@ -53,18 +53,18 @@ pub(super) struct Stored {
     pub held: Held,
 }
 
-/// What a file keeps of an experiment.
+/// Content of a stored result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Held {
-    /// As measured: it is studied anew each time.
+    /// Raw data, evaluated each time they are read.
     Raw(Value),
-    /// As studied when it was published.
+    /// The study, as evaluated when it was published.
     Study(Box<Study>),
 }
 
 impl Stored {
-    /// `None` when there is no such file.
+    /// `None` if there is no such file.
     pub fn read(folder: &Path, experiment: &str) -> Option<Result<Stored>> {
         let path = folder.join(format!("{experiment}.json"));
         let text = match fs::read_to_string(&path) {
@@ -86,7 +86,7 @@ impl Stored {
             && (self.quick, self.pairs) == (quick, pairs)
     }
 
-    /// `of`: what studies raw data; a published study needs nobody.
+    /// `of` evaluates raw data. A published study does not need it.
     pub fn finding(self, of: Option<&Experiment>) -> Result<Finding> {
         let Stored { experiment, quick, pairs, machine, disturbance, held } = self;
         let study = match held {
@@ -109,7 +109,7 @@ impl From<Finding> for Stored {
     }
 }
 
-/// What was found, and under which circumstances.
+/// The study of an experiment, and the circumstances of the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Finding {
     pub experiment: String,
@@ -122,7 +122,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// Why it is not to be trusted as it stands.
+    /// A sentence if the measurement was disturbed.
     pub fn noise(&self) -> Option<String> {
         self.disturbance?.noise().map(|causes| format!("Noisy: while this was measured {causes}."))
     }
@@ -133,7 +133,7 @@ impl Finding {
     }
 }
 
-/// In the order of the report, then those of files that somebody wrote.
+/// Reads all results in the order of the report, followed by those of users' own files.
 pub(crate) fn read_all(known: &[Experiment], folder: &Path) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
     let cannot = || format!("cannot use what {} holds", folder.display());
@@ -143,7 +143,7 @@ pub(crate) fn read_all(known: &[Experiment], folder: &Path) -> Result<Vec<Findin
         }
     }
     for name in others(known, folder) {
-        // What is not a result is not ours.
+        // Ignore files that are not results.
         if let Some(Ok(stored)) = Stored::read(folder, &name) {
             let own = if let Held::Raw(raw) = &stored.held { File::of_raw(&name, raw) } else { None };
             let own = own.map(Experiment::of_file);
@@ -153,7 +153,7 @@ pub(crate) fn read_all(known: &[Experiment], folder: &Path) -> Result<Vec<Findin
     Ok(found)
 }
 
-/// Names of the results in a folder that are of none of these experiments.
+/// Names of results in the folder that belong to none of these experiments.
 fn others(known: &[Experiment], folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
@@ -164,7 +164,7 @@ fn others(known: &[Experiment], folder: &Path) -> Vec<String> {
     others
 }
 
-/// The same; an error when there is none.
+/// Like [`read_all`], but fails if there are no results.
 pub(super) fn read_some(known: &[Experiment], folder: &Path) -> Result<Vec<Finding>> {
     let found = read_all(known, folder)?;
     if found.is_empty() {
@@ -174,14 +174,14 @@ pub(super) fn read_some(known: &[Experiment], folder: &Path) -> Result<Vec<Findi
 }
 
 pub(super) fn write_findings(folder: &Path, found: &[Finding]) -> Result<()> {
-    // Charts repeat the raw data, which lie beside.
+    // Charts repeat the raw data, which are in the same folder.
     let mut brief = found.to_vec();
     brief.iter_mut().for_each(|finding| finding.study.charts.clear());
     write(&folder.join("results.json"), &serde_json::to_string_pretty(&brief)?)?;
     write(&folder.join("index.html"), &page::html(found)?)
 }
 
-/// One experiment begins with its result, many with what to conclude from all of them.
+/// A single experiment starts with its result, several start with the conclusions.
 pub(crate) fn text(found: &[Finding]) -> String {
     let build = Build::of(found);
     let conclusions = summary::conclusions(found).join("\n");
@@ -194,7 +194,7 @@ pub(crate) fn text(found: &[Finding]) -> String {
     }
 }
 
-/// Who reads the file, now or after an interruption, finds the old text or the new one.
+/// Replaces the file atomically: a reader finds the old or the new text, also after an interruption.
 pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     let written = NewFile::create(path, 0o666).and_then(|new| {
         let mut file = new.file()?;
@@ -220,7 +220,7 @@ mod tests {
         let folder = crate::folder::Folder::create().unwrap();
         let path = folder.path("idle.json");
         write(&path, "old").unwrap();
-        // Nothing can be written under the name that comes first.
+        // A folder blocks the name of the temporary file.
         let part = folder.path(&format!(".idle.json.{}.part", std::process::id()));
         fs::create_dir(&part).unwrap();
         assert!(write(&path, "new").is_err());

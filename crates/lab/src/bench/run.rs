@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Runs experiments one after the other.
 //!
-//! What is there already, of the same servers and as thorough, is kept: a run that was interrupted goes on where it was.
-//! A missed goal is a finding, not an error; an experiment that could not be run is one, after the others have been run.
+//! Results of the same servers and the same thoroughness are kept, so an interrupted run continues where it stopped. A
+//! missed goal is a finding, not an error. An experiment that could not run is an error, reported after all others have
+//! run.
 
 use super::progress::{Pace, Plan, Progress};
 use super::results::{Finding, Held, Stored, Subject, read_all, write_findings};
@@ -18,25 +19,25 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What to run and where to keep it.
+/// Experiments to run, and the folder of their results.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Names of experiments, or files; `all`, or none, is every experiment.
+    /// Names of experiments or files. `all`, or no name, selects every experiment.
     pub names: Vec<String>,
-    /// Folder of the results; created when missing.
+    /// Folder of the results; created if missing.
     pub out: PathBuf,
-    /// One short trial of each measurement: shows that everything works, and gives no numbers to quote.
+    /// One short trial of each measurement: shows that everything works; its numbers are not for quoting.
     pub quick: bool,
-    /// Pairs, or turns, whose median is taken.
+    /// Number of pairs or turns, of which the median is taken.
     pub trials: u32,
-    /// Measure also what is there already.
+    /// Repeats measurements that already have a result.
     pub again: bool,
     /// See [`server::find_module`].
     pub module: Option<PathBuf>,
 }
 
-/// Measures, writes and prints. Interrupted by SIGINT, SIGTERM or SIGHUP, it ends this process with status 130 after all
-/// that it had started.
+/// Measures, writes and prints. SIGINT, SIGTERM or SIGHUP ends everything that was started, then this process with
+/// status 130.
 pub fn run(mut known: Vec<Experiment>, options: &Options) -> Result<()> {
     let chosen = choose(&mut known, &options.names)?;
     let chosen: Vec<&Experiment> = chosen.into_iter().map(|at| &known[at]).collect();
@@ -70,7 +71,7 @@ struct Run<'a> {
     subject: Subject,
 }
 
-/// How it went with one experiment.
+/// Outcome of one experiment.
 #[derive(Debug)]
 struct Outcome {
     name: String,
@@ -124,7 +125,7 @@ impl Run<'_> {
         match self.measured(experiment, progress) {
             Ok(stored) => {
                 stored.write(&self.options.out)?;
-                // All of them are in the result now; most experiments have none.
+                // The result has all parts now. Most experiments have no such file.
                 let _ = fs::remove_file(self.options.out.join(format!("{}.parts", experiment.name)));
                 print(&text(&stored.finding(Some(experiment))?))?;
                 Ok(State::Measured)
@@ -138,12 +139,12 @@ impl Run<'_> {
         }
     }
 
-    /// What the folder holds already and need not be measured again.
+    /// A stored result that need not be measured again.
     fn kept(&self, experiment: &Experiment) -> Option<Stored> {
         let trials = experiment.trials(self.options.quick, self.options.trials);
         let is_alike = |stored: &Stored| stored.is_of(&self.subject, self.options.quick, trials);
         let stored = Stored::read(&self.options.out, &experiment.name)?.ok().filter(is_alike);
-        // What this version cannot study is of another one.
+        // A result that this version cannot evaluate belongs to another version.
         stored.filter(|stored| !self.options.again && stored.clone().finding(Some(experiment)).is_ok())
     }
 
@@ -153,7 +154,7 @@ impl Run<'_> {
         let Subject { server, module } = self.subject.clone();
         let parts = self.options.out.join(format!("{}.parts", experiment.name));
         if self.options.again {
-            // None there is no error.
+            // A missing file is no error.
             let _ = fs::remove_file(&parts);
         }
         let of = format!("{server}, module {module}, quick {quick}, pairs {pairs}");
@@ -179,7 +180,7 @@ impl State {
     }
 }
 
-/// Of one result, which is of its own build.
+/// The text of one result, which belongs to its own build.
 fn text(finding: &Finding) -> String {
     finding.text(Build::of(std::slice::from_ref(finding))) + "\n"
 }
@@ -194,14 +195,14 @@ fn state_of(error: &Error) -> State {
 fn table(outcomes: &[Outcome]) -> Table {
     let mut table = Table::new("", &["experiment", "status"]);
     for outcome in outcomes {
-        // A server's log may be part of the reason.
+        // The reason may include a server's log; print its first line only.
         let text = outcome.state.text();
         table.rows.push(vec![outcome.name.clone(), text.lines().next().unwrap_or_default().to_owned()]);
     }
     table
 }
 
-/// An error when something could not be run.
+/// An error if an experiment could not run.
 fn verdict(outcomes: &[Outcome]) -> Result<()> {
     let mut reasons = Vec::new();
     for Outcome { name, state } in outcomes {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What to conclude from all experiments together: a few lines, and a table of all goals.
+//! Conclusions from all experiments: a few lines, and a table of all goals.
 
 use super::{Build, Finding};
 use crate::disturbance::Disturbance;
@@ -7,11 +7,11 @@ use crate::machine::date;
 use crate::render;
 use crate::study::Verdict;
 
-/// More of what was missed than this is counted.
+/// Further missed goals are only counted.
 const NAMED: usize = 2;
 
-/// At most six lines: goals met, what was missed by most, what else, whether to believe it, where and of which build it
-/// was measured, and what is of another build.
+/// At most six lines: goals met, the worst miss, other misses, credibility, the machine and build, and results of other
+/// builds.
 pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
     let build = Build::of(found);
     let goals: Vec<(&Finding, &Verdict)> =
@@ -68,7 +68,7 @@ fn credibility(found: &[Finding]) -> String {
         .filter_map(|finding| Some((finding.experiment.as_str(), finding.disturbance?)))
         .filter(|(_, disturbance)| disturbance.noise().is_some())
         .collect();
-    // The worst of each: what was in which run is told there.
+    // Name the worst disturbance of each kind; each result has its own.
     let worst = noisy.iter().map(|(_, disturbance)| *disturbance).reduce(Disturbance::worse);
     let names: Vec<&str> = noisy.iter().map(|(name, _)| *name).collect();
     let noise = match worst.and_then(|worst| worst.noise()) {

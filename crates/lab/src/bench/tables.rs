@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Tables in documents, made from the published data: each stands between two comments, of which the first says what it shows.
+//! Tables in documents, generated from the published data. Each stands between two comments, and the first names the
+//! table.
 //!
 //! ```text
 //! <!-- xqos bench table: headlines -->
 //! <!-- end of table -->
 //! ```
 //!
-//! A test holds all documents against the data, so that no figure in them is copied by hand.
+//! A test compares all documents with the data, so no figure is copied manually.
 
 use super::results::{Finding, read_some, write};
 use super::{Build, Experiment, print};
@@ -21,22 +22,22 @@ const BEGIN: &str = "<!-- xqos bench table: ";
 const BEGIN_ENDS: &str = " -->\n";
 const END: &str = "<!-- end of table -->\n";
 
-/// What a table shows.
+/// Content of a table.
 #[derive(Debug, PartialEq)]
 enum Shows<'a> {
     /// `headlines`: the rows of [`HEADLINES`].
     Headlines,
     /// `goals`: all goals of all experiments.
     Goals,
-    /// `missed`: those that were not met.
+    /// `missed`: goals that were not met.
     Missed,
-    /// `verdicts of NAME`: what an experiment was held against, and what else it reported.
+    /// `verdicts of NAME`: all verdicts of an experiment, with and without goals.
     Verdicts(&'a str),
-    /// `NAME.KEY`: its table of this key.
+    /// `NAME.KEY`: the table of experiment `NAME` with this key.
     Table(&'a str, &'a str),
 }
 
-/// What each row says, and the key of the verdict that it shows: `lab/headlines.toml`.
+/// Text of each row and the key of its verdict, from `lab/headlines.toml`.
 static HEADLINES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct Headlines {
@@ -46,7 +47,8 @@ static HEADLINES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     read.expect("lab/headlines.toml is sound").headline
 });
 
-/// Prints the headlines of the results in `folder`, or makes the tables of these files anew; files without any stay.
+/// Prints the headlines of the results in `folder`, or regenerates the tables in these files. Files without tables
+/// stay.
 pub fn table(known: &[Experiment], folder: &Path, into: &[PathBuf]) -> Result<()> {
     let found = read_some(known, folder)?;
     if into.is_empty() {
@@ -61,11 +63,11 @@ pub fn table(known: &[Experiment], folder: &Path, into: &[PathBuf]) -> Result<()
     if made.is_empty() {
         bail!("no table to make: none of the files has a line {BEGIN}...{}", BEGIN_ENDS.trim_end());
     }
-    // Nothing is written unless all can be.
+    // Nothing is written unless all files can be generated.
     made.iter().try_for_each(|(path, text)| write(path, text))
 }
 
-/// The text with its tables made anew; `None` if it has none.
+/// The text with regenerated tables; `None` if it has none.
 fn filled(text: &str, found: &[Finding]) -> Result<Option<String>> {
     let mut pieces = text.split(BEGIN);
     let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -162,7 +164,7 @@ mod tests {
     use crate::machine::Machine;
     use crate::study::{Goal, Study, Table};
 
-    /// All Markdown files of the project that have tables from data.
+    /// All Markdown files of the project with generated tables.
     fn documents(folder: &Path, into: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
