@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Chaos: random operations on a real server, and what has to hold all along.
+//! Chaos: random operations on a real server, and the invariants that must hold.
 //!
-//! Operations are drawn from a seed before they are done, so a failure names the seed and the number of the operation, and
-//! the same command does the same again; when the server sees each of them is the machine's affair. What must hold is in
-//! `invariants`. An operation that is not done within 90 s means a server that hangs: a watch ends it, and says so.
+//! Operations are drawn from a seed before they run. A failure names the seed and the number of the operation, and the
+//! same command repeats the sequence, although not its timing. `invariants` lists what must hold. If an operation takes
+//! more than 90 s, the server hangs: a watchdog ends it and reports this.
 
 mod garbage;
 mod invariants;
@@ -21,13 +21,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use xqos_sim::Dice;
 
-/// No operation takes longer, with patience for resets; a server that is that late hangs.
+/// No operation takes longer, including the wait for a reset.
 const BOUND_S: u64 = 90;
 const CHECKED_EVERY: u64 = 10;
-/// The server's first life, from which later ones are compared, sees so many operations.
+/// Operations before the first reset. Later resets are compared with the state after this one.
 const FIRST_LIFE: u64 = 60;
 
-/// Which way into the server.
+/// How xqos is loaded into the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host {
     Dix,
@@ -47,20 +47,20 @@ impl Host {
     }
 }
 
-/// What is to be done.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub host: Host,
     pub seed: u64,
-    /// Whatever comes first.
+    /// The run ends at either limit, whichever is reached first.
     pub seconds: u64,
     pub operations: u64,
     pub module: PathBuf,
-    /// Prints each operation.
+    /// Print each operation.
     pub is_told: bool,
 }
 
-/// What was done, and stood.
+/// Counts of a run in which every invariant held.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stood {
     pub operations: u64,
@@ -70,7 +70,7 @@ pub struct Stood {
 }
 
 impl Stood {
-    /// For people.
+    /// Renders the counts as a sentence.
     pub fn text(&self) -> String {
         let Stood { operations, resets, checks, slowest_answer } = self;
         format!(
@@ -81,7 +81,7 @@ impl Stood {
     }
 }
 
-/// Does it. The error says what did not hold, and how to see it again.
+/// Runs the operations. The error names what failed and how to repeat it.
 pub fn run(options: &Options) -> Result<Stood> {
     let mut setup = Setup::with_module(Kind::Xvfb, Module::new(&options.module));
     setup.resets = true;
@@ -108,7 +108,7 @@ pub fn run(options: &Options) -> Result<Stood> {
 struct Run {
     stage: Stage,
     sums: Sums,
-    /// After the first life.
+    /// State after the first reset.
     rested: Option<invariants::Rested>,
     stood: Stood,
 }
@@ -147,10 +147,10 @@ impl Run {
     }
 }
 
-/// Ends a server that is too late, so that whoever waits for it gets an error.
+/// Ends a server that takes too long, so that whatever waits for it gets an error.
 struct Watch {
     began: Instant,
-    /// Seconds since `began` when the operation began; the highest bit: the server was ended.
+    /// Seconds from `began` to the start of the operation. The highest bit means that the server was ended.
     since: Arc<AtomicU64>,
 }
 
@@ -162,7 +162,7 @@ impl Watch {
         let (began, since) = (watch.began, Arc::downgrade(&watch.since));
         std::thread::spawn(move || {
             while let Some(since) = since.upgrade() {
-                // Plain numbers: nothing else is ordered by them.
+                // Independent numbers: no ordering is needed.
                 if began.elapsed().as_secs() > since.load(Ordering::Relaxed) + BOUND_S {
                     since.store(ENDED, Ordering::Relaxed);
                     xqos_sys::send(server as i32, libc::SIGKILL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Bytes that no client would send, on connections of their own.
+//! Invalid bytes, sent on connections of their own.
 
 use super::op::Door;
 use std::io::{Read, Write};
@@ -10,22 +10,22 @@ use std::time::Duration;
 use xqos_abi::{REQUESTS, control};
 use xqos_sim::Dice;
 
-/// GrabServer, ChangeHosts, SetAccessControl, SetCloseDownMode and KillClient shut others out by right, and SetFontPath
-/// takes their fonts.
+/// GrabServer, ChangeHosts, SetAccessControl, SetCloseDownMode and KillClient may shut out other clients, and
+/// SetFontPath may take away their fonts.
 const LEFT_OUT: [u8; 6] = [36, 51, 109, 111, 112, 113];
-/// The core protocol's requests are below.
+/// Opcodes of the core protocol are smaller.
 const FIRST_EXTENSION: u64 = 128;
-/// Priorities and caps by which others may rightly get nothing.
+/// Prefix of requests that set priorities and caps, after which other clients may get nothing.
 const LEFT_OUT_OF_OURS: &str = "Set";
-/// A server that waits for the rest of a request reads nothing else; that is its right.
+/// A server that waits for the rest of a request may stop reading.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Sends so many bytes, or what is taken of them. That there is no such door, or that it closes, is no failure.
+/// Sends up to this many bytes. A missing or closed socket is not a failure.
 pub(super) fn throw(door: Door, display: u32, major: u8, (seed, bytes): (u64, usize)) {
     let mut dice = Dice::new(seed);
     for path in paths(door, display) {
         let Ok(stream) = UnixStream::connect(path) else { continue };
-        // Whatever goes wrong from here on is the other end's answer to garbage.
+        // All errors from here on are valid reactions to garbage.
         let _ = talk(stream, door, major, (&mut dice, bytes));
         return;
     }
@@ -33,7 +33,7 @@ pub(super) fn throw(door: Door, display: u32, major: u8, (seed, bytes): (u64, us
 
 fn paths(door: Door, display: u32) -> Vec<PathBuf> {
     match door {
-        // Whose process we are is whose folder in /proc it is.
+        // The owner of our folder in /proc is the user of this process.
         Door::Control => {
             std::fs::metadata("/proc/self").map_or_else(|_| Vec::new(), |own| control::paths(display, own.st_uid()))
         }
@@ -46,7 +46,7 @@ fn talk(mut stream: UnixStream, door: Door, major: u8, (dice, bytes): (&mut Dice
     stream.set_read_timeout(Some(PATIENCE))?;
     if matches!(door, Door::Core | Door::Extension) {
         stream.write_all(&[b'l', 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
-        // As much as comes at once of the server's answer.
+        // The server's answer, as far as it has arrived.
         let _ = stream.read(&mut [0; 65_536])?;
     }
     let mut sent = 0;
@@ -59,7 +59,7 @@ fn talk(mut stream: UnixStream, door: Door, major: u8, (dice, bytes): (&mut Dice
         stream.write_all(&piece)?;
         sent += piece.len();
     }
-    // Answers fill the socket until somebody reads them.
+    // Drain the answers, which would fill the socket otherwise.
     while stream.read(&mut [0; 65_536])? > 0 {}
     Ok(())
 }
@@ -78,7 +78,7 @@ fn extension_minor(dice: &mut Dice) -> u8 {
     if is_left_out { 0 } else { minor as u8 }
 }
 
-/// A header whose length is mostly right, and words that mean something sometimes.
+/// A request whose length field is usually right, with words that are sometimes valid.
 fn request(dice: &mut Dice, opcodes: impl Fn(&mut Dice) -> (u8, u8)) -> Vec<u8> {
     let (major, minor) = opcodes(dice);
     let units = 1 + dice.below(12) as u16;

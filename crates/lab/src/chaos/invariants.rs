@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! What has to hold, whatever is done to the server.
+//! Invariants that hold whatever is done to the server.
 //!
 //! | when | what |
 //! |---|---|
 //! | after each operation | the server runs, and xqos has not stepped aside |
-//! | after every tenth | a new client is answered; server time adds up; reservations are counted right and admitted |
-//! | after each reset | no thread is raised; descriptors are no more than at first; memory is bounded; nobody has a reservation |
+//! | every ten operations | a new client is answered; server time and reservations add up and are admitted |
+//! | after each reset | no thread is raised; no new descriptors are open; memory is bounded; no reservation is left |
 
 use super::stage::{PATIENCE, Stage};
 use crate::process;
@@ -16,12 +16,12 @@ use x11rb::protocol::xproto::ConnectionExt;
 use xqos_abi::entry_flag::RESERVED;
 use xqos_sys::Attributes;
 
-/// Private memory of the server beyond that after its first life: its allocator keeps what clients had.
+/// Allowed growth of the server's private memory since the first reset. Its allocator keeps freed memory.
 const MORE_KB: u64 = 32 << 10;
-/// The same of what xqos says that it uses.
+/// Allowed growth of the memory that xqos reports.
 const MORE_BYTES: u32 = 256 << 10;
 
-/// What a server without clients has.
+/// State of a server without clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rested {
     files: usize,
@@ -30,7 +30,7 @@ pub(super) struct Rested {
     reservations: u32,
 }
 
-/// Sums that never go back, within a life of the server.
+/// Counters that never decrease until the server resets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     busy_ns: u64,
@@ -38,14 +38,14 @@ pub(super) struct Sums {
     uptime_ns: u64,
 }
 
-/// A new client is answered; tells after what time.
+/// Checks that a new client is answered, and returns how long this took.
 pub(super) fn answers(stage: &Stage) -> Result<Duration> {
     let began = Instant::now();
     stage.server.connect()?.get_input_focus()?.reply()?;
     Ok(began.elapsed())
 }
 
-/// What the server says of itself agrees.
+/// Checks that the server's figures agree with each other.
 pub(super) fn adds_up(stage: &Stage, before: &mut Sums) -> Result<()> {
     let control = stage.witness()?;
     let earlier = control.server_info()?;
@@ -65,7 +65,7 @@ pub(super) fn adds_up(stage: &Stage, before: &mut Sums) -> Result<()> {
     }
     let limit = info.max_utilization_ppm.max(earlier.max_utilization_ppm);
     let admitted = info.admitted_utilization_ppm;
-    // A limit that was lowered takes back no reservation.
+    // Lowering the limit does not revoke reservations.
     ensure!(admitted <= limit.max(900_000), "{admitted} ppm are reserved, the limit is {limit}");
     let reserved = list.clients.iter().filter(|client| client.flags & RESERVED != 0).count() as u32;
     // A client may leave between the answers.
@@ -74,18 +74,18 @@ pub(super) fn adds_up(stage: &Stage, before: &mut Sums) -> Result<()> {
     Ok(())
 }
 
-/// What is left after a reset, once everything has gone.
+/// Checks what is left after a reset, once all clients have disconnected.
 pub(super) fn rested(stage: &Stage, first: Option<Rested>) -> Result<Rested> {
     let pid = stage.server.pid();
     let until = Instant::now() + PATIENCE;
     let mut now = look(stage)?;
-    // What clients had goes when the server notices that they have.
+    // The server frees resources of clients when it notices that they are gone.
     let is_settled = |now: &Rested| first.is_none_or(|first| now.files <= first.files) && now.reservations == 0;
     while !is_settled(&now) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(50));
         now = look(stage)?;
     }
-    // A server has the niceness of who starts it.
+    // A server inherits the niceness of its parent.
     let nice = Attributes::of(0)?.nice();
     for thread in process::switches(pid)? {
         let attributes = Attributes::of(thread.tid as i32)?;
@@ -105,7 +105,7 @@ pub(super) fn rested(stage: &Stage, first: Option<Rested>) -> Result<Rested> {
         let more = now.memory_bytes.saturating_sub(first.memory_bytes);
         ensure!(more <= MORE_BYTES, "xqos uses {more} bytes more than after the first life");
     }
-    // After the first life some that were about to be closed may have been counted.
+    // After the first reset, descriptors that were about to be closed may have been counted.
     let files = first.map_or(now.files, |first| first.files.min(now.files));
     Ok(Rested { files, ..first.unwrap_or(now) })
 }
@@ -118,8 +118,8 @@ fn look(stage: &Stage) -> Result<Rested> {
     Ok(Rested { files, private_kb, memory_bytes: info.memory_bytes, reservations: info.reservations })
 }
 
-/// What a server has open, as /proc tells it, but for what xqos reads of the server's epoll: that is opened once, when somebody
-/// first keeps others waiting.
+/// Open descriptors of the server, from /proc. Those for its epoll's fdinfo are left out: xqos opens them once, when a
+/// client first keeps others waiting.
 fn open_files(pid: u32) -> Result<Vec<String>> {
     let links = fs::read_dir(format!("/proc/{pid}/fd"))?.flatten().filter_map(|file| fs::read_link(file.path()).ok());
     let names = links.map(|link| link.to_string_lossy().into_owned());

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT
-//! What can be done to a server, as values: drawn by seeded dice, printed before they are done.
+//! Operations on a server, as values: drawn by seeded dice and printed before they run.
 //!
-//! Nothing is drawn by which others may rightly get nothing: priorities of `fixed` are below that of a new client, and caps
-//! leave a tenth.
+//! No operation may lock out other clients: priorities for `fixed` are below that of a new client, and caps leave a
+//! tenth.
 
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
 use xqos_core::PolicyKind;
 use xqos_sim::Dice;
 
-/// Programs at once.
+/// Number of programs at a time.
 pub(super) const SLOTS: usize = 8;
-/// What the programs do: x11perf, with these tests.
+/// The programs are x11perf with these tests.
 pub(super) const TESTS: [&str; 7] =
     ["-noop", "-rect10", "-rect500", "-getimagexy100", "-putimage100", "-ellipse100", "-pointer"];
 
-/// Where garbage goes.
+/// Target of garbage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Door {
-    /// Bytes in place of a client's setup.
+    /// Bytes in place of a client's connection setup.
     Setup,
-    /// Requests of the core protocol with random content and length.
+    /// Core protocol requests with random content and length.
     Core,
-    /// Requests of XQOS with random content and length.
+    /// XQOS requests with random content and length.
     Extension,
     Control,
 }
 
-/// One operation. `slot` names a program; where there is none, or it is not connected yet, nothing is done.
+/// One operation. `slot` names a program. If it does not run or is not connected yet, the operation does nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     Start {
@@ -113,11 +113,11 @@ pub(super) enum Op {
     Rest {
         ms: u64,
     },
-    /// All programs end, and with the last connection the server begins anew.
+    /// All programs end. The server resets with its last connection.
     Reset,
 }
 
-/// An operation; of a thousand, so many are of each kind.
+/// Draws an operation. The ranges are shares of a thousand.
 pub(super) fn draw(dice: &mut Dice) -> Op {
     let slot = dice.below(SLOTS as u64) as usize;
     match dice.below(1000) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The server and those around it: what an operation does.
+//! Performs operations on the server and its programs.
 
 use super::garbage;
 use super::op::{Door, Op, SLOTS, TESTS};
@@ -17,18 +17,18 @@ use xqos_abi::PolicyChange;
 use xqos_abi::ring::{Next, Reader};
 use xqos_client::{Control, Error};
 
-/// For what has to happen at last: a reset, a program that ends.
+/// Limit for a reset, and for a program to end.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(10);
 const RULES: &str =
     "version = 1\n[[rule]]\nid = \"half\"\nmatch = { name = \"x11perf\" }\nset = { weight = 0.5, group = \"rules\" }\n";
 
-/// Records of a ring that are read at once.
+/// Records read from a ring in one operation.
 const RECORDS: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct Stage {
-    // In this order: programs end before their server.
+    // Drop order: programs end before their server.
     programs: [Option<Owned>; SLOTS],
     rules: Option<Owned>,
     rings: Vec<Reader>,
@@ -48,7 +48,7 @@ impl Stage {
         Ok(Stage { programs: Default::default(), rules: None, rings: Vec::new(), witness, server, folder })
     }
 
-    /// A client that does nothing but ask.
+    /// A client that only queries.
     pub(super) fn witness(&self) -> Result<&Control> {
         self.witness.as_ref().context("there is no connection between two lives of the server")
     }
@@ -89,7 +89,7 @@ impl Stage {
         Ok(())
     }
 
-    /// An operation that is a request about a client, or about the server.
+    /// Performs an operation that is a request about a client or the server.
     fn ask(&self, op: &Op) -> Result<Result<(), Error>> {
         let control = self.witness()?;
         let of = |slot: usize, ask: &dyn Fn(u32) -> Result<(), Error>| match self.client(slot) {
@@ -150,12 +150,12 @@ impl Stage {
     fn garbage(&self, door: Door, what: (u64, usize)) -> Result<()> {
         let number = self.server.display().trim_start_matches(':').parse()?;
         let extension = self.witness()?.connection()?.extension_information(xqos_abi::EXTENSION_NAME)?;
-        // From below there is none: then it is an opcode that nobody has.
+        // Through libc there is no extension, so this is an opcode that nobody uses.
         garbage::throw(door, number, extension.map_or(u8::MAX, |found| found.major_opcode), what);
         Ok(())
     }
 
-    /// Ends everybody. Returns when the server is there again.
+    /// Ends all clients. Returns when the server answers again.
     fn reset(&mut self) -> Result<()> {
         self.rules = None;
         self.programs.iter_mut().flatten().for_each(Owned::ask_to_end);
@@ -178,7 +178,7 @@ impl Stage {
     }
 }
 
-/// What the server refuses is its right; that it does not answer is not.
+/// The server may refuse a request, but it must answer.
 fn refused(answer: Result<(), Error>) -> Result<()> {
     match answer {
         Err(error @ (Error::Connection(_) | Error::Socket(_) | Error::ShortReply)) => Err(error.into()),
