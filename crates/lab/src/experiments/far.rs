@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! A program far from its X server: one cell after the other, each with a link of its own between two network namespaces.
+//! A program far from its X server: cells measured one after the other, each with its own link between two network
+//! namespaces.
 //!
-//! This stays code: a file of lab/experiments has servers and loads on one machine, and no network between them. The
-//! experiments `grid` and `near` are lists of cells, and what follows from them.
+//! This is code because a file of lab/experiments describes servers and loads on one machine, without a network. The
+//! experiments `grid` and `near` are lists of cells with their evaluation.
 
 mod case;
 mod cell;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What one cell measures: a program that is started, the way that X goes, and the link.
+//! One cell: the program that is started, the transport of X, and the link.
 
 use crate::program;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ impl Program {
         self.facts().1
     }
 
-    /// Its title, and a command with nothing that blinks: a cursor would never be quiet.
+    /// Title and command. Nothing may blink: a cursor would never be quiet.
     fn facts(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Program::Xterm => ("xterm", &["xterm", "-e", "sleep", "1000"]),
@@ -38,7 +38,7 @@ impl Program {
     }
 }
 
-/// How X gets from the program to its server.
+/// How X is carried from the program to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::experiments) enum Way {
     Raw,
@@ -62,7 +62,7 @@ impl Way {
         self.facts().0
     }
 
-    /// A line's look in the page; no experiment has two ways of one look.
+    /// Style of its line in the page. No experiment has two transports with the same style.
     pub fn look(self) -> &'static str {
         self.facts().1
     }
@@ -90,7 +90,7 @@ impl Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::experiments) struct Line {
     pub kbit_per_s: u64,
-    /// One way.
+    /// One-way delay.
     pub delay_us: u64,
 }
 
@@ -107,7 +107,7 @@ impl Line {
         Line::DELAYS.map(|delay_us| Line { kbit_per_s, delay_us })
     }
 
-    /// Both machines are idle nearly all of the time.
+    /// True if both machines are idle nearly all the time.
     pub fn is_slow(self) -> bool {
         self.kbit_per_s <= 100 || self.delay_us >= 100_000
     }
@@ -122,22 +122,23 @@ impl Line {
         format!("{} ms", self.delay_us as f64 / 1000.0)
     }
 
-    /// A program is quiet when no packet came for so long: 2 s, a round trip, and four full packets, since two of them may
-    /// wait for one acknowledgement on their way through.
+    /// A program is quiet after this time without a packet: 2 s, a round trip, and four full packets, since two may
+    /// wait for one acknowledgement.
     pub fn silence(self) -> Duration {
         let packets_us = 4 * 1500 * 8 * 1000 / self.kbit_per_s;
         Duration::from_secs(2) + Duration::from_micros(2 * self.delay_us + packets_us)
     }
 }
 
-/// Where packets of X are captured.
+/// The place where X packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::experiments) enum Watched {
-    /// What the program waits for, also from a proxy at its end.
+    /// At the program: shows what the program waits for, also from a proxy at its end.
     AtProgram,
-    /// What a person waits for. No network is between a program and `xqos near`, so all ways are captured where they meet.
+    /// At the server: shows what a user waits for. No network is between a program and `xqos near`, so all transports
+    /// are captured here.
     AtServer,
-    /// At the server, where the program runs too.
+    /// At the server, where the program runs, too.
     Local,
 }
 
@@ -156,7 +157,7 @@ impl Case {
         format!("{}, {}, {line}", self.program.title(), self.way.title())
     }
 
-    /// The end with the capture, and whether X comes over the loopback interface there.
+    /// The end with the capture, and whether X uses the loopback interface there.
     pub fn capture(self) -> (Side, bool) {
         match self.watched {
             Watched::AtProgram => (Side::Client, self.way != Way::Raw),
@@ -165,12 +166,12 @@ impl Case {
         }
     }
 
-    /// Whether keys are pressed after the start. Below 10 ms all answers come within a frame.
+    /// True if keys are pressed after the start. With delays below 10 ms all answers arrive within a frame.
     pub fn has_work(self) -> bool {
         self.watched == Watched::AtServer && self.way != Way::NxTaint && self.line.delay_us >= 10_000
     }
 
-    /// About how long the cell takes: the program's start, what it sends and waits for, the silence, and the work.
+    /// Approximate duration of the cell: the program's start, its bytes and round trips, the silence, and the work.
     pub fn estimate(self, limit: Duration) -> Duration {
         const START_S: f64 = 3.0;
         const WORK_S: f64 = 15.0;
@@ -183,7 +184,7 @@ impl Case {
         Duration::from_secs_f64(START_S + shown_s + work_s) + self.line.silence()
     }
 
-    /// The sentence about a program that is not installed.
+    /// Names a program that is not installed.
     pub fn missing(self) -> Option<String> {
         let mut needs = self.program.command().iter().take(1).chain(self.way.facts().2);
         needs.find_map(|program| program::find(program).err()).map(|missing| missing.to_string())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! One cell: a program from its command until it is quiet, by the capture, the queue's log and near's report.
+//! One cell: a program from its command until it is quiet, measured by the capture, the queue's log and near's report.
 //!
-//! What a proxy needs to get going is in no figure, and what the program loads before its first packet of X only in
-//! [`Start::from_command_s`]. A cell that is not quiet within its limit is no failure: its figures are bounds from below.
+//! No figure includes the start of a proxy. The time in which the program loads before its first X packet is only in
+//! [`Start::from_command_s`]. A cell that is not quiet within its limit is no failure: its figures are lower bounds.
 
 use super::predicted::Predicted;
 use super::start::{self, Learnt};
@@ -24,44 +24,44 @@ use xqos_wire::link::log::{Entry, Reader};
 use xqos_wire::observe::{ConnectionId, Kind, Message, Observer};
 use xqos_wire::session::{self, Session};
 
-/// A proxy has sent what it held when nothing went over the link for so long; and no longer than that is waited for.
+/// A proxy has sent everything when the link is silent for this long. The second value limits that wait.
 const LINK_SILENCE: Duration = Duration::from_millis(1500);
 const LINK_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::experiments) struct Cell {
     pub case: Case,
-    /// Or why there is none: what failed, or which program is missing.
+    /// The measurement, or the reason why there is none: an error or a missing program.
     pub outcome: Result<Start, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::experiments) struct Start {
-    /// Otherwise the limit was reached.
+    /// False if the limit was reached.
     pub is_quiet: bool,
     pub limit_s: f64,
-    /// From the program's first packet of X to the last one before the silence.
+    /// From the program's first X packet to the last one before the silence.
     pub elapsed_s: f64,
-    /// From the command at the program's end to the same.
+    /// From the command at the program's end to the same packet.
     pub from_command_s: f64,
-    /// Total network delay: either direction blocked, or a reply waited for.
+    /// Total network delay: either direction blocked, or waiting for a reply.
     pub delay_s: f64,
     pub reply_wait_s: f64,
     pub round_trips: u64,
-    /// Of X, both ways.
+    /// X bytes in both directions.
     pub x_bytes: u64,
-    /// Over the link since the first packet of X: from the program's end, and back; whole IP packets.
+    /// IP bytes on the link since the first X packet: from the program's end, and back.
     pub link_bytes: [u64; 2],
-    /// Until the last of these, or until the program was quiet, if that was later.
+    /// Until the last of these packets, or until the program was quiet, whichever is later.
     pub link_s: f64,
-    /// Packets that the kernel did not hand to the capture.
+    /// Packets that the kernel did not pass to the capture.
     pub dropped: u64,
-    /// Of raw X at the program's end: part of the time in which the classifier and the queue's log agree on requests, and
-    /// on replies.
+    /// For raw X at the program's end: fraction of the time in which the classifier and the queue's log agree on
+    /// requests, and on replies.
     pub agreement: Option<[f64; 2]>,
-    /// From raw X at the program's end of the fastest line.
+    /// Predicted from raw X at the program's end on the fastest line.
     pub predicted: Option<Predicted>,
-    /// By near's own report.
+    /// From near's own report.
     pub waits: Option<Waits>,
     pub steady: Option<Steady>,
 }
@@ -73,7 +73,7 @@ pub(in crate::experiments) struct Waits {
 }
 
 impl Cell {
-    /// A failure is a finding of this cell; only what no cell could do without is an error.
+    /// A failure is a finding about this cell. Only failures that concern every cell are errors.
     pub(super) fn measure(case: Case, slot: usize, limit: Duration, learnt: &Learnt) -> Result<Cell> {
         let site = Site::open(case.line, slot)?;
         let outcome = measured(site, case, limit, learnt).map_err(|error| format!("{error:#}"));
@@ -82,7 +82,7 @@ impl Cell {
 }
 
 impl Start {
-    /// Bytes of X over the time that the link needed for them.
+    /// X bytes over the time that the link needed for them.
     pub fn effective_kbit_per_s(&self) -> f64 {
         if self.link_s > 0.0 { self.x_bytes as f64 * 8.0 / 1e3 / self.link_s } else { 0.0 }
     }
@@ -99,7 +99,7 @@ fn measured(site: Site, case: Case, limit: Duration, learnt: &Learnt) -> Result<
     let mut running = start::start(&site, case)?;
     let captured = site.wait_until_quiet(actor, &mut running[0], limit)?;
     if captured.is_quiet && case.watched == Watched::AtProgram && case.way != Way::Raw {
-        // That it was not silent is seen in the figures.
+        // If it does not become silent, the figures show it.
         site.wait_until_silent(LINK_SILENCE, LINK_LIMIT)?;
     }
     let until_ns = capture_now_ns();
@@ -111,14 +111,14 @@ fn measured(site: Site, case: Case, limit: Duration, learnt: &Learnt) -> Result<
         None
     };
     let command_ns = start::began_ns(&site)?;
-    // The link ends them all at once, which is gentler than one after the other.
+    // Closing the link ends all processes together, which is gentler than one after the other.
     let folder = site.close()?;
     drop(running);
     let start = conclude(&folder, case, captured, limit, command_ns, until_ns)?;
     Ok(Start { waits, steady, ..start })
 }
 
-/// What the files of a cell say; what came after `until_ns` are farewells.
+/// Evaluates the files of a cell. Packets after `until_ns` belong to the shutdown.
 fn conclude(
     folder: &Folder,
     case: Case,
@@ -134,7 +134,7 @@ fn conclude(
     let agreed = if is_whole { agreement(&analysis, Reader::open(&log)?)? } else { None };
     let mut opened_ns: Vec<u64> = analysis.connections.values().map(|connection| connection.opened.at_ns).collect();
     opened_ns.sort_unstable();
-    // Near's first connection is its own.
+    // The first connection of near is its own.
     let began_ns = *opened_ns.get(usize::from(case.way.is_near())).context("nothing of the program was captured")?;
     let ended_ns = captured.ended_ns(&analysis, opened_ns[0], limit);
     let delays_ns = analysis.connections.iter().map(|(id, connection)| {
@@ -164,14 +164,14 @@ fn conclude(
     Ok(start)
 }
 
-/// When a connection was not idle; with the wait that the end of the capture cut off.
+/// Time in which a connection was not idle, including a wait that the end of the capture cut off.
 fn delay_ns(connection: &Connection, cut_off: Option<Span>) -> u64 {
     let States { requests, replies, .. } = &connection.states;
     let blocked = requests.blocked.by_cause().into_iter().chain(replies.blocked.by_cause()).map(Spans::list);
     let lists: Vec<&[Span]> = blocked.chain([connection.waits.spans.list(), cut_off.as_slice()]).collect();
     length_until(&union(&lists), u64::MAX)
 }
-/// The oldest request of each connection that was not answered: its sequence number, and when it was sent.
+/// The oldest unanswered request of each connection: its sequence number, and when it was sent.
 #[derive(Debug, Default)]
 struct Asked(BTreeMap<ConnectionId, (u64, u64)>);
 
@@ -182,7 +182,7 @@ impl Observer for Asked {
             Kind::Request if has_reply => {
                 self.0.entry(id).or_insert((sequence, last_ns));
             }
-            // Answers come in order: what is older has its own, or will never have one.
+            // Answers arrive in order: an older request has been answered or never will be.
             Kind::Reply | Kind::Error if self.0.get(&id).is_some_and(|asked| asked.0 <= sequence) => {
                 self.0.remove(&id);
             }
@@ -191,7 +191,7 @@ impl Observer for Asked {
     }
 }
 
-/// Counts what came to the link in that time, which begins with the first packet of X.
+/// Counts link packets in `time_ns`, which begins with the first X packet.
 fn add_link(start: &mut Start, log: impl Iterator<Item = Entry>, time_ns: Range<u64>, ended_ns: u64) {
     let mut last_ns = ended_ns;
     for entry in log {

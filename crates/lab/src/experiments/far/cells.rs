@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The cells of an experiment as its study looks them up, and the tables that both experiments have.
+//! The cells of an experiment, as its study finds them, and the tables that both experiments have.
 
 use super::{Case, Cell, Line, Program, Start, Watched, Way};
 use crate::study::{Columns, Table};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(in crate::experiments) struct Cells(pub Vec<Cell>);
 
 impl Cells {
-    /// Over the link.
+    /// The cell of a case over the link.
     pub fn far(&self, program: Program, way: Way, line: Line) -> Option<&Cell> {
         let is_it = |case: &Case| (case.program, case.way, case.line) == (program, way, line);
         self.0.iter().find(|cell| cell.case.watched != Watched::Local && is_it(&cell.case))
@@ -24,7 +24,7 @@ impl Cells {
         self.start(program, way, line).map_or("-".to_owned(), text)
     }
 
-    /// In the order of the tables, as are ways and lines: those with cells.
+    /// Programs that have cells. Programs, transports and lines are in the order of the tables.
     pub fn programs(&self) -> Vec<Program> {
         Program::ALL.into_iter().filter(|&program| self.has(|case| case.program == program)).collect()
     }
@@ -41,19 +41,19 @@ impl Cells {
         self.0.iter().any(|cell| is_so(&cell.case))
     }
 
-    /// With a column for each way.
+    /// A table with a column for each transport.
     pub fn by_way<R: Copy>(&self, columns: Columns<R>, text: impl Fn(R, Way) -> String) -> Table {
         let add = |columns: Columns<R>, way: Way| columns.cell(way.title(), |&row| text(row, way));
         self.ways().into_iter().fold(columns, add).table()
     }
 
-    /// `xterm 260, emacs 412`, of the programs that have such a figure.
+    /// `xterm 260, emacs 412`: the programs for which `text` returns a figure.
     pub fn of_each(&self, text: impl Fn(Program) -> Option<String>) -> String {
         let named = |program: Program| Some(format!("{} {}", program.title(), text(program)?));
         self.programs().into_iter().filter_map(named).collect::<Vec<_>>().join(", ")
     }
 
-    /// Each reason once.
+    /// Cells without figures; each reason once.
     pub fn failed(&self) -> Table {
         let mut table = Table::new("Cells without figures", &["program", "over", "cells", "why"]);
         for cell in &self.0 {
@@ -73,7 +73,7 @@ pub(in crate::experiments) fn by_program(title: &str, rows: impl IntoIterator<It
     Columns::of(title, rows).cell("program", |program| program.title().to_owned())
 }
 
-/// What a paper says, and the same of our cells; nothing where they are not measured.
+/// The paper's figures and those of our cells. Rows without a measurement are left out.
 pub(in crate::experiments) fn beside_the_paper<const N: usize>(rows: [(&str, String, String); N]) -> Table {
     let mut table = Table::new("The paper's figures beside ours", &["", "paper", "ours"]).keyed("paper");
     let measured = rows.into_iter().filter(|(.., ours)| !ours.is_empty());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! X through nxproxy: one proxy beside the program that it takes for its server, one beside the server.
+//! X through nxproxy: a proxy next to the program, which sees it as its server, and a proxy next to the server.
 //!
-//! | what has to be minded | |
+//! | detail | reason |
 //! |---|---|
-//! | `type=proxy` | without it the session is taken for one of nxagent, and `taint` is turned off whatever was asked for |
+//! | `type=proxy` | without it, nxproxy assumes an nxagent session and turns `taint` off whatever was requested |
 //! | `taint` | the near proxy answers GetInputFocus itself, and nothing else |
-//! | its own start | the first set-up is held until the pair has been up for about 5 s, hence a head start ([`HEAD_START`]) |
-//! | BIG-REQUESTS | is hidden, so that a program ends which sends a request of more than 256 kB (speedcrunch) |
+//! | head start | the pair holds back the first connection for about 5 s after its start ([`HEAD_START`]) |
+//! | BIG-REQUESTS | it is hidden: a program that sends a request of more than 256 kB exits (speedcrunch) |
 
 use super::{Line, Site};
 use crate::process::Owned;
@@ -18,19 +18,19 @@ use std::thread::sleep;
 use std::time::Duration;
 use xqos_wire::link::Side;
 
-/// The last display whose port is X's: no other server has a socket in /tmp/.X11-unix with this number or those before it,
-/// which belong to the other slots.
+/// The last display with an X port. Other slots use the numbers below it; no other server has a socket with these
+/// numbers in /tmp/.X11-unix.
 const LAST_DISPLAY: u16 = 63;
-/// Where the near proxy listens for the other one.
+/// Port on which the near proxy waits for the other one.
 const PORT: u16 = 4063;
-/// Before the program is started: what the pair holds it back for is no part of what the link costs.
+/// Time before the program is started, because the pair's own delay is not a cost of the link.
 const HEAD_START: Duration = Duration::from_secs(8);
 
-/// Starts both and, once they know each other, the program.
+/// Starts both proxies and, once they are connected, the program.
 pub(super) fn start(site: &Site, program: &[&str], line: Line, taint: bool) -> Result<Vec<Owned>> {
     let display = LAST_DISPLAY - site.slot() as u16;
     let proxy = |side, name: &str, kind: &str, options: &str| {
-        // What it writes is in a folder of its own.
+        // Its output goes to its own folder.
         let root = site.path(name);
         fs::create_dir(&root)?;
         let root = root.display();
@@ -50,12 +50,12 @@ pub(super) fn start(site: &Site, program: &[&str], line: Line, taint: bool) -> R
     Ok(vec![site.start(Side::Client, "program", &display, command.args(&program[1..]))?, near, far])
 }
 
-/// What the two agree on; the near one says it.
+/// Settings of the session. The near proxy determines them for both.
 fn session(line: Line, taint: bool) -> String {
     format!("type=proxy,link={},taint={}", kind(line), u8::from(taint))
 }
 
-/// Its word for a link of that rate, by which it chooses how hard to compress.
+/// nxproxy's name for a link of this rate, by which it chooses the compression.
 fn kind(line: Line) -> &'static str {
     match line.kbit_per_s {
         0..=33 => "modem",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What one capture over the fastest line predicts: the same start over all others, and behind proxies that nobody can run
-//! any more, or not yet; by the pure model of `xqos analyse --predict`.
+//! Predictions from one capture over the fastest line: the same start over all other lines, and behind proxies that can
+//! no longer be run or do not exist yet. The model is that of `xqos analyse --predict`.
 
 use super::Line;
 use anyhow::Result;
@@ -31,7 +31,7 @@ pub(in crate::experiments) struct PredictedStart {
 }
 
 impl Predicted {
-    /// `None`: the capture lacks something.
+    /// `None` if the capture is incomplete.
     pub fn from_capture(capture: &Path) -> Result<Option<Predicted>> {
         let proxies = || [None].into_iter().chain(Proxy::ALL.map(Some));
         let mut analyses: Vec<Analysis> = proxies().map(Analysis::with_proxy).collect();

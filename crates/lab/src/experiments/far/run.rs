@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Measures the cells of an experiment: one after the other on links that keep a machine busy, eight at once on slow ones.
+//! Measures the cells of an experiment: one at a time on links that keep a machine busy, eight at a time on slow links.
 //!
-//! On a slow link a cell takes up to its whole limit, in which its programs wait: all of them together use some percent of
-//! a processor. Each cell has its own link, server, proxies and capture, so cells do not affect each other. A cell is kept
-//! when it is done, so that an interrupted run goes on with the next one.
+//! On a slow link a cell may take its whole limit, during which its programs wait; all of them together use a few
+//! percent of a processor. Each cell has its own link, server, proxies and capture, so cells do not affect each other.
+//! Each finished cell is stored, so an interrupted run continues with the next one.
 
 use super::{Case, Cell, Cells, ssh, start::Learnt};
 use crate::bench::{Bench, Parts};
@@ -14,7 +14,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
-/// Slow cells at once.
+/// Number of slow cells at a time.
 const CREW: usize = 8;
 
 enum Progress {
@@ -23,7 +23,7 @@ enum Progress {
     Ends(Result<Box<Cell>>),
 }
 
-/// Measures the cases that have the value of the environment variable `only` in their titles; none for longer than `limit`.
+/// Measures the cases whose title contains the value of the environment variable `only`, each for at most `limit`.
 pub(in crate::experiments) fn measure(bench: &Bench, only: &str, all: &[Case], limit: Duration) -> Result<Cells> {
     let part = env::var(only).unwrap_or_default();
     let wanted: Vec<Case> = all.iter().copied().filter(|case| case.title().contains(&part)).collect();
@@ -34,7 +34,7 @@ pub(in crate::experiments) fn measure(bench: &Bench, only: &str, all: &[Case], l
     let mut parts: Parts<Cell> = bench.parts()?;
     let (mut to_do, mut left_out) = (Vec::new(), Vec::new());
     for case in wanted.into_iter().filter(|case| parts.list().iter().all(|cell| cell.case != *case)) {
-        // Not kept: the next run may find the program.
+        // Not stored, since the program may be installed for the next run.
         match case.missing() {
             Some(missing) => left_out.push(Cell { case, outcome: Err(missing) }),
             None => to_do.push(case),
@@ -65,8 +65,8 @@ fn left(cases: &[Case], limit: Duration) -> Duration {
     of(false) + of(true) / CREW as u32
 }
 
-/// Works on all cases, nearly in their order; no two have the same slot at a time. An error ends it after the cells that
-/// are being measured.
+/// Works on all cases, approximately in their order. No two cells have the same slot at a time. After an error no
+/// further cell begins.
 fn crew(
     cases: &[Case],
     work: &(impl Fn(Case, usize) -> Result<Cell> + Sync),
@@ -77,14 +77,14 @@ fn crew(
         let next = AtomicUsize::new(0);
         let (sender, receiver) = sync_channel(0);
         thread::scope(|scope| {
-            // Processes end with the thread that started them, and that is here for all of its cells.
+            // Processes end with the thread that started them, and this thread lives until all its cells are done.
             for slot in 0..if stretch[0].line.is_slow() { CREW } else { 1 } {
                 let (next, sender) = (&next, sender.clone());
                 scope.spawn(move || {
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(&case) = stretch.get(index) else { return };
-                        // Without a receiver no cell begins.
+                        // The send fails once the receiver is gone; then no further cell begins.
                         let begins = sender.send(Progress::Begins(begins_at + index));
                         if begins.is_err() || sender.send(Progress::Ends(work(case, slot).map(Box::new))).is_err() {
                             return;

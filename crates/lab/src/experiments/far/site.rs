@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A link with an X server at its far end, and the program at the near one: each cell has its own, and nothing is left.
+//! A link with an X server at its far end and the program at the near end. Each cell has its own, and nothing remains
+//! of it.
 //!
 //! ```text
 //! the program's end, 10.0.0.2            10.0.0.1, the server's end
@@ -8,8 +9,8 @@
 //!   program ─ lo ─ nxproxy ─── link0 ════ link0 ── nxproxy ─ Xvfb
 //! ```
 //!
-//! The server listens at TCP only, which nobody outside of the two namespaces reaches, so that it needs no cookie. It has no
-//! MIT-SHM: both ends are one machine, and pixels would not go over the link.
+//! The server listens on TCP only, which cannot be reached from outside the two namespaces, so it needs no cookie. It
+//! has no MIT-SHM: both ends are one machine, and pixels would bypass the link.
 
 use super::{Case, Line};
 use crate::actor::{Actor, Captured, Role, Strokes};
@@ -28,21 +29,21 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xqos_wire::link::{self, Link, Settings, Side};
 
-/// Xvfb's, of the first slot. Its socket is TCP's, in a namespace of its own: that another server has this number outside
-/// does not matter.
+/// Display of Xvfb in the first slot. Its TCP socket is in its own namespace, so another server may use the same number
+/// outside.
 const FIRST_DISPLAY: u16 = 10;
 const SERVER_ERRORS: &str = "server.errors";
 const GRACE: Duration = Duration::from_millis(500);
-/// What a proxy's greeting and a program's loading may take before the first packet of X.
+/// Time for a proxy's handshake and for the program to load, until the first X packet.
 const START: Duration = Duration::from_secs(60);
-/// Until a server listens; two nxproxy greet each other over 10 kb/s.
+/// Time until a server listens. Two nxproxy processes shake hands over 10 kb/s.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// The two ends.
+/// The two ends of the link.
 #[derive(Debug)]
 pub(super) struct Site {
-    // In this order: the link ends whatever runs on it, and the folder goes last.
+    // Drop order: the link ends everything that runs on it, and the folder is removed last.
     server: Owned,
     link: Link,
     folder: Folder,
@@ -53,7 +54,7 @@ impl Site {
     pub fn open(line: Line, slot: usize) -> Result<Site> {
         let folder = Folder::create()?;
         for name in ["bin", "home", "home/run"] {
-            // A runtime directory that others may read is refused.
+            // Programs refuse a runtime directory that others may read.
             fs::DirBuilder::new().mode(0o700).create(folder.path(name))?;
         }
         let settings = Settings {
@@ -64,7 +65,7 @@ impl Site {
         };
         let link = Link::start(&settings)?;
         let mut command = Command::new(program::find("Xvfb")?);
-        // Servers of one number would write their keyboard maps into one file.
+        // Without `-nolock`, and with the same number, servers would write their keyboard maps to one file.
         let display = display(slot);
         command.args([&format!(":{display}"), "-nolock", "-displayfd", "1", "-ac", "-noreset"]);
         command.args(["-listen", "tcp", "-nolisten", "unix", "-nolisten", "local"]);
@@ -74,7 +75,7 @@ impl Site {
         let mut server = Owned::start(link.command_in(Side::Server, &mut command), GRACE)?;
         let said = server.pipes().stdout.take().context("Xvfb has no output")?;
         let mut number = String::new();
-        // It closes its end when it dies.
+        // Xvfb closes its end when it dies.
         BufReader::new(said).read_line(&mut number)?;
         if number.trim() != display.to_string() {
             let said = fs::read_to_string(folder.path(SERVER_ERRORS)).unwrap_or_default();
@@ -83,17 +84,17 @@ impl Site {
         Ok(Site { server, link, folder, slot })
     }
 
-    /// No other site has it now: what both would call the same has it in its name.
+    /// No other site has this slot now. Shared names contain it.
     pub fn slot(&self) -> usize {
         self.slot
     }
 
-    /// The server's display, as its own end calls it.
+    /// The server's display, as seen at its own end.
     pub fn near_display(&self) -> String {
         format!("127.0.0.1:{}", display(self.slot))
     }
 
-    /// The same over the link.
+    /// The server's display, as seen over the link.
     pub fn far_display(&self) -> String {
         format!("{}:{}", Side::Server.address(), display(self.slot))
     }
@@ -102,7 +103,7 @@ impl Site {
         self.folder.path(name)
     }
 
-    /// What programs get: nothing of the user's, and no session bus, which would be another machine's.
+    /// The environment of programs: nothing of the user's, and no session bus, which would belong to another machine.
     pub fn environment(&self) -> Vec<(String, String)> {
         let home = self.path("home").display().to_string();
         let set = [
@@ -117,14 +118,14 @@ impl Site {
         set.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
-    /// Lays down a script that both ends find before any other program of that name.
+    /// Creates a script that both ends find before any other program of that name.
     pub fn script(&self, name: &str, text: &str) -> Result<()> {
         let path = self.path("bin").join(name);
         fs::write(&path, format!("#!/bin/sh\n{text}\n"))?;
         Ok(fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?)
     }
 
-    /// Starts it on that side, for a display; what it complains of is in the file `NAME.errors`.
+    /// Starts a command on that side, for a display. Its errors are written to the file `NAME.errors`.
     pub fn start(&self, side: Side, name: &str, display: &str, command: &mut Command) -> Result<Owned> {
         let errors = fs::File::create(self.path(&format!("{name}.errors")))?;
         command.env_clear().envs(self.environment()).env("DISPLAY", display);
@@ -132,7 +133,7 @@ impl Site {
         Owned::start(self.link.command_in(side, command), GRACE)
     }
 
-    /// The last line of what it complained of, and of what its proxies did, whichever of them is the cause.
+    /// The last error line of the program and of its proxies, since any of them may be the cause.
     pub fn complaint(&self, name: &str) -> String {
         let own = format!("{name}.errors");
         let files = [own.as_str(), "sshd.errors", "near/errors", "far/errors"];
@@ -142,13 +143,13 @@ impl Site {
 
     fn last_line(&self, file: &str) -> Option<String> {
         let text = fs::read(self.path(file)).ok()?;
-        // The folder is another one in each cell.
+        // The folder's name differs in each cell; remove it.
         let text = String::from_utf8_lossy(&text).replace(&self.path("").display().to_string(), "");
-        // What nxproxy says of versions is no complaint.
+        // nxproxy prints version lines that are no errors.
         text.lines().map(str::trim).rfind(|line| !line.is_empty() && !line.starts_with("Loop:")).map(str::to_owned)
     }
 
-    /// Waits until something listens at this port on the side of the first of these processes.
+    /// Waits until the first of these processes listens on this port.
     pub fn wait_for(&self, port: u16, processes: &mut [(&str, &mut Owned)]) -> Result<()> {
         let listens = wait(PATIENCE, || {
             for (name, process) in processes.iter_mut() {
@@ -164,7 +165,7 @@ impl Site {
         Ok(())
     }
 
-    /// Captures where the case says, for `limit` after the first packet at most.
+    /// Captures at the place that the case names, for at most `limit` after the first packet.
     pub fn capture(&self, case: Case, limit: Duration) -> Result<Actor> {
         let (side, on_loopback) = case.capture();
         let (silence_ms, limit_ms) = (case.line.silence().as_millis() as u64, limit.as_millis() as u64);
@@ -172,7 +173,7 @@ impl Site {
         self.act(side, "", role)
     }
 
-    /// Somebody at the server's keyboard.
+    /// An actor at the server's keyboard.
     pub fn typist(&self, strokes: Strokes, silence: Duration) -> Result<Actor> {
         let silence_ms = silence.as_millis() as u64;
         self.act(Side::Server, &self.near_display(), Role::Typist { strokes, silence_ms })
@@ -185,7 +186,7 @@ impl Site {
         Actor::start_by(command, display, role)
     }
 
-    /// Until the capture has seen enough.
+    /// Waits until the capture stops.
     pub fn wait_until_quiet(&self, mut actor: Actor, program: &mut Owned, limit: Duration) -> Result<Captured> {
         let is_over = wait(START + limit, || {
             if actor.is_running() && !program.is_running() {
@@ -204,7 +205,7 @@ impl Site {
         Ok(captured)
     }
 
-    /// Waits until no packet went over the link for so long, or that took too long.
+    /// Waits until no packet crossed the link for `silence`, for at most `limit`.
     pub fn wait_until_silent(&self, silence: Duration, limit: Duration) -> Result<bool> {
         let (mut last, mut since) = (0, Instant::now());
         wait(limit, || {
@@ -216,7 +217,7 @@ impl Site {
         })
     }
 
-    /// Ends everything; its files stay as long as the folder.
+    /// Ends everything. The files stay as long as the folder.
     pub fn close(self) -> Result<Folder> {
         let Site { mut server, link, folder, .. } = self;
         server.end();
@@ -229,7 +230,7 @@ fn display(slot: usize) -> u16 {
     FIRST_DISPLAY + slot as u16
 }
 
-/// Waits until it is done; `false` when that took too long.
+/// Waits until `is_done`; `false` after `limit`.
 pub(super) fn wait(limit: Duration, mut is_done: impl FnMut() -> Result<bool>) -> Result<bool> {
     let end = Instant::now() + limit;
     while !is_done()? {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! X through ssh: a daemon at the program's end that only this cell's key opens, and a client at the server's end.
+//! X through ssh: a daemon at the program's end that accepts only this cell's key, and a client at the server's end.
 //!
-//! `-Y`: the program is trusted, as Debian's own setting makes it with `-X` too; without that the server's SECURITY extension
-//! refuses what today's toolkits ask for. The user's own ssh is not touched: keys, files and settings are private.
+//! `-Y` trusts the program, as Debian's configuration does even with `-X`. Without it, the server's SECURITY extension
+//! refuses requests that today's toolkits make. The user's own ssh is not touched: keys, files and settings are
+//! private.
 
 use super::Site;
 use crate::process::Owned;
@@ -14,17 +15,17 @@ use std::process::{Command, Stdio};
 use xqos_wire::link::Side;
 
 const PORT: u16 = 2222;
-/// As root sshd refuses to start without it.
+/// As root, sshd refuses to start without it.
 const PRIVILEGE_FOLDER: &str = "/run/sshd";
 
-/// Made by Debian's service, which need not run here; gone when this is dropped, if it was not there before. All cells
-/// share it.
+/// Debian's service creates this folder, but need not run here. It is removed when this is dropped, unless it existed
+/// before. All cells share it.
 #[derive(Debug)]
 pub(super) struct PrivilegeFolder(bool);
 
 impl PrivilegeFolder {
     pub fn make() -> PrivilegeFolder {
-        // Without the right to make it sshd says itself what is missing.
+        // If it cannot be created, sshd reports what is missing.
         let made = fs::create_dir(PRIVILEGE_FOLDER);
         let made = made.and_then(|()| fs::set_permissions(PRIVILEGE_FOLDER, Permissions::from_mode(0o755)));
         PrivilegeFolder(made.is_ok())
@@ -39,7 +40,7 @@ impl Drop for PrivilegeFolder {
     }
 }
 
-/// Starts both; the program runs once they know each other. As root it needs a [`PrivilegeFolder`].
+/// Starts both; the program runs once they are connected. As root this needs a [`PrivilegeFolder`].
 pub(super) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<Vec<Owned>> {
     let daemon = daemon(site)?;
     let mut command = Command::new(program::find("ssh")?);
@@ -50,7 +51,7 @@ pub(super) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<V
     Ok(vec![site.start(Side::Server, "program", &site.near_display(), &mut command)?, daemon])
 }
 
-/// At the program's end; only [`options`] open it.
+/// The daemon at the program's end. Only clients with [`options`] can log in.
 pub(super) fn daemon(site: &Site) -> Result<Owned> {
     for name in ["host", "user"] {
         let mut command = Command::new(program::find("ssh-keygen")?);
@@ -62,7 +63,7 @@ pub(super) fn daemon(site: &Site) -> Result<Owned> {
     }
     fs::copy(site.path("user.pub"), site.path("authorized_keys"))?;
     fs::write(site.path("sshd_config"), settings(site))?;
-    // It starts itself again for each connection, and wants its whole path for that.
+    // sshd starts itself again for each connection, for which it needs its full path.
     let mut command = Command::new(program::find("sshd")?);
     command.args(["-D", "-e", "-f"]).arg(site.path("sshd_config"));
     let mut daemon = site.start(Side::Client, "sshd", "", &mut command)?;
@@ -70,7 +71,7 @@ pub(super) fn daemon(site: &Site) -> Result<Owned> {
     Ok(daemon)
 }
 
-/// What a client at the server's end is told, also one that only passes it on to ssh.
+/// Options for an ssh client at the server's end, also for one that passes them on to ssh.
 pub(super) fn options(site: &Site) -> Vec<String> {
     let user = site.path("user").display().to_string();
     let known = format!("UserKnownHostsFile={}", site.path("known").display());
@@ -85,7 +86,7 @@ pub(super) fn options(site: &Site) -> Vec<String> {
 
 fn settings(site: &Site) -> String {
     let path = |name: &str| site.path(name).display().to_string();
-    // SetEnv takes one line of them.
+    // SetEnv takes all variables on one line.
     let setting = |all: String, (name, value): &(String, String)| all + " " + name + "=\"" + value + "\"";
     let set = site.environment().iter().fold(String::new(), setting);
     format!(

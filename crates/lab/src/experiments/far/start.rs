@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! How a program is started, each way, and when; and what near learnt at the program's first start.
+//! Starts a program over each transport, notes when, and provides what near learned at the program's first start.
 //!
-//! What is started first writes down the time: `xqos near` counts from its own start, since a person waits for that too,
-//! and ssh from the program's, since its session may be there already. Near is measured at a program's second start: the
-//! first one is made over a fast link, and its file laid down in the home folder of each cell. The file has questions and
-//! no answers, so that the link over which they were asked does not matter.
+//! The first command that runs writes down the time. For `xqos near` this is near's own start, which the user waits
+//! for, too. For ssh it is the program's start, since the session may exist already. Near is measured at a program's
+//! second start: the first one uses a fast link, and its file is copied to the home folder of each cell. The file
+//! contains queries without answers, so the link of the first start does not matter.
 
 use super::site::wait;
 use super::{Case, Line, Program, Site, Watched, Way, nx, ssh};
@@ -22,19 +22,19 @@ use std::time::Duration;
 use xqos_wire::link::Side;
 
 const BEGAN: &str = "began";
-/// For a program that is asked to end, and a proxy that reports then: round trips of a fifth of a second.
+/// Time for a program that is asked to end and a proxy that reports then, with round trips of 0.2 s.
 const PATIENCE: Duration = Duration::from_secs(15);
 const FIRST_START_LIMIT: Duration = Duration::from_secs(60);
-/// The display that ssh forwards, in all cells.
+/// The display that ssh forwards in all cells.
 const THROUGH_SSH: &str = "localhost:10.0";
 
-/// By the clock of captures.
+/// Time of the start, on the clock of captures.
 pub(super) fn began_ns(site: &Site) -> Result<u64> {
     let text = fs::read_to_string(site.path(BEGAN)).context("the program was not started")?;
     text.trim().parse().context("a time is a number")
 }
 
-/// The program, or what it ends with, is the first.
+/// Starts the case. The first process is the program, or the process with which the program ends.
 pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
     let note = format!("date +%s%N > '{}'", site.path(BEGAN).display());
     site.script("begin", &format!("{note}\nexec \"$@\""))?;
@@ -72,18 +72,18 @@ pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
     }
 }
 
-/// Asks it to end, and waits until it has reported.
+/// Asks the process to end, and waits until it has reported.
 pub(super) fn let_end(process: &mut Owned) -> Result<()> {
     process.ask_to_end();
     wait(PATIENCE, || Ok(!process.is_running())).map(drop)
 }
 
-/// Near's file of each program.
+/// Near's file for each program.
 #[derive(Debug, Default)]
 pub(super) struct Learnt(BTreeMap<Program, Vec<u8>>);
 
 impl Learnt {
-    /// Starts each program of these cases once that is started through near.
+    /// Starts each program that these cases run through near once.
     pub fn of(bench: &Bench, cases: &[Case]) -> Result<Learnt> {
         let mut all = BTreeMap::new();
         for program in cases.iter().filter(|case| case.way.is_near()).map(|case| case.program) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Steady work: keys are pressed at the server, one after the other, and it is seen when the screen changes.
+//! Steady work: keys are pressed at the server, one after the other, and screen changes are observed.
 //!
-//! A change needs the way there and back at least; what is more are waits for replies.
+//! A change takes at least one round trip. Anything longer is time spent waiting for replies.
 
 use super::{Case, Program, Site};
 use crate::actor::{Answered, Pressed, Stroke, Strokes};
@@ -10,11 +10,11 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// So long nothing may change, besides two round trips; a letter is there at once.
+/// A stroke ends after this time without a change, plus two round trips. A letter appears immediately.
 const SILENCE: Duration = Duration::from_millis(400);
 const SILENCE_OF_LETTER: Duration = Duration::from_millis(250);
 
-/// Medians over the strokes of each kind; `None` where the program has no such thing, or did not change.
+/// Medians over the strokes of each kind; `None` if the program has no such function, or the screen did not change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::experiments) struct Steady {
     pub typing: Option<Answered>,
@@ -48,21 +48,21 @@ const fn there_and_back(stroke: Stroke, back: Stroke) -> Strokes {
     Strokes { back: Some(back), ..again(stroke, 3) }
 }
 
-/// For typing, scrolling and the menu. xterm's terminal echoes; a line at its bottom scrolls. gtk3-demo's list shows another
-/// demo's text for each line.
+/// Strokes for typing, scrolling and the menu. xterm's terminal echoes, and a line at its bottom scrolls. gtk3-demo
+/// shows the text of another demo for each line of its list.
 fn strokes(program: Program) -> [Option<Strokes>; 3] {
     let letters = again(key(b'a'.into()), 10);
     let at_the_bottom = |strokes| Some(Strokes { before: Some((60, key(RETURN))), ..strokes });
     let held = |with, what| Stroke { with, what };
     match program {
-        // No text is typed there.
+        // No text can be typed there.
         Program::Gtk => [None, Some(again(key(DOWN), 5)), Some(there_and_back(key(F10), key(ESCAPE)))],
-        // A cursor that blinks is drawn with as much around it as a letter; and the list of results is empty.
+        // A blinking cursor redraws as large an area as a letter, and the list of results is empty.
         Program::Qt => {
             let menu = held(Some(ALT), Pressed::Key(b's'.into()));
             [None, None, Some(there_and_back(menu, key(ESCAPE)))]
         }
-        // Its menu does not open at each F10, nor close at each Escape.
+        // Emacs does not open its menu at each F10, nor close it at each Escape.
         Program::Emacs => [Some(letters), at_the_bottom(there_and_back(key(PRIOR), key(NEXT))), None],
         Program::Xterm | Program::XtermFa => {
             let button = |with| held(with, Pressed::Button(1));
@@ -74,7 +74,7 @@ fn strokes(program: Program) -> [Option<Strokes>; 3] {
 }
 
 impl Steady {
-    /// The program is quiet, and has the keyboard from now on.
+    /// Requires a program that is quiet. From now on it has the keyboard focus.
     pub(super) fn measure(site: &Site, case: Case) -> Result<Steady> {
         let round_trip = 2 * Duration::from_micros(case.line.delay_us);
         let of = |strokes: Option<Strokes>, silence| -> Result<Option<Answered>> {
