@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! X over slow links: the grid of Packard and Gettys (2003) for today's programs and ways to carry X.
+//! X over slow links: the grid of Packard and Gettys (2003) for today's programs and transports.
 //!
-//! The measure is the paper's: total network delay, relative to raw X over 10 Mb/s and 0.1 ms. All cells take an hour.
+//! The measure is that of the paper: total network delay, relative to raw X over 10 Mb/s and 0.1 ms. The full grid
+//! takes an hour.
 
 mod charts;
 mod predicted;
@@ -20,10 +21,10 @@ use std::time::Duration;
 
 const FULL_LIMIT: Duration = Duration::from_secs(60);
 const QUICK_LIMIT: Duration = Duration::from_secs(7);
-/// With a part of a cell's title in it, such as `nxproxy`, only these are measured.
+/// If set to a part of a cell's title, such as `nxproxy`, only matching cells are measured.
 const ONLY: &str = "XQOS_GRID_ONLY";
 const WAYS: [Way; 5] = [Way::Raw, Way::SshC, Way::Nx, Way::NxTaint, Way::Ssh];
-/// Everything is relative to this one, with raw X.
+/// The line that all figures are relative to, with raw X.
 const BASE: Line = Line { kbit_per_s: 10_000, delay_us: 100 };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,7 +60,7 @@ fn case(program: Program, way: Way, line: Line) -> Case {
     Case { program, way, line, watched: Watched::AtProgram, turn: 0 }
 }
 
-/// What everything is relative to, then slow lines, then fast ones, so that cells on slow lines are one stretch.
+/// The base line, then slow lines, then fast ones, so that the cells on slow lines are consecutive.
 fn all() -> Vec<Case> {
     let of = |line| Program::ALL.into_iter().flat_map(move |program| WAYS.map(|way| case(program, way, line)));
     let mut cases: Vec<Case> = Line::all().flat_map(of).collect();
@@ -67,14 +68,14 @@ fn all() -> Vec<Case> {
     cases
 }
 
-/// Corners of the fast end: xterm in UTF-8 asks for 3 MB of font metrics, and waits 260 times.
+/// Corners of the fast end. xterm in UTF-8 requests 3 MB of font metrics and waits 260 times.
 fn quick() -> Vec<Case> {
     let lines = [(10_000, 100), (1_000, 100), (10_000, 1_000), (1_000, 1_000)];
     let lines = lines.into_iter().map(|(kbit_per_s, delay_us)| Line { kbit_per_s, delay_us });
     lines.flat_map(|line| [Way::Raw, Way::SshC].map(|way| case(Program::Xterm, way, line))).collect()
 }
 
-/// Total network delay over that of the same program with raw X over the base.
+/// Total network delay, relative to the same program with raw X over the base line.
 fn relative(cells: &Cells, program: Program, way: Way, line: Line) -> Option<f64> {
     let base_s = cells.start(program, Way::Raw, BASE)?.delay_s;
     let delay_s = cells.start(program, way, line)?.delay_s;

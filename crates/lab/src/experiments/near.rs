@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Programs far from their X server, with and without `xqos near` beside them.
+//! Programs far from their X server, with and without `xqos near`.
 //!
-//! The clock begins with the command, and keys are pressed after the start. What near costs is measured where there is
-//! nothing to be gained: beside the server.
+//! The clock starts with the command, and keys are pressed after the start. The cost of near is measured where it has
+//! no benefit: on the machine of the server.
 
 mod cost;
 mod tables;
@@ -23,16 +23,16 @@ use std::time::Duration;
 
 /// The slowest of these starts takes 90 s.
 const LIMIT: Duration = Duration::from_secs(120);
-/// With a part of a cell's title in it, such as `xqos ssh`, only these are measured.
+/// If set to a part of a cell's title, such as `xqos ssh`, only matching cells are measured.
 const ONLY: &str = "XQOS_NEAR_ONLY";
-/// xterm -fa differs from xterm by what it draws, not by what it waits for.
+/// xterm -fa differs from xterm in what it draws, not in its round trips.
 const PROGRAMS: [Program; 4] = [Program::Gtk, Program::Emacs, Program::Qt, Program::Xterm];
 const WAYS: [Way; 6] = [Way::Raw, Way::SshC, Way::NxTaint, Way::Strict, Way::Relaxed, Way::ThroughSsh];
 const KBIT_PER_S: u64 = 10_000;
-/// The line of the goals.
+/// The line to which the goals apply.
 const FARTHEST: Line = Line { kbit_per_s: KBIT_PER_S, delay_us: 100_000 };
 const QUICK: Line = Line { kbit_per_s: KBIT_PER_S, delay_us: 10_000 };
-/// Local starts differ by little, and so are measured in pairs.
+/// Local starts differ little and are therefore measured in pairs.
 const LOCAL_TURNS: u32 = 5;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ fn over_link(program: Program, way: Way, line: Line) -> Case {
     Case { program, way, line, watched: Watched::AtServer, turn: 0 }
 }
 
-/// Those with goals first, then ever shorter delays.
+/// Cells with goals first, then decreasing delays.
 fn all() -> Vec<Case> {
     let at = |line| PROGRAMS.into_iter().flat_map(move |program| WAYS.map(|way| over_link(program, way, line)));
     let mut cases: Vec<Case> = at(FARTHEST).collect();
@@ -93,13 +93,13 @@ fn quick() -> Vec<Case> {
 }
 
 impl Near {
-    /// How many times as fast as over ssh it starts.
+    /// Speed of the start relative to ssh.
     fn gain(&self, program: Program, way: Way) -> Option<f64> {
         let of = |way| Some(self.cells.start(program, way, FARTHEST)?.from_command_s);
         Some(of(Way::SshC)? / of(way)?)
     }
 
-    /// Turn and seconds of each start beside the server.
+    /// Turn and seconds of each start on the server's machine.
     fn local(&self, program: Program, way: Way) -> impl Iterator<Item = (u32, f64)> + '_ {
         let is_it = move |case: &Case| case.watched == Watched::Local && (case.program, case.way) == (program, way);
         let cells = self.cells.0.iter().filter(move |cell| is_it(&cell.case));
@@ -112,7 +112,7 @@ impl Near {
         ratios(&of(Way::Strict), &of(Way::Raw), |(turn, _)| *turn, |(_, seconds)| Some(*seconds))
     }
 
-    /// What so many of the programs reach at least.
+    /// The value that the given number of programs reach at least.
     fn over_the_link(&self) -> Vec<Verdict> {
         let reached = |way: Way, count: usize, goal| {
             let gain = |program| self.gain(program, way);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! Figures 5 to 8 of the paper, from our cells. Both axes are logarithmic: the grid is one of powers of ten.
+//! Figures 5 to 8 of the paper, from our cells. Both axes are logarithmic, since the grid consists of powers of ten.
 
 use super::super::far::{Cells, Line, Program, Way};
 use super::{BASE, WAYS, relative};
 use crate::study::{Chart, Line as Drawn, Lines};
 
-/// The looks of the latencies, the shortest first.
+/// Line styles for the latencies, the shortest first.
 const LOOKS: [&str; 4] = ["stock", "fair", "smart", "classic"];
 
 pub(super) fn all(cells: &Cells) -> Vec<Chart> {

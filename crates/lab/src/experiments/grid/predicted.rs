@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! What the captures over the fastest line predict, held against the other cells, so that each grid tests the model; and
-//! what it says of proxies that no program runs.
+//! Compares the predictions from captures over the fastest line with the other cells, so that each grid tests the
+//! model, and shows predictions for proxies that cannot be run.
 
 use super::super::far::{Cells, Line, Predicted, PredictedStart, Program, Start, Way, by_program};
 use crate::goals::Key;
 use crate::statistics::Spread;
 use crate::study::{Columns, Goal, Table, Verdict, figure};
 
-/// Their places among what is predicted, and their columns.
+/// Columns of the proxies, in the order of the predictions.
 pub(super) const PROXIES: [&str; 4] = ["raw X", "LBX", "strict", "relaxed"];
 
 fn of(cells: &Cells, program: Program) -> Option<&Predicted> {
@@ -18,14 +18,14 @@ fn programs(cells: &Cells) -> impl Iterator<Item = Program> {
     cells.programs().into_iter().filter(|&program| of(cells, program).is_some())
 }
 
-/// A start that came to rest, with its prediction.
+/// Starts that became quiet, with their predictions.
 fn held<'c>(cells: &'c Cells, program: Program) -> impl Iterator<Item = (&'c PredictedStart, &'c Start)> {
     let starts = of(cells, program).and_then(|predicted| predicted.0.first()).map(|way| way.starts.as_slice());
     let pair = move |predicted: &'c PredictedStart| Some((predicted, cells.start(program, Way::Raw, predicted.line)?));
     starts.unwrap_or_default().iter().filter_map(pair).filter(|(_, start)| start.is_quiet)
 }
 
-/// In percent of what was measured.
+/// Error in percent of the measured value.
 fn error((predicted, start): (&PredictedStart, &Start)) -> f64 {
     100.0 * (predicted.elapsed_s / start.elapsed_s - 1.0).abs()
 }
@@ -59,7 +59,7 @@ fn left(cells: &Cells) -> Table {
     PROXIES.into_iter().enumerate().fold(columns, add).table()
 }
 
-/// Measured, and predicted behind each proxy, where waits matter.
+/// Measured and predicted start-up times where round trips matter.
 fn behind(cells: &Cells, program: Program) -> Table {
     let lines =
         [100_000, 10_000, 1_000].into_iter().flat_map(|kbit_per_s| Line::by_delay(kbit_per_s).into_iter().skip(2));
@@ -83,7 +83,7 @@ fn behind(cells: &Cells, program: Program) -> Table {
     PROXIES.into_iter().enumerate().fold(columns, add).table()
 }
 
-/// What a line adds over the fastest, behind a proxy over raw X; nothing where it was not predicted.
+/// Delay that a line adds over the fastest one, behind a proxy relative to raw X; `None` if it was not predicted.
 pub(super) fn added(cells: &Cells, program: Program, proxy: usize, line: Line) -> Option<f64> {
     let predicted = of(cells, program)?;
     let delay_s = |proxy, line| Some(predicted.start(proxy, line)?.delay_s);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The grid as tables: the paper's figures, the delay of each cell, what raw X did in detail, the compressed slow link, and what failed.
+//! The grid as tables: the paper's figures, the delay of each cell, details of raw X, the compressed slow link, and
+//! failures.
 
 use super::super::far::{Cells, Line, Program, Start, Way, beside_the_paper, by_program};
 use super::{BASE, predicted, relative};
@@ -51,7 +52,8 @@ fn fonts(cells: &Cells) -> String {
     if list.is_empty() { String::new() } else { format!("xterm {}", list.join(", ")) }
 }
 
-/// By the paper's questions: what latency, bandwidth, compression and local answers do; of starts that came to rest.
+/// Effects of latency, bandwidth, compression and local answers, as the paper asks. Only starts that became quiet
+/// count.
 fn added(cells: &Cells) -> Table {
     let rest_s = |program, way, line| Some(cells.start(program, way, line).filter(|start| start.is_quiet)?.delay_s);
     let added_s = |program, way, line| Some(rest_s(program, way, line)? - rest_s(program, way, BASE)?);
@@ -77,7 +79,7 @@ fn added(cells: &Cells) -> Table {
     table
 }
 
-/// Seconds, and how many times the base; a row for each link.
+/// Seconds, and the ratio to the base; a row for each link.
 fn delays(cells: &Cells, program: Program) -> Table {
     let delay = |line, way| match cells.far(program, way, line).map(|cell| &cell.outcome) {
         None => "-".to_owned(),
@@ -113,7 +115,7 @@ fn raw(cells: &Cells, program: Program) -> Table {
         .table()
 }
 
-/// What each way puts on the link, and what the program waits for: on the link where most of them have been measured.
+/// Bytes of each transport on the link, and round trips, on the link with most measurements.
 fn bytes(cells: &Cells) -> Table {
     let title = "Over 10 Mb/s, 0.1 ms: bytes on the link both ways, round trips waited for, seconds until quiet";
     let columns = by_program(title, cells.programs());
@@ -130,7 +132,7 @@ fn bytes(cells: &Cells) -> Table {
     cells.ways().into_iter().fold(columns, add).table()
 }
 
-/// The paper's background of a desktop, and ours.
+/// The paper's desktop background, and our programs.
 fn compressed(cells: &Cells) -> Table {
     let bytes = Published("packard-gettys-2003.background_bytes").value();
     let seconds = Published("packard-gettys-2003.background_seconds").value();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The study of a grid by arithmetic.
+//! Tests of the grid's study, with computed figures.
 
 use super::super::far::{Cell, Predicted, PredictedStart, Proxied, Start};
 use super::*;
@@ -35,7 +35,7 @@ fn invented() -> Grid {
     Grid { cells: Cells(all().into_iter().map(cell).collect()) }
 }
 
-/// Each start over each line takes a tenth more than was measured, and half of that behind a proxy.
+/// Each predicted start takes a tenth longer than measured, and less behind proxies.
 fn with_predictions() -> Grid {
     let mut grid = invented();
     let predicted = |program: Program| {
@@ -105,7 +105,7 @@ fn a_cell_that_was_not_quiet_is_a_bound_and_a_failed_one_says_why() {
     let study = grid.study();
     let text = |title| render::table(table(&study, title));
     assert!(text("The paper's figures").contains("xterm > "), "{}", text("The paper's figures"));
-    // 60 kB and 100 round trips of 200 ms over the slowest link are more than a minute.
+    // 60 kB and 100 round trips of 200 ms take more than a minute over the slowest link.
     let delays = text("xterm: total network delay");
     assert!(delays.contains("> 60 (") && delays.contains("(1 x)"), "{delays}");
     assert!(text("xterm, raw X").contains("not quiet after 60 s"));
@@ -118,7 +118,7 @@ fn what_a_link_adds_is_over_raw_x() {
     let study = with_predictions().study();
     let rows = &table(&study, "What a link adds").rows;
     let row = |line: &str| rows.iter().find(|row| row[0] == line).unwrap_or_else(|| panic!("no row {line}"));
-    // Compression leaves a tenth of the bytes, and all round trips.
+    // Compression leaves a tenth of the bytes and all round trips.
     assert!(row("100 kb/s / 0.1 ms")[2].starts_with("0.100 ("), "{rows:?}");
     let long = row("10 Mb/s / 100 ms");
     assert!(long[1].ends_with("x of 5") && long[2].starts_with('1') && long[3].starts_with("0.700 ("), "{rows:?}");

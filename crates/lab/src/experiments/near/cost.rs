@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! What near costs a client that never waits: requests and images through it, over those through the relay of `xqos cap`.
+//! The cost of near for a client that never waits: requests and images through near, relative to the relay of `xqos
+//! cap`.
 //!
-//! Both are measured one right after the other on one Xvfb, in turn first this and then that. The relay keeps 96 bytes of
-//! each packet, so that what is compared is not the disk.
+//! Both are measured one after the other on one Xvfb, in alternating order. The relay stores 96 bytes of each packet,
+//! so the disk does not dominate.
 
 use crate::bench::Bench;
 use crate::folder::Folder;
@@ -14,13 +15,13 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 
-/// Of x11perf: requests of 4 bytes, and images of 40 kB.
+/// x11perf tests: requests of 4 bytes, and images of 40 kB.
 pub(super) const TESTS: [&str; 2] = ["noop", "putimage100"];
 const PAIRS: u32 = 6;
-/// Runs of a tenth of a second on an idle server.
+/// Runs that take 0.1 s each on an idle server.
 const RUNS: u32 = 8;
 
-/// Arguments of xqos-wire: what the client's requests go through.
+/// Arguments of xqos-wire, through which the client's requests pass.
 const DIRECT: &[&str] = &[];
 const RELAY: &[&str] = &["cap", "--quiet", "--snaplen", "96", "-o", "capture.pcapng", "--"];
 const NEAR: &[&str] = &["near", "--quiet", "--forget", "--"];
@@ -28,7 +29,7 @@ const NEAR: &[&str] = &["near", "--quiet", "--forget", "--"];
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Cost {
     pub test: String,
-    /// Operations in a second; the i-th of each were measured one right after the other.
+    /// Operations per second. Values with the same index were measured one after the other.
     pub direct: Vec<f64>,
     pub relay: Vec<f64>,
     pub near: Vec<f64>,

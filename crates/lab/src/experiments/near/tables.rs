@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The cells as tables: starts over the farthest link, over all of them, waits, steady work, and what near costs.
+//! The cells as tables: starts over the farthest link, starts over all links, waits, steady work, and the cost of near.
 
 use super::super::far::{Line, Program, Start, Watched, Way, beside_the_paper, by_program};
 use super::{FARTHEST, KBIT_PER_S, Near};
@@ -20,7 +20,7 @@ fn seconds(start: &Start) -> String {
     format!("{}{}", start.bound(), figure(start.from_command_s))
 }
 
-/// Where the goals are: seconds, and how many times as fast as ssh.
+/// Cells with goals: seconds, and the speed relative to ssh.
 fn farthest(near: &Near) -> Table {
     let programs = near.cells.programs().into_iter();
     let rows = programs.filter(|&program| near.cells.start(program, Way::Strict, FARTHEST).is_some());
@@ -35,7 +35,7 @@ fn farthest(near: &Near) -> Table {
         .keyed("start")
 }
 
-/// Left, and left and saved, by near's own report: of the longest delay at which nobody worked with the program.
+/// Waits left, and all waits, from near's own report: of the longest delay without steady work.
 fn waits_of(near: &Near, program: Program, way: Way) -> Option<(u64, u64)> {
     let all = near.cells.0.iter().filter(|cell| (cell.case.program, cell.case.way) == (program, way));
     let starts = all.filter_map(|cell| Some((cell.case, cell.outcome.as_ref().ok()?)));
@@ -60,7 +60,7 @@ fn waits(near: &Near) -> Table {
         .keyed("waits")
 }
 
-/// What the paper says of starts over long links, and the same of ours.
+/// The paper's statements about starts over long links, and ours.
 fn beside(near: &Near) -> Table {
     let trips = Published("packard-gettys-2003.nautilus_round_trips").value();
     let waits = |program| waits_of(near, program, Way::Strict).map(|(left, all)| format!("{all} ({left} with near)"));
@@ -72,7 +72,7 @@ fn beside(near: &Near) -> Table {
     ])
 }
 
-/// A row for each delay: from the command, and without what the program loads.
+/// A row for each delay: from the command, and without the time to load the program.
 fn delays(near: &Near, program: Program) -> Table {
     let has = |line: &Line| near.cells.ways().iter().any(|&way| near.cells.start(program, way, *line).is_some());
     let title = format!("{}: seconds from the command until quiet (from its first connection)", program.title());
@@ -82,7 +82,7 @@ fn delays(near: &Near, program: Program) -> Table {
     near.cells.by_way(columns, |line, way| near.cells.text(program, way, line, both))
 }
 
-/// Of each kind of stroke, until the screen changed for the last time.
+/// Time until the last change of the screen, for each kind of stroke.
 fn steady(near: &Near) -> Table {
     let last = |answered: Option<Answered>| answered.map_or("-".to_owned(), |one| figure(one.last_ms));
     let rows = near.cells.0.iter().filter_map(|cell| Some((cell.case, cell.outcome.as_ref().ok()?.steady?)));

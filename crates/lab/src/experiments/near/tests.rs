@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The study of starts by arithmetic: so many waits, and a second of work.
+//! Tests of the study of starts, with computed figures: a number of waits, and a second of work.
 
 use super::super::far::{Cell, Start, Waits};
 use super::*;
@@ -48,7 +48,7 @@ fn each_goal_is_held_against_what_enough_programs_reach() {
     let mut near = invented();
     let verdicts = near.study().verdicts;
     let met: Vec<_> = verdicts.iter().map(|verdict| verdict.is_met()).collect();
-    // Strict is 21 s over 5, relaxed 21 over 2.
+    // Strict: 21 s over 5 s. Relaxed: 21 s over 2 s.
     assert_eq!(met, [Some(true); 7], "{verdicts:#?}");
     assert_eq!((verdicts[0].value, verdicts[1].value), (4.2, 10.5));
     let slow = near.cells.0.iter_mut().filter(|cell| (cell.case.way, cell.case.line) == (Way::Strict, FARTHEST));
