@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! All experiments: files of lab/experiments, and code where a file cannot say what is done.
+//! All experiments: files of lab/experiments, and code where a file cannot express them.
 //!
-//! Code has `run`, which gives raw data that can be stored, and `study`, which never measures, so that stored data can be
-//! looked at again.
+//! In code, `run` returns raw data that can be stored. `study` never measures, so stored data can be evaluated again.
 
 mod far;
 mod grid;
@@ -25,7 +24,7 @@ macro_rules! file {
     }};
 }
 
-/// In the order of the report.
+/// All experiments, in the order of the report.
 pub fn all() -> Vec<Experiment> {
     vec![
         file!("demo"),

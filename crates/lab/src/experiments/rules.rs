@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! Rules while they are kept: how soon they hold, what the daemon costs, and what is left when it is killed.
+//! The rules daemon: how soon a rule is applied, what the daemon costs, and what is left when it is killed.
 //!
-//! A film plays in mpv, for which a rule reserves; x11perf draws beside it, with a weight that was set by hand. The daemon is killed
-//! by SIGKILL, so that nothing of it can tidy up: what it set has to end with its connection, and what a hand set has to stay.
+//! A film plays in mpv, for which a rule makes a reservation. x11perf draws at the same time, with a weight that was
+//! set manually. SIGKILL ends the daemon, so it cannot clean up: its settings must end with its connection, and the
+//! manual setting must stay.
 //!
-//! This is code, not a file: in the middle of a trial it kills a program and waits until the server has undone its settings.
+//! This is code because a trial kills a program halfway and waits until the server has undone its settings.
 
 use super::{Measure, Takes};
 use crate::bench::Bench;
@@ -26,7 +27,7 @@ use xqos_client::Control;
 
 const TEST: &str = "ellipse100";
 const RULES: &str = "version = 1\n[[rule]]\nid = \"players\"\nmatch = { exe = \"*/mpv\" }\nset = { reserve = \"10ms/40ms\", weight = 2 }\n";
-/// In hundredths.
+/// The weight that is set manually, in hundredths.
 const BY_HAND: u32 = 300;
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -37,11 +38,11 @@ pub(super) struct Rules {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Trial {
-    /// From the daemon's start until the player had what the rule says.
+    /// From the daemon's start until the player had its reservation.
     held_after_s: f64,
-    /// Of a processor.
+    /// Fraction of a processor.
     cpu: f64,
-    /// From SIGKILL until all of it was gone.
+    /// From SIGKILL until all settings were gone.
     gone_after_s: f64,
     by_hand_stayed: bool,
 }
@@ -115,7 +116,7 @@ impl Measure for Rules {
     }
 }
 
-/// `xqos rules run` with our rule and no other file of the user's.
+/// Starts `xqos rules run` with our rule and no files of the user.
 fn start(display: &str) -> Result<(Owned, Folder, Instant)> {
     let folder = Folder::create()?;
     let rules = folder.path("xqos/rules.d");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! What the simulator predicts, beside what is measured: the same situations, live and as scenarios.
+//! Predictions of the simulator and measurements of the same situations, on real servers and as scenarios.
 //!
-//! Each turn first measures what a request of each client costs the server, and what the client takes itself, with that
-//! client alone. The simulator gets these and nothing else; then the clients run together, under one scheduler after the
-//! other, and as scenarios with the same costs. So what is compared is what the scheduling makes of the crowd.
+//! Each turn first measures each client alone: the server time of its requests, and its own time. The simulator gets
+//! only these costs. The clients then run together under one scheduler after the other, both live and as scenarios, so
+//! the comparison shows the effect of scheduling.
 //!
-//! Where scenarios agree with servers that exist, they may be asked about those that do not: ten thousand clients, and
-//! more players than this machine could decode.
+//! If scenarios agree with real servers, they can predict situations that cannot be measured: ten thousand clients, and
+//! more players than this machine can decode.
 
 mod beyond;
 mod costs;
@@ -42,11 +42,11 @@ pub(super) struct Simulation {
 struct Turn {
     pairs: Vec<Pair>,
     reserved: Vec<Reserved>,
-    /// Of each situation.
+    /// Costs in each situation.
     costs: Vec<(Situation, Costs)>,
 }
 
-/// Both sides of one measurement.
+/// One measurement, and its simulation.
 #[derive(Debug, Serialize, Deserialize)]
 struct Pair {
     situation: Situation,
@@ -55,7 +55,7 @@ struct Pair {
     simulated: Times,
 }
 
-/// A hard reservation: share of the server, and per second x11perf's operations, or the simulated requests.
+/// A hard reservation: share of the server, and x11perf operations or simulated requests per second.
 #[derive(Debug, Serialize, Deserialize)]
 struct Reserved {
     part: (u32, u32),
@@ -82,7 +82,7 @@ enum Situation {
 impl Situation {
     const ALL: [Situation; 3] = [Situation::Interactive, Situation::Animation, Situation::Ocbench];
 
-    /// Of the scenario.
+    /// Name of the scenario.
     fn name(self) -> &'static str {
         match self {
             Situation::Interactive => "interactive",
@@ -91,7 +91,7 @@ impl Situation {
         }
     }
 
-    /// Of the measured client in it.
+    /// Name of the measured client in the scenario.
     fn client(self) -> &'static str {
         match self {
             Situation::Interactive => "line",
@@ -100,7 +100,7 @@ impl Situation {
         }
     }
 
-    /// What a response is.
+    /// Name of a response.
     fn response(self) -> &'static str {
         match self {
             Situation::Interactive => "echo",

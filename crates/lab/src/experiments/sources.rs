@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! The experiments as text, for tests that hold them against the data in `lab`.
+//! The experiments as text, for tests that compare them with the data in `lab`.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Of the experiments, without their tests, which may invent goals.
+/// Source text of the experiments without their tests, which may invent goals.
 pub(crate) fn all() -> Vec<(PathBuf, String)> {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/experiments")];
     let mut found = Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn all() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// What stands in quotes behind this word, anywhere.
+/// All quoted strings that directly follow this word.
 pub(crate) fn named(word: &str) -> BTreeSet<String> {
     let names = |text: &str| -> Vec<String> {
         text.split(word).skip(1).filter_map(|rest| Some(rest.strip_prefix('"')?.split_once('"')?.0.into())).collect()
@@ -32,7 +32,7 @@ pub(crate) fn named(word: &str) -> BTreeSet<String> {
     all().iter().flat_map(|(_, text)| names(text)).collect()
 }
 
-/// Keys of the ledger that the experiments' files name, and figures of papers.
+/// Keys of goals and of papers' figures that the experiments' files use.
 pub(crate) fn in_files() -> (BTreeSet<String>, BTreeSet<String>) {
     let all = super::all();
     let of = |names: fn(&crate::bench::Experiment) -> Vec<String>| all.iter().flat_map(names).collect();

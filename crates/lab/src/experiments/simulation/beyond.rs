@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Scenarios that no machine here can run: with the costs of their files, and without a measurement beside them.
+//! Scenarios that no available machine can run: they use the costs from their files, and there is no measurement.
 
 use crate::scheduler::Scheduler;
 use crate::statistics::Summary;
@@ -12,16 +12,16 @@ use xqos_sim::scenario::Costs;
 
 const NAMES: [&str; 2] = ["ten-thousand-clients", "sixty-four-players"];
 
-/// One kind of client in one of them.
+/// One kind of client in a scenario.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Beyond {
     scenario: String,
     scheduler: Scheduler,
     clients: String,
     count: usize,
-    /// `None`: they are busy, and wait for nothing.
+    /// `None` for clients that are always busy and wait for nothing.
     response_ms: Option<Summary>,
-    /// Asked for and not done at the end.
+    /// Requests that were not finished at the end.
     waiting: u64,
     /// Clients that were never served.
     starved: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What clients cost, each alone on the server: the only figures that the simulator gets.
+//! Costs of clients, each alone on the server: the only measurements that the simulator gets.
 
 use super::{Situation, Times, live};
 use crate::bench::Bench;
@@ -14,16 +14,16 @@ use std::time::Duration;
 use xqos_client::Control;
 use xqos_sim::scenario::Costs;
 
-/// Between two looks at the server's list of clients.
+/// Interval between two readings of the server's list of clients.
 const LOOK: Duration = Duration::from_millis(40);
-/// Of a burst, as in the scenarios' files: the line and a property,
+/// Requests of a burst, as in the scenario files: the line and a property.
 const LINE_REQUESTS: f64 = 2.0;
-/// a background, 24 spokes, a hub and a property,
+/// A background, 24 spokes, a hub and a property.
 const WHEEL_REQUESTS: f64 = 27.0;
-/// 200 lines and a question.
+/// 200 lines and a query.
 const OCBENCH_REQUESTS: f64 = 201.0;
 
-/// By the names that the scenario's file gives them.
+/// Costs under the names that the scenario's file uses.
 pub(super) fn of(situation: Situation, bench: &Bench, stage: &Stage, perf: &Perf) -> Result<Costs> {
     let display = stage.server().display();
     let wait = || {
@@ -46,7 +46,7 @@ pub(super) fn of(situation: Situation, bench: &Bench, stage: &Stage, perf: &Perf
         set("plaid", got.each_us());
     }
     let (got, times) = Asked::by_the_busiest(stage, || live::alone(situation, bench, stage, None))?;
-    // Medians: a stall of the machine is no habit of a client.
+    // Medians, because a stall of the machine is not a property of a client.
     let Times { response_ms, interval_ms } = times;
     let (response_us, interval_us) = (median(response_ms) * 1e3, median(interval_ms) * 1e3);
     match situation {
@@ -68,7 +68,7 @@ pub(super) fn of(situation: Situation, bench: &Bench, stage: &Stage, perf: &Perf
     Ok(costs)
 }
 
-/// What the server has done for one client, as of one look.
+/// The server's figures for one client at one reading.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     requests: u64,
@@ -76,12 +76,12 @@ struct Look {
     now_ns: u64,
 }
 
-/// What one client asked for, alone: looks one after the other.
+/// Consecutive readings of one client that runs alone.
 #[derive(Debug, Default)]
 struct Asked(Vec<Look>);
 
 impl Asked {
-    /// By the client with most requests while something is done.
+    /// Observes the client with the most requests while `doing` runs.
     fn by_the_busiest<T>(stage: &Stage, doing: impl FnOnce() -> Result<T>) -> Result<(Asked, T)> {
         let control = stage.server().control()?;
         let is_over = AtomicBool::new(false);
@@ -104,12 +104,13 @@ impl Asked {
         self.of_a_request(|look| look.server_time_ns)
     }
 
-    /// From one request to the next.
+    /// Time from one request to the next.
     fn every_us(&self) -> f64 {
         self.of_a_request(|look| look.now_ns)
     }
 
-    /// The median over the times between two looks: those in which the machine stalled say nothing about requests.
+    /// The median over the intervals between two readings. Intervals in which the machine stalled say nothing about
+    /// requests.
     fn of_a_request(&self, ns: fn(&Look) -> u64) -> f64 {
         let pairs = self.0.windows(2).filter(|pair| pair[1].requests > pair[0].requests);
         median(pairs.map(|pair| {
@@ -119,7 +120,7 @@ impl Asked {
     }
 }
 
-/// By client.
+/// Readings of each client.
 fn look(control: &Control, is_over: &AtomicBool) -> Result<BTreeMap<u32, Asked>> {
     let mut asked: BTreeMap<u32, Asked> = BTreeMap::new();
     while !is_over.load(Ordering::Relaxed) {

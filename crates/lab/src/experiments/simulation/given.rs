@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What one x11perf with a hard reservation gets of a real server.
+//! Measures what one x11perf with a hard reservation gets from a real server.
 
 use crate::load::{Load, Perf, Placement};
 use crate::server::Server;
@@ -9,12 +9,12 @@ use xqos_abi::ClientEntry;
 use xqos_client::Control;
 
 pub(super) const TEST: &str = "getimagexy100";
-/// x11perf tells its count at the end of a run: short ones are counted more finely.
+/// x11perf prints its count at the end of a run, so short runs give a finer count.
 pub(super) const RUNS_OF_ONE: u64 = 20;
-/// 5/6 of a period must fit below it: the highest that the server takes.
+/// 5/6 of a period must be admitted. This is the highest value that the server accepts.
 pub(super) const MAX_UTILIZATION_PPM: u32 = 950_000;
 
-/// Share of the server's time, and operations a second by x11perf's own count.
+/// Share of the server's time, and operations per second by x11perf's own count.
 pub(super) fn measure(
     server: &Server,
     control: &Control,
@@ -25,7 +25,7 @@ pub(super) fn measure(
     let mut load = Load::start(server.display(), perf, 1, Placement::Stacked)?;
     let pid = load.pids()[0];
     control.reserve(entry(control, pid)?.1.client, budget_us, period_us, true)?;
-    // The first period begins with what the client was doing before.
+    // The first period still includes what the client did before.
     std::thread::sleep(Duration::from_micros(u64::from(period_us)));
     let ((began_ns, before), from) = (entry(control, pid)?, Instant::now());
     std::thread::sleep(time);

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const PLAIDS: usize = 12;
 
-/// Beside its load, under the scheduler that the server follows.
+/// Measures the client together with its load, under the scheduler that the server follows.
 pub(super) fn measure(
     situation: Situation,
     bench: &Bench,
@@ -33,7 +33,7 @@ pub(super) fn measure(
     alone(situation, bench, stage, Some(scheduler))
 }
 
-/// The measured client itself.
+/// Measures the client alone.
 pub(super) fn alone(situation: Situation, bench: &Bench, stage: &Stage, scheduler: Option<Scheduler>) -> Result<Times> {
     let (server, reservation) = (stage.server(), scheduler.and_then(Scheduler::reservation));
     match situation {
@@ -54,7 +54,7 @@ pub(super) fn alone(situation: Situation, bench: &Bench, stage: &Stage, schedule
 }
 
 impl Times {
-    /// Between the beginnings of two bursts.
+    /// Intervals between the beginnings of two bursts.
     fn of_series(series: &Series) -> Times {
         let response_ms = series.response_ns.iter().map(|&ns| ns as f64 / 1e6).collect();
         let interval_ms = series.at_us.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e3).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Prediction beside measurement, as tables and as a chart.
+//! Predictions and measurements, as tables and as a chart.
 
 use super::{Pair, RESERVED, Reserved, Simulation, Situation, Turn};
 use crate::scheduler::Scheduler;
