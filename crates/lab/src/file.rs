@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Experiments that are files: what is measured on which servers beside which loads, and what is made of it.
+//! Experiments that are files: what is measured, on which servers, with which loads, and how it is evaluated.
 //!
-//! A file is checked ([`check`]), its axes are multiplied into cases ([`case`]), each case is measured once a turn
-//! ([`stage`], [`loads`], [`measure`]), and expressions over these trials ([`data`], [`expression`]) make the tables,
-//! verdicts and charts ([`study`], [`chart`]). docs/experiments/format.md is the format's reference.
+//! A file is checked ([`check`]), and its axes are multiplied into cases ([`case`]). Each case is measured once per
+//! turn ([`stage`], [`loads`], [`measure`]). Expressions over these trials ([`data`], [`expression`]) give the tables,
+//! verdicts and charts ([`study`], [`chart`]). docs/experiments/format.md describes the format.
 
 mod beside;
 mod bursts;
@@ -33,10 +33,10 @@ use serde::{Deserialize, Serialize};
 use stage::Stage;
 use std::fmt;
 
-/// What is wrong with a file, and where.
+/// A mistake in a file, and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mistake {
-    /// Text of the file, or the number of its line.
+    /// Text of the file, or a line number.
     at: Place,
     what: String,
 }
@@ -47,7 +47,7 @@ enum Place {
     Line(usize),
 }
 
-/// A file that makes sense.
+/// A valid file.
 #[derive(Debug)]
 pub struct File {
     name: String,
@@ -57,7 +57,7 @@ pub struct File {
     cases: Vec<Case>,
 }
 
-/// What was measured. The file is kept with it, so that results can be studied where the file is not.
+/// Raw data. The file is stored with them, so results can be evaluated without the original file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Measured {
     file: String,
@@ -69,7 +69,7 @@ impl Mistake {
         Mistake { at: Place::Text(text.to_owned()), what }
     }
 
-    /// `FILE:LINE: WHAT`.
+    /// `FILE:LINE: TEXT`.
     fn told(&self, path: &str, text: &str) -> String {
         let line_of = |at: usize| text[..at].matches('\n').count() + 1;
         let line = match &self.at {
@@ -87,7 +87,7 @@ impl fmt::Display for Mistake {
 }
 
 impl File {
-    /// `path` stands before the line of a mistake.
+    /// `path` is printed before the line number of a mistake.
     pub fn read(name: &str, path: &str, text: &str) -> Result<File, String> {
         File::sound(name, text).map_err(|mistake| mistake.told(path, text))
     }
@@ -119,7 +119,7 @@ impl File {
         &self.definition.about
     }
 
-    /// How long it takes, about.
+    /// Approximate duration in seconds.
     pub fn estimate_s(&self, quick: bool, trials: u32) -> f64 {
         let one = |case: &Case| {
             let starts: f64 = case.loads.iter().map(|load| 0.7 + 0.05 * load.clients as f64).sum();
@@ -136,7 +136,7 @@ impl File {
         (if quick { turns.min(2) } else { turns }).min(self.definition.order.most_turns.unwrap_or(u32::MAX))
     }
 
-    /// Measures what is not measured yet: a run that was interrupted goes on.
+    /// Measures everything that is not measured yet, so an interrupted run continues.
     pub(crate) fn run(&self, bench: &Bench) -> Result<serde_json::Value> {
         let mut parts = bench.parts::<Trial>()?;
         let mut stage = Stage::new(bench, &self.definition);
@@ -179,7 +179,7 @@ impl File {
         self.cases.iter().filter(is_in).filter(|case| !quick || case.is_quick).collect()
     }
 
-    /// What follows from raw data.
+    /// Evaluates raw data.
     pub(crate) fn study(&self, raw: serde_json::Value) -> Result<Study> {
         let measured: Measured = serde_json::from_value(raw)?;
         let published = self.definition.setting.published.clone().unwrap_or_default();
@@ -205,7 +205,7 @@ impl File {
         all.flat_map(|keys| keys.values()).map(|key| key.split('(').next().unwrap_or(key).to_owned()).collect()
     }
 
-    /// The file that raw data were measured by.
+    /// The file with which raw data were measured.
     pub(crate) fn of_raw(name: &str, raw: &serde_json::Value) -> Option<File> {
         let text = raw.get("file")?.as_str()?;
         File::sound(name, text).ok()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The charts that a file asks for.
+//! The charts that a file defines.
 
 use super::data::{Cell, Data, number};
 use super::format::Chart as ChartText;
@@ -7,12 +7,12 @@ use super::study::{measured, parsed, spread, titled};
 use crate::statistics::{Spread, Summary};
 use crate::study::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter};
 
-/// What a chart may be.
+/// Kinds of charts.
 pub(super) const KINDS: [&str; 4] = ["ranges", "lines", "scatter", "lanes"];
-/// Enough for the eye.
+/// Points to draw; more cannot be distinguished.
 const CHARTED: usize = 100;
 
-/// Those of which something was measured.
+/// The charts for which there are measurements.
 pub(super) fn charts(text: &ChartText, data: &Data) -> Vec<Chart> {
     let each = measured(data, &text.each, &text.only, &Cell::new());
     each.iter().filter_map(|within| chart(text, data, within)).collect()
@@ -71,7 +71,7 @@ fn chart(text: &ChartText, data: &Data, within: &Cell) -> Option<Chart> {
     }
 }
 
-/// Slices of server time in the first turn, a lane for each client: the one that measures, and its load.
+/// Slices of server time in the first turn, with a lane for each client: the measured one and the load.
 fn lanes(text: &ChartText, data: &Data, within: &Cell, title: String) -> Option<Lanes> {
     let at = data.at(within).turns().next()?;
     let samples = |name: &str| at.samples(&format!("{}.{name}", text.y)).map(|found| found.to_vec());
@@ -94,7 +94,7 @@ fn of(text: &ChartText, data: &Data, axes: &[String], within: &Cell) -> Vec<Cell
     measured(data, axes, &text.only, within)
 }
 
-/// Each value of the axis that the chart is of, with its cell.
+/// Each value of the chart's axis `of`, with its cell.
 fn cases(text: &ChartText, data: &Data, within: &Cell) -> Vec<(String, Cell)> {
     let of = of(text, data, std::slice::from_ref(&text.of), within);
     of.into_iter().filter_map(|cell| Some((cell.get(&text.of)?.clone(), cell))).collect()
@@ -125,7 +125,7 @@ fn ranges(text: &ChartText, data: &Data, within: &Cell) -> Vec<Range> {
     cases(text, data, within).into_iter().filter_map(range).collect()
 }
 
-/// Over an axis of numbers, or samples: each over another one, or one after the other.
+/// Points over an axis of numbers, or samples: one name over another, or in their order.
 fn points(text: &ChartText, data: &Data, cell: &Cell) -> Vec<[f64; 2]> {
     let axis = text.x.as_ref().and_then(|name| data.axis(name));
     if let Some(axis) = axis {
@@ -144,7 +144,7 @@ fn points(text: &ChartText, data: &Data, cell: &Cell) -> Vec<[f64; 2]> {
         let Some(y) = at.samples(&text.y) else { continue };
         match text.x.as_ref().and_then(|x| at.samples(x)) {
             Some(x) => {
-                // Microseconds are enough for the eye, and short in the page.
+                // The page needs no more than microseconds, and short numbers.
                 let short = |value: f64| (value * 1e3).round() / 1e3;
                 points.extend(x.iter().zip(y.iter()).map(|(&x, &y)| [short(offset + x), short(y)]));
                 offset = points.last().map_or(offset, |point| point[0]);

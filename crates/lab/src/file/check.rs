@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Whether a file makes sense as a whole: before anything is measured, each mistake is told with what to write instead.
+//! Checks a file before anything is measured. Each mistake is reported with what to write instead.
 
 use super::Mistake;
 use super::case::{Case, cells, filled};
@@ -13,7 +13,7 @@ use super::study::{BY, SHOWN};
 use crate::papers;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// After how many turns servers are new: `turn`, `server`, or `12 turns`.
+/// Number of turns between new servers: `turn`, `server`, or `12 turns`.
 pub(super) fn turns(text: &str) -> Option<u32> {
     if ["turn", "server"].contains(&text) {
         Some(1)
@@ -25,7 +25,7 @@ pub(super) fn turns(text: &str) -> Option<u32> {
 struct Check<'a> {
     definition: &'a Definition,
     axes: &'a [AxisValues],
-    /// All that some case finds; `None` where the user's own program may print anything.
+    /// All names that some case measures, including what the user's own program prints.
     found: BTreeSet<String>,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn check(definition: &Definition, axes: &[AxisValues], cases: &[Case]
     Ok(())
 }
 
-/// Everything that a trial of the case has.
+/// All names that a trial of the case has.
 fn found(case: &Case, definition: &Definition) -> Vec<String> {
     let mut found: Vec<String> = case.measure.finds().chain(ALWAYS.map(str::to_owned)).collect();
     found.extend(["share", "work", "work_per_cpu"].map(str::to_owned));
@@ -151,7 +151,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Names of figures of papers.
+    /// Checks the keys of papers' figures.
     fn names(&self) -> Result<(), Mistake> {
         let of_axes = self.axes.iter().flat_map(|axis| &axis.values).map(|(_, setting)| setting);
         let settings = of_axes.chain([&self.definition.setting]);
@@ -167,9 +167,9 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// `bound`: the axes that stand at one value where it is used.
+    /// `bound` lists the axes that have one value where the expression is used.
     fn expression(&self, text: &str, bound: &[String], write: &str) -> Result<(), Mistake> {
-        // Braces stand for values; any one shows whether the rest is sound.
+        // Braces are replaced by values. Any value shows whether the rest is valid.
         let cell: Cell = cells(&self.axes.iter().collect::<Vec<_>>()).into_iter().next().unwrap_or_default();
         let full = filled(text, &cell, |_, value| value.to_owned());
         let expression = Expression::parse(&full).map_err(|what| Mistake::at(text, what))?;

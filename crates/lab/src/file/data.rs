@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What was measured, by case and turn, and how expressions find it.
+//! Measurements by case and turn, and how expressions find them.
 
 use super::format::{Definition, Setting};
 use crate::papers;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 pub(super) type Samples = [f64];
 
-/// Samples and values of a trial by their names.
+/// Samples and values of a trial, by name.
 pub(super) type Figures = (BTreeMap<String, Vec<f64>>, BTreeMap<String, f64>);
 
 pub(super) fn named<const N: usize>(values: [(&str, f64); N]) -> BTreeMap<String, f64> {
@@ -18,7 +18,7 @@ pub(super) fn named<const N: usize>(values: [(&str, f64); N]) -> BTreeMap<String
 /// The name of a value for each axis.
 pub(super) type Cell = BTreeMap<String, String>;
 
-/// One case, measured once.
+/// One measurement of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Trial {
     pub case: Cell,
@@ -38,7 +38,7 @@ pub(super) struct AxisValues {
 #[derive(Debug)]
 pub(super) struct Data {
     pub axes: Vec<AxisValues>,
-    /// Of papers, whatever the case.
+    /// Figures of papers that apply to all cases.
     pub published: BTreeMap<String, String>,
     trials: BTreeMap<(Cell, u32), Trial>,
     turns: u32,
@@ -61,7 +61,7 @@ pub(super) fn axes(definition: &Definition) -> Vec<AxisValues> {
 }
 
 impl AxisValues {
-    /// For people: its title, or its name.
+    /// The value's title, or its name if it has none.
     pub fn title<'a>(&'a self, value: &'a str) -> &'a str {
         let found = self.values.iter().find(|(name, _)| name == value);
         found.and_then(|(_, setting)| setting.title.as_deref()).unwrap_or(value)
@@ -80,7 +80,7 @@ impl Data {
         Data { axes, published: BTreeMap::new(), trials, turns }
     }
 
-    /// The turns of each case as one.
+    /// Combines the turns of each case.
     pub fn pooled(&self) -> Data {
         let mut pooled: BTreeMap<Cell, Trial> = BTreeMap::new();
         for trial in self.trials.values() {
@@ -110,7 +110,7 @@ impl Data {
         self.axes.iter().find(|axis| axis.name == name)
     }
 
-    /// Whether anything was measured at such a place.
+    /// True if the cell or a part of it was measured.
     pub fn has(&self, cell: &Cell) -> bool {
         self.trials.keys().any(|(case, _)| cell.iter().all(|(axis, value)| case.get(axis) == Some(value)))
     }
@@ -141,7 +141,8 @@ impl<'a> At<'a> {
         self.trial()?.samples.get(name).map(Vec::as_slice)
     }
 
-    /// As a value of one of the axes names it: `PAPER.FIGURE`, or of a table `PAPER.FIGURE(AXIS, AXIS)`, rows and columns.
+    /// A published figure under the name that an axis value gives it: `PAPER.FIGURE`, or a table cell
+    /// `PAPER.FIGURE(AXIS, AXIS)` with rows and columns.
     pub fn published(&self, name: &str) -> Option<f64> {
         let of_axis = |axis: &AxisValues| {
             let value = self.cell.get(&axis.name)?;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Expressions over what was measured: `mean(response)[case=stock] / mean(response)[case=fair]`.
+//! Expressions over measurements: `mean(response)[case=stock] / mean(response)[case=fair]`.
 //!
-//! A name is a value of a trial, or the number that an axis stands at. Statistics are of a trial's samples. Brackets
-//! choose another case of the same turn, so that a ratio compares what was measured one after the other. An
-//! expression has no value where something that it needs was not measured.
+//! A name is a value of a trial, or the number of an axis value. Statistics apply to a trial's samples. Brackets select
+//! another case of the same turn, so a ratio compares measurements that followed each other. An expression has no value
+//! if a measurement that it needs is missing.
 
 use super::data::{At, Samples};
 use crate::statistics::{deviation, jain_index, mean, quantile};
@@ -12,14 +12,14 @@ use crate::statistics::{deviation, jain_index, mean, quantile};
 pub(super) enum Expression {
     Number(f64),
     Name(String),
-    /// Of the samples of this name.
+    /// A statistic of the samples with this name.
     Statistic(Statistic, String),
     /// A figure of a paper.
     Published(String),
     Calculated(Operation, Box<Expression>, Box<Expression>),
-    /// Of the values of all turns.
+    /// A statistic of the values of all turns.
     OfTurns(Statistic, Box<Expression>),
-    /// In another case of the same turn.
+    /// The value in another case of the same turn.
     Elsewhere(Box<Expression>, Vec<(String, String)>),
 }
 
@@ -27,12 +27,12 @@ pub(super) enum Expression {
 pub(super) enum Statistic {
     Mean,
     Deviation,
-    /// A part of one: 0 is the least, 1 the worst.
+    /// A fraction: 0 is the minimum, 1 the maximum.
     Quantile(f64),
     Count,
     Sum,
     Jain,
-    /// The part of the samples from one value to another.
+    /// Fraction of the samples within a range.
     Within(f64, f64),
 }
 
@@ -50,7 +50,7 @@ const FUNCTIONS: &str = "mean, deviation, least, worst, p50, p99 and other perce
                          within(samples, from, to), smaller(a, b), larger(a, b), least_turn, greatest_turn, mean_turn, deviation_turn, published";
 
 impl Expression {
-    /// An error says what is wrong and what may stand there.
+    /// An error says what is wrong and what is allowed instead.
     pub fn parse(text: &str) -> Result<Expression, String> {
         let mut parser = Parser { text, at: 0 };
         let expression = parser.sum()?;
@@ -62,7 +62,7 @@ impl Expression {
         }
     }
 
-    /// `None` where something of it was not measured.
+    /// `None` if a measurement is missing.
     pub fn value(&self, at: &At) -> Option<f64> {
         match self {
             Expression::Number(number) => Some(*number),
@@ -77,10 +77,10 @@ impl Expression {
         }
     }
 
-    /// How many samples the statistic with the fewest is of; `None` where there is none.
+    /// Sample count of the statistic with the fewest samples; `None` if there is no statistic.
     pub fn samples(&self, at: &At) -> Option<usize> {
         match self {
-            // Whatever there are of these: each is a client, or counts.
+            // Any number is valid here: each sample is a client, or the count itself is the result.
             Expression::Statistic(Statistic::Jain | Statistic::Sum | Statistic::Count, _) => None,
             Expression::Statistic(_, name) => Some(at.samples(name).map_or(0, |samples| samples.len())),
             Expression::Calculated(_, one, other) => one.samples(at).into_iter().chain(other.samples(at)).min(),
@@ -90,7 +90,7 @@ impl Expression {
         }
     }
 
-    /// Each name with the places that brackets choose for it.
+    /// Each name with the places that brackets select for it.
     pub fn leaves(&self) -> Vec<(&Expression, Vec<&(String, String)>)> {
         match self {
             Expression::Calculated(_, one, other) => [one.leaves(), other.leaves()].concat(),
@@ -124,7 +124,7 @@ impl Statistic {
         })
     }
 
-    /// Those whose name alone says what they are.
+    /// Statistics without parameters.
     fn named(name: &str) -> Option<Statistic> {
         Some(match name {
             "mean" => Statistic::Mean,
@@ -222,7 +222,7 @@ impl<'a> Parser<'a> {
         Ok(factor)
     }
 
-    /// After its opening parenthesis.
+    /// Parses a call after its opening parenthesis.
     fn call(&mut self, function: &str) -> Result<Expression, String> {
         let expression = if let Some(statistic) = Statistic::named(function) {
             Expression::Statistic(statistic, self.name()?)
@@ -255,7 +255,7 @@ impl<'a> Parser<'a> {
         Ok(Expression::Calculated(operation, Box::new(one), Box::new(self.sum()?)))
     }
 
-    /// After the opening bracket: `case=stock, load=noop]`.
+    /// Parses the places after an opening bracket: `case=stock, load=noop]`.
     fn places(&mut self) -> Result<Vec<(String, String)>, String> {
         let inside = self.rest();
         let end = inside.find(']').ok_or("a ']' is missing at the end")?;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! A desktop on the server of a case, and the client that looks at the screen: when is there what was painted, and what was
-//! typed.
+//! A desktop on the server of a case, and a client that watches the screen: when do drawings and typed letters appear?
 //!
-//! It lives as long as its server. What is not seen within [`LIMIT`] counts as seen then.
+//! It lives as long as its server. A change that is not seen within [`LIMIT`] counts as seen at that time.
 
 use super::case::Desktop;
 use crate::composited::Composited;
@@ -16,19 +15,19 @@ use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
 use xqos_client::Control;
 
-/// Beside the windows of x11perf and of a desk.
+/// Outside the windows of x11perf and of the desktop's programs.
 const PAINTER_AT: (i16, i16) = (1100, 100);
 const TERMINAL_AT: (i16, i16) = (640, 850);
-/// Between two looks, longer by up to [`MORE`]: in step with the load they would all meet it at the same place.
+/// Pause between two readings, plus up to [`MORE`]: readings in step with the load would always meet the same phase.
 const PAUSE: Duration = Duration::from_millis(55);
 const MORE: Duration = Duration::from_millis(11);
 
-/// What the client finds: samples, and values.
+/// Samples and values of the client.
 pub(super) type Looked = (Vec<(&'static str, Vec<f64>)>, Vec<(&'static str, f64)>);
 
 #[derive(Debug)]
 pub(super) struct OnScreen {
-    // In this order: who looks ends before what is looked at.
+    // Drop order: observers end before what they observe.
     painter: Painter,
     typist: Option<Typist>,
     frames: Vec<(&'static str, FrameCounter)>,
@@ -38,7 +37,7 @@ pub(super) struct OnScreen {
 }
 
 impl OnScreen {
-    /// `control`: of a server with xqos.
+    /// `control`: connection to a server with xqos.
     pub fn start(server: &Server, control: Option<&Control>, desktop: &Desktop) -> Result<OnScreen> {
         let viewer = server.viewer_socket().map(|socket| Viewer::connect(&socket)).transpose()?;
         let managers = desktop.managers.map(|managers| Composited::start(server, managers)).transpose()?;
@@ -46,7 +45,7 @@ impl OnScreen {
             ensure!(control.desktop()?.clients > 0, "nobody was recognised as compositor or window manager");
         }
         let painter = Painter::start(server, PAINTER_AT)?;
-        // Under Wayland the keyboard is the compositor's to give.
+        // Under Wayland only the compositor can set the keyboard focus.
         let typist = managers.is_some().then(|| Typist::start(server, TERMINAL_AT)).transpose()?;
         let desk = Desk::start(server, &desktop.programs)?;
         let mut frames = Vec::new();
@@ -59,7 +58,7 @@ impl OnScreen {
         Ok(OnScreen { painter, typist, frames, desk, managers, _viewer: viewer })
     }
 
-    /// Paints a rectangle again and again, each third time types a key, and else uses the desk as a user does.
+    /// Paints a rectangle repeatedly. Every third time it types a key, otherwise it performs the user's next action.
     pub fn look(&mut self, server: &Server, time: Duration) -> Result<Looked> {
         let compositor = self.managers.as_ref().map_or(server.compositor_pid(), Composited::compositor_pid);
         let composited = || compositor.map_or(Ok(Duration::ZERO), cpu_time);
@@ -92,7 +91,7 @@ impl OnScreen {
 }
 
 fn pause(nth: usize) {
-    // A step by the golden section fills a range evenly.
+    // Steps by the golden ratio fill a range evenly.
     let part = (nth as f64 * 0.618_034).fract();
     std::thread::sleep(PAUSE + MORE.mul_f64(part));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What follows from the trials, as the file asks: tables, verdicts and the answer in a sentence.
+//! Evaluates the trials as the file defines: tables, verdicts and the answer in a sentence.
 
 use super::case::{cells, filled};
 use super::chart;
@@ -11,7 +11,7 @@ use crate::statistics::{Spread, geometric_mean};
 use crate::study::{Goal, Study, Table, Verdict, duration, figure, percent, spread_figure};
 use std::collections::BTreeMap;
 
-/// `name`: of the experiment, by which lab/goals.toml has its goals.
+/// `name` is the experiment's name, under which lab/goals.toml lists its goals.
 pub(super) fn study(name: &str, definition: &Definition, data: &Data) -> Study {
     Study {
         title: definition.title.clone(),
@@ -24,12 +24,12 @@ pub(super) fn study(name: &str, definition: &Definition, data: &Data) -> Study {
     }
 }
 
-/// An expression that the check has seen.
+/// An expression that the check has accepted.
 pub(super) fn parsed(text: &str) -> Expression {
     Expression::parse(text).unwrap_or(Expression::Number(f64::NAN))
 }
 
-/// The cells of these axes that a `where` leaves and that something was measured in.
+/// The cells of these axes that match `only` and have measurements.
 pub(super) fn measured(data: &Data, axes: &[String], only: &BTreeMap<String, Vec<String>>, within: &Cell) -> Vec<Cell> {
     let axes: Vec<&AxisValues> = axes.iter().filter_map(|name| data.axis(name)).collect();
     let is_left =
@@ -49,7 +49,7 @@ pub(super) fn measured(data: &Data, axes: &[String], only: &BTreeMap<String, Vec
         .collect()
 }
 
-/// With titles in place of `{AXIS}`.
+/// Replaces `{AXIS}` with titles.
 pub(super) fn titled(text: &str, cell: &Cell, data: &Data) -> String {
     filled(text, cell, |axis, value| data.axis(axis).map_or(value, |axis| axis.title(value)).to_owned())
 }
@@ -97,9 +97,9 @@ fn shown_in(Column(_, value, how): &Column, at: &At) -> String {
     }
 }
 
-/// How a column may be shown.
+/// Formats of a column.
 pub(super) const SHOWN: [&str; 5] = ["median", "spread", "percent", "least", "greatest"];
-/// How several cells become one value.
+/// Ways to reduce several cells to one value.
 pub(super) const BY: [&str; 3] = ["largest", "least", "geometric mean"];
 
 fn verdicts(name: &str, text: &VerdictText, data: &Data) -> Vec<Verdict> {
@@ -143,13 +143,13 @@ fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<V
     Some(if samples.is_empty() { verdict } else { verdict.counting(samples) })
 }
 
-/// The key of one of several tables or verdicts, with the values of its axes; an empty key stays empty.
+/// The key of one of several tables or verdicts, with the values of its axes. An empty key stays empty.
 fn in_brackets(key: &str, cell: &Cell) -> String {
     let values: Vec<&str> = cell.values().map(String::as_str).collect();
     if key.is_empty() || values.is_empty() { key.to_owned() } else { format!("{key}[{}]", values.join(", ")) }
 }
 
-/// Of its goal in the ledger.
+/// Key of the verdict's goal in the ledger.
 pub(super) fn goal_key(name: &str, text: &VerdictText, cell: &Cell) -> String {
     key(name, text.goal_of.as_ref().unwrap_or(&text.key), cell)
 }

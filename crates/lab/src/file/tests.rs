@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Files that are refused, each with a line that says what to write, and what is made of trials.
+//! Files that are refused, each with a line that says what to write, and the evaluation of trials.
 
 use super::data::tests::trial;
 use super::*;
 
-/// An experiment that is sound; each mistake replaces one piece of it.
+/// A valid experiment. Each mistake replaces one piece of it.
 const SOUND: &str = r#"about = "a"
 title = "t"
 question = "q"
@@ -93,7 +93,7 @@ fn a_wrong_file_is_refused_with_its_line_and_what_to_write_instead() {
     ];
     for (from, to, line, says) in wrong {
         assert!(SOUND.contains(from), "{from}");
-        // The first one that is meant stands behind what the line says.
+        // The first occurrence is the one that the expected line number refers to.
         let text = SOUND.replacen(from, to, 1);
         let error = File::read("own", "own.toml", &text).unwrap_err();
         assert!(error.starts_with(&format!("own.toml:{line}: ")) && error.contains(says), "{to}: {error}");
