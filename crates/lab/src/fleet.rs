@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! A fleet that is not there: sessions of fifty hosts, two hundred users and ten days, served by the simulator.
+//! A simulated fleet: sessions of fifty hosts, two hundred users and ten days, served by the simulator.
 //!
-//! Each session is a trace, as a server would have written it, and a capture of what its programs said; both go through the
-//! code that real ones go through into the tables. The number of a session is its seed: the same fleet has the same bytes.
-//! In its first five days the servers are stock ones, then xqos is in them, so that a question about days has an answer.
+//! Each session is a trace, as a server would write it, and a capture of its programs' traffic. Both are turned into
+//! tables by the code for real ones. The session's number is its seed, so the same fleet has the same bytes. In the
+//! first five days the servers are stock ones, afterwards they run xqos, so queries over days have a result.
 
 mod capture;
 mod session;
@@ -22,30 +22,30 @@ use xqos_trace::file::Trace;
 use xqos_trace::names::Names;
 use xqos_wire::analysis;
 
-/// What was made, and what the making of the tables took.
+/// Sizes of the generated data, and the time to turn them into tables.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Made {
     pub sessions: u64,
     /// Records of all traces.
     pub records: u64,
     pub trace_bytes: u64,
-    /// Of the tables that the traces became.
+    /// Tables made from the traces.
     pub table_bytes: u64,
     pub table_rows: u64,
     pub table_files: u64,
-    /// From traces to tables.
+    /// Time from traces to tables.
     pub export_s: f64,
     /// Packets of all captures.
     pub packets: u64,
     pub capture_bytes: u64,
     pub report_bytes: u64,
     pub report_rows: u64,
-    /// From captures to tables.
+    /// Time from captures to tables.
     pub analyse_s: f64,
 }
 
 impl Made {
-    /// For people.
+    /// Renders the figures as sentences.
     pub fn text(&self) -> String {
         let Made { sessions, records, trace_bytes, table_bytes, table_rows, table_files, export_s, .. } = self;
         let Made { packets, capture_bytes, report_bytes, report_rows, analyse_s, .. } = self;
@@ -59,7 +59,7 @@ impl Made {
     }
 }
 
-/// Makes the first so many sessions: `traces`, `captures` and `fleet.parquet` in the folder.
+/// Generates the first `sessions` sessions: `traces`, `captures` and `fleet.parquet` in the folder.
 pub fn make(folder: &Path, sessions: u32) -> Result<Made> {
     for name in ["traces", "captures"] {
         let folder = folder.join(name);
@@ -76,7 +76,7 @@ fn add(folder: &Path, session: &Session, made: &mut Made) -> Result<()> {
     let trace = folder.join(format!("traces/{}.trace", session.name));
     let capture = folder.join(format!("captures/{}.pcapng", session.name));
     for file in [&trace, &capture] {
-        // Left by an earlier run; that there is none is no error.
+        // Left by an earlier run; a missing file is no error.
         let _ = fs::remove_file(file);
     }
     let turns = session.serve(&trace, made)?;
@@ -96,7 +96,7 @@ fn add(folder: &Path, session: &Session, made: &mut Made) -> Result<()> {
     Ok(())
 }
 
-/// What `xqos trace export` does.
+/// The work of `xqos trace export`.
 fn export(file: &Path, tables: &Path, session: &Session) -> Result<(Written, Duration)> {
     let began = Instant::now();
     let trace = Trace::open(file)?;
@@ -106,7 +106,7 @@ fn export(file: &Path, tables: &Path, session: &Session) -> Result<(Written, Dur
     Ok((written, began.elapsed()))
 }
 
-/// What `xqos analyse --parquet` does.
+/// The work of `xqos analyse --parquet`.
 fn analyse(file: &Path, tables: &Path, session: &Session) -> Result<(Written, u64, Duration)> {
     let began = Instant::now();
     let mut analysis = analysis::Analysis::default();
@@ -117,5 +117,5 @@ fn analyse(file: &Path, tables: &Path, session: &Session) -> Result<(Written, u6
     Ok((written, counts.packets, began.elapsed()))
 }
 
-/// The network for which savings are told; the tables have counts only.
+/// Network latency for which savings are computed. The tables contain only counts.
 const LATENCY_S: f64 = 0.05;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the programs of a session said, as a capture: at their start atoms one by one, then a round trip in each burst.
+//! The traffic of a session's programs, as a capture: atoms one by one at the start, then a round trip in each burst.
 
 use super::session::{PROGRAMS, Session, Turn};
 use anyhow::{Context, Result};
@@ -11,19 +11,19 @@ use xqos_wire::capture::Writer;
 use xqos_wire::capture::conversation::Conversation;
 use xqos_wire::observe::Direction;
 
-/// An answer to a question of the start, on a local network.
+/// Round trip of a query at the start, on a local network.
 const ROUND_TRIP_NS: u64 = 400_000;
-/// From one of these to the next.
+/// Interval between these queries.
 const STEP_NS: u64 = 600_000;
 const FIRST_PORT: u16 = 40_000;
 const DISPLAY_0: u16 = 6000;
 
 const INTERN_ATOM: u8 = 16;
 const QUERY_POINTER: u8 = 38;
-/// How XSync waits.
+/// XSync waits by this request.
 const GET_INPUT_FOCUS: u8 = 43;
 
-/// Bytes on their way.
+/// Bytes in transit.
 struct Said {
     at_ns: u64,
     place: usize,
@@ -41,7 +41,7 @@ struct Talk {
 pub(super) fn write(file: &Path, session: &Session, turns: &[Turn]) -> Result<()> {
     let failed = || format!("cannot write {}", file.display());
     let mut said: Vec<Said> = (0..session.programs.len()).flat_map(|place| talk(session, place, turns).said).collect();
-    // Of two at once the one that was made first: a question comes before its answer.
+    // A stable sort: a query stays before an answer with the same time.
     said.sort_by_key(|said| said.at_ns);
     let out = BufWriter::new(File::create(file).with_context(failed)?);
     packets(out, session, &said).with_context(failed)
@@ -91,7 +91,7 @@ fn talk(session: &Session, place: usize, turns: &[Turn]) -> Talk {
     for (number, turn) in (0..).zip(own()) {
         let is_sync = dice.below(100) < program.syncs;
         let request = if is_sync { vec![GET_INPUT_FOCUS, 0, 1, 0] } else { vec![QUERY_POINTER, 0, 2, 0, 1, 0, 0, 0] };
-        // No two are alike, so that none could have been kept.
+        // No two requests are the same, so none could be answered from a cache.
         talk.ask(request, (turn.asked_unix_ns, turn.done_unix_ns.max(turn.asked_unix_ns + 1)), number);
     }
     talk

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One session: who works where, with which programs, and what the simulator makes of it.
+//! One session: user, host and programs, and how the simulator serves them.
 
 use super::Made;
 use anyhow::{Result, anyhow};
@@ -16,32 +16,32 @@ use xqos_trace::file::{Header, Writer};
 const MS: u64 = 1_000_000;
 const HOUR_NS: u64 = 3_600_000 * MS;
 const SPAN_NS: u64 = 8_000 * MS;
-/// CLOCK_MONOTONIC when a trace begins; 0 means "never" in places.
+/// CLOCK_MONOTONIC at the beginning of a trace. In some places 0 means "never".
 const BEGAN: Time = Time(1_000 * MS);
 /// 2026-03-02, midnight.
 const FIRST_DAY_NS: u64 = 1_772_409_600 * 1_000 * MS;
 const DAYS: u32 = 10;
-/// The servers have xqos in them from this day on.
+/// The servers run xqos from this day on.
 const FIRST_FAIR_DAY: u32 = 5;
 const HOSTS: u32 = 50;
 const USERS: u32 = 200;
-/// Seeds of neighbours are far apart.
+/// Keeps the seeds of consecutive sessions far apart.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What a program asks for: up to so much, again and again.
+/// A program's requests: bursts of random length with random pauses.
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// Of root, as what belongs to the host and not to a user.
+    /// Runs as root, since it belongs to the host and not to a user.
     is_of_host: bool,
-    /// The mean between two bursts; 0: it draws without a pause.
+    /// Mean pause between two bursts; 0 means that it draws without a pause.
     rest_ns: u64,
     requests: u64,
     request_ns: u64,
     /// Major opcode.
     request: u32,
-    /// Atoms that it asks for one by one when it starts.
+    /// Atoms that it queries one by one when it starts.
     pub(super) atoms: u32,
-    /// Of a hundred bursts so many end with an answer that is not needed.
+    /// Percentage of bursts that end with a round trip whose answer is not needed.
     pub(super) syncs: u64,
 }
 
@@ -67,9 +67,9 @@ pub(super) const PROGRAMS: [Program; 9] = [
     program(("xfce4-panel", false), 500, (25, 20, 62), (90, 20)),
     program(("x11vnc", true), 50, (2, 1_500, 73), (10, 0)),
 ];
-/// Whoever works has these.
+/// Programs that every session has.
 const ALWAYS: [usize; 2] = [0, 7];
-/// Draws without end; one session in four has it.
+/// Draws without end. One session in four has it.
 const PLOTTER: usize = 6;
 
 #[derive(Clone, Debug)]
@@ -79,16 +79,16 @@ pub(super) struct Session {
     pub(super) display: u16,
     began_unix_ns: u64,
     policy: PolicyKind,
-    /// Places in [`PROGRAMS`].
+    /// Indices into [`PROGRAMS`].
     pub(super) programs: Vec<usize>,
     user: u32,
     number: u32,
 }
 
-/// A burst as it was served.
+/// A served burst.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// Place in [`Session::programs`].
+    /// Index into [`Session::programs`].
     pub(super) place: usize,
     pub(super) asked_unix_ns: u64,
     pub(super) done_unix_ns: u64,
@@ -105,7 +105,7 @@ impl Session {
             name: format!("s{number:04}"),
             host: format!("ts{:02}", number / DAYS % HOSTS + 1),
             display: 10 + (number / DAYS / HOSTS) as u16,
-            // In a working day.
+            // During working hours.
             began_unix_ns: FIRST_DAY_NS + u64::from(day) * 24 * HOUR_NS + 8 * HOUR_NS + dice.below(9 * HOUR_NS),
             policy: if day < FIRST_FAIR_DAY { PolicyKind::Stock } else { PolicyKind::Fair },
             programs: ALWAYS.into_iter().chain(others).chain(plotter).collect(),
@@ -118,14 +118,14 @@ impl Session {
         Dice::new((u64::from(number) * 64 + purpose).wrapping_mul(SEED_STEP))
     }
 
-    /// Serves it, writes the trace, and tells when each burst was asked for and done.
+    /// Simulates the session, writes the trace, and returns the request and completion times of each burst.
     pub(super) fn serve(&self, file: &Path, made: &mut Made) -> Result<Vec<Turn>> {
         let mut writer = Writer::new(File::create_new(file)?, &self.header())?;
         let rules = Rules {
             policy: self.policy,
             parameters: Parameters::default(),
             reservations: BTreeMap::new(),
-            // As a stock server, which looks between slices.
+            // A stock server looks for input only between slices.
             watches: self.policy != PolicyKind::Stock,
         };
         let mut turns = Turns { since: BTreeMap::new(), list: Vec::new(), offset_ns: self.offset_ns() };
@@ -189,14 +189,14 @@ impl Session {
 impl Program {
     fn burst(&self, dice: &mut Dice) -> Burst {
         let requests = 1 + dice.below(self.requests * 2) as u32;
-        // Few are long, most are short.
+        // Few requests are long, most are short.
         let request_ns = self.request_ns / 2 + dice.below(self.request_ns) + dice.below(self.request_ns);
         let run = Run { requests, request_ns, request: self.request, bytes: 32 };
         Burst { after_ns: dice.below(2 * self.rest_ns), inputs: 0, runs: vec![run] }
     }
 }
 
-/// From the records of a simulation to the bursts that were served.
+/// Collects served bursts from the records of a simulation.
 struct Turns {
     since: BTreeMap<ClientId, Time>,
     list: Vec<Turn>,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+//! Tests that a fleet is reproducible and that its tables agree with the traces.
+
 use super::*;
 use crate::folder::Folder;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
@@ -23,7 +25,7 @@ fn rows(folder: &Path, table: &str) -> Vec<Row> {
     files(&folder.join("fleet.parquet").join(table)).iter().flat_map(read).collect()
 }
 
-/// Server time of each program, by the traces themselves.
+/// Server time of each program, computed from the traces.
 fn server_times(folder: &Path) -> BTreeMap<String, i64> {
     let mut times = BTreeMap::new();
     for file in files(&folder.join("traces")) {
@@ -83,7 +85,7 @@ fn the_tables_say_what_the_traces_and_captures_do() {
     assert!(sums[1] > 100 && sums[0] > 2 * sums[1], "round trips and avoidable ones: {sums:?}");
 }
 
-/// With the DuckDB that scripts/fleet has put there.
+/// Uses the DuckDB that scripts/fleet installs.
 #[test]
 #[ignore = "make test-lab: needs DuckDB"]
 fn duckdb_answers_what_the_traces_say() {
