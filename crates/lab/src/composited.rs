@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! A composited desktop: a window manager and a compositing manager, as users have them.
+//! A composited desktop: a window manager and a compositing manager, as users run them.
 //!
-//! A manager is in place when it owns the selection of its kind on screen 0; it ends when this is dropped.
+//! A manager is ready when it owns its selection on screen 0. It ends when this is dropped.
 
 use crate::folder::Folder;
 use crate::process::Owned;
@@ -15,21 +15,21 @@ use x11rb::rust_connection::RustConnection;
 const PATIENCE: Duration = Duration::from_secs(15);
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// Who places and draws the windows.
+/// Window managers and compositors of the desktop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Managers {
-    /// openbox alone: nobody composites.
+    /// openbox alone, without a compositor.
     Openbox,
-    /// openbox, and picom drawing with RENDER.
+    /// openbox, with picom drawing through RENDER.
     Picom,
-    /// The same with OpenGL, on a processor where there is no graphics card.
+    /// The same with OpenGL, on the processor if there is no graphics card.
     PicomGl,
     /// xfwm4, which does both.
     Xfwm4,
 }
 
 impl Managers {
-    /// With its word in the file of an experiment.
+    /// Each with its name in experiment files.
     pub const ALL: [(&'static str, Managers); 4] = [
         ("openbox", Managers::Openbox),
         ("picom", Managers::Picom),
@@ -37,7 +37,7 @@ impl Managers {
         ("xfwm4", Managers::Xfwm4),
     ];
 
-    /// Program, arguments, and the selection that tells that it is in place.
+    /// Program, arguments, and the selection that shows that it is ready.
     fn programs(self) -> Vec<(&'static str, &'static [&'static str], &'static str)> {
         const OPENBOX: (&str, &[&str], &str) = ("openbox", &["--sm-disable"], "WM_S0");
         const CM: &str = "_NET_WM_CM_S0";
@@ -53,7 +53,7 @@ impl Managers {
 /// The managers of a server.
 #[derive(Debug)]
 pub struct Composited {
-    // In this order: the compositor ends before the window manager, and both before their folder goes.
+    // Drop order: the compositor ends before the window manager, and both before their folder is removed.
     programs: Vec<(&'static str, Owned)>,
     _folder: Folder,
 }
@@ -65,7 +65,7 @@ impl Composited {
         for (program, arguments, selection) in managers.programs() {
             let mut command = Command::new(program);
             command.args(arguments).env("DISPLAY", server.display());
-            // Settings of the user's are none of ours, and nothing is to be written to them.
+            // The user's settings are neither read nor written.
             for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"] {
                 command.env(variable, folder.path(""));
             }
@@ -79,13 +79,13 @@ impl Composited {
         Ok(Composited { programs, _folder: folder })
     }
 
-    /// The process of the compositing manager.
+    /// Process of the compositing manager.
     pub fn compositor_pid(&self) -> Option<u32> {
         let (_, first) = self.programs.first().filter(|(name, _)| *name != "openbox")?;
         Some(first.pid())
     }
 
-    /// To be asked at the end of a measurement.
+    /// Call this at the end of a measurement.
     pub fn see_running(&mut self) -> Result<()> {
         self.programs.iter_mut().try_for_each(|(name, process)| process.see_running(name))
     }

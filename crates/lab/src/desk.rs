@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Programs of a desktop at work: a player, a browser, and a toolkit's window that is scrolled and resized by injected
-//! input.
+//! Programs of a busy desktop: a player, a browser, and a toolkit window that injected input scrolls and resizes.
 
 use crate::canvas::Place;
 use crate::folder::Folder;
@@ -17,30 +16,30 @@ use x11rb::protocol::xproto::{ConnectionExt as _, Window};
 use x11rb::rust_connection::RustConnection;
 
 const GRACE: Duration = Duration::from_millis(1500);
-/// For all of them to show their first windows.
+/// Time for the programs to show their first windows.
 const SETTLING: Duration = Duration::from_secs(3);
-/// Of the toolkit's window: it covers neither the terminal in which is typed nor the rectangle, however large it becomes.
+/// Place of the toolkit's window. At any size it covers neither the terminal for typing nor the rectangle.
 const PLACE: Place = (680, 30, 270, 500);
 /// Buttons of the wheel.
 const UP: u8 = 4;
 const DOWN: u8 = 5;
-/// Openbox and xfwm4 resize a window by this button while this key is down.
+/// openbox and xfwm4 resize a window with this button while this key is held down.
 const RESIZES: u8 = 3;
 const ALT_L: u32 = 0xffe9;
-/// Steps of a round: it is scrolled, then resized.
+/// Steps of a round: first scroll, then resize.
 const ROUND: u32 = 12;
 const SCROLLED: u32 = 8;
-/// The corner's way in each motion, and the motions in each step.
+/// Pixels that the corner moves per motion, and motions per step.
 const STRIDE: i16 = 8;
 const MOTIONS: i16 = 5;
 
-/// A hundred boxes that move, by the browser's own animation.
+/// A hundred boxes, moved by a CSS animation.
 const MOVING: &str = "<!doctype html><style>body{margin:0;background:#234}div{position:absolute;width:60px;height:60px;\
 animation:a 1s linear infinite alternate}@keyframes a{to{transform:translate(400px,300px) rotate(1turn)}}</style>\
 <script>for(let i=0;i<100;i++){let d=document.createElement('div');d.style.left=i*4+'px';d.style.top=i*3+'px';\
 d.style.background='hsl('+i*3+' 80% 60%)';d.style.animationDelay=-i*31+'ms';document.body.append(d)}</script>";
 
-/// A long text that goes up and down by itself, 30 times a second.
+/// A long text that scrolls up and down 30 times a second.
 const SCROLLING: &str = "<!doctype html><body><script>let n=0;for(let i=0;i<400;i++){let p=document.createElement('p');\
 p.textContent='line '+i+' of a text that is long enough to be read '.repeat(2);document.body.append(p)}\
 setInterval(()=>{n=(n+12)%6000;window.scrollTo(0,n<3000?n:6000-n)},33)</script>";
@@ -49,18 +48,18 @@ setInterval(()=>{n=(n+12)%6000;window.scrollTo(0,n<3000?n:6000-n)},33)</script>"
 pub enum Program {
     /// A film, in a window whose frames can be counted.
     Player,
-    /// It prints 200 lines every 50 ms.
+    /// A terminal that prints 200 lines every 50 ms.
     Terminal,
     /// A page that scrolls.
     Page,
-    /// A page of boxes that move.
+    /// A page of moving boxes.
     Animation,
     /// A list that is scrolled and resized.
     List,
 }
 
 impl Program {
-    /// With its word in the file of an experiment.
+    /// Each with its name in experiment files.
     pub const ALL: [(&'static str, Program); 5] = [
         ("player", Program::Player),
         ("terminal", Program::Terminal),
@@ -70,7 +69,7 @@ impl Program {
     ];
 }
 
-/// They run until this is dropped.
+/// Running programs. They end when this is dropped.
 #[derive(Debug)]
 pub struct Desk {
     // They end before their folder goes.
@@ -81,7 +80,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// In this order: a window manager places each window by those that are there.
+    /// Starts the programs in the given order, because a window manager places each window according to earlier ones.
     pub fn start(server: &Server, wanted: &[Program]) -> Result<Desk> {
         let folder = Folder::create()?;
         let (mut programs, mut player, mut toolkit) = (Vec::new(), None, None);
@@ -117,7 +116,7 @@ impl Desk {
         self.player.as_ref().map(|player| player.window)
     }
 
-    /// Does what a user does between two looks at the screen.
+    /// Performs the next step of the user's input.
     pub fn use_it(&mut self) -> Result<()> {
         self.toolkit.as_mut().map_or(Ok(()), Toolkit::use_it)
     }
@@ -127,7 +126,7 @@ impl Desk {
         self.toolkit.as_ref().is_some_and(|toolkit| toolkit.step % ROUND > SCROLLED)
     }
 
-    /// Fails where a program does not run, or its window was not resized.
+    /// Fails if a program has ended, or its window was not resized.
     pub fn check(&mut self) -> Result<()> {
         self.programs.iter_mut().try_for_each(|(name, program)| program.see_running(name))?;
         self.player.as_mut().map_or(Ok(()), |player| player.see_running("mpv"))?;
@@ -135,7 +134,7 @@ impl Desk {
     }
 }
 
-/// With a window of this size, and nothing but this page.
+/// Starts a browser that shows only this page in a window of this size.
 fn browser(server: &Server, folder: &Folder, page: &str, size: &str) -> Result<Owned> {
     let path = folder.path("page.html");
     fs::write(&path, page)?;
@@ -153,7 +152,7 @@ fn start(server: &Server, command: &mut Command) -> Result<Owned> {
     Owned::start(command, GRACE)
 }
 
-/// A toolkit's window that is scrolled and resized by injected input.
+/// A toolkit's window that injected input scrolls and resizes.
 #[derive(Debug)]
 struct Toolkit {
     shown: Shown,
@@ -162,7 +161,7 @@ struct Toolkit {
     alt: u8,
     step: u32,
     corner: (i16, i16),
-    /// Sizes that it had at the end of a resize.
+    /// Its size at the start of each resize.
     sizes: Vec<(u16, u16)>,
 }
 
@@ -208,7 +207,7 @@ impl Toolkit {
         Ok(())
     }
 
-    /// Where it is on the screen, and how large.
+    /// Position on the screen, and size.
     fn place(&self) -> Result<((i16, i16), (u16, u16))> {
         let (window, root) = (self.shown.window, self.connection.setup().roots[0].root);
         let geometry = self.connection.get_geometry(window)?.reply()?;

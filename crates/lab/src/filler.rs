@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A client that keeps the server busy for a part of the time: every few milliseconds it draws so many rectangles into a pixmap,
-//! where no compositor sees them, and waits until they are drawn.
+//! A client that keeps the server busy for a part of the time. Every few milliseconds it draws rectangles into a
+//! pixmap, where no compositor sees them, and waits until they are drawn.
 
 use crate::server::Server;
 use anyhow::Result;
@@ -14,9 +14,9 @@ use x11rb::rust_connection::RustConnection;
 
 const EVERY: Duration = Duration::from_millis(5);
 const SIZE: u16 = 100;
-/// Of one request.
+/// Rectangles in one request.
 const RECTANGLES: u32 = 10;
-/// For one look at how busy the server is.
+/// Time for one measurement of the server's load.
 const LOOK: Duration = Duration::from_millis(1500);
 
 /// Draws until this is dropped.
@@ -28,7 +28,7 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Draws nothing yet.
+    /// Starts the client with zero rectangles.
     pub fn start(display: &str) -> Result<Filler> {
         let (connection, screen) = x11rb::connect(Some(display))?;
         let root = connection.setup().roots[screen].root;
@@ -43,7 +43,7 @@ impl Filler {
         Ok(Filler { batch, stop, thread: Some(thread) })
     }
 
-    /// So many rectangles each time.
+    /// Sets the number of rectangles per interval.
     pub fn set(&self, batch: u32) {
         self.batch.store(batch, Ordering::Relaxed);
     }
@@ -52,7 +52,7 @@ impl Filler {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// How many make the server busy for this part of the time, with what else it has to do.
+    /// Number of rectangles at which the server, with its other work, is busy for this percentage of the time.
     pub fn calibrate(&self, server: &Server, percent: u32) -> Result<u32> {
         let busy = |batch| -> Result<f64> {
             self.set(batch);
@@ -98,7 +98,7 @@ fn draw(
             connection.poly_fill_rectangle(pixmap, context, &rectangles)?;
         }
         connection.get_input_focus()?.reply()?;
-        // Who is late does not catch up.
+        // Missed intervals are not made up for.
         next = (next + EVERY).max(Instant::now());
         std::thread::sleep(next - Instant::now());
     }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! The light client: what a person at the screen feels.
+//! The light client: what a user at the screen experiences.
 //!
-//! Every 10 ms it draws 200 lines, each a request of its own, all in one write, and asks for an answer (GetInputFocus) in
-//! the same write. The response time is from just before that write until the answer is here: it holds the way there
-//! and back through the kernel, the wait for the server, and the drawing.
+//! Every 10 ms it draws 200 lines, each in a request of its own, followed by GetInputFocus, all in one write. The
+//! response time lasts from just before that write until the answer arrives. It includes the way through the kernel and
+//! back, the wait for the server, and the drawing.
 //!
-//! It is to cost as little as can be: who has just used its share of a processor is set aside by the kernel in the middle of
-//! what is measured. So the requests, the same at each turn, are prepared once, and a turn is one write and one read. (x11rb
-//! looks whether the socket takes them before each of the 200, and took three times the processor time of all the rest.)
+//! The client must use little processor time: a task that has just used its share is preempted during the measurement.
+//! The requests are therefore prepared once, and a turn is one write and one read. (x11rb polls the socket before each
+//! of the 200 requests, which took three times the processor time of everything else.)
 //!
-//! Turns are at fixed instants and do not drift with the answers. A turn whose instant passes while the answer to an
-//! earlier one is still out is left out and counted as missed: a program that draws frames does the same.
+//! Turns start at fixed instants that do not drift with the answers. A turn whose instant passes while an earlier
+//! answer is outstanding is skipped and counted as missed, like a frame of an animation.
 //!
-//! The kernel has its part in every response: the server, or this client, may be runnable and have to wait for a
-//! processor. The kernel counts that for each task (run delay), and each sample carries it, so that the server's
-//! scheduling and the kernel's can be told apart.
+//! The kernel contributes to every response: the server or this client may be runnable and wait for a processor. The
+//! kernel counts this for each task (run delay), and each sample includes it, so the server's scheduling and the
+//! kernel's can be separated.
 
 use crate::canvas::Canvas;
 use crate::process::SchedStat;
@@ -32,7 +32,7 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-/// Budget and period that a client asks the server for.
+/// Budget and period of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     pub budget_us: u32,
@@ -40,16 +40,16 @@ pub struct Reservation {
     pub hard: bool,
 }
 
-/// The light client and its habits.
+/// The light client and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Light {
     pub lines: usize,
     pub period: Duration,
-    /// Rest for a period after each answer, instead of keeping to fixed instants: no turn is ever left out.
+    /// Pause for a period after each answer instead of keeping to fixed instants, so that no turn is skipped.
     pub rests: bool,
-    /// Turns in this time are done and not recorded.
+    /// Turns in this time are not recorded.
     pub warm_up: Duration,
-    /// Asked for on the client's own connection.
+    /// Requested on the client's own connection.
     pub reservation: Option<Reservation>,
 }
 
@@ -66,7 +66,7 @@ impl Default for Light {
 }
 
 impl Light {
-    /// Runs in the calling thread, which has the normal priority.
+    /// Runs in the calling thread, with normal priority.
     pub fn measure(&self, server: &Server, duration: Duration) -> Result<Measured> {
         let connection = server.connect()?;
         if let Some(wanted) = self.reservation {
@@ -77,7 +77,7 @@ impl Light {
     }
 }
 
-/// A series and the instants that bound it.
+/// A series, with its beginning and end.
 #[derive(Debug)]
 pub struct Measured {
     pub series: Series,
@@ -85,21 +85,21 @@ pub struct Measured {
     pub to: Instant,
 }
 
-/// Samples as columns: the i-th of each belong together.
+/// Samples as columns. Values with the same index belong together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
     /// Instant of the write, from the start of the measurement.
     pub at_us: Vec<u64>,
     pub response_ns: Vec<u64>,
-    /// While the answer was out, the server was runnable and had no processor.
+    /// Time in which the server was runnable without a processor while the answer was outstanding.
     pub server_delay_ns: Vec<u64>,
-    /// While the answer was out, this client was runnable and had no processor.
+    /// Time in which this client was runnable without a processor while the answer was outstanding.
     pub own_delay_ns: Vec<u64>,
     pub missed_turns: u64,
 }
 
 impl Series {
-    /// Of all turns, those that were left out.
+    /// Fraction of turns that were missed.
     pub fn missed_part(&self) -> f64 {
         self.missed_turns as f64 / (self.missed_turns + self.response_ns.len() as u64).max(1) as f64
     }
@@ -109,7 +109,7 @@ impl Series {
         Summary::of(self.response_ns.iter().map(|&ns| ns as f64 / 1e6))
     }
 
-    /// The kernel's part of each response, in milliseconds; at most, for a delay may have begun before the response or
+    /// Upper bound of the kernel's share of each response, in milliseconds: a delay may begin before the response or
     /// end after it.
     pub fn kernel_ms(&self) -> Summary {
         let delays = self.server_delay_ns.iter().zip(&self.own_delay_ns);
@@ -117,7 +117,7 @@ impl Series {
         Summary::of(parts.map(|ns| ns as f64 / 1e6))
     }
 
-    /// What is left of each response without the kernel's part, in milliseconds.
+    /// Each response without the kernel's share, in milliseconds.
     pub fn without_kernel_ms(&self) -> Summary {
         let delays = self.server_delay_ns.iter().zip(&self.own_delay_ns);
         let rest = self.response_ns.iter().zip(delays).map(|(&all, (&server, &own))| all.saturating_sub(server + own));
@@ -126,16 +126,16 @@ impl Series {
 }
 
 struct Painter {
-    /// Made the window, which lives as long.
+    /// Owns the window, which exists as long as the connection.
     _connection: RustConnection,
-    /// The same connection's, once everything is made.
+    /// The socket of the same connection, used directly once everything is created.
     socket: UnixStream,
-    /// A turn's requests: the lines, and GetInputFocus.
+    /// The requests of a turn: the lines, and GetInputFocus.
     requests: Vec<u8>,
 }
 
 impl Painter {
-    /// A window at the right edge, where none of x11perf lies.
+    /// A window at the right edge, outside the windows of x11perf.
     fn new(connection: RustConnection, lines: usize) -> Result<Painter> {
         let screen = &connection.setup().roots[0];
         let look = CreateWindowAux::new().background_pixel(screen.white_pixel);
@@ -195,7 +195,7 @@ impl Painter {
     }
 }
 
-/// A turn's requests as the server reads them.
+/// The requests of a turn in wire format.
 fn requests(drawable: Window, gc: Gcontext, lines: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for segment in (0..lines).map(line) {
@@ -206,7 +206,7 @@ fn requests(drawable: Window, gc: Gcontext, lines: usize) -> Vec<u8> {
     bytes
 }
 
-/// Moves to the first turn that is not over yet; says how many are left out.
+/// Advances to the first turn that is not over yet; returns the number of skipped turns.
 fn next_turn(turn: &mut Instant, period: Duration, now: Instant) -> u64 {
     *turn += period;
     let late = now.saturating_duration_since(*turn);
@@ -215,7 +215,7 @@ fn next_turn(turn: &mut Instant, period: Duration, now: Instant) -> u64 {
     missed
 }
 
-/// Lines of a hundred pixels or so, spread over the window.
+/// Lines of about a hundred pixels, spread over the window.
 fn line(index: usize) -> Segment {
     let (x, y) = ((index * 37 % 300) as i16, (index * 53 % 300) as i16);
     Segment { x1: x, y1: y, x2: x + 60 + (index % 40) as i16, y2: y + 90 - (index % 50) as i16 }

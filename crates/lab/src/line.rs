@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! The line client: a rubber-band line follows the pointer (Packard 7.1).
 //!
-//! For each motion it takes back the old line, draws the new one, and changes a property of its window: the server's
-//! answer to that, a PropertyNotify, tells when the line had been drawn. **Receipt** is from the motion to its arrival
-//! here, **Echo** from the motion to the notification. Both are measured with our clock, from the instant at which the
-//! motion was handed over; and Echo besides as in the paper, by the server's timestamps of the two events, which count
-//! milliseconds.
+//! For each motion it erases the old line, draws the new one, and changes a property of its window. The server's
+//! PropertyNotify shows when the line was drawn. **Receipt** lasts from the motion to its arrival here, **Echo** from
+//! the motion to the notification. Both use our clock, from the instant at which the motion was submitted. As in the
+//! paper, Echo is also computed from the server's timestamps of the two events, in milliseconds.
 //!
-//! Motions are told apart by where they lead: no two of a measurement go to the same place.
+//! Motions are identified by their destination: no two motions of a measurement lead to the same place.
 
 use crate::canvas::Canvas;
 use crate::light::Reservation;
@@ -28,23 +27,24 @@ use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
 use xqos_client::Control;
 
-/// Of the window at the lower right of the screen, in pixels.
+/// Side of the window at the lower right of the screen, in pixels.
 const SIDE: u16 = 400;
-/// A mouse reports about a hundred times a second; the motions shall not fall into step with anything.
+/// A mouse reports about a hundred times a second. Irregular steps avoid synchronising with anything.
 const STEPS_MS: [u64; 5] = [8, 11, 9, 13, 10];
-/// Motions begin so long after a viewer came: xqos looks once a second what the server polls for itself.
+/// Delay before the first motion, after a viewer has connected: once a second xqos checks which sockets the server
+/// polls itself.
 const SETTLE: Duration = Duration::from_millis(1200);
-/// How long the last echoes may take.
+/// Time limit for the last echoes.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What was measured of each motion: the i-th of each belong together.
+/// Measurements of each motion. Values with the same index belong together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Echoes {
     pub receipt_ns: Vec<u64>,
     pub echo_ns: Vec<u64>,
-    /// By the server's timestamps.
+    /// From the server's timestamps.
     pub echo_server_ms: Vec<u32>,
-    /// Motions that were handed over.
+    /// Number of motions submitted.
     pub moved: u64,
 }
 
@@ -62,7 +62,7 @@ impl Echoes {
     }
 }
 
-/// Moves the pointer `moves` times over the window of a line client, which has the reservation if one is given.
+/// Moves the pointer `moves` times over the window of a line client, which makes `reservation`.
 pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) -> Result<Echoes> {
     let control = server.control()?;
     if let Some(wanted) = reservation {
@@ -79,7 +79,7 @@ pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) ->
             if all_seen.recv_timeout(PATIENCE).is_ok() {
                 return moved;
             }
-            // The client is still behind: this ends its wait.
+            // The client still waits for echoes; this message ends its wait.
             let message = ClientMessageEvent::new(32, window, AtomEnum::STRING, [0; 5]);
             end.send_event(false, window, EventMask::NO_EVENT, message)?;
             end.flush()?;
@@ -93,7 +93,7 @@ pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) ->
     })
 }
 
-/// Where the pointer was moved, and when.
+/// Destination of each motion, and when it was submitted.
 type Moved = HashMap<(i16, i16), Instant>;
 
 fn move_along(pointer: &Pointer, plan: &[(i16, i16)]) -> Result<Moved> {
@@ -111,7 +111,7 @@ struct LineClient<'a> {
     connection: &'a RustConnection,
     window: Window,
     context: Gcontext,
-    /// Of the window, on the screen.
+    /// Position of the window on the screen.
     corner: (i16, i16),
 }
 
@@ -139,7 +139,7 @@ impl<'a> LineClient<'a> {
         Ok(LineClient { connection, window: canvas.window, context: canvas.context, corner })
     }
 
-    /// A way over the window that comes to no place twice.
+    /// A path over the window that never returns to the same place.
     fn plan(&self, moves: u32) -> Vec<(i16, i16)> {
         let side = u32::from(SIDE) - 20;
         (0..moves)
@@ -150,7 +150,7 @@ impl<'a> LineClient<'a> {
             .collect()
     }
 
-    /// Draws until every motion has had its echo, or a message says that it is enough.
+    /// Draws until every motion has its echo, or a message ends the measurement.
     fn follow(&self, moves: usize) -> Result<Sights> {
         let (mut sights, mut waiting, mut old) = (Vec::<Sight>::new(), VecDeque::new(), None);
         let mut echoed = 0;

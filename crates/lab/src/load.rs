@@ -1,32 +1,28 @@
 // SPDX-License-Identifier: MIT
-//! Load: real x11perf clients that draw without a pause, and an honest count of what they got done.
+//! Load: real x11perf clients that draw without a pause, and a reliable count of their work.
 //!
-//! **How x11perf works.** It first times an empty loop (`sync time`, a second or more of round trips), then calibrates:
-//! it runs the test with more and more repetitions until one run takes two seconds. Only then does it draw, `-repeat`
-//! runs of about `-time` seconds, with a round trip (GetImage of one pixel) before and after each. With `-reps N` both
-//! preparations fall away: every run is N repetitions from the first moment on. That is what is used here, with N such
-//! that a run takes a tenth of a second on an idle server ([`Perf::calibrate`]); the two round trips are then well below
-//! one percent of it, and the client draws from its start until it is ended.
+//! **How x11perf works.** It first times an empty loop (`sync time`, a second or more of round trips). Then it
+//! calibrates: it repeats the test with more and more repetitions until one run takes two seconds. Only then does it
+//! draw, in `-repeat` runs of about `-time` seconds, with a round trip (GetImage of one pixel) before and after each.
+//! `-reps N` skips both preparations: every run is N repetitions from the first moment on. Here N is chosen so that a
+//! run takes a tenth of a second on an idle server ([`Perf::calibrate`]). The two round trips then take well below one
+//! percent of it, and the client draws from its start until it is ended.
 //!
-//! **How work is counted.** The rates that x11perf prints cannot be added up: each copy subtracts its own idea of the
-//! round trip's time and rounds to three digits. But each copy also prints how many operations a run was, when it is
-//! done. These lines are read as they come (`stdbuf -oL`), stamped with our clock, and the operations between two
-//! instants are counted, a run that lies across the border by its part. So the clients that make the load are the same
-//! ones that are counted, x11perf itself does the counting, and a stock server, which can tell nothing, is counted
-//! exactly like one with xqos in it. A client of our own that floods the server would be counted no better, and would
-//! not be x11perf.
+//! **How work is counted.** The rates that x11perf prints cannot be added: each copy subtracts its own estimate of the
+//! round trip and rounds to three digits. But each copy also prints the number of operations when a run is done. These
+//! lines are read as they arrive (`stdbuf -oL`) and stamped with our clock. Operations between two instants are
+//! counted, and a run across the border counts in proportion. The counted clients are thus the load itself, x11perf
+//! does the counting, and a stock server, which reports nothing, is counted exactly like one with xqos.
 //!
-//! **What is not done.** Twelve copies with `-repeat 1000 -time 5` as one would type them are no steady load: for half a
-//! minute and longer some of them are still timing their empty loop or calibrating, which wait for the server after
-//! each request, while others draw already. Measured in that time, a stock server looks several times better than it is
-//! once all twelve draw.
+//! **What to avoid.** Twelve copies with `-repeat 1000 -time 5` are no steady load: for half a minute or longer some
+//! still time their empty loop or calibrate, waiting for the server after each request, while others already draw. In
+//! this phase a stock server looks several times better than once all twelve draw.
 //!
-//! **Where it draws.** x11perf puts its window always in the same place. Of twelve copies as one would start them, eleven
-//! lie hidden below the twelfth, and what is hidden is clipped away: their requests cost less, ellipses two thirds,
-//! rectangles and images a hundredth. That is [`Placement::Stacked`]. A sum of operations then tells whom the server
-//! served rather than how much it did, so where work is compared, and where the longest request is to come from
-//! everyone, the windows are [`Placement::SideBySide`]: each client really draws, and a request costs the same whoever
-//! sends it.
+//! **Where it draws.** x11perf always puts its window in the same place, so eleven of twelve copies lie hidden below
+//! the twelfth. Hidden drawing is clipped, and their requests cost less: ellipses two thirds, rectangles and images a
+//! hundredth. This is [`Placement::Stacked`]. A sum of operations then shows which client was served rather than how
+//! much was done. So where work is compared, or where every client must send the longest request, the windows are
+//! [`Placement::SideBySide`]: each client really draws, and a request costs the same for all.
 //!
 //! A load counts as busy when the windows are in their places and every client has completed a run since.
 
@@ -41,31 +37,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A run on an idle server; see above.
+/// Duration of a run on an idle server; see above.
 const RUN: Duration = Duration::from_millis(100);
-/// Long enough that the time of a run is its work and not the round trips around it.
+/// A run of this length consists mostly of its work, not of the round trips around it.
 const ENOUGH: Duration = Duration::from_millis(8);
-/// More than any experiment lasts.
+/// More runs than any experiment needs.
 const REPEAT: u64 = 1_000_000;
-/// x11perf looks at its own end only between requests, and these wait for the server.
+/// x11perf handles signals only between requests, and these wait for the server.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// An x11perf test and the repetitions that make one run of it.
+/// An x11perf test and the number of repetitions in one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Perf {
-    /// As on x11perf's command line, without the dash.
+    /// The name on x11perf's command line, without the dash.
     pub test: String,
     pub reps: u64,
 }
 
 impl Perf {
-    /// Finds out, on an idle server, how many repetitions make a run.
+    /// Determines the repetitions of a run, on an idle server.
     pub fn calibrate(display: &str, test: &str) -> Result<Perf> {
         const MOST: u64 = i32::MAX as u64;
         let mut perf = Perf { test: test.to_owned(), reps: 1 };
         loop {
             let runs = perf.run(display, 4)?;
-            // The shortest: a run that the kernel interrupted says nothing about the repetitions.
+            // The shortest interval: a run that the kernel interrupted says nothing about the repetitions.
             let took = runs.windows(2).map(|pair| pair[1].ended.duration_since(pair[0].ended)).min();
             let took = took.unwrap_or_default();
             let scale = if took >= ENOUGH { RUN.as_secs_f64() / took.as_secs_f64() } else { 12.0 };
@@ -76,7 +72,7 @@ impl Perf {
         }
     }
 
-    /// Runs it `repeat` times to the end.
+    /// Runs the test `repeat` times to the end.
     pub fn run(&self, display: &str, repeat: u64) -> Result<Vec<Run>> {
         let mut client = Client::start(display, self, repeat)?;
         let limit = Instant::now() + Duration::from_secs(120);
@@ -102,10 +98,10 @@ pub struct Run {
     pub operations: u64,
 }
 
-/// Where the windows of several copies lie; see above.
+/// Placement of the clients' windows; see above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Placement {
-    /// Where x11perf puts them: one upon the other.
+    /// At x11perf's default place, on top of each other.
     Stacked,
     /// Moved apart, as far as the screen has room.
     SideBySide,
@@ -136,13 +132,13 @@ impl Load {
         self.clients.iter().map(|client| client.process.pid()).collect()
     }
 
-    /// To be asked at the end of a measurement, unless [`Load::work`] is: an error when a client is gone.
+    /// Fails if a client has ended. Call this, or [`Load::work`], at the end of a measurement.
     pub fn see_running(&mut self) -> Result<()> {
         let name = format!("x11perf -{}", self.test);
         self.clients.iter_mut().try_for_each(|client| client.process.see_running(&name))
     }
 
-    /// Stops all clients in the middle of whatever they do. The server rests when it has done what they had asked for.
+    /// Stops all clients wherever they are. The server becomes idle when it has processed their requests.
     pub fn pause(&mut self) {
         self.clients.iter_mut().for_each(|client| client.process.stop(true));
     }
@@ -151,18 +147,18 @@ impl Load {
         self.clients.iter_mut().for_each(|client| client.process.stop(false));
     }
 
-    /// Bytes that the clients have written so far: requests, and a line for each run, which is in proportion.
+    /// Bytes that the clients have written so far: requests, and a proportional number of result lines.
     pub fn written(&self) -> Result<u64> {
         self.clients.iter().map(|client| process::written(client.process.pid())).sum()
     }
 
-    /// All operations so far, about: of a run under way, half.
+    /// Approximate number of operations so far. A run in progress counts as half.
     pub fn operations(&self, perf: &Perf) -> f64 {
         let of = |client: &Client| client.runs().iter().map(|run| run.operations).sum::<u64>() as f64;
         self.clients.iter().map(|client| of(client) + perf.reps as f64 / 2.0).sum()
     }
 
-    /// Operations of each client between two instants. Waits until all runs that were under way at the end are done.
+    /// Operations of each client between two instants. Waits until the runs in progress at the end are done.
     pub fn work(&mut self, from: Instant, to: Instant) -> Result<Vec<f64>> {
         self.wait_until("end a run", |client| client.runs().last().is_some_and(|run| run.ended >= to))?;
         Ok(self.clients.iter().map(|client| operations_between(&client.runs(), from, to)).collect())
@@ -224,7 +220,7 @@ impl Client {
     fn end(&mut self) {
         self.process.end();
         if let Some(reader) = self.reader.take() {
-            // It ends with the pipe; a panic in it would have been printed.
+            // The thread ends with the pipe. A panic in it would have been printed.
             let _ = reader.join();
         }
     }
@@ -235,7 +231,7 @@ impl Client {
         if let Some(errors) = &mut self.process.pipes().stderr {
             let _ = errors.read_to_string(&mut said);
         }
-        // An unknown test is answered with the whole list of tests.
+        // x11perf answers an unknown test with the whole list of tests.
         let line = said.lines().next().unwrap_or("it said nothing");
         anyhow!("x11perf -{test} ended early: {line}")
     }
@@ -257,13 +253,13 @@ fn parse_run(line: &str) -> Option<u64> {
     (words.next()? == "reps").then_some(operations)
 }
 
-/// Operations in a second of the same.
+/// Operations per second in such a line.
 pub(crate) fn parse_rate(line: &str) -> Option<f64> {
     parse_run(line)?;
     line.split_once('(')?.1.split_once("/sec")?.0.trim().parse().ok()
 }
 
-/// Runs follow each other without a gap; one that lies across a border counts by its part.
+/// Runs follow each other without a gap. A run across a border counts in proportion.
 fn operations_between(runs: &[Run], from: Instant, to: Instant) -> f64 {
     runs.windows(2)
         .map(|pair| {

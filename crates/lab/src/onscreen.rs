@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! What is on the screen, and when: seen by a client that looks at the root window, as a screen shot does.
+//! Changes on the screen, and when they appear: a client reads the root window, as a screenshot does.
 //!
-//! What a compositing manager has not painted yet is not there, whoever has drawn what into which window. The eye looks
-//! once a millisecond, at one pixel or at a line of text, with a round trip each.
+//! A drawing is not visible until the compositing manager has painted it. The observer reads once a millisecond, either
+//! one pixel or a line of text, with a round trip each.
 
 use crate::canvas::Canvas;
 use crate::hand::{Hand, Shown};
@@ -19,23 +19,23 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-/// Whatever is not seen by then counts as seen then: nobody waits longer.
+/// A change that is not seen within this time counts as seen then.
 pub const LIMIT: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Damage that comes within this time is of one frame.
+/// Damage within this time belongs to one frame.
 const OF_ONE_FRAME: Duration = Duration::from_millis(2);
-/// For a window manager to give the keyboard to whom was clicked.
+/// Time for a window manager to set the keyboard focus after a click.
 const AFTER_CLICK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The terminal, among others of its kind.
+/// Name of the terminal for typing.
 const NAME: &str = "typed-into";
 
-/// A window that is painted, and a client that looks for it on the screen.
+/// A window that is painted, and a client that looks for the result on the screen.
 #[derive(Debug)]
 pub struct Painter {
     connection: RustConnection,
     eye: RustConnection,
-    /// Where it is looked for, and at which place of that.
+    /// The window that is read, and the pixel in it.
     looked_at: (Window, (i16, i16)),
     window: Window,
     context: Gcontext,
@@ -45,14 +45,14 @@ pub struct Painter {
 impl Painter {
     const SIZE: u16 = 60;
 
-    /// No window manager moves it or takes its time.
+    /// Creates an override-redirect window, which no window manager moves or delays.
     pub fn start(server: &Server, at: (i16, i16)) -> Result<Painter> {
         let (connection, eye) = (server.connect()?, server.connect()?);
         let root = connection.setup().roots[0].root;
         let (place, ink) = ((at.0, at.1, Self::SIZE, Self::SIZE), CreateGCAux::new());
         let Canvas { window, context } = Canvas::show(&connection, place, CreateWindowAux::new(), &ink)?;
         let half = Self::SIZE as i16 / 2;
-        // Under Wayland the screen is the compositor's, and cannot be looked at.
+        // Under Wayland the screen belongs to the compositor and cannot be read.
         let looked_at = match server.kind() {
             Kind::Xwayland(_) => (window, (half, half)),
             _ => (root, (at.0 + half, at.1 + half)),
@@ -60,7 +60,7 @@ impl Painter {
         Ok(Painter { connection, eye, looked_at, window, context, colour: 0x10_20_30 })
     }
 
-    /// How long it takes from the write of a rectangle until it is on the screen; `None`: beyond the limit.
+    /// Time from sending a rectangle until it is on the screen; `None` beyond the limit.
     pub fn paint(&mut self) -> Result<Option<Duration>> {
         self.colour = (self.colour + 0x01_01_01) & 0xff_ff_ff;
         self.connection.change_gc(self.context, &ChangeGCAux::new().foreground(self.colour))?;
@@ -80,12 +80,12 @@ impl Painter {
     }
 }
 
-/// What is on the screen there.
+/// Reads a part of the screen.
 fn look(eye: &RustConnection, root: Window, (x, y): (i16, i16), (width, height): (u16, u16)) -> Result<Vec<u8>> {
     Ok(eye.get_image(ImageFormat::Z_PIXMAP, root, x, y, width, height, !0)?.reply()?.data)
 }
 
-/// An xterm whose line discipline echoes what is typed, and a client that looks for the echo.
+/// An xterm whose line discipline echoes typed letters, and a client that looks for the echo.
 #[derive(Debug)]
 pub struct Typist {
     eye: RustConnection,
@@ -97,7 +97,7 @@ pub struct Typist {
 }
 
 impl Typist {
-    /// Of the terminal without the window manager's frame; what is looked at is larger.
+    /// Size of the terminal without the window manager's frame. The area read is larger.
     const SIZE: (u16, u16) = (540, 60);
 
     pub fn start(server: &Server, at: (i16, i16)) -> Result<Typist> {
@@ -111,7 +111,7 @@ impl Typist {
         let terminal = Shown::start(server, command, NAME).context("xterm is in Debian's package xterm")?;
         let mut typist = Typist { eye, hand, root, terminal, at, key };
         let limit = Instant::now() + PATIENCE;
-        // The cursor that changes as the terminal gets the keyboard is no echo: two in a row are.
+        // The cursor changes when the terminal gets the focus, which is no echo. Two echoes in a row are needed.
         let mut echoes = 0;
         while echoes < 2 {
             ensure!(Instant::now() < limit, "xterm does not echo what is typed");
@@ -122,7 +122,7 @@ impl Typist {
         Ok(typist)
     }
 
-    /// Clicks into the terminal until the window manager has given it the keyboard.
+    /// Clicks into the terminal until the window manager has given it the keyboard focus.
     pub fn take_focus(&self) -> Result<()> {
         let limit = Instant::now() + PATIENCE;
         while self.eye.get_input_focus()?.reply()?.focus != self.terminal.window {
@@ -138,7 +138,7 @@ impl Typist {
         Ok(())
     }
 
-    /// How long it takes from a key until its echo is on the screen; `None`: beyond the limit.
+    /// Time from a key press until its echo is on the screen; `None` beyond the limit.
     pub fn echo(&mut self) -> Result<Option<Duration>> {
         let before = self.look()?;
         self.hand.key_down(self.key)?;
@@ -159,7 +159,7 @@ impl Typist {
     }
 }
 
-/// Counts the frames of a compositing manager: what it paints into the overlay window, or into the root window.
+/// Counts the frames of a compositing manager: what it paints into the overlay window or the root window.
 #[derive(Debug)]
 pub struct FrameCounter {
     connection: RustConnection,
@@ -174,7 +174,7 @@ impl FrameCounter {
         FrameCounter::on(connection, &[overlay, root])
     }
 
-    /// Frames that a program draws into one of these windows.
+    /// Counts the frames that a program draws into one of these windows.
     pub fn of(server: &Server, windows: &[Window]) -> Result<FrameCounter> {
         FrameCounter::on(server.connect()?, windows)
     }

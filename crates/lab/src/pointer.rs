@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The pointer, moved from outside: no client of the measured server takes part.
+//! The pointer, moved from outside the measured server.
 //!
-//! A client that injects motion (XTEST) would be scheduled like the others, and what is measured would hold its own
-//! wait. So an Xephyr gets the motion from the server that shows it, where it is injected, and Xtigervnc from a viewer.
+//! A client of the server that injects motion (XTEST) would be scheduled like the others, and the measurement would
+//! include its own wait. Motion for an Xephyr is therefore injected into the server that shows it; motion for Xtigervnc
+//! comes from a viewer.
 
 use crate::server::Server;
 use crate::viewer::Viewer;
@@ -13,7 +14,7 @@ use x11rb::protocol::xproto::{MOTION_NOTIFY_EVENT, Window};
 use x11rb::protocol::xtest::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 
-/// Who moves it.
+/// The source of the motion.
 #[derive(Debug)]
 pub enum Pointer {
     /// The server that shows an Xephyr.
@@ -23,7 +24,7 @@ pub enum Pointer {
 }
 
 impl Pointer {
-    /// The pointer of a server whose input comes from outside.
+    /// The pointer of a server that gets its input from outside.
     pub fn of(server: &Server) -> Result<Pointer> {
         if let Some(socket) = server.viewer_socket() {
             return Ok(Pointer::Viewer(Viewer::connect(&socket)?));
@@ -34,7 +35,7 @@ impl Pointer {
         Ok(Pointer::Nested { host: Box::new(host), root })
     }
 
-    /// Moves it, and says when: just before the motion was handed over.
+    /// Moves the pointer, and returns the instant just before the motion was submitted.
     pub fn move_to(&self, x: i16, y: i16) -> Result<Instant> {
         match self {
             Pointer::Nested { host, root } => {

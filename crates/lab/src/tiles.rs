@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Side by side: moves the windows of x11perf apart, as a window manager would do it. [`crate::load`] says what for.
+//! Moves the windows of x11perf apart, as a window manager would. [`crate::load`] gives the reason.
 
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
@@ -8,21 +8,21 @@ use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConfigureWindowAux, ConnectionExt, GetGeometryReply, Window};
 use x11rb::rust_connection::RustConnection;
 
-/// x11perf's own place and size, and those of its line of text below.
+/// Place and size of x11perf's window, and those of the line of text below it.
 const PLACE: (i16, i16) = (2, 2);
 const SIZE: (u16, u16) = (600, 600);
 const TEXT_HEIGHT: u16 = 20;
 const TEXT_BELOW: i32 = 603;
 
-/// Room for one copy, border included; the first lies elsewhere than where x11perf puts it.
+/// Space for one copy including its border. The first cell differs from x11perf's default place.
 const CELL: (i32, i32) = (606, 634);
 const FIRST: (i32, i32) = (8, 6);
 
 /// A screen for twelve copies and, in the last column, the light client.
 pub const SCREEN: (u32, u32) = (3072, 1920);
 
-/// Waits until `count` copies have made their windows, and moves each to a free cell of the screen. Where the screen is
-/// too small for all, the rest stay where they are.
+/// Waits until `count` copies have created their windows, and moves each to a free cell of the screen. Copies without a
+/// free cell stay where they are.
 pub fn arrange(connection: &RustConnection, count: usize, timeout: Duration) -> Result<()> {
     let limit = Instant::now() + timeout;
     loop {
@@ -43,7 +43,7 @@ pub fn arrange(connection: &RustConnection, count: usize, timeout: Duration) -> 
 struct Copy {
     drawing: Option<Window>,
     text: Option<Window>,
-    /// Of the one for drawing.
+    /// Position of the drawing window.
     at: Option<(i16, i16)>,
 }
 
@@ -58,7 +58,7 @@ fn windows_by_client(connection: &RustConnection) -> Result<BTreeMap<Window, Cop
     let windows = connection.query_tree(setup.roots[0].root)?.reply()?.children;
     let mut clients: BTreeMap<Window, Copy> = BTreeMap::new();
     for window in windows {
-        // A window that went meanwhile belongs to a copy that ended.
+        // A window that disappeared meanwhile belongs to a copy that ended.
         let Ok(geometry) = connection.get_geometry(window)?.reply() else { continue };
         let copy = clients.entry(window & !setup.resource_id_mask).or_default();
         copy.add(window, &geometry);
@@ -93,7 +93,7 @@ fn place(connection: &RustConnection, waiting: &[&Copy], clients: &BTreeMap<Wind
     Ok(())
 }
 
-/// Column by column, so that the last one stays free as long as possible.
+/// Cells column by column, so that the last column stays free as long as possible.
 fn cells(width: i32, height: i32) -> Vec<(i32, i32)> {
     let count = |room: i32, first: i32, cell: i32| (room - first) / cell;
     let rows = count(height, FIRST.1, CELL.1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! A viewer of an Xtigervnc: somebody at the other end of a remote desktop, who moves the pointer and takes every picture.
+//! A viewer of an Xtigervnc: a remote user who moves the pointer and receives every picture.
 //!
-//! RFB 3.8 on a Unix socket, no security, raw pixels. A thread reads, throws the pixels away, and asks for the next update
-//! as soon as one begins to arrive, as TigerVNC's viewer does: a request is always waiting in the server. What the server
-//! does not send that way ends the viewer, and the next motion fails.
+//! RFB 3.8 on a Unix socket, no security, raw pixels. A thread reads and discards the pixels. It requests the next
+//! update as soon as one begins to arrive, as TigerVNC's viewer does, so a request is always pending. Any other message
+//! ends the viewer, and the next motion fails.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{self, BufReader, Read, Write};
@@ -14,10 +14,10 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long the server may take for its first picture on a busy machine.
+/// Time limit for the first picture on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connected viewer; the connection ends when this is dropped.
+/// A connected viewer. The connection ends when this is dropped.
 #[derive(Debug)]
 pub struct Viewer {
     stream: UnixStream,
@@ -32,7 +32,7 @@ impl Viewer {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let (width, height) = shake_hands(&mut stream).context("the VNC server refuses the viewer")?;
-        // 32 bits, 24 of them used, little endian, true colour, 8 bits for each colour from bit 16, 8 and 0 on; raw pixels.
+        // 32 bits per pixel, depth 24, little endian, true colour, 8 bits per colour at bits 16, 8 and 0; raw pixels.
         stream.write_all(&[0, 0, 0, 0, 32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 16, 8, 0, 0, 0, 0])?;
         stream.write_all(&[2, 0, 0, 1, 0, 0, 0, 0])?;
         stream.write_all(&request(false, width, height))?;
@@ -45,7 +45,7 @@ impl Viewer {
         Ok(viewer)
     }
 
-    /// Moves the pointer, no button down; the instant is just before the write.
+    /// Moves the pointer without a button; returns the instant just before the write.
     pub fn point(&self, x: u16, y: u16) -> Result<Instant> {
         let ([x0, x1], [y0, y1]) = (x.to_be_bytes(), y.to_be_bytes());
         let at = Instant::now();
@@ -56,7 +56,7 @@ impl Viewer {
 
 impl Drop for Viewer {
     fn drop(&mut self) {
-        // Errors say that the server has closed it already; the reader ends in either case.
+        // Errors mean that the server has closed the connection already. The reader ends in either case.
         let _ = self.stream.shutdown(Shutdown::Both);
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
@@ -64,7 +64,7 @@ impl Drop for Viewer {
     }
 }
 
-/// Version, security and the size of the screen.
+/// Negotiates version and security, and returns the size of the screen.
 fn shake_hands(stream: &mut UnixStream) -> Result<(u16, u16)> {
     const NONE: u8 = 1;
     const SHARED: u8 = 1;
@@ -85,7 +85,7 @@ fn shake_hands(stream: &mut UnixStream) -> Result<(u16, u16)> {
     Ok((u16::from_be_bytes([w0, w1]), u16::from_be_bytes([h0, h1])))
 }
 
-/// Asks for an update of the whole screen, or of what changed in it.
+/// A request for an update of the whole screen, or of its changes.
 fn request(incremental: bool, width: u16, height: u16) -> [u8; 10] {
     let ([w0, w1], [h0, h1]) = (width.to_be_bytes(), height.to_be_bytes());
     [3, u8::from(incremental), 0, 0, 0, 0, w0, w1, h0, h1]
@@ -99,7 +99,7 @@ fn follow(mut stream: UnixStream, request: &[u8], begins: &Sender<()>) -> io::Re
             [0] => {
                 let [_, c0, c1] = read(&mut input)?;
                 stream.write_all(request)?;
-                // Only the first one is waited for.
+                // Only the first update is waited for.
                 let _ = begins.send(());
                 for _ in 0..u16::from_be_bytes([c0, c1]) {
                     let [_, _, _, _, w0, w1, h0, h1, _, _, _, _] = read(&mut input)?;
@@ -107,9 +107,9 @@ fn follow(mut stream: UnixStream, request: &[u8], begins: &Sender<()>) -> io::Re
                     skip(&mut input, 4 * sides[0] * sides[1])?;
                 }
             }
-            // The bell.
+            // Bell.
             [2] => {}
-            // The clipboard.
+            // Clipboard.
             [3] => {
                 let [_, _, _, length @ ..]: [u8; 7] = read(&mut input)?;
                 skip(&mut input, u32::from_be_bytes(length).into())?;
