@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A private folder for what a server reads and writes: configuration, log, sockets.
+//! A private folder for files of a server: configuration, log, sockets.
 
 use anyhow::{Context, Result};
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many were made.
+/// Number of folders created by this process.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A folder of our own, removed when dropped.
@@ -16,12 +16,12 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn create() -> Result<Folder> {
-        // Only uniqueness is asked for, so no ordering with anything else.
+        // Only uniqueness matters, so no ordering is needed.
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = place(count);
-        // Left behind by a process of the same id that was killed.
+        // Left behind by a killed process with the same id.
         let _ = fs::remove_dir_all(&path);
-        // For us alone: an Xtigervnc lets everyone in who reaches its socket.
+        // Private, because an Xtigervnc accepts everyone who can reach its socket.
         let created = fs::DirBuilder::new().mode(0o700).create(&path);
         created.with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Folder(path))
@@ -32,7 +32,7 @@ impl Folder {
     }
 }
 
-/// For an end without drops: those of this process, once no server uses them.
+/// Removes this process's folders when it ends without drops. No server may use them any more.
 pub(crate) fn remove_all() {
     for count in 0..COUNT.load(Ordering::Relaxed) {
         let _ = fs::remove_dir_all(place(count));

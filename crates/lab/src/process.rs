@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Processes: those that we start, ended by their own id and no other, and what the kernel counts for any of them.
+//! Processes: those that we start, ended by their own id only, and the kernel's figures for any process.
 //!
-//! Everything is read from /proc. A figure that this kernel does not keep is `None` or an error that names the file;
-//! nothing is guessed.
+//! All figures are read from /proc. A figure that the kernel does not provide is `None` or an error that names the
+//! file.
 
 use crate::program::Missing;
 use crate::tree;
@@ -18,7 +18,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use xqos_sys::{Processes, Procfs};
 
-/// A load, a manager or another party of a measurement that was gone before its end: what was measured is of something else.
+/// A load, a manager or another participant ended before the measurement did, so the measurement is not valid.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ended(pub String);
 
@@ -30,10 +30,10 @@ impl fmt::Display for Ended {
 
 impl error::Error for Ended {}
 
-/// A process that we started; it is ended when this is dropped.
+/// A process that we started. It is ended when this is dropped.
 ///
-/// It also ends when the thread that started it does (so that nothing is left when we are killed): start processes
-/// from a thread that outlives them.
+/// It also ends when the thread that started it ends, so that nothing is left when we are killed. Start processes from
+/// a thread that outlives them.
 #[derive(Debug)]
 pub struct Owned {
     child: Child,
@@ -41,7 +41,7 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Starts it; `grace` is the time it has to end by itself after SIGTERM. [`Missing`] when it is not installed.
+    /// Starts the process. `grace` is the time to end after SIGTERM. [`Missing`] if the program is not installed.
     pub fn start(command: &mut Command, grace: Duration) -> Result<Owned> {
         xqos_sys::end_with_this_thread(command);
         let program = command.get_program().to_string_lossy().into_owned();
@@ -57,7 +57,7 @@ impl Owned {
         self.child.id()
     }
 
-    /// Its pipes, as far as they were asked for.
+    /// The process's pipes, as far as they were requested.
     pub fn pipes(&mut self) -> &mut Child {
         &mut self.child
     }
@@ -66,48 +66,48 @@ impl Owned {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// To be asked at the end of a measurement. [`Ended`] when it is gone.
+    /// Call this at the end of a measurement. [`Ended`] if the process is gone.
     pub fn see_running(&mut self, name: &str) -> Result<()> {
         if self.is_running() { Ok(()) } else { Err(Ended(name.to_owned()).into()) }
     }
 
-    /// The first line that it has written to its errors, which are a pipe; waits until there is one, or it has ended.
+    /// The first line of its standard error, which must be a pipe. Waits for a line or for the end of the process.
     pub fn complaint(&mut self) -> String {
         let mut line = String::new();
         if let Some(errors) = self.child.stderr.take() {
-            // What cannot be read was not said.
+            // An unreadable line counts as none.
             let _ = BufReader::new(errors).read_line(&mut line);
         }
         if line.is_empty() { "it ended without a word".to_owned() } else { line.trim().to_owned() }
     }
 
-    /// Asks it to end, without waiting. Many are asked first and waited for afterwards.
+    /// Asks the process to end, without waiting. Ask all processes first, then wait for them.
     pub fn ask_to_end(&mut self) {
-        // One that was stopped would not notice.
+        // A stopped process would not handle SIGTERM.
         for signal in [libc::SIGTERM, libc::SIGCONT] {
             self.signal(signal);
         }
     }
 
-    /// Stops it in the middle of whatever it does, or lets it go on.
+    /// Stops the process wherever it is, or lets it continue.
     pub fn stop(&mut self, stops: bool) {
         self.signal(if stops { libc::SIGSTOP } else { libc::SIGCONT });
     }
 
     fn signal(&mut self, signal: i32) {
         if self.is_running() {
-            // We have not waited for it yet, so the id is still its own.
+            // It has not been waited for yet, so the id is still its own.
             xqos_sys::send(self.child.id() as i32, signal);
         }
     }
 
-    /// Ends it and waits until it is gone.
+    /// Ends the process and waits until it is gone.
     pub fn end(&mut self) {
         self.ask_to_end();
         let deadline = Instant::now() + self.grace;
         while self.is_running() {
             if Instant::now() >= deadline {
-                // Errors say that it is gone already.
+                // Errors mean that it is gone already.
                 let _ = self.child.kill();
                 let _ = self.child.wait();
                 return;
@@ -123,21 +123,21 @@ impl Drop for Owned {
     }
 }
 
-/// What a task got from the kernel's scheduler since it began.
+/// Figures of the kernel's scheduler for a task since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scheduled {
-    /// Ran on a processor.
+    /// Time on a processor.
     pub ran_ns: u64,
-    /// Was runnable and had to wait for a processor.
+    /// Time in which it was runnable and waited for a processor.
     pub delayed_ns: u64,
 }
 
-/// One task's /proc/.../schedstat, kept open: a reading is one system call.
+/// A task's /proc/.../schedstat, kept open: a reading is one system call.
 #[derive(Debug)]
 pub struct SchedStat(File);
 
 impl SchedStat {
-    /// `None` when this kernel does not keep the figures.
+    /// `None` if the kernel does not provide the figures.
     pub fn of_main_thread(pid: u32) -> Option<SchedStat> {
         Self::open(&format!("/proc/{pid}/schedstat"))
     }
@@ -164,7 +164,7 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
     cpu_time_where(pid, |_| true)
 }
 
-/// The same of those threads that have this name; none where there is no such thread.
+/// Processor time of the threads with this name; zero if there are none.
 pub fn cpu_time_of_threads(pid: u32, name: &str) -> Result<Duration> {
     let has_name =
         |tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).is_ok_and(|found| found.trim() == name);
@@ -183,7 +183,7 @@ fn cpu_time_where(pid: u32, counts: impl Fn(u32) -> bool) -> Result<Duration> {
     Ok(Duration::from_nanos(ran_ns))
 }
 
-/// How often a thread stopped running: each wakeup of a sleeping thread ends in one or more of these.
+/// How often a thread stopped running. Each wakeup of a sleeping thread ends in at least one of these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadSwitches {
     pub tid: u32,
@@ -192,7 +192,7 @@ pub struct ThreadSwitches {
     pub involuntary: u64,
 }
 
-/// Context switches of each thread of a process since it began.
+/// Context switches of each thread of a process since it started.
 pub fn switches(pid: u32) -> Result<Vec<ThreadSwitches>> {
     let mut threads = Vec::new();
     for tid in thread_ids(pid)? {
@@ -208,7 +208,7 @@ pub fn switches(pid: u32) -> Result<Vec<ThreadSwitches>> {
     Ok(threads)
 }
 
-/// Memory of a process. Private and dirty is what it costs beyond files that others share.
+/// Memory of a process. Private dirty memory is its cost beyond files shared with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     pub rss_kb: u64,
@@ -226,26 +226,26 @@ pub fn memory(pid: u32) -> Result<Memory> {
     })
 }
 
-/// Bytes that a process has written so far, to files, pipes and sockets alike.
+/// Bytes that a process has written so far to files, pipes and sockets.
 pub fn written(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/io");
     number(&fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?, "wchar:")
 }
 
-/// As the kernel has it; `None` once the process is gone.
+/// The kernel's name for the process; `None` once it is gone.
 pub fn name(pid: u32) -> Option<String> {
     Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
 }
 
-/// Who started a process, or took it over; `None` once it is gone.
+/// Parent of a process, possibly after reparenting; `None` once it is gone.
 pub fn parent(pid: u32) -> Option<u32> {
     Procfs.look(pid as i32).map(|process| process.parent as u32)
 }
 
-/// Raises our limit of open files, which children inherit: a server of 2,048 clients needs one for each, and so do we.
+/// Raises our limit of open files, which children inherit: a server needs one for each of 2,048 clients, and so do we.
 pub fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
-    // Our own limit can always be raised so far.
+    // The soft limit can always be raised to the hard limit.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 

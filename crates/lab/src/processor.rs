@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Which processor a thread runs on, processor time by the thread's own clock, and a reservation of it.
+//! The processor of a thread, processor time by the thread's own clock, and its reservation.
 //!
-//! Children and threads inherit the processors of the thread that starts them, so a whole scene is put on one processor
-//! by starting it inside a [`Pinned`].
+//! Children and threads inherit the processors of the thread that starts them. A whole scene runs on one processor if
+//! it is started inside a [`Pinned`].
 
 use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use xqos_sys::Attributes;
 
-/// Where the programs of an experiment about one processor run.
+/// The processor for programs of experiments about one processor.
 pub const SCENE: usize = 0;
 
 /// The calling thread runs on one processor until this is dropped.
@@ -28,7 +28,7 @@ impl Pinned {
         Ok(Pinned { before })
     }
 
-    /// For those who measure what runs on [`SCENE`]: the last one, which is the same where there is one only.
+    /// Pins measuring threads to the last processor. This is [`SCENE`] itself if there is only one.
     pub fn beside_the_scene() -> Result<Pinned> {
         Pinned::to(std::thread::available_parallelism().map_or(0, |count| count.get() - 1))
     }
@@ -36,12 +36,12 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // It is the set that the kernel gave.
+        // The set came from the kernel, so it is valid.
         let _ = sched_setaffinity(None, &self.before);
     }
 }
 
-/// Works until this thread has had so much processor time, however long that takes.
+/// Works until this thread has used so much processor time, however long this takes.
 pub fn burn(work: Duration) {
     let end = used() + work;
     while used() < end {
@@ -49,7 +49,7 @@ pub fn burn(work: Duration) {
     }
 }
 
-/// By the clock of the server's traces and of the kernel's.
+/// Time on the clock of the server's traces and of the kernel.
 pub fn now_ns() -> u64 {
     clock(ClockId::Monotonic).as_nanos() as u64
 }
@@ -63,8 +63,8 @@ fn clock(id: ClockId) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The calling thread has so much processor time in each period (SCHED_DEADLINE), until this is dropped. What it starts
-/// does not inherit that. An error without the right (CAP_SYS_NICE).
+/// A reservation of processor time for the calling thread (SCHED_DEADLINE), until this is dropped. Children do not
+/// inherit it. It requires CAP_SYS_NICE.
 #[derive(Debug)]
 pub struct Reserved(());
 
@@ -79,7 +79,7 @@ impl Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        // The normal class needs no right.
+        // Switching to the normal class requires no capability.
         let _ = Attributes::normal(0, 0).give(0);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Programs that experiments need, and where Debian has them: what is missing is named with its package.
+//! Programs that experiments need, with their Debian packages: an error about a missing program names its package.
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -40,14 +40,15 @@ pub(crate) fn own(name: &str) -> Result<PathBuf> {
     xqos_cli::sibling::find(name).ok_or_else(|| Missing::new(name).into())
 }
 
-/// `xqos run` with both reservations for the program whose name is to follow; refused, it does not start.
+/// `xqos run` with both reservations; the program's name follows. If a reservation is refused, the program does not
+/// start.
 pub fn run_reserved(of_server: &str, of_processor: &str) -> Result<Command> {
     let mut command = Command::new(own("xqos")?);
     command.args(["run", "--strict", "--quiet", "--reserve", of_server, "--cpu", of_processor, "--"]);
     Ok(command)
 }
 
-/// A program that is not installed. An experiment that ends with this error is skipped, and the others are run.
+/// A program that is not installed. It skips the experiment; the others still run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Missing {
     program: String,
@@ -72,12 +73,12 @@ impl fmt::Display for Missing {
 
 impl error::Error for Missing {}
 
-/// For a program that another one starts for us; for all others [`Owned::start`](crate::process::Owned::start) looks.
+/// For a program that another one starts for us; in other cases [`Owned::start`](crate::process::Owned::start) checks.
 pub fn require(program: &str) -> Result<(), Missing> {
     find(program).map(drop)
 }
 
-/// Where a program is. Daemons are in folders that the PATH of a user need not have.
+/// Finds a program. Daemons may be in folders that are missing from a user's PATH.
 pub fn find(program: &str) -> Result<PathBuf, Missing> {
     let path = env::var_os("PATH").unwrap_or_default();
     let daemons = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);

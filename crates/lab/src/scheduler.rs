@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The schedulers that the papers compare, beside each other on one server.
+//! The schedulers that the papers compare, on one server.
 //!
-//! A server with xqos in it can follow any of them, and changes in an instant: so all are measured on the same server,
-//! in turn, and what drifts hits all alike. Under [`Scheduler::Stock`] xqos only observes, and the server's own scheduler
-//! chooses.
+//! A server with xqos can follow any of them and switches immediately. All are therefore measured on the same server,
+//! in turn, and drift affects all equally. Under [`Scheduler::Stock`] xqos only observes, and the server's own
+//! scheduler decides.
 
 use crate::light::Reservation;
 use crate::order::in_turn;
@@ -14,12 +14,12 @@ use xqos_abi::PolicyChange;
 use xqos_client::Control;
 use xqos_core::{Parameters, PolicyKind};
 
-/// What a measured client reserves under [`Scheduler::Cbs`], as in the paper of 2008: 3 ms in 10 ms; soft.
+/// Reservation of a measured client under [`Scheduler::Cbs`], as in the paper of 2008: 3 ms in 10 ms; soft.
 const RESERVATION: Reservation = Reservation { budget_us: 3000, period_us: 10_000, hard: false };
-/// Blocking time that admission is told to reckon with then.
+/// Blocking time that admission assumes in that case.
 const BLOCKING_US: u32 = 1000;
 
-/// Who decides whom the server serves.
+/// The scheduler that decides which client the server serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheduler {
@@ -27,11 +27,11 @@ pub enum Scheduler {
     Classic,
     /// The one of 2000, as the paper describes it (Packard 5).
     Smart,
-    /// The server's own, of today.
+    /// The current server's own.
     Stock,
-    /// xqos as it comes.
+    /// xqos with its default settings.
     Fair,
-    /// The same, with a reservation for the client that is measured (Manica et al. 3).
+    /// xqos, with a reservation for the measured client (Manica et al. 3).
     Cbs,
 }
 
@@ -50,7 +50,7 @@ impl Scheduler {
         }
     }
 
-    /// For people: which one that is.
+    /// Name with year or origin, for readers.
     pub fn title(self) -> &'static str {
         match self {
             Scheduler::Classic => "classic (1987)",
@@ -61,7 +61,7 @@ impl Scheduler {
         }
     }
 
-    /// What the measured client asks for.
+    /// The measured client's reservation.
     pub fn reservation(self) -> Option<Reservation> {
         (self == Scheduler::Cbs).then_some(RESERVATION)
     }
@@ -75,7 +75,7 @@ impl Scheduler {
         }
     }
 
-    /// All of them; every other turn the other way round, so that none is always the first.
+    /// All schedulers; every other turn in reverse order, so that none is always first.
     pub fn in_turn(turn: u32) -> Vec<Scheduler> {
         in_turn(Scheduler::ALL, turn)
     }
@@ -89,7 +89,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// An error when xqos stepped aside, for then nothing of it would be measured.
+    /// Fails if xqos has stepped aside, since nothing of it would be measured.
     pub fn of(setup: Setup) -> Result<Stage> {
         let server = setup.start()?;
         let control = server.armed()?;
@@ -104,13 +104,13 @@ impl Stage {
         &self.control
     }
 
-    /// From now on the server follows this scheduler, with the intervals that it comes with.
+    /// Lets the server follow this scheduler with its default intervals.
     pub fn follow(&self, scheduler: Scheduler) -> Result<()> {
         follow(&self.control, scheduler.policy(), scheduler == Scheduler::Cbs)
     }
 }
 
-/// The server follows this policy from now on, with the intervals that it comes with; `reserves`: a measured client does.
+/// Lets the server follow this policy with its default intervals. `reserves`: a measured client has a reservation.
 pub(crate) fn follow(control: &Control, policy: PolicyKind, reserves: bool) -> Result<()> {
     let usual = Parameters::default();
     let us = |ns: u64| Some((ns / 1000) as u32);
@@ -119,7 +119,7 @@ pub(crate) fn follow(control: &Control, policy: PolicyKind, reserves: bool) -> R
         slice_us: us(usual.slice_ns),
         timer_interval_us: us(usual.timer_interval_ns),
         maximum_slice_us: us(usual.maximum_slice_ns),
-        // The longest request that the other clients have made may refuse the reservation, which is none of it.
+        // Otherwise admission might refuse the reservation because of a long request that another client has made.
         blocking_us: Some(if reserves { BLOCKING_US } else { 0 }),
         ..PolicyChange::default()
     })?)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Real X servers for experiments and tests: Xvfb, Xephyr, Xtigervnc and Xorg, as they come or with xqos in them.
+//! Real X servers for experiments and tests: Xvfb, Xephyr, Xtigervnc and Xorg, stock or with xqos.
 //!
-//! The server chooses its own free display and says which (`-displayfd`), so any number of them run side by side. Its
-//! log and configuration live in a private folder that goes away with it; the server is ended by its own id. An Xwayland is
-//! started by a compositor of its own.
+//! The server chooses its own free display and reports it (`-displayfd`), so any number of them run side by side. Its
+//! log and configuration are in a private folder that is removed with it. The server is ended by its own id. An
+//! Xwayland is started by its own compositor.
 
 mod compositor;
 
@@ -27,25 +27,25 @@ use x11rb::rust_connection::RustConnection;
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 
-/// In the server's folder.
+/// Name of the socket in the server's folder.
 const RFB_SOCKET: &str = "rfb";
 
-/// Which server program.
+/// The server program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Xvfb,
     /// Shown inside an Xvfb of its own.
     Xephyr,
-    /// Listens on a socket in its private folder only.
+    /// Listens only on a socket in its private folder.
     Xtigervnc,
-    /// With the dummy driver: neither a graphics card nor a console is touched.
+    /// With the dummy driver, which uses neither a graphics card nor a console.
     Xorg,
-    /// Started by a compositor of its own, which shows nothing.
+    /// Started by its own compositor, which displays nothing.
     Xwayland(Compositor),
 }
 
 impl Kind {
-    /// All that export what xqos needs in Debian.
+    /// All servers that export the symbols that xqos needs in Debian.
     pub const ALL: [Kind; 4] = [Kind::Xvfb, Kind::Xephyr, Kind::Xtigervnc, Kind::Xorg];
 
     /// The program's path. Debian's /usr/bin/Xorg may be a wrapper that refuses to run without a console.
@@ -60,15 +60,15 @@ impl Kind {
     }
 }
 
-/// What is to be loaded into a server, and how it is set.
+/// The module to load into a server, and its settings.
 #[derive(Clone, Debug)]
 pub struct Module {
     pub path: PathBuf,
-    /// `None` in each: the module's own default.
+    /// In each field, `None` is the module's own default.
     pub policy: Option<PolicyKind>,
     pub slice_us: Option<u32>,
     pub max_utilization_ppm: Option<u32>,
-    /// Each slice is decided, also where nobody would be served late.
+    /// Decide each slice even without contention.
     pub is_always_contended: bool,
 }
 
@@ -88,9 +88,9 @@ impl Module {
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub kind: Kind,
-    /// `None`: the server as its distribution made it.
+    /// `None` for a server as the distribution ships it.
     pub module: Option<Module>,
-    /// Whether the server resets itself when its last client leaves.
+    /// The server resets itself when its last client leaves.
     pub resets: bool,
     /// A power of two from 64 to 2,048.
     pub max_clients: u32,
@@ -117,7 +117,7 @@ impl Setup {
         Setup { module: Some(module), ..Setup::stock(kind) }
     }
 
-    /// Starts it and waits until clients can connect.
+    /// Starts the server and waits until clients can connect.
     pub fn start(&self) -> Result<Server> {
         process::allow_many_files();
         let folder = Folder::create()?;
@@ -158,7 +158,7 @@ impl Setup {
                 command.arg("-config").arg(config).arg("-logfile").arg(folder.path("log"));
                 command.args(["-novtswitch", "-sharevts"])
             }
-            // Whoever we are; the compositor may be another user's, or keep others out.
+            // No access control: the compositor may run as another user, or exclude us.
             Kind::Xwayland(_) => command.arg("-ac"),
         };
         command.args(["-nolisten", "tcp", "-maxclients", &self.max_clients.to_string()]);
@@ -170,7 +170,7 @@ impl Setup {
     }
 
     fn add_environment(&self, command: &mut Command, host: Option<&Server>) {
-        // What the user has set is for the user's servers.
+        // The user's settings are for the user's servers.
         command.env_remove("LD_PRELOAD");
         for name in [
             "XQOS_POLICY",
@@ -220,7 +220,7 @@ impl Setup {
     }
 }
 
-/// No input devices either: nothing outside the test may move a pointer.
+/// No input devices: nothing outside the test may move a pointer.
 const DUMMY_CONFIG: &str = r#"Section "ServerFlags"
  Option "AutoAddDevices" "false"
  Option "AutoEnableDevices" "false"
@@ -253,10 +253,11 @@ Section "ServerLayout"
 EndSection
 "#;
 
-/// A running server; it ends when this is dropped, or when the thread that started it does.
+/// A running server. It ends when this is dropped, or when the thread that started it ends.
 #[derive(Debug)]
 pub struct Server {
-    // In this order: the server ends before its host, and before its folder goes; an Xwayland with its compositor.
+    // Drop order: the server ends before its host, and before its folder is removed; an Xwayland ends with its
+    // compositor.
     /// The server, or its compositor.
     process: Owned,
     xwayland: Option<Xwayland>,
@@ -267,7 +268,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// As for DISPLAY: `:7`.
+    /// In the format of DISPLAY: `:7`.
     pub fn display(&self) -> &str {
         &self.display
     }
@@ -290,12 +291,12 @@ impl Server {
         self.host.as_deref()
     }
 
-    /// What it writes and reads is there; an Xwayland's compositor has its runtime folder there too.
+    /// The folder of its files. It is also the runtime folder of an Xwayland's compositor.
     pub fn folder(&self) -> PathBuf {
         self.folder.path("")
     }
 
-    /// Where viewers connect; only an Xtigervnc has it.
+    /// The socket for viewers; only an Xtigervnc has it.
     pub fn viewer_socket(&self) -> Option<PathBuf> {
         (self.kind == Kind::Xtigervnc).then(|| self.folder.path(RFB_SOCKET))
     }
@@ -304,28 +305,28 @@ impl Server {
         self.process.is_running() && self.xwayland.as_ref().is_none_or(Xwayland::is_running)
     }
 
-    /// Stops it in the middle of whatever it does, or lets it go on; of an Xwayland, the compositor.
+    /// Stops the server wherever it is, or lets it continue. With Xwayland this stops the compositor.
     pub fn stop(&mut self, stops: bool) {
         self.process.stop(stops);
     }
 
-    /// Everything that it has said so far.
+    /// Its output so far.
     pub fn log(&self) -> String {
         let read = |name| fs::read(self.folder.path(name)).unwrap_or_default();
         String::from_utf8_lossy(&[read("log"), read("errors")].concat()).into_owned()
     }
 
-    /// A plain client's connection.
+    /// A connection of a plain client.
     pub fn connect(&self) -> Result<RustConnection> {
         Ok(xqos_client::connect(Some(&self.display))?.0)
     }
 
-    /// A connection that speaks XQOS; an error, with the log, when the server does not.
+    /// A connection that speaks XQOS. The error includes the server's log.
     pub fn control(&self) -> Result<Control> {
         Control::connect(Some(&self.display))?.ok_or_else(|| anyhow!("no XQOS in {}:\n{}", self.display, self.log()))
     }
 
-    /// The same; an error also when xqos stepped aside, for then nothing of it would be measured.
+    /// Like [`Server::control`], but also fails if xqos has stepped aside, since nothing of it would be measured.
     pub fn armed(&self) -> Result<Control> {
         let control = self.control()?;
         let info = control.server_info()?;
@@ -335,7 +336,7 @@ impl Server {
         Ok(control)
     }
 
-    /// Vendor and version as the server tells its clients.
+    /// Vendor and version that the server reports to clients.
     pub fn version(&self) -> Result<String> {
         let connection = self.connect()?;
         let setup = connection.setup();
@@ -356,7 +357,7 @@ impl Server {
         process::switches(self.pid())
     }
 
-    /// What the kernel's scheduler gave the thread that serves requests; `None` where the kernel does not count it.
+    /// The kernel's scheduler figures of the thread that serves requests; `None` if the kernel does not provide them.
     pub fn schedstat(&self) -> Option<SchedStat> {
         SchedStat::of_main_thread(self.pid())
     }
@@ -364,7 +365,7 @@ impl Server {
     fn wait_until_ready(&mut self, ready: &mut UnixStream) -> Result<String> {
         ready.set_read_timeout(Some(Duration::from_secs(20)))?;
         let mut number = String::new();
-        // The server closes its end once it has written the number; a server that dies closes it too.
+        // The server closes its end after writing the number; a server that dies closes it, too.
         let outcome = ready.read_to_string(&mut number);
         if outcome.is_err() || number.trim().parse::<u32>().is_err() {
             bail!("{} did not start:\n{}", self.kind.program(), self.log());
@@ -373,12 +374,12 @@ impl Server {
     }
 }
 
-/// `path` of the options, else XQOS_MODULE, else beside this program, else in the workspace.
+/// The `path` from the options, then XQOS_MODULE, then next to this program, then in the workspace.
 pub fn find_module(path: Option<&Path>) -> Result<PathBuf> {
     const NAME: &str = "libxqos_module.so";
     let named = path.map(Path::to_owned).or_else(|| std::env::var_os("XQOS_MODULE").map(PathBuf::from));
     if let Some(path) = named {
-        // The dynamic linker would look for a relative name in the server's folder.
+        // The dynamic linker would resolve a relative name in the server's folder.
         return fs::canonicalize(&path).with_context(|| format!("no xqos module at {}", path.display()));
     }
     let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(NAME)));

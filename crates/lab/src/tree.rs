@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Our own process tree: what it used of the processors, and its end when we are interrupted.
+//! Our own process tree: its processor time, and its end when we are interrupted.
 //!
-//! Experiments end what they start when they drop it ([`Owned`](crate::process::Owned)). A signal leaves no time for that:
-//! then everything below this process is ended from beside the experiment, each by its own id. Orphans below us become
-//! our children ([`xqos_sys::adopt_orphans`]), so a process whose parent ended first is found as well, and once the end has begun
-//! nothing is started any more.
+//! Experiments end processes by dropping them ([`Owned`](crate::process::Owned)). A signal leaves no time for this: a
+//! separate thread then ends all descendants, each by its own id. Orphans become our children
+//! ([`xqos_sys::adopt_orphans`]), so a process whose parent ended first is found as well. No process can be started
+//! after the end has begun.
 
 use anyhow::{Result, bail};
 use std::collections::{BTreeSet, HashMap};
@@ -13,10 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use xqos_sys::{Process, Processes, Procfs};
 
-/// Held while a process is started; true once nothing may be started any more.
+/// Held while a process is started. True once nothing may be started any more.
 static IS_ENDING: Mutex<bool> = Mutex::new(false);
 
-/// What is started while this is held is seen by [`end_all`].
+/// [`end_all`] sees every process that is started while this is held.
 pub(crate) fn leave_to_start() -> Result<MutexGuard<'static, bool>> {
     let is_ending = IS_ENDING.lock().unwrap_or_else(PoisonError::into_inner);
     if *is_ending {
@@ -25,8 +25,8 @@ pub(crate) fn leave_to_start() -> Result<MutexGuard<'static, bool>> {
     Ok(is_ending)
 }
 
-/// Ends all processes below this one and waits until they are gone; who does not within `grace` is killed. Nothing can
-/// be started afterwards.
+/// Ends all descendants and waits until they are gone. Those that remain after `grace` are killed. Nothing can be
+/// started afterwards.
 pub fn end_all(grace: Duration) {
     *IS_ENDING.lock().unwrap_or_else(PoisonError::into_inner) = true;
     for signal in [libc::SIGTERM, libc::SIGKILL] {
@@ -39,8 +39,8 @@ pub fn end_all(grace: Duration) {
                 return;
             }
             for pid in left.into_iter().filter(|&pid| told.insert(pid)) {
-                // A moment ago this id was that of a process below us; the kernel gives ids out in turn, so it is not
-                // another one's so soon. One that was stopped would not notice.
+                // This id belonged to a descendant a moment ago. The kernel assigns ids in turn, so it is not reused so
+                // soon. SIGCONT wakes a stopped process.
                 for signal in [signal, libc::SIGCONT] {
                     xqos_sys::send(pid, signal);
                 }
@@ -50,7 +50,7 @@ pub fn end_all(grace: Duration) {
     }
 }
 
-/// Clock ticks of processor time that this process and all below it have used, also those that have ended.
+/// Clock ticks of processor time of this process and its descendants, including those that have ended.
 pub(crate) fn used_ticks() -> u64 {
     ticks_of(own_pid(), &Procfs.all())
 }
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(below(2, &HashMap::from(all)), [4, 5]);
     }
 
-    /// That of children that have ended stands in their parent's line.
+    /// Ticks of ended children are included in their parent's.
     #[test]
     fn work_of_all_below_is_ours() {
         let all = [(5, process(4, 1)), (2, process(1, 10)), (4, process(2, 100)), (3, process(1, 1000))];

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! Wayland compositors that show nothing, and how each is led to the script that starts its Xwayland.
+//! Wayland compositors that display nothing, and how each is made to run the script that starts its Xwayland.
 //!
-//! A compositor chooses the display and starts Xwayland by itself. So a script stands before it, as `xqos xwayland install`
-//! puts it there: it tells the display and the process, and starts Xwayland as the setup wants it.
+//! A compositor chooses the display and starts Xwayland itself. A script is therefore put before Xwayland, like the one
+//! of `xqos xwayland install`: it writes down the display and the process, and starts Xwayland with the setup's
+//! options.
 //!
-//! | compositor | is led to the script by | besides |
+//! | compositor | finds the script through | notes |
 //! |---|---|---|
 //! | weston | `path=` in its settings | starts Xwayland for its first client, so it starts one |
-//! | sway | `WLR_XWAYLAND` | refuses root, and runs as nobody then |
-//! | mutter | nothing, as its path is fixed: the script is mounted over it, seen by mutter alone | root only; needs a session bus |
-//! | kwin | PATH | a copy without file capabilities: containers need not let the program itself start |
+//! | sway | `WLR_XWAYLAND` | refuses root; then it runs as nobody |
+//! | mutter | a mount over its fixed path, visible to mutter alone | root only; needs a session bus |
+//! | kwin | PATH | a copy without file capabilities, since containers may refuse to start the original |
 //!
 //! Home, runtime folder and bus are in the server's folder: nothing of the user's is read or changed.
 
@@ -28,20 +29,20 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use xqos_sys as sys;
 
-/// Some draw in software, on processors that others use.
+/// Some compositors draw in software while the processors are busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(5);
-/// In the folder: the program itself, and what the script has to tell.
+/// Files in the folder: the copied program, and the process and display that the script writes.
 const COPY: &str = "real/Xwayland";
 const TOLD: &str = "told";
 const LOG: &str = "compositor";
-/// Settings of a session bus that starts nothing.
+/// Configuration of a session bus that starts no services.
 const BUS: &str = r#"<busconfig><type>session</type><listen>unix:path=FOLDER/bus</listen><policy context="default">
 <allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>"#;
-/// For a compositor that refuses root. That it ends with us is said again: the kernel forgets it when the user changes.
+/// For a compositor that refuses root. `--pdeathsig` is set again because the kernel clears it when the user changes.
 const AS_NOBODY: &str = "setpriv --reuid=65534 --regid=65534 --clear-groups --pdeathsig=TERM";
 
-/// Which compositor starts an Xwayland.
+/// The compositor that starts an Xwayland.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compositor {
     Weston,
@@ -50,10 +51,10 @@ pub enum Compositor {
     Kwin,
 }
 
-/// How a compositor is started. FOLDER, WIDTH and HEIGHT stand for the server's, PATH for ours.
+/// How to start a compositor. FOLDER, WIDTH and HEIGHT stand for the server's values, PATH for ours.
 struct Recipe {
     command: &'static str,
-    /// In FOLDER/settings.
+    /// Content of FOLDER/settings.
     settings: &'static str,
     environment: &'static [(&'static str, &'static str)],
     has_bus: bool,
@@ -71,7 +72,7 @@ impl Compositor {
         }
     }
 
-    /// Whether it can be started here: it is installed, and we are root where it asks for that.
+    /// True if it is installed and this user may start it.
     pub fn is_here(self) -> bool {
         let is_found = |program: &str| program::find(program).is_ok();
         let is_allowed = self != Compositor::Mutter || is_found("dbus-daemon") && sys::effective_ids().0 == 0;
@@ -115,14 +116,14 @@ impl Compositor {
         }
     }
 
-    /// Starts it, and waits until the Xwayland that it starts serves clients; `xwayland` is how that is to be started.
+    /// Starts the compositor, and waits until its Xwayland serves clients. `xwayland` is the command for the server.
     pub(super) fn start(self, setup: &Setup, mut xwayland: Command, folder: Folder) -> Result<Server> {
         let program = program::find(self.program())?;
         if self == Compositor::Kwin {
             fs::copy(program, folder.path(self.program()))?;
         }
         if let Some(module) = &setup.module {
-            // Who runs the compositor may not be able to reach the module.
+            // The compositor's user may not be able to read the original module.
             let copy = folder.path("libxqos_module.so");
             fs::copy(&module.path, &copy)?;
             xwayland.env("LD_PRELOAD", copy);
@@ -151,7 +152,7 @@ impl Compositor {
         let mut words = prefix.split_whitespace().chain(recipe.command.split_whitespace());
         let mut command = Command::new(fill(words.next().context("a recipe has a command")?));
         command.args(words.map(fill));
-        // What the user's session has set.
+        // Variables of the user's session.
         for name in ["DISPLAY", "WAYLAND_DISPLAY", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "LD_PRELOAD"] {
             command.env_remove(name);
         }
@@ -167,12 +168,12 @@ impl Compositor {
 
 fn filled(text: &str, folder: &Folder, (width, height): (u32, u32)) -> String {
     let path = std::env::var("PATH").unwrap_or_default();
-    // What is put in last may hold any word.
+    // The values inserted last may contain any of the words.
     let sizes = text.replace("WIDTH", &width.to_string()).replace("HEIGHT", &height.to_string());
     sizes.replace("PATH", &path).replace("FOLDER", folder.path("").to_str().unwrap_or_default())
 }
 
-/// Writes the script, which starts a copy of Xwayland: under mutter it stands in the place of the program itself.
+/// Writes the script, which starts a copy of Xwayland: under mutter it replaces the program itself.
 fn put_before_xwayland(xwayland: &Command, folder: &Folder) -> Result<()> {
     fs::create_dir(folder.path("real"))?;
     fs::copy(program::find("Xwayland")?, folder.path(COPY))?;
@@ -187,7 +188,7 @@ fn script(xwayland: &Command, folder: &Folder) -> String {
         let name = name.to_string_lossy();
         script += &value.map_or(format!("unset {name}\n"), |value| format!("export {name}={}\n", quoted(value)));
     }
-    // The shell becomes the server, and keeps its process.
+    // The shell becomes the server and keeps its process id.
     script += &format!("echo \"$$ $1\" >{}\n", quoted(folder.path(TOLD)));
     let arguments: Vec<String> = xwayland.get_args().map(quoted).collect();
     let (copy, errors) = (quoted(folder.path(COPY)), quoted(folder.path("errors")));
@@ -198,7 +199,7 @@ fn quoted(text: impl AsRef<OsStr>) -> String {
     format!("'{}'", text.as_ref().to_string_lossy().replace('\'', "'\\''"))
 }
 
-/// A session bus that starts nothing and listens in the folder.
+/// A session bus that starts no services and listens in the folder.
 fn start_bus(folder: &Folder) -> Result<Owned> {
     let (settings, log) = (folder.path("bus.conf"), folder.path("bus.log"));
     fs::write(&settings, BUS.replace("FOLDER", &folder.path("").to_string_lossy()))?;
@@ -211,7 +212,7 @@ fn start_bus(folder: &Folder) -> Result<Owned> {
     Ok(bus)
 }
 
-/// Process and display of the Xwayland, as the script tells them.
+/// Process and display of the Xwayland, as written by the script.
 fn told(folder: &Folder) -> Result<Option<(u32, String)>> {
     let text = fs::read_to_string(folder.path(TOLD)).unwrap_or_default();
     let Some((pid, display)) = text.strip_suffix('\n').and_then(|text| text.split_once(' ')) else { return Ok(None) };
@@ -231,7 +232,7 @@ fn wait_for<T>(process: &mut Owned, log: &Path, mut look: impl FnMut() -> Result
     }
 }
 
-/// The server of a compositor, which is its child or nobody's. It ends with the compositor, or else when this is dropped.
+/// The Xwayland of a compositor, whose child it usually is. It ends with the compositor, or else when this is dropped.
 #[derive(Debug)]
 pub(super) struct Xwayland {
     pub pid: u32,
@@ -240,7 +241,7 @@ pub(super) struct Xwayland {
 }
 
 impl Xwayland {
-    /// Its program is a copy that nobody else runs. One that has ended has no command line.
+    /// The path of the copy identifies the process, since nothing else runs it. An ended process has no command line.
     pub fn is_running(&self) -> bool {
         let words = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         words.starts_with(self.program.as_os_str().as_bytes())
