@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The goals as data: `lab/goals.toml` says what each verdict is held against, since when, and why.
+//! The goals as data: `lab/goals.toml` lists the goal of each verdict, since when it applies, and why.
 //!
-//! Experiments name a goal by its [`Key`] and state no number, so that a goal cannot change without its ledger. Tests
-//! hold both together: no key is unknown, none is unused, and each change tells its date and its reason.
+//! Experiments name a goal by its [`Key`] and contain no limits, so a goal cannot change without its ledger. Tests
+//! check that every key is known and used, and that each change has a date and a reason.
 
 use crate::study::Goal;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 const TEXT: &str = include_str!("../../../lab/goals.toml");
 
-/// By experiment and name. The file is part of the program, and a test reads it.
+/// Goals by experiment and name. The file is part of the program, and a test reads it.
 static LEDGER: LazyLock<BTreeMap<String, BTreeMap<String, Entry>>> =
     LazyLock::new(|| toml::from_str(TEXT).expect("lab/goals.toml is sound"));
 
@@ -19,7 +19,7 @@ static LEDGER: LazyLock<BTreeMap<String, BTreeMap<String, Entry>>> =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(pub &'static str);
 
-/// All but the goal is for readers, and for the tests that hold the file together.
+/// All fields except the goal are for readers and for tests of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(not(test), allow(dead_code))]
@@ -42,13 +42,13 @@ struct Change {
     reason: String,
 }
 
-/// The goal of a key such as `demo.fair_above_idle`, where the ledger has it.
+/// The goal with a key such as `demo.fair_above_idle`, if the ledger has it.
 pub(crate) fn find(key: &str) -> Option<Goal> {
     entry(key).map(|entry| entry.goal)
 }
 
 impl Goal {
-    /// As the ledger has it. A key that it has not is a mistake in the program.
+    /// The goal in the ledger. An unknown key is a mistake in the program.
     pub fn of(key: Key) -> Goal {
         entry(key.0).unwrap_or_else(|| panic!("lab/goals.toml has no {}", key.0)).goal
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! What the papers say in figures, as data: `lab/papers`, a file for each, with the place where each figure is found.
+//! Published figures as data: `lab/papers` has a file for each paper, with the place of each figure.
 //!
-//! Experiments name a figure, [`Published`], and state none. Tests see that each is used, and that each has its place.
+//! Experiments name a figure by its key, [`Published`], and contain no values. Tests check that each figure is used and
+//! has its source.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,13 +14,13 @@ const TEXTS: [(&str, &str); 3] = [
     ("manica-2008", include_str!("../../../lab/papers/manica-2008.toml")),
 ];
 
-/// By the names of their files, which are part of the program.
+/// Papers by file name. The files are part of the program.
 static PAPERS: LazyLock<BTreeMap<&str, Paper>> = LazyLock::new(|| {
     let read = |text| toml::from_str(text).unwrap_or_else(|error| panic!("lab/papers: {error}"));
     TEXTS.into_iter().map(|(name, text)| (name, read(text))).collect()
 });
 
-/// A paper and one of its figures, as in `packard-2000.echo_old`.
+/// Paper and figure, as in `packard-2000.echo_old`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published(pub &'static str);
 
@@ -33,14 +34,14 @@ struct Paper {
     figures: BTreeMap<String, Figure>,
 }
 
-/// All but the numbers is for readers, and for the tests.
+/// All fields except the numbers are for readers and tests.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(not(test), allow(dead_code))]
 struct Figure {
     source: String,
     what: String,
-    /// How it follows from what the paper says, where the paper does not state it.
+    /// How the figure is derived, if the paper does not state it.
     #[serde(default)]
     derived: Option<String>,
     value: Number,
@@ -56,7 +57,7 @@ enum Number {
     Rows(Vec<Vec<f64>>),
 }
 
-/// The single figure of a key such as `packard-2000.echo_old`, where a file has it.
+/// The single figure with a key such as `packard-2000.echo_old`, if a file has it.
 pub(crate) fn value(key: &str) -> Option<f64> {
     match find(key)?.value {
         Number::One(one) => Some(one),
@@ -64,7 +65,7 @@ pub(crate) fn value(key: &str) -> Option<f64> {
     }
 }
 
-/// One of a table.
+/// A cell of a table.
 pub(crate) fn cell(key: &str, row: usize, column: usize) -> Option<f64> {
     match &find(key)?.value {
         Number::One(_) => None,
@@ -82,7 +83,7 @@ impl Published {
         self.one(Some(&self.figure().value))
     }
 
-    /// As a table shows it: a value that the paper does not state is marked.
+    /// As tables show it: values that the paper does not state are marked.
     pub fn text(self) -> String {
         let mark = if self.figure().derived.is_some() { " (derived)" } else { "" };
         crate::study::figure(self.value()) + mark
@@ -109,7 +110,7 @@ impl Published {
         }
     }
 
-    /// A name that no file has is a mistake in the program.
+    /// An unknown name is a mistake in the program.
     fn figure(self) -> &'static Figure {
         find(self.0).unwrap_or_else(|| panic!("lab/papers has no {}", self.0))
     }

@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::study::{Study, Table, Verdict};
 use std::fmt::Write;
 
-/// A whole study.
+/// Renders a whole study.
 pub fn study(study: &Study) -> String {
     let mut out = format!("{}\n{}\n", study.title, "=".repeat(study.title.len()));
     if !study.answer.is_empty() {
@@ -24,7 +24,7 @@ pub fn study(study: &Study) -> String {
     out
 }
 
-/// Verdicts as a table.
+/// Renders verdicts as a table.
 pub fn verdicts(verdicts: &[Verdict]) -> String {
     let mut result = Table::new("", &["", "measured", "goal", "verdict", "pairs from .. to"]);
     for verdict in verdicts {
@@ -38,7 +38,7 @@ pub fn machine(machine: &Machine) -> String {
     machine.lines().iter().fold(String::new(), |out, (name, value)| out + &format!("{name:12} {value}\n"))
 }
 
-/// Columns as wide as their widest cell; numbers to the right.
+/// Renders a table with columns as wide as their widest cell, and numbers aligned to the right.
 pub fn table(table: &Table) -> String {
     let mut widths: Vec<usize> = table.head.iter().map(|name| name.chars().count()).collect();
     for row in &table.rows {
@@ -61,7 +61,7 @@ pub fn table(table: &Table) -> String {
     table.rows.iter().fold(out, |out, row| out + &line(row))
 }
 
-/// Whether a column holds numbers, and so goes to the right.
+/// True if a column contains numbers and is aligned to the right.
 pub fn is_numeric(table: &Table, column: usize) -> bool {
     let numeric = |cell: &String| cell.is_empty() || cell.starts_with(|first: char| "-+0123456789<>".contains(first));
     column > 0 && table.rows.iter().filter_map(|row| row.get(column)).all(numeric)

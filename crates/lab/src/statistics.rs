@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! Statistics of samples and of paired measurements.
 //!
-//! Percentiles are by nearest rank: every figure printed is a value that was measured. Measurements on a shared machine
-//! drift, so what is compared is measured in pairs, one right after the other, and the median of the pairs' ratios is
-//! quoted together with its spread.
+//! Percentiles use the nearest rank: every printed figure is a measured value. Measurements on a shared machine drift,
+//! so compared cases are measured in pairs, one after the other. The median of the pairs' ratios is quoted with its
+//! range.
 
 use serde::{Deserialize, Serialize};
 
-/// A set of samples in a few figures, in the unit of the samples.
+/// A summary of samples, in their unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     pub count: usize,
@@ -19,7 +19,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// All zero when there are no samples.
+    /// All zero if there are no samples.
     pub fn of(samples: impl IntoIterator<Item = f64>) -> Summary {
         let sorted = sorted(samples);
         if sorted.is_empty() {
@@ -36,7 +36,7 @@ impl Summary {
     }
 }
 
-/// The middle of several measurements of one thing, and how far they lie apart.
+/// The median of several measurements, and their range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     pub count: usize,
@@ -48,7 +48,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// All zero when there are no values.
+    /// All zero if there are no values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
         let sorted = sorted(values);
         if sorted.is_empty() {
@@ -65,12 +65,12 @@ impl Spread {
     }
 }
 
-/// The median; of an even number of values, the mean of the middle two. 0 of none.
+/// The median; for an even number of values, the mean of the middle two. 0 without values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     median_of_sorted(&sorted(values))
 }
 
-/// One ratio for each turn that both sides have: they were measured in turn, so what drifts cancels out.
+/// One ratio for each turn that both sides have. Both were measured in the same turn, so drift cancels out.
 ///
 /// A sample whose value is `None` has no ratio.
 pub fn ratios<'a, T: 'a>(
@@ -84,18 +84,18 @@ pub fn ratios<'a, T: 'a>(
     Spread::of(above.into_iter().filter_map(|one| Some(value(one)? / value(partner(one)?)?)))
 }
 
-/// The least value that at least `part` of the values do not exceed; 0 of none.
+/// The smallest value that at least `part` of the values do not exceed; 0 without values.
 pub fn quantile(values: impl IntoIterator<Item = f64>, part: f64) -> f64 {
     let sorted = sorted(values);
     if sorted.is_empty() { 0.0 } else { percentile(&sorted, part) }
 }
 
-/// 0 of none.
+/// 0 without values.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// The standard deviation of the values themselves, as the papers quote it; 0 of fewer than two.
+/// The standard deviation of the values themselves, as in the papers; 0 for fewer than two.
 pub fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
@@ -104,7 +104,7 @@ pub fn deviation(values: &[f64]) -> f64 {
     (values.iter().map(|value| (value - middle).powi(2)).sum::<f64>() / values.len() as f64).sqrt()
 }
 
-/// Of positive values: the right mean for ratios. 0 of none, and when a value is not positive.
+/// The geometric mean, for ratios. 0 without values, or if a value is not positive.
 pub fn geometric_mean(values: &[f64]) -> f64 {
     if values.is_empty() || values.iter().any(|&value| value <= 0.0) {
         return 0.0;
@@ -112,8 +112,7 @@ pub fn geometric_mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
-/// The straight line `value = at_0 + slope * x` with the least squares of distances to points (x, value). `None` where
-/// they do not determine one.
+/// The line `value = at_0 + slope * x` by least squares; `None` if the points do not determine one.
 pub fn straight_line(points: &[[f64; 2]]) -> Option<StraightLine> {
     let middle = |axis: usize| mean(&points.iter().map(|point| point[axis]).collect::<Vec<_>>());
     let (x, value) = (middle(0), middle(1));
@@ -130,14 +129,14 @@ pub struct StraightLine {
     pub slope: f64,
 }
 
-/// Jain's index of fairness: 1 when all have the same, 1/n when one has all.
+/// Jain's fairness index: 1 for equal shares, 1/n if one has everything.
 pub fn jain_index(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     if squares == 0.0 { 0.0 } else { sum * sum / (shares.len() as f64 * squares) }
 }
 
-/// By nearest rank: the least value that at least `part` of the values do not exceed.
+/// Nearest rank: the smallest value that at least `part` of the values do not exceed.
 fn percentile(sorted: &[f64], part: f64) -> f64 {
     let rank = (part * sorted.len() as f64).ceil() as usize;
     sorted[rank.clamp(1, sorted.len()) - 1]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! What an experiment found, in a form that every renderer understands: verdicts, tables, charts and how it was measured.
+//! Findings of an experiment, in a form for every renderer: verdicts, tables, charts, and how it was measured.
 //!
-//! An experiment is `run` (raw data, stored as they are), `study` (raw data to this) and `render` (this to text or a
-//! page). Studying never measures, so a stored result can be rendered again, and differently, at any time.
+//! An experiment consists of `run` (stored raw data), `study` (raw data to this) and `render` (this to text or a page).
+//! Evaluation never measures, so a stored result can be rendered again at any time.
 
 mod chart;
 mod column;
@@ -17,35 +17,35 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
     pub title: String,
-    /// What was asked, in one or two sentences.
+    /// The question, in one or two sentences.
     pub question: String,
-    /// The answer, where it can be said in one sentence; else empty.
+    /// The answer, if one sentence suffices; otherwise empty.
     pub answer: String,
     pub verdicts: Vec<Verdict>,
     pub tables: Vec<Table>,
     pub charts: Vec<Chart>,
-    /// How it was measured and how to read it; a paragraph each.
+    /// How it was measured and how to read it; one paragraph each.
     pub notes: Vec<String>,
 }
 
-/// A measured value held against a goal.
+/// A measured value compared with a goal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// By which documents refer to it; empty where none does.
+    /// Key used by documents; empty if none refers to it.
     #[serde(default)]
     pub key: String,
     pub what: String,
     pub value: f64,
     pub unit: String,
     pub goal: Goal,
-    /// Of the measurements whose median the value is; empty when it is a single one.
+    /// Range of the measurements whose median is the value; `None` for a single one.
     pub spread: Option<Spread>,
-    /// What was measured behind the value, in the trial that had least of it.
+    /// Samples behind the value, in the trial with the fewest.
     #[serde(default)]
     pub samples: Samples,
 }
 
-/// How many samples there are, and how many make a figure.
+/// Available samples, and the number that is required.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     pub had: usize,
@@ -53,7 +53,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Of the mean or the percentile of a trial; a run with few trials has as many in each.
+    /// Samples that a mean or a percentile of a trial requires.
     pub const MIN: usize = 3;
 
     pub fn too_few(self) -> bool {
@@ -67,13 +67,13 @@ pub enum Goal {
     AtMost(f64),
     #[serde(alias = "at_least")]
     AtLeast(f64),
-    /// Worth knowing, without a goal.
+    /// Reported without a goal.
     #[serde(alias = "reported")]
     Reported,
 }
 
 impl Goal {
-    /// `None` where there is none.
+    /// `None` without a goal.
     pub fn limit(self) -> Option<f64> {
         match self {
             Goal::AtMost(limit) | Goal::AtLeast(limit) => Some(limit),
@@ -83,10 +83,10 @@ impl Goal {
 }
 
 impl Verdict {
-    /// The median of a spread, which is shown with it.
+    /// A verdict with the median of a range, which is shown with it.
     ///
-    /// Each of its values is a measurement of its own, unless [`Verdict::counting`] says of how many samples: then one
-    /// trial is enough, which is all that a quick run has.
+    /// Each value counts as one measurement, unless [`Verdict::counting`] gives the numbers of samples. Then a single
+    /// trial is enough, as in a quick run.
     pub fn of_spread(what: impl Into<String>, spread: Spread, unit: &str, goal: Goal) -> Verdict {
         let samples = Samples { had: spread.count, needed: 1 };
         Verdict { spread: Some(spread), samples, ..Verdict::of_value(what, spread.median, unit, goal) }
@@ -97,13 +97,13 @@ impl Verdict {
         Verdict { key: String::new(), what: what.into(), value, unit: unit.to_owned(), goal, spread: None, samples }
     }
 
-    /// How many samples each trial had of what the value is a mean or a percentile of; no trial, no samples.
+    /// Sets the sample counts of the trials behind a mean or a percentile. Without trials there are no samples.
     pub fn counting(mut self, of_trials: impl IntoIterator<Item = usize>) -> Verdict {
         self.samples = Samples { had: of_trials.into_iter().min().unwrap_or(0), needed: Samples::MIN };
         self
     }
 
-    /// `None` without a goal. What was hardly measured is not met.
+    /// `None` without a goal. A value with too few samples is not met.
     pub fn is_met(&self) -> Option<bool> {
         let is_within = match self.goal {
             Goal::AtMost(limit) => self.value <= limit,
@@ -113,7 +113,7 @@ impl Verdict {
         Some(is_within && !self.samples.too_few())
     }
 
-    /// As a part of the goal, which may be 0; `None` unless it is missed, and where that cannot be told.
+    /// The miss relative to the goal, which may be 0; `None` unless the goal is missed with enough samples.
     pub fn missed_by(&self) -> Option<f64> {
         let limit = self.goal.limit()?;
         let is_missed = self.is_met() == Some(false) && !self.samples.too_few();
@@ -134,7 +134,7 @@ impl Verdict {
         let Some(limit) = self.goal.limit() else { return String::new() };
         match self.is_met() {
             Some(true) => "met".to_owned(),
-            // A part of nothing is no measure.
+            // A goal of 0 has no percentage.
             _ if limit == 0.0 => format!("missed by {}", self.quantity(self.value)),
             _ => format!("missed by {}", percent((self.value - limit).abs() / limit.abs())),
         }
@@ -167,10 +167,10 @@ impl Verdict {
     }
 }
 
-/// Text in rows; the first column names the row.
+/// Rows of text. The first column names the row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// Documents refer to it by `EXPERIMENT.KEY`; empty where none does.
+    /// Documents refer to it as `EXPERIMENT.KEY`; empty if none does.
     #[serde(default)]
     pub key: String,
     pub title: String,
@@ -206,7 +206,7 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// Milliseconds in the unit that suits them.
+/// Milliseconds in a suitable unit.
 pub fn duration(ms: f64) -> String {
     match ms {
         _ if ms >= 0.1 => format!("{} ms", figure(ms)),
@@ -215,7 +215,7 @@ pub fn duration(ms: f64) -> String {
     }
 }
 
-/// Of a part of one.
+/// A fraction as a percentage.
 pub fn percent(part: f64) -> String {
     let size = (part * 100.0).abs();
     if size < 10.0 { format!("{:.1} %", part * 100.0) } else { format!("{:.0} %", part * 100.0) }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The ledger and the experiments, held together by what stands in their files.
+//! Tests that the ledger and the experiments agree.
 
 use super::{Change, Entry, LEDGER};
 use crate::experiments::sources;
@@ -24,7 +24,7 @@ fn each_key_that_an_experiment_uses_is_in_the_ledger_and_the_other_way_round() {
 #[test]
 fn experiments_state_no_number_of_a_goal() {
     let stated = sources::all().into_iter().filter(|(_, text)| {
-        // A match on what a goal is binds a name, and states no number either.
+        // A pattern that matches a goal binds a name and contains no number.
         let number = |rest: &str| !rest.starts_with(|first: char| first == '_' || first.is_ascii_lowercase());
         let states = |name: &str| text.split(name).skip(1).any(number);
         states("Goal::AtMost(") || states("Goal::AtLeast(")

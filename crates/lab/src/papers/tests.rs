@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The papers' figures and the experiments, held together by what stands in their files.
+//! Tests that the papers' figures and the experiments agree.
 
 use super::{Number, PAPERS, Published, TEXTS};
 use crate::experiments::sources::{in_files, named};

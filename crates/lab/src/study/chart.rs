@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Charts of a study, as data: the page draws them.
+//! Charts of a study, as data; the page draws them.
 //!
-//! A chart of many points is reduced to what a screen can show ([`Chart::reduce`]): the page carries its data.
+//! The page carries the data, so a chart with many points is reduced to what a screen can show ([`Chart::reduce`]).
 
 use crate::statistics::Summary;
 use serde::{Deserialize, Serialize, Serializer};
@@ -14,7 +14,7 @@ pub enum Chart {
     Lanes(Lanes),
 }
 
-/// With at most this many points a line has marks, and each mark shows its values; the page has the same number.
+/// Lines with at most this many points have marks with tooltips. The page uses the same number.
 const MAX_MARKS: usize = 60;
 
 /// A chart is drawn in fewer pixels than this, from 0 to its maximum.
@@ -29,7 +29,7 @@ impl Range {
 }
 
 impl Lines {
-    /// On linear axes.
+    /// Lines on linear axes.
     pub fn new(title: impl Into<String>, x_label: &str, y_label: &str, lines: impl IntoIterator<Item = Line>) -> Lines {
         let (x_label, y_label, lines) = (x_label.to_owned(), y_label.to_owned(), lines.into_iter().collect());
         Lines { title: title.into(), x_label, y_label, lines, log_y: false, log_x: false }
@@ -50,15 +50,15 @@ impl Line {
         Line { case: case.to_owned(), name: name.into(), points, ..Line::default() }
     }
 
-    /// With a standard deviation for each point.
+    /// Adds a standard deviation for each point.
     pub fn deviating(self, deviations: impl IntoIterator<Item = f64>) -> Line {
         Line { deviations: deviations.into_iter().collect(), ..self }
     }
 }
 
 impl Chart {
-    /// Rounds the points of scatters and of lines without marks to four significant digits, finer than a pixel, and
-    /// leaves out points of such lines that a straight line goes through.
+    /// Rounds the points of scatters and of lines without marks to four significant digits, finer than a pixel. In such
+    /// lines, points on a straight piece are removed.
     pub fn reduce(&mut self) {
         let round = |points: &mut Vec<[f64; 2]>| points.iter_mut().flatten().for_each(|value| *value = rounded(*value));
         match self {
@@ -84,10 +84,10 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-/// The ends of the straight pieces that pass all points within `tolerance`.
+/// The ends of straight pieces that pass all points within `tolerance`.
 ///
-/// From the last end, each further point leaves a range of slopes that pass it; a piece ends before the point that leaves
-/// none. Points that go back on the axis are all kept.
+/// From the last end, each further point narrows the range of slopes that pass it. A piece ends before the point that
+/// leaves no slope. Points that go back on the x axis are all kept.
 fn bends(points: &[[f64; 2]], tolerance: f64) -> Vec<[f64; 2]> {
     let mut kept: Vec<[f64; 2]> = Vec::new();
     let mut slopes = (f64::NEG_INFINITY, f64::INFINITY);
@@ -127,7 +127,7 @@ pub struct Scatter {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Panel {
-    /// idle, reserved, or a scheduler's name: it decides the colour.
+    /// idle, reserved, or a scheduler's name; determines the colour.
     pub case: String,
     pub name: String,
     #[serde(serialize_with = "short")]
@@ -163,9 +163,9 @@ pub struct Lines {
     pub title: String,
     pub x_label: String,
     pub y_label: String,
-    /// Logarithmic axis of y; values of 0 and less are not drawn.
+    /// Logarithmic y axis. Values of 0 and less are not drawn.
     pub log_y: bool,
-    /// The same of x; then the axis does not begin at 0.
+    /// Logarithmic x axis, which then does not begin at 0.
     #[serde(default)]
     pub log_x: bool,
     pub lines: Vec<Line>,
@@ -173,38 +173,38 @@ pub struct Lines {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// idle, paper, or a scheduler's name: it decides colour, dashes and marks.
+    /// idle, paper, or a scheduler's name; determines colour, dashes and marks.
     pub case: String,
     pub name: String,
     #[serde(serialize_with = "short")]
     pub points: Vec<[f64; 2]>,
-    /// Standard deviations, as bars; empty, or one for each point.
+    /// Standard deviations, drawn as bars; empty, or one for each point.
     pub deviations: Vec<f64>,
-    /// Set where points were left out: a mark would look like a measurement.
+    /// True if points were removed, since a mark would look like a measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmarked: bool,
 }
 
-/// Who was served when, a lane for each client: the traces of the papers.
+/// When each client was served, a lane per client: the traces of the papers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lanes {
     pub title: String,
     pub x_label: String,
-    /// Of the axis, which begins at 0.
+    /// Length of the x axis, which begins at 0.
     pub length: f64,
     pub lanes: Vec<Lane>,
 }
 
-/// Times are places on the axis.
+/// Times are positions on the x axis.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lane {
-    /// A scheduler's name, or idle: it decides the colour.
+    /// A scheduler's name, or idle; determines the colour.
     pub case: String,
     pub name: String,
-    /// From and to.
+    /// Begin and end.
     pub slices: Vec<[f64; 2]>,
     pub arrivals: Vec<f64>,
-    /// Nothing was left to serve.
+    /// Instants at which its queue became empty.
     pub ends: Vec<f64>,
     /// Scheduling deadlines.
     pub deadlines: Vec<f64>,
@@ -219,7 +219,7 @@ struct Number(f64);
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Up to here every whole number is exact as a floating-point number.
+        // Whole numbers up to this value are exact in floating point.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         let Number(value) = *self;
         match value.fract() == 0.0 && value.abs() < EXACT {

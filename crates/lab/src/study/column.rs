@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! A table by columns, each declared once: its name, the value of a sample, the statistic over a row's samples, its format.
+//! A table that is defined column by column: name, value of a sample, statistic over a row's samples, and format.
 //!
-//! A row is anything; where it is a case with the samples that were measured of it, a [`Row`], the usual columns have
-//! methods.
+//! A row can be of any type. For a [`Row`], a case with its samples, methods provide the usual columns.
 
 use super::{Table, figure, percent, spread_figure};
 use crate::statistics::Spread;
 
-/// A table that gets one column after the other.
+/// A table to which columns are added one by one.
 #[derive(Clone, Debug)]
 pub struct Columns<R> {
     rows: Vec<R>,
@@ -60,7 +59,7 @@ impl<T> Columns<Row<'_, T>> {
         Columns::of(title, rows.into_iter().filter(|row| !row.samples.is_empty()))
     }
 
-    /// The names of the cases; the first column as a rule.
+    /// The names of the cases, usually the first column.
     pub fn name(self, name: &str) -> Self {
         self.cell(name, |row| row.name.clone())
     }
@@ -73,12 +72,12 @@ impl<T> Columns<Row<'_, T>> {
         self.cell(name, |row| figure(row.spread(&value).greatest))
     }
 
-    /// The median of parts of one.
+    /// The median of fractions, as a percentage.
     pub fn percent(self, name: impl Into<String>, value: impl Fn(&T) -> f64) -> Self {
         self.cell(name, |row| percent(row.spread(&value).median))
     }
 
-    /// The median with the least and the greatest.
+    /// The median with its range.
     pub fn spread(self, name: impl Into<String>, value: impl Fn(&T) -> f64) -> Self {
         self.cell(name, |row| spread_figure(&row.spread(&value)))
     }
