@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! What else the machine did while something was measured: other processes' work, and processors that the host took away.
+//! Disturbances of a measurement: work of other processes, and processor time that the host took away.
 //!
-//! Everything that ran (/proc/stat) less what ran below this process is the others' work; with much of it a figure tells
-//! of them and not of the server. Parts are of all processors together.
+//! Work of others is everything that ran (/proc/stat) less the descendants of this process. With much of it a figure
+//! says little about the server. All values are fractions of all processors together.
 
 use crate::study::percent;
 use crate::tree;
@@ -10,23 +10,24 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::Instant;
 
-/// Above these a run is called noisy.
+/// Limits above which a run is called noisy.
 const MOST_OTHERS: f64 = 0.10;
 const MOST_STEAL: f64 = 0.05;
 
-/// Parts of one.
+/// Fractions of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disturbance {
-    /// Processor time of processes that are not ours, the kernel's own included.
+    /// Processor time of other processes, including the kernel.
     pub others: f64,
-    /// Processor time that a virtual machine's host gave to somebody else.
+    /// Processor time that a virtual machine's host gave to other guests.
     pub steal: f64,
-    /// Time in which something runnable waited for a processor; our own load does too. `None` where it is not kept.
+    /// Time in which a runnable task waited for a processor, including our own load. `None` if the kernel does not
+    /// record it.
     pub pressure: Option<f64>,
 }
 
 impl Disturbance {
-    /// Why the run is noisy; `None` when it is not.
+    /// Reasons why the run is noisy; `None` if it is not.
     pub fn noise(&self) -> Option<String> {
         let mut causes = Vec::new();
         if self.others > MOST_OTHERS {
@@ -38,7 +39,7 @@ impl Disturbance {
         (!causes.is_empty()).then(|| causes.join(", "))
     }
 
-    /// The worst of both in each.
+    /// The worse value of each field.
     pub fn worse(self, other: Disturbance) -> Disturbance {
         Disturbance {
             others: self.others.max(other.others),
@@ -47,7 +48,7 @@ impl Disturbance {
         }
     }
 
-    /// Name and value, for people.
+    /// Names and values for reports.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![("others' work", percent(self.others)), ("steal", percent(self.steal))];
         lines.extend(self.pressure.map(|pressure| ("cpu pressure", percent(pressure))));
@@ -55,7 +56,7 @@ impl Disturbance {
     }
 }
 
-/// A beginning; [`Watch::end`] tells what was since.
+/// State at the beginning. [`Watch::end`] reports the disturbance since then.
 #[derive(Debug)]
 pub struct Watch {
     ticks: Ticks,
@@ -65,13 +66,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// `None` where the kernel does not tell.
+    /// `None` if the kernel does not report it.
     pub fn begin() -> Option<Watch> {
         let ticks = Ticks::now()?;
         Some(Watch { ticks, own: tree::used_ticks(), pressure_us: pressure_us(), began: Instant::now() })
     }
 
-    /// Servers and clients of the time in between may have ended, but this process must have waited for them.
+    /// Servers and clients may have ended meanwhile, but this process must have waited for them.
     pub fn end(self) -> Option<Disturbance> {
         let own = tree::used_ticks().saturating_sub(self.own);
         let pressed = self.pressure_us.zip(pressure_us()).map(|(before, after)| after.saturating_sub(before));
@@ -81,7 +82,7 @@ impl Watch {
     }
 }
 
-/// Of all processors since the machine was started.
+/// Sums over all processors since the machine was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ticks {
     busy: u64,
@@ -103,14 +104,14 @@ impl Ticks {
         }
     }
 
-    /// The others' and the host's.
+    /// Fractions used by others and by the host.
     fn parts(self, own: u64) -> (f64, f64) {
         let all = (self.busy + self.idle + self.steal).max(1) as f64;
         (self.busy.saturating_sub(own) as f64 / all, self.steal as f64 / all)
     }
 }
 
-/// user nice system idle iowait irq softirq steal; time of guests is in user's already.
+/// Fields: user nice system idle iowait irq softirq steal. Time of guests is already included in user.
 fn parse_stat(text: &str) -> Option<Ticks> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
@@ -148,7 +149,7 @@ mod tests {
         let noise = Disturbance { others: 0.0, steal: 0.06, pressure: Some(1.0) }.noise().unwrap();
         assert!(noise.contains("steal") && noise.contains("6.0 %"), "{noise}");
         assert_eq!(Disturbance { others: 0.1, steal: 0.05, pressure: Some(1.0) }.noise(), None);
-        // More than was counted: the two counts are not of one instant.
+        // More than was counted: the two counts were not read at the same instant.
         assert_eq!(Ticks { busy: 10, idle: 90, steal: 0 }.parts(12), (0.0, 0.0));
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The proof: real servers, loads, measuring clients and experiments against them.
+//! The laboratory: real servers, loads and measuring clients, and experiments that use them.
 //!
-//! A claim about response times is worth what its measurement is worth, so this crate is built from parts that can each
-//! be looked at alone:
+//! A result about response times is only as good as its measurement, so this crate consists of parts that can be
+//! reviewed one by one:
 //!
 //! | module | what |
 //! |---|---|
@@ -27,19 +27,19 @@
 //! | [`statistics`], [`machine`], [`disturbance`], `pauses` | figures, and the circumstances in which they were measured |
 //! | [`mod@bench`] | runs experiments, keeps raw data, renders them |
 //! | [`fleet`] | sessions of many hosts and users, simulated, as traces, captures and tables |
-//! | [`papers`] | what the papers say in figures, and where: `lab/papers` |
-//! | [`goals`] | what verdicts are held against, since when and why: `lab/goals.toml` |
-//! | `experiments` | one file each: `run` measures, `study` draws conclusions, nothing else |
-//! | [`study`], [`render`], `page` | findings as types, as text, and as a page of its own |
+//! | [`papers`] | published figures and their sources: `lab/papers` |
+//! | [`goals`] | the goals of verdicts, since when and why: `lab/goals.toml` |
+//! | `experiments` | one file each: `run` measures, `study` evaluates, nothing else |
+//! | [`study`], [`render`], `page` | findings as types, as text, and as a web page |
 //!
-//! The rules that they keep:
+//! They keep these rules:
 //!
-//! - **Only ratios are claimed**, of things measured in one run, one right after the other, in turn; the median of the
-//!   pairs is quoted with its spread. Absolute figures are shown with the facts of the machine.
-//! - **Work is counted, not computed**: x11perf's own operations between two instants, the same way on a stock server.
-//! - **What is the kernel's is told apart** from what is the X server's: each response carries the time in which a
-//!   runnable server or client had no processor.
-//! - **Raw data are kept** beside what was made of them, and everything can be made again from them.
+//! - **Only ratios are claimed.** The compared cases are measured in one run, one after the other, in alternating
+//!   order. The median of the pairs is quoted with its range. Absolute figures are shown with the facts of the machine.
+//! - **Work is counted, not estimated**: x11perf's own operations between two instants, also on a stock server.
+//! - **The kernel's share is separated** from the X server's: each response includes the time in which a runnable
+//!   server or client had no processor.
+//! - **Raw data are stored** with their evaluation, which can be repeated from them.
 //! - **A missed goal is a finding** and is printed as one.
 //! - Nothing outlives its owner: servers and clients are ended by their own id when they are dropped.
 

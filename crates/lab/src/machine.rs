@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Facts of the machine, stored beside every number: a figure without them means nothing.
+//! Facts about the machine, stored with every result: figures mean nothing without them.
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where and when something was measured.
+/// Place and time of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,
@@ -17,17 +17,17 @@ pub struct Machine {
     pub memory_mb: u64,
     pub kernel: String,
     pub distribution: String,
-    /// Of the last minute, before anything was measured.
+    /// Average of the last minute before the measurement.
     pub load_average: f64,
-    /// How the kernel sets the processors' speed; empty where it does not tell.
+    /// Frequency governor; empty if the kernel does not report it.
     #[serde(default)]
     pub governor: String,
-    /// What shows that this is a virtual machine; empty when nothing does.
+    /// Evidence of a virtual machine; empty if there is none.
     #[serde(default)]
     pub virtualisation: String,
-    /// Vendor and version, as the server tells its clients.
+    /// Vendor and version that the server reports to clients.
     pub server: String,
-    /// Version and a mark of the file: the same mark is the same module.
+    /// Version and a hash of the file: equal hashes mean the same module.
     #[serde(default)]
     pub module: String,
     pub x11perf: String,
@@ -36,7 +36,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The facts as they are now. `server` comes from [`Server::version`](crate::server::Server::version), `module` from
+    /// Reads the current facts. `server` comes from [`Server::version`](crate::server::Server::version), `module` from
     /// [`module_version`].
     pub fn facts(server: String, module: String) -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -56,7 +56,7 @@ impl Machine {
         }
     }
 
-    /// Name and value of each fact, for people.
+    /// Name and value of each fact, for reports.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         vec![
             ("processor", format!("{}, {} cores", self.processor, self.cores)),
@@ -73,10 +73,10 @@ impl Machine {
     }
 }
 
-/// The module's version, which is ours, and a mark of what the file holds.
+/// The module's version, which is ours, and a hash of the file.
 pub fn module_version(path: &Path) -> Result<String> {
     let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    // Another compiler's library may give another mark: then results are only measured anew.
+    // Another standard library may hash differently; then results are only measured again.
     let mut hasher = DefaultHasher::new();
     hasher.write(&file);
     Ok(format!("{} ({:016x})", env!("CARGO_PKG_VERSION"), hasher.finish()))
@@ -118,7 +118,7 @@ fn distribution(os_release: &str) -> String {
     line.map_or_else(|| "unknown".to_owned(), |name| name.trim_matches('"').to_owned())
 }
 
-/// x11perf prints only its protocol version; Debian knows which one is installed.
+/// x11perf prints only its protocol version; Debian knows the installed package.
 fn package_version(package: &str) -> String {
     let answer = Command::new("dpkg-query").args(["-W", "-f", "${Package} ${Version}", package]).output();
     match answer {

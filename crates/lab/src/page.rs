@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Findings as one self-contained page: no network, nothing but this file, light and dark, readable without scripts.
+//! Findings as one self-contained page: it loads nothing from the network, has light and dark colours, and is readable
+//! without scripts.
 //!
-//! Text, verdicts and tables are written here; charts are drawn in the browser from the data that the page carries.
+//! Text, verdicts and tables are generated here. The browser draws the charts from data in the page.
 
 #[cfg(test)]
 mod browser;
@@ -30,7 +31,7 @@ const SCRIPT: &str = concat!(
     include_str!("page/page.js")
 );
 
-/// More than these are a table.
+/// More verdicts than this are shown as a table.
 const MOST_CARDS: usize = 4;
 
 pub(crate) fn html(findings: &[Finding]) -> Result<String> {
@@ -41,14 +42,14 @@ pub(crate) fn html(findings: &[Finding]) -> Result<String> {
         write_study(&mut body, finding, (findings.len() == 1, build), &mut charts);
     }
     let conclusions = list(&conclusions(findings));
-    // One experiment begins with its result; many begin with what to conclude from all of them.
+    // A single experiment starts with its result, several start with the conclusions.
     let (title, contents, conclusions_of_one) = match findings {
         [one] => (one.study.title.clone(), String::new(), conclusions),
         _ => ("xqos: what it does and what it costs".to_owned(), conclusions + &contents(findings), String::new()),
     };
-    // A script element ends at the first `</`, wherever it stands.
+    // A script element ends at the first `</`, wherever it is.
     let data = serde_json::to_string(&charts)?.replace("</", "<\\/");
-    // The body comes last: what was measured is never searched for places.
+    // The body is inserted last, so measured text is never searched for placeholders.
     Ok(FRAME
         .replace("{title}", &escape(&title))
         .replace("{style}", STYLE)
@@ -173,7 +174,7 @@ fn write_verdicts(out: &mut String, verdicts: &[Verdict]) {
 }
 
 fn write_table(out: &mut String, table: &Table) {
-    // Most cells are numbers, so these have no class.
+    // Most cells are numbers and therefore have no class.
     let class = |column| if is_numeric(table, column) { "" } else { " class=\"text\"" };
     let _ = write!(out, "<div class=\"table\"><table><caption>{}</caption><thead><tr>", escape(&table.title));
     for (column, name) in table.head.iter().enumerate() {
@@ -214,7 +215,7 @@ fn state(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// What plain text writes with the signs of a keyboard.
+/// Replaces ASCII operators with typographic symbols.
 fn typeset(quantity: &str) -> String {
     let quantity = quantity.replace("<=", "\u{2264}").replace(">=", "\u{2265}");
     quantity.strip_suffix(" x").map(|value| format!("{value}\u{d7}")).unwrap_or(quantity)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The pages of the experiments, docs/experiments/NAME.md: what is asked, how it is measured and how to read the result.
+//! The pages of the experiments, docs/experiments/NAME.md: the question, the measurement, and how to read the result.
 //!
-//! A report has the prose of the page, so that nothing is told twice. Tables are the report's own, and links are plain
-//! words: it stands for itself.
+//! A report contains the prose of the page, so that it is written only once. Tables come from the report itself. Links
+//! are reduced to their text, since a report is self-contained.
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd, html};
 
@@ -18,7 +18,7 @@ static PAGES: [(&str, &str); 32] = pages!(
     "response" "rules" "scale" "simulation" "soft" "throughput" "tracing"
 );
 
-/// The prose of an experiment's page, as HTML; `None` where it has none.
+/// The prose of an experiment's page, as HTML; `None` if there is no page.
 pub(crate) fn html(name: &str) -> Option<String> {
     let (_, page) = PAGES.iter().find(|(of, _)| *of == name)?;
     let is_kept = |event: &Event| {
@@ -30,13 +30,13 @@ pub(crate) fn html(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// Without its title, the command, and its section of figures.
+/// The page without its title, its command and its section of figures.
 fn prose(page: &str) -> String {
     let command = |line: &&str| !line.starts_with("    xqos bench run ");
     let body: Vec<&str> = page.lines().skip(1).filter(command).collect();
     let body = body.join("\n");
     let sections = body.split("\n## ").filter(|section| !section.starts_with("Figures"));
-    // Below the report's own headings.
+    // Headings below those of the report.
     sections.collect::<Vec<_>>().join("\n#### ")
 }
 

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT
-//! What the machine itself takes from a program that computes: pauses in which neither the kernel chose anybody else nor
-//! the program did anything, because a virtual machine's host, or an interrupt, had the processor.
+//! Pauses of the machine itself: a virtual machine's host or an interrupt takes the processor from a running program,
+//! without a decision of the kernel's scheduler.
 //!
-//! Who looks at the clock without end sees them. They come while processors are busy, so an idle server's responses are
-//! free of them, and those beside a load are not, whatever serves it.
+//! A program that reads the clock in a loop sees them. They happen while processors are busy: responses of an idle
+//! server have none, those under load do, with any scheduler.
 
 use crate::processor::now_ns;
 use serde::{Deserialize, Serialize};
 use std::thread;
 use std::time::Duration;
 
-/// Shorter ones are the clock's own and the cache's.
+/// Shorter gaps come from the clock itself and from caches.
 const SHORTEST_NS: u64 = 20_000;
 
-/// Of all processors at once.
+/// Figures over all processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Pauses {
-    /// Part of the time, of one.
+    /// Fraction of the time.
     pub part: f64,
     pub longest_ms: f64,
-    /// How long somebody who comes at any moment waits for the end of a pause, on the mean.
+    /// Mean wait for the end of a pause, for an event at a random moment.
     pub mean_wait_ms: f64,
 }
 
 impl Pauses {
-    /// Keeps every processor busy for so long.
+    /// Keeps every processor busy for this time.
     pub fn measure(time: Duration) -> Pauses {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let all = thread::scope(|scope| {
@@ -54,7 +54,7 @@ fn watch(time: Duration) -> Pauses {
     of(&pauses, last - begin)
 }
 
-/// A moment falls into a pause with the part that the pause has of the time, and then waits for half of it.
+/// A random moment falls into a pause with the pause's share of the time, and then waits for half of it.
 fn of(pauses: &[u64], time_ns: u64) -> Pauses {
     let time = time_ns.max(1) as f64;
     let squares: f64 = pauses.iter().map(|&ns| (ns as f64).powi(2)).sum();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! The benchmark from end to end, with xqos in a server: what it keeps, and what it makes of it.
+//! The benchmark from end to end, with xqos in a server: stored results and their evaluation.
 //!
-//! Needs the module: `make build`, or XQOS_MODULE.
+//! It needs the module: `make build`, or XQOS_MODULE.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! Measured and promised numbers in the documents' prose, held against what they come from.
+//! Compares numbers in the documents' prose with their sources.
 //!
-//! Tables between `<!-- xqos bench table -->` and its end are made from data (`bench::tables` compares them). Every other
-//! number with a unit needs an entry in `lab/numbers.toml`: the words around it, and a file of the project with words that
-//! stand there. Prose that repeats a table is better deleted.
+//! Tables between `<!-- xqos bench table -->` and its end are generated from data (`bench::tables` compares them).
+//! Every other number with a unit needs an entry in `lab/numbers.toml`: the words around it, and a file of the project
+//! with the words that it comes from. Prose that repeats a table is better deleted.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// By page: words of it, and `PATH: WORDS` of where their numbers come from.
+/// For each page: words of the page, and `PATH: WORDS` as the source of their numbers.
 type Sources = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Pages whose numbers are not held against anything yet. None may be added.
+/// Pages whose numbers are not compared yet. None may be added.
 const LATER: [&str; 3] = ["docs/auto.md", "docs/fleet.md", "docs/upstream.md"];
 
-/// In place of a path, where no file of the project has it.
+/// Used in place of a path if no file of the project has the number.
 const ELSEWHERE: [&str; 2] = ["an example", "elsewhere"];
 
 const UNITS: [&str; 35] = [
@@ -70,7 +70,7 @@ fn squeezed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Without generated tables and code, in one line.
+/// The page without generated tables and code, in one line.
 fn prose(page: &str) -> String {
     let tables = page.split("<!-- xqos bench table: ").enumerate();
     let text: String = tables
@@ -81,7 +81,7 @@ fn prose(page: &str) -> String {
     squeezed(&lines.join("\n").split('`').step_by(2).collect::<String>())
 }
 
-/// Each number with a unit, with words around it.
+/// Each number with a unit, with the words around it.
 fn numbers(prose: &str) -> Vec<String> {
     let letters: Vec<char> = prose.chars().collect();
     let mut found = Vec::new();

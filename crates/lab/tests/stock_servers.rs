@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The lab against servers without xqos: what it starts runs, what it measures is there, and nothing is left behind.
+//! The lab with servers without xqos: what it starts runs, measurements work, and nothing is left behind.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ fn the_light_client_keeps_its_pace() {
     let measured = light.measure(&server, Duration::from_millis(500)).unwrap();
     let series = &measured.series;
     let turns = series.response_ns.len() as u64 + series.missed_turns;
-    // The last ones that are missed may lie beyond the end.
+    // The last missed turns may lie beyond the end.
     assert!((45..=51 + series.missed_turns).contains(&turns), "{turns} turns of 10 ms in 500 ms");
     assert!(series.response_ms().p50 > 0.01, "{:?}", series.response_ms());
     assert_eq!(series.at_us.len(), series.server_delay_ns.len());
@@ -89,7 +89,7 @@ fn every_client_of_a_load_is_seen_and_has_the_same_work() {
     let from = Instant::now();
     std::thread::sleep(Duration::from_millis(800));
     let work = load.work(from, Instant::now()).unwrap();
-    // Hidden ones would do a hundred times as much.
+    // Hidden windows would do a hundred times as much.
     let (least, most) = (work.iter().copied().fold(f64::MAX, f64::min), work.iter().copied().fold(0.0, f64::max));
     assert!(least > 0.0 && most / least < 3.0, "{work:?}");
 }

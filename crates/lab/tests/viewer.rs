@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The viewer against a real Xtigervnc: the pointer of the server goes where the viewer points.
+//! The viewer with a real Xtigervnc: the server's pointer follows the viewer.
 
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;

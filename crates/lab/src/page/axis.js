@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// The axes of charts, linear and logarithmic, and what stands beside them.
+// The axes of charts, linear and logarithmic, and their labels.
 
 const threeDigits = value => value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value >= 1 ? value.toFixed(2)
   : value.toFixed(3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// A drawing in SVG: its parts are gathered, and put into the page at once with the tips that they carry.
+// An SVG drawing: parts are collected, then added to the page together with their tooltips.
 
 const escapeText = words => words.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
@@ -15,12 +15,12 @@ class Drawing {
   line(x1, y1, x2, y2) {
     this.add(`<line x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}" stroke="var(--line)"/>`);
   }
-  // Values along the bottom, each at its place, and what they are in the middle.
+  // Values along the bottom, and their label in the middle.
   ticks(values, at, bottom, middle, label) {
     for (const value of values) this.text(at(value), bottom + 17, "middle", trim(value));
     this.text(middle, bottom + 37, "middle", label);
   }
-  // Parts that say something at the pointer.
+  // Parts with a tooltip.
   group(tip, parts) { this.add(`<g data-tip="${escapeText(tip)}">${parts}</g>`); }
 
   show(kind, label, below = "") {

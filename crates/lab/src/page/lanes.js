@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// A lane for each client: who was served when, from a trace. Marks stand only where a lane has any.
+// A lane for each client: when it was served, from a trace. Marks are drawn only in lanes that have any.
 
 const LANE = { plain: 22, marked: 62, bar: 12, left: 92, top: 6 };
 /** Stem, head, colour, and what a key shows of it; around 0: a deadline hangs from above, an arrival stands on the bar. */
@@ -87,7 +87,7 @@ function drawLanes(holder, chart, timeline) {
     const bar = top + (heights[i] === LANE.marked ? 28 : (LANE.plain - LANE.bar) / 2);
     drawing.text(left - 10, bar + LANE.bar - 2, "end", lane.name, "");
     drawing.line(left, bar + LANE.bar, right, bar + LANE.bar);
-    // A slice shorter than a pixel is still to be seen.
+    // A slice shorter than a pixel remains visible.
     const path = lane.slices.filter(slice => isShown(...slice)).map(([from, to]) => {
       const begin = x(from).toFixed(1), length = Math.max(x(to) - x(from), 0.7).toFixed(1);
       return `M${begin} ${bar}h${length}v${LANE.bar}H${begin}z`;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// A panel for each case, with a point for each response. Canvases: there are thousands of points.
+// A panel for each case, with a point for each response. Canvases are used for thousands of points.
 
 function scatter(figure, chart) {
   const panels = document.createElement("div");
