@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_work_is_no_noise_and_what_is_above_the_limits_is_named() {
+    fn only_foreign_load_above_the_limits_is_noise() {
         let (others, steal) = Ticks { busy: 150, idle: 42, steal: 8 }.parts(120);
         assert_eq!((others, steal), (0.15, 0.04));
         let noise = Disturbance { others, steal, pressure: None }.noise().unwrap();

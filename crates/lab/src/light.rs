@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_part_is_taken_from_each_sample() {
+    fn the_kernels_share_is_subtracted_from_each_sample() {
         let series = Series {
             at_us: vec![0, 10_000],
             response_ns: vec![3_000_000, 5_000_000],

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_echo_belongs_to_the_motion_that_led_there() {
+    fn an_echo_belongs_to_the_motion_to_the_same_place() {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         let moved = Moved::from([((1, 1), after(0)), ((2, 2), after(10)), ((3, 3), after(20))]);

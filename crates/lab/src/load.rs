@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_read_and_totals_and_headings_are_not() {
+    fn only_result_lines_of_runs_are_parsed() {
         let run = "   90000 reps @   0.0005 msec (2000000.0/sec): 100-pixel ellipse";
         assert_eq!(parse_run(run), Some(90_000));
         assert_eq!(parse_run("   400 reps @ 0.0 msec (unmeasurably fast): Dot"), Some(400));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_across_the_border_counts_by_its_part() {
+    fn a_run_across_the_border_counts_in_proportion() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let runs: Vec<Run> =

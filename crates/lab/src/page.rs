@@ -233,7 +233,7 @@ mod tests {
     use crate::study::{Goal, Panel, Scatter};
 
     #[test]
-    fn what_was_measured_cannot_break_the_page() {
+    fn measured_text_cannot_break_the_page() {
         let evil = "</script><b>{body}".to_owned();
         let panel = Panel { case: "stock".to_owned(), name: evil.clone(), points: vec![[0.0, 1.0]] };
         let scatter = Scatter { title: evil.clone(), panels: vec![panel], ..Scatter::default() };

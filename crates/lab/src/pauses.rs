@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn every_machine_can_be_watched() {
+    fn pauses_can_be_measured_on_any_machine() {
         let pauses = Pauses::measure(Duration::from_millis(50));
         assert!((0.0..=1.0).contains(&pauses.part) && pauses.longest_ms <= 1000.0, "{pauses:?}");
     }

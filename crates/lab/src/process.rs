@@ -276,7 +276,7 @@ mod tests {
     use std::process::Stdio;
 
     #[test]
-    fn who_is_gone_at_the_end_of_a_measurement_is_named() {
+    fn an_error_names_a_process_that_ended_early() {
         let start = |seconds: &str| Owned::start(Command::new("sleep").arg(seconds), Duration::from_secs(1)).unwrap();
         let (mut short, mut long) = (start("0"), start("60"));
         while short.is_running() {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_this_very_process_can_be_read() {
+    fn figures_of_this_process_can_be_read() {
         let pid = std::process::id();
         assert!(cpu_time(pid).unwrap() > Duration::ZERO);
         assert_eq!(cpu_time_of_threads(pid, "no such thread").unwrap(), Duration::ZERO);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ignores_the_request_to_end_is_ended_all_the_same() {
+    fn a_process_that_ignores_sigterm_is_killed() {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' TERM; while :; do sleep 0.01; done"]);
         let mut process = Owned::start(&mut command, Duration::from_millis(50)).unwrap();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stopped_writes_nothing_and_ends_when_asked() {
+    fn a_stopped_process_writes_nothing_and_still_ends() {
         let mut command = Command::new("sh");
         command.args(["-c", "while :; do echo; done"]).stdout(Stdio::null());
         let mut process = Owned::start(&mut command, Duration::from_secs(20)).unwrap();

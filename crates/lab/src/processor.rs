@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_reserved_and_given_back_or_the_right_that_lacks_is_named() {
+    fn a_reservation_is_released_or_the_error_names_the_capability() {
         let is_normal = || Attributes::of(0).unwrap().is_normal();
         match Reserved::this_thread(Duration::from_millis(1), Duration::from_millis(10)) {
             Ok(reserved) => {

@@ -94,7 +94,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_is_missing_is_named_with_its_package() {
+    fn a_missing_program_is_named_with_its_package() {
         let text = |program: &str| Missing::new(program).to_string();
         assert_eq!(text("x11perf"), "x11perf is missing: install Debian's package x11-apps");
         assert_eq!(
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_cannot_be_started_since_it_is_not_there_is_told_apart() {
+    fn only_a_program_that_does_not_exist_counts_as_missing() {
         let start = |program: &str| Owned::start(&mut Command::new(program), Duration::ZERO).unwrap_err();
         assert_eq!(start("no-such-program").downcast_ref::<Missing>(), Some(&Missing::new("no-such-program")));
         assert!(start("/etc/passwd").downcast_ref::<Missing>().is_none());

@@ -90,7 +90,7 @@ mod tests {
     use crate::study::Goal;
 
     #[test]
-    fn columns_line_up_and_numbers_go_right() {
+    fn columns_line_up_and_numbers_are_right_aligned() {
         let mut sample = Table::new("title", &["case", "mean ms"]);
         sample.rows = vec![vec!["stock".into(), "4.50".into()], vec!["reserved".into(), "0.180".into()]];
         let text = table(&sample);

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_that_is_named_must_exist() {
+    fn a_module_given_by_path_must_exist() {
         let error = find_module(Some(Path::new("/nowhere/module.so"))).unwrap_err();
         assert!(error.to_string().contains("/nowhere/module.so"));
     }

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_all_zero() {
+    fn statistics_of_no_values_are_zero() {
         assert_eq!(Summary::of([]), Summary::default());
         assert_eq!(Spread::of([]), Spread::default());
         assert_eq!((median([]), mean(&[]), geometric_mean(&[]), jain_index(&[])), (0.0, 0.0, 0.0, 0.0));

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_hardly_measured_is_neither_met_nor_missed_by_something() {
+    fn too_few_samples_neither_meet_nor_miss_a_goal() {
         let nothing = Verdict::of_spread("x", Spread::of([]), "ms", Goal::AtMost(40.0));
         assert_eq!((nothing.is_met(), nothing.missed_by()), (Some(false), None));
         assert_eq!(nothing.text(), "too few samples (0 of 1)");

@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn children_of_children_are_below_us_and_strangers_are_not() {
+    fn descendants_are_found_and_other_processes_are_not() {
         let all = [(5, 4), (2, 1), (4, 2), (3, 1), (9, 8)].map(|(pid, parent)| (pid, process(parent, 0)));
         assert_eq!(below(2, &HashMap::from(all)), [4, 5]);
     }
 
     /// Ticks of ended children are included in their parent's.
     #[test]
-    fn work_of_all_below_is_ours() {
+    fn processor_time_includes_all_descendants() {
         let all = [(5, process(4, 1)), (2, process(1, 10)), (4, process(2, 100)), (3, process(1, 1000))];
         assert_eq!(ticks_of(2, &HashMap::from(all)), 111);
     }

@@ -15,7 +15,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn results_are_kept_and_can_be_rendered_again() {
+fn results_are_stored_and_rendered_again() {
     let output = folder("kept");
     let names = ["memory", "fairness"].map(str::to_owned).to_vec();
     let options = Options { names, out: output.clone(), quick: true, trials: 5, again: false, module: None };
@@ -38,7 +38,7 @@ fn results_are_kept_and_can_be_rendered_again() {
 }
 
 #[test]
-fn a_module_that_is_not_there_is_said_before_anything_is_measured() {
+fn a_missing_module_is_reported_before_measuring() {
     let output = folder("missing");
     let module = Some(PathBuf::from("/nowhere/module.so"));
     let names = vec!["memory".into()];

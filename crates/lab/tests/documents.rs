@@ -118,7 +118,7 @@ fn pages() -> Vec<String> {
 }
 
 #[test]
-fn each_number_in_a_documents_prose_is_in_what_it_comes_from() {
+fn each_number_in_prose_has_its_source() {
     let sources: Sources = toml::from_str(&read("lab/numbers.toml")).unwrap();
     let pages = pages();
     let mut faults: Vec<String> =

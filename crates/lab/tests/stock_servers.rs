@@ -82,7 +82,7 @@ fn x11perf_clients_draw_are_counted_and_are_gone_afterwards() {
 }
 
 #[test]
-fn every_client_of_a_load_is_seen_and_has_the_same_work() {
+fn side_by_side_clients_do_equal_work() {
     let server = Setup { screen: tiles::SCREEN, ..Setup::stock(Kind::Xvfb) }.start().unwrap();
     let perf = Perf::calibrate(server.display(), "rect500").unwrap();
     let mut load = Load::start(server.display(), &perf, 4, Placement::SideBySide).unwrap();

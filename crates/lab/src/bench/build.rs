@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_is_of_the_build_measured_last_and_others_are_marked() {
+    fn the_report_describes_the_latest_build_and_marks_others() {
         let found = [finding("demo", "0.1 (a)", 2), finding("hard", "0.1 (b)", 3), finding("soft", "", 1)];
         let build = Build::of(&found);
         assert_eq!(build.name(), "0.1 (b)");

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn only_spreads_that_lie_apart_are_a_difference() {
+    fn only_disjoint_ranges_count_as_a_difference() {
         let of = |a: &[f64], b: &[f64], goal| {
             let pair = Pair::of("demo", &verdict("x", a, goal), &verdict("x", b, goal));
             (pair.spreads_overlap, pair.conclusion)
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_have_is_compared_and_the_rest_is_named() {
+    fn common_verdicts_are_compared_and_other_experiments_listed() {
         let at_most = Goal::AtMost(1.0);
         let a = [
             finding("demo", vec![verdict("x", &[1.0, 2.0], at_most), verdict("gone", &[1.0], at_most)]),

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ignored_signal_is_known_from_its_mask() {
+    fn ignored_signals_are_read_from_the_mask() {
         let status = "Name:\txqos\nSigIgn:\t0000000000001001\n";
         assert!(is_ignored(status, SIGHUP) && !is_ignored(status, SIGINT) && !is_ignored("", SIGHUP));
     }

@@ -56,7 +56,7 @@ mod tests {
     use crate::folder::Folder;
 
     #[test]
-    fn parts_of_the_same_run_are_there_again() {
+    fn parts_of_the_same_run_are_read_again() {
         let folder = Folder::create().unwrap();
         let path = folder.path("grid.parts");
         let open = |of: &str| Parts::<u32>::open(&path, of).unwrap();

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_place_name_and_time_left() {
+    fn a_progress_line_has_index_name_and_time_left() {
         let text = Progress::new("idle", PLAN).text("20 silent clients", Duration::from_secs(168));
         assert_eq!(text, "[2/3] 0 s idle: 20 silent clients; about 3 min left");
         assert_eq!(

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_published_before_stays_in_the_report() {
+    fn earlier_published_results_stay_in_the_report() {
         let known = crate::experiments::all();
         let (results, out) = (Folder::create().unwrap(), Folder::create().unwrap());
         stored().write(&results.path("")).unwrap();

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_whole_stays_as_it_was() {
+    fn a_failed_write_leaves_the_old_file() {
         let folder = crate::folder::Folder::create().unwrap();
         let path = folder.path("idle.json");
         write(&path, "old").unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_as_thorough_and_of_the_same_servers_is_kept() {
+    fn only_results_of_the_same_server_module_and_trials_are_reused() {
         let machine = Machine { server: "Xvfb 1".into(), module: "0.1 (a)".into(), ..Machine::default() };
         let held = Held::Raw(Value::Null);
         let stored = Stored { experiment: "idle".into(), quick: true, pairs: 1, machine, disturbance: None, held };

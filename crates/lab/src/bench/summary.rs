@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_comes_first_and_all_fits_five_lines() {
+    fn the_worst_miss_comes_first_in_at_most_five_lines() {
         let at_most = |value| Verdict::of_value(format!("v{value}"), value, "x", Goal::AtMost(1.0));
         let values = [1.5, 0.5, 3.0, 1.2, 1.3, 1.4];
         let found = [finding("demo", values.map(at_most).to_vec(), 0.0), finding("idle", vec![], 0.5)];

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documents_have_the_published_figures() {
+    fn tables_in_documents_match_the_published_data() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut paths = vec![root.join("README.md")];
         documents(&root.join("docs"), &mut paths);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_between_the_marks_is_replaced() {
+    fn only_text_between_the_markers_is_replaced() {
         let table = "| case | mean |\n|---|---|\n| fair | 0.2 |\n";
         let what = "idle.means";
         assert_eq!(fill(what).unwrap(), format!("before\n{BEGIN}{what}{BEGIN_ENDS}{table}{END}after\n"));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn goals_misses_and_verdicts_are_told_apart() {
+    fn goals_missed_goals_and_verdicts_are_separate_tables() {
         let late = "| idle: late \\| a | 1.50 x | | <= 1 x | **missed by 50 %** |\n";
         let soon = "| idle: soon | 0.500 x | | <= 1 x | met |\n";
         let [goals, missed, all] = ["goals", "missed", "verdicts of idle"].map(|what| fill(what).unwrap());
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn an_error_names_what_is_missing() {
         let error = |what: &str| format!("{:#}", fill(what).unwrap_err());
         assert!(error("headlines").contains("no verdict response.ellipse100_better_than_stock"));
         assert!(error("verdicts of grid").contains("there are no results of grid"));

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_too_long_or_undone_too_much_is_missed() {
+    fn settings_left_too_long_or_undone_wrongly_miss_the_goals() {
         let trial = |gone_after_s, by_hand_stayed, cpu| Trial { held_after_s: 0.1, cpu, gone_after_s, by_hand_stayed };
         let met = |trial| -> Vec<_> {
             Rules { trials: vec![trial] }

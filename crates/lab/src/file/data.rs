@@ -208,7 +208,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn turns_that_are_pooled_have_all_samples() {
+    fn pooled_turns_have_all_samples() {
         let data = two_turns().pooled();
         let at = At::of(&data, &[("case", "stock")], 0);
         assert_eq!(at.samples("response").unwrap().len(), 6);

@@ -319,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_has_no_value() {
+    fn unmeasured_names_have_no_value() {
         assert_eq!(value("mean(response) + missing", "stock"), None);
         assert_eq!(value("mean(response)[case=nowhere]", "stock"), None);
     }
 
     #[test]
-    fn a_mean_counts_its_samples_and_an_index_of_clients_does_not() {
+    fn sample_counts_apply_to_means_but_not_to_fairness() {
         let data = two_turns();
         let samples = |text: &str| Expression::parse(text).unwrap().samples(&At::of(&data, &[("case", "stock")], 0));
         assert_eq!((samples("mean(response) / 2"), samples("jain(response)"), samples("1")), (Some(3), None, None));

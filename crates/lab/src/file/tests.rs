@@ -37,7 +37,7 @@ y = "response"
 "#;
 
 #[test]
-fn each_experiment_of_the_program_makes_sense() {
+fn every_built_in_experiment_is_valid() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/experiments");
     let known: Vec<String> = crate::experiments::all().into_iter().map(|one| one.name).collect();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -51,7 +51,7 @@ fn each_experiment_of_the_program_makes_sense() {
 }
 
 #[test]
-fn a_wrong_file_is_refused_with_its_line_and_what_to_write_instead() {
+fn an_invalid_file_is_refused_with_line_and_correction() {
     let wrong = [
         ("title = \"t\"\n", "", 1, "missing field `title`"),
         ("about = \"a\"", "about = \"a\"\nabuot = \"b\"", 2, "unknown field `abuot`, expected one of `about`"),
@@ -126,7 +126,7 @@ fn noop(case: &str, turn: u32, samples: &[f64]) -> Trial {
 }
 
 #[test]
-fn tables_verdicts_and_charts_are_of_what_was_measured() {
+fn tables_verdicts_and_charts_cover_only_measured_cases() {
     let study = measured(&[
         noop("stock", 0, &[10.0, 20.0, 30.0]),
         noop("fair", 0, &[1.0, 2.0, 3.0]),
@@ -143,7 +143,7 @@ fn tables_verdicts_and_charts_are_of_what_was_measured() {
 }
 
 #[test]
-fn a_case_without_enough_samples_says_so_and_is_not_met() {
+fn a_verdict_with_too_few_samples_is_not_met() {
     let study = measured(&[noop("stock", 0, &[10.0, 20.0, 30.0]), noop("fair", 0, &[1.0, 2.0])]);
     assert_eq!(study.verdicts[0].text(), "too few samples (2 of 3)");
     assert_eq!(study.verdicts[0].is_met(), Some(false));

@@ -39,7 +39,7 @@ fn server_times(folder: &Path) -> BTreeMap<String, i64> {
 }
 
 #[test]
-fn a_fleet_that_is_made_again_has_the_same_bytes() {
+fn generating_a_fleet_again_gives_the_same_bytes() {
     let (one, other) = (Folder::create().unwrap(), Folder::create().unwrap());
     let folders = [&one, &other].map(|folder| folder.path(""));
     let made = [0, 1].map(|place| make(&folders[place], 3).unwrap());
@@ -57,7 +57,7 @@ fn a_fleet_that_is_made_again_has_the_same_bytes() {
 }
 
 #[test]
-fn the_tables_say_what_the_traces_and_captures_do() {
+fn tables_agree_with_traces_and_captures() {
     let folder = Folder::create().unwrap();
     let folder = folder.path("");
     let made = make(&folder, 5).unwrap();
@@ -88,7 +88,7 @@ fn the_tables_say_what_the_traces_and_captures_do() {
 /// Uses the DuckDB that scripts/fleet installs.
 #[test]
 #[ignore = "make test-lab: needs DuckDB"]
-fn duckdb_answers_what_the_traces_say() {
+fn duckdb_queries_agree_with_the_traces() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let python = root.join("target/fleet-python/bin/python");
     if !python.exists() {

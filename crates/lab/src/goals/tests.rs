@@ -14,7 +14,7 @@ fn entries() -> impl Iterator<Item = (String, &'static Entry)> {
 }
 
 #[test]
-fn each_key_that_an_experiment_uses_is_in_the_ledger_and_the_other_way_round() {
+fn experiments_and_ledger_have_the_same_keys() {
     let ledger: BTreeSet<String> = entries().map(|(key, _)| key).collect();
     assert!(ledger.len() > 50, "{ledger:?}");
     let used: BTreeSet<String> = sources::named("Key(").into_iter().chain(sources::in_files().0).collect();
@@ -22,7 +22,7 @@ fn each_key_that_an_experiment_uses_is_in_the_ledger_and_the_other_way_round() {
 }
 
 #[test]
-fn experiments_state_no_number_of_a_goal() {
+fn experiments_contain_no_goal_limits() {
     let stated = sources::all().into_iter().filter(|(_, text)| {
         // A pattern that matches a goal binds a name and contains no number.
         let number = |rest: &str| !rest.starts_with(|first: char| first == '_' || first.is_ascii_lowercase());
@@ -33,7 +33,7 @@ fn experiments_state_no_number_of_a_goal() {
 }
 
 #[test]
-fn each_goal_says_since_when_and_why_and_so_does_each_change() {
+fn each_goal_and_each_change_has_a_date_and_a_reason() {
     let is_date = |date: toml::value::Datetime| date.date.is_some() && date.time.is_none();
     let is_sentence = |text: &str| text.len() > 10 && text.ends_with('.');
     for (key, entry) in entries() {
@@ -52,7 +52,7 @@ fn each_goal_says_since_when_and_why_and_so_does_each_change() {
 }
 
 #[test]
-fn what_the_report_holds_against_a_goal_has_its_number_and_unit_from_the_ledger() {
+fn published_goals_match_the_ledger() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report/data");
     let mut seen = 0;
     for finding in crate::bench::read_all(&crate::experiments::all(), &folder).unwrap() {

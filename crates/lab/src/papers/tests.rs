@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn each_figure_of_a_paper_is_used_and_each_that_is_used_is_there() {
+fn experiments_and_papers_have_the_same_figures() {
     let all = PAPERS.iter().flat_map(|(paper, found)| found.figures.keys().map(move |name| format!("{paper}.{name}")));
     let all: BTreeSet<String> = all.collect();
     assert!(all.len() > 12, "{all:?}");
@@ -17,7 +17,7 @@ fn each_figure_of_a_paper_is_used_and_each_that_is_used_is_there() {
 }
 
 #[test]
-fn each_paper_and_each_figure_says_where_it_is_found() {
+fn each_paper_and_figure_has_a_source() {
     for (name, paper) in PAPERS.iter() {
         assert!([&paper.title, &paper.authors, &paper.published].iter().all(|text| text.len() > 8), "{name}");
         for (figure, found) in &paper.figures {

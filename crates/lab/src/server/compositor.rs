@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_sets_what_the_server_is_to_have_and_tells_who_it_is() {
+    fn the_script_sets_the_environment_and_records_the_process() {
         let folder = Folder::create().unwrap();
         let mut command = Command::new("Xwayland");
         command.args(["-maxclients", "it's"]).env_remove("XQOS_POLICY").env("LD_PRELOAD", "/a b.so");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_read_when_it_is_whole() {
+    fn an_incomplete_record_of_the_script_is_ignored() {
         let folder = Folder::create().unwrap();
         let after = |text: &str| {
             fs::write(folder.path(TOLD), text).unwrap();

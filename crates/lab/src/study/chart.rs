@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_straight_line_has_two_points_and_no_line_moves_by_more_than_the_tolerance() {
+    fn reduced_lines_stay_within_the_tolerance() {
         let straight: Vec<_> = (0..500).map(|x| [f64::from(x), 2.0 * f64::from(x)]).collect();
         assert_eq!(bends(&straight, 0.1), [straight[0], straight[499]]);
         let sawtooth: Vec<_> = (0..9).map(|x| [f64::from(x), f64::from(x % 2)]).collect();

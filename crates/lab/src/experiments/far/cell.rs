@@ -221,7 +221,7 @@ mod tests {
     use xqos_wire::observe::Direction;
 
     #[test]
-    fn a_question_is_open_until_its_answer_or_a_later_one() {
+    fn a_query_is_open_until_its_answer_or_a_later_one() {
         let mut asked = Asked::default();
         let id = ConnectionId(0);
         let mut say = |kind, sequence: u64, has_reply| {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_links_bytes_count_from_the_first_packet_of_x_to_the_end() {
+    fn link_bytes_count_from_the_first_x_packet_to_the_end() {
         let packet = |direction, arrived_ns: u64, outcome| {
             let sent_ns = (outcome != Outcome::Dropped).then_some((arrived_ns, arrived_ns + 1_000_000_000));
             let delivered_ns = sent_ns.map(|(_, end_ns)| end_ns);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_of_near_is_read_and_nothing_else_is() {
+    fn only_the_report_of_near_is_parsed() {
         let report =
             "(emacs) a warning\nxqos: 1 connection: 261 queries, 241 answered locally; 18 round trips left, 240 saved";
         assert_eq!(waits(report), Some(Waits { left: 18, saved: 240 }));

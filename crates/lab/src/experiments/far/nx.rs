@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn taint_is_asked_for_in_a_session_that_does_not_turn_it_off() {
+    fn taint_is_requested_in_a_proxy_session() {
         let line = Line { kbit_per_s: 1_000, delay_us: 100 };
         assert_eq!(session(line, true), "type=proxy,link=wan,taint=1");
         assert_eq!(session(line, false), "type=proxy,link=wan,taint=0");

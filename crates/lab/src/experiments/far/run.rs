@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn each_case_is_measured_once_and_no_two_at_a_time_have_one_slot() {
+    fn each_case_is_measured_once_and_concurrent_cases_use_different_slots() {
         let slots: Vec<AtomicUsize> = (0..CREW).map(|_| AtomicUsize::new(0)).collect();
         let work = |case, slot: usize| {
             assert_eq!(slots[slot].fetch_add(1, Ordering::SeqCst), 0);

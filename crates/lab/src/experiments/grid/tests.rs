@@ -83,7 +83,7 @@ fn the_quick_grid_fits_a_minute() {
 }
 
 #[test]
-fn the_worst_cell_is_held_against_the_goal_too() {
+fn the_worst_cell_is_compared_with_the_goal_too() {
     let mut grid = invented();
     let verdicts = grid.study().verdicts;
     assert_eq!((verdicts[0].is_met(), verdicts[1].is_met()), (Some(true), Some(true)));
@@ -93,13 +93,13 @@ fn the_worst_cell_is_held_against_the_goal_too() {
 }
 
 #[test]
-fn nothing_measured_is_no_verdict() {
+fn without_measurements_there_are_no_verdicts() {
     let study = Grid { cells: Cells::default() }.study();
     assert!(study.verdicts.is_empty() && study.tables.is_empty() && study.charts.is_empty(), "{study:?}");
 }
 
 #[test]
-fn a_cell_that_was_not_quiet_is_a_bound_and_a_failed_one_says_why() {
+fn an_unfinished_cell_gives_a_bound_and_a_failed_one_its_reason() {
     let mut grid = invented();
     grid.cells.0.last_mut().unwrap().outcome = Err("no such proxy".to_owned());
     let study = grid.study();
@@ -114,7 +114,7 @@ fn a_cell_that_was_not_quiet_is_a_bound_and_a_failed_one_says_why() {
 }
 
 #[test]
-fn what_a_link_adds_is_over_raw_x() {
+fn added_delay_is_relative_to_raw_x() {
     let study = with_predictions().study();
     let rows = &table(&study, "What a link adds").rows;
     let row = |line: &str| rows.iter().find(|row| row[0] == line).unwrap_or_else(|| panic!("no row {line}"));
@@ -125,7 +125,7 @@ fn what_a_link_adds_is_over_raw_x() {
 }
 
 #[test]
-fn predictions_are_held_against_the_cells_that_came_to_rest() {
+fn predictions_are_compared_with_quiet_cells_only() {
     let grid = with_predictions();
     let is_quiet = |line| grid.cells.start(Program::Gtk, Way::Raw, line).is_some_and(|start| start.is_quiet);
     let verdicts = predicted::verdicts(&grid.cells);
@@ -139,7 +139,7 @@ fn predictions_are_held_against_the_cells_that_came_to_rest() {
 }
 
 #[test]
-fn the_tables_have_each_program_and_none_where_nothing_was_predicted() {
+fn prediction_tables_exist_only_for_programs_with_predictions() {
     let tables = predicted::tables(&with_predictions().cells);
     assert_eq!(tables.len(), 1 + 5);
     assert_eq!(tables[0].rows[0][1..], ["100", "60", "40", "20"]);
@@ -147,7 +147,7 @@ fn the_tables_have_each_program_and_none_where_nothing_was_predicted() {
 }
 
 #[test]
-fn the_figures_of_the_paper_are_there_and_relative_to_their_base() {
+fn the_papers_figures_are_drawn_relative_to_the_base() {
     let charts = invented().study().charts;
     assert_eq!(charts.len(), 2 * 5 + 2 * 5 + 1);
     let Chart::Lines(six) = &charts[10] else { panic!("{:?}", charts[10]) };

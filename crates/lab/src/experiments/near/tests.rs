@@ -44,7 +44,7 @@ fn the_quick_run_takes_a_minute_or_two() {
 }
 
 #[test]
-fn each_goal_is_held_against_what_enough_programs_reach() {
+fn each_goal_uses_the_value_that_enough_programs_reach() {
     let mut near = invented();
     let verdicts = near.study().verdicts;
     let met: Vec<_> = verdicts.iter().map(|verdict| verdict.is_met()).collect();
@@ -60,7 +60,7 @@ fn each_goal_is_held_against_what_enough_programs_reach() {
 }
 
 #[test]
-fn a_start_that_was_cut_off_is_a_bound_and_a_failed_one_says_why() {
+fn an_unfinished_start_gives_a_bound_and_a_failed_one_its_reason() {
     let mut near = invented();
     let all = near.cells.0.iter_mut().filter(|cell| (cell.case.program, cell.case.line) == (Program::Gtk, FARTHEST));
     for cell in all {
@@ -76,7 +76,7 @@ fn a_start_that_was_cut_off_is_a_bound_and_a_failed_one_says_why() {
 }
 
 #[test]
-fn nothing_measured_is_no_verdict() {
+fn without_measurements_there_are_no_verdicts() {
     let study = Near { cells: Cells::default(), costs: Vec::new() }.study();
     assert!(study.verdicts.is_empty() && study.charts.is_empty() && study.tables.is_empty(), "{study:?}");
 }

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stall_is_no_cost_of_a_request() {
+    fn stalls_do_not_count_as_request_costs() {
         let look = |(requests, us, now_us): (u64, u64, u64)| Look {
             requests,
             server_time_ns: us * 1000,
