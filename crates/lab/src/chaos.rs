@@ -12,7 +12,7 @@ mod stage;
 
 use crate::server::{Kind, Module, Setup};
 use anyhow::{Context, Result, anyhow, ensure};
-use invariants::Sums;
+use invariants::Counters;
 use op::Op;
 use stage::Stage;
 use std::path::PathBuf;
@@ -62,17 +62,17 @@ pub struct Options {
 
 /// Counts of a run in which every invariant held.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Stood {
+pub struct RunCounts {
     pub operations: u64,
     pub resets: u64,
     pub checks: u64,
     pub slowest_answer: Duration,
 }
 
-impl Stood {
+impl RunCounts {
     /// Renders the counts as a sentence.
     pub fn text(&self) -> String {
-        let Stood { operations, resets, checks, slowest_answer } = self;
+        let RunCounts { operations, resets, checks, slowest_answer } = self;
         format!(
             "{operations} operations, {resets} resets and {checks} checks: everything held; the slowest answer to a new \
              client took {} ms",
@@ -82,61 +82,61 @@ impl Stood {
 }
 
 /// Runs the operations. The error names what failed and how to repeat it.
-pub fn run(options: &Options) -> Result<Stood> {
+pub fn run(options: &Options) -> Result<RunCounts> {
     let mut setup = Setup::with_module(Kind::Xvfb, Module::new(&options.module));
     setup.resets = true;
     setup.environment.push(("XQOS_HOST".into(), options.host.name().into()));
     let stage = Stage::start(&setup)?;
     let is_below = stage.witness()?.is_served_through_libc().unwrap_or(false);
     ensure!(is_below == (options.host == Host::Libc), "the server is not served by host {}", options.host.name());
-    let mut run = Run { stage, sums: Sums::default(), rested: None, stood: Stood::default() };
+    let mut run = Run { stage, counters: Counters::default(), idle_state: None, counts: RunCounts::default() };
     let watch = Watch::start(run.stage.server.pid());
     let (mut dice, began) = (Dice::new(options.seed), Instant::now());
-    while run.stood.operations < options.operations && began.elapsed() < Duration::from_secs(options.seconds) {
-        let op = if run.stood.operations == FIRST_LIFE { Op::Reset } else { op::draw(&mut dice) };
+    while run.counts.operations < options.operations && began.elapsed() < Duration::from_secs(options.seconds) {
+        let op = if run.counts.operations == FIRST_LIFE { Op::Reset } else { op::draw(&mut dice) };
         watch.begins();
         if options.is_told {
-            println!("{} {op:?}", run.stood.operations);
+            println!("{} {op:?}", run.counts.operations);
         }
         run.step(&op).with_context(|| run.failure(&op, options, &watch))?;
     }
     watch.begins();
     run.step(&Op::Reset).with_context(|| run.failure(&Op::Reset, options, &watch))?;
-    Ok(run.stood)
+    Ok(run.counts)
 }
 
 struct Run {
     stage: Stage,
-    sums: Sums,
+    counters: Counters,
     /// State after the first reset.
-    rested: Option<invariants::Rested>,
-    stood: Stood,
+    idle_state: Option<invariants::IdleState>,
+    counts: RunCounts,
 }
 
 impl Run {
     fn step(&mut self, op: &Op) -> Result<()> {
         self.stage.perform(op)?;
-        self.stood.operations += 1;
+        self.counts.operations += 1;
         if !self.stage.server.is_running() {
             return Err(anyhow!("the server ended"));
         }
         if *op == Op::Reset {
-            self.stood.resets += 1;
-            self.sums = Sums::default();
-            let is_later = self.stood.operations > FIRST_LIFE;
-            let rested = invariants::rested(&self.stage, self.rested)?;
-            self.rested = is_later.then_some(rested);
+            self.counts.resets += 1;
+            self.counters = Counters::default();
+            let is_later = self.counts.operations > FIRST_LIFE;
+            let idle_state = invariants::idle_state(&self.stage, self.idle_state)?;
+            self.idle_state = is_later.then_some(idle_state);
         }
-        if self.stood.operations % CHECKED_EVERY == 0 {
-            self.stood.checks += 1;
-            self.stood.slowest_answer = self.stood.slowest_answer.max(invariants::answers(&self.stage)?);
-            invariants::adds_up(&self.stage, &mut self.sums)?;
+        if self.counts.operations % CHECKED_EVERY == 0 {
+            self.counts.checks += 1;
+            self.counts.slowest_answer = self.counts.slowest_answer.max(invariants::answers(&self.stage)?);
+            invariants::check_figures(&self.stage, &mut self.counters)?;
         }
         Ok(())
     }
 
     fn failure(&self, op: &Op, options: &Options, watch: &Watch) -> String {
-        let (seed, host, number) = (options.seed, options.host.name(), self.stood.operations);
+        let (seed, host, number) = (options.seed, options.host.name(), self.counts.operations);
         let late = if watch.has_ended_it() { format!("no answer within {BOUND_S} s; ") } else { String::new() };
         let log = self.stage.server.log();
         let said = log.lines().rev().find(|line| line.contains("xqos")).unwrap_or_default();

@@ -24,7 +24,7 @@ use xqos_wire::analysis;
 
 /// Sizes of the generated data, and the time to turn them into tables.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Made {
+pub struct FleetSummary {
     pub sessions: u64,
     /// Records of all traces.
     pub records: u64,
@@ -44,11 +44,11 @@ pub struct Made {
     pub analyse_s: f64,
 }
 
-impl Made {
+impl FleetSummary {
     /// Renders the figures as sentences.
     pub fn text(&self) -> String {
-        let Made { sessions, records, trace_bytes, table_bytes, table_rows, table_files, export_s, .. } = self;
-        let Made { packets, capture_bytes, report_bytes, report_rows, analyse_s, .. } = self;
+        let FleetSummary { sessions, records, trace_bytes, table_bytes, table_rows, table_files, export_s, .. } = self;
+        let FleetSummary { packets, capture_bytes, report_bytes, report_rows, analyse_s, .. } = self;
         format!(
             "{sessions} sessions\n\
              {records} records in {trace_bytes} bytes of traces: {table_rows} rows in {table_files} files, {table_bytes} \
@@ -60,39 +60,39 @@ impl Made {
 }
 
 /// Generates the first `sessions` sessions: `traces`, `captures` and `fleet.parquet` in the folder.
-pub fn make(folder: &Path, sessions: u32) -> Result<Made> {
+pub fn make(folder: &Path, sessions: u32) -> Result<FleetSummary> {
     for name in ["traces", "captures"] {
         let folder = folder.join(name);
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
-    let mut made = Made::default();
+    let mut total = FleetSummary::default();
     for number in 0..sessions {
-        add(folder, &Session::of(number), &mut made)?;
+        add(folder, &Session::of(number), &mut total)?;
     }
-    Ok(made)
+    Ok(total)
 }
 
-fn add(folder: &Path, session: &Session, made: &mut Made) -> Result<()> {
+fn add(folder: &Path, session: &Session, total: &mut FleetSummary) -> Result<()> {
     let trace = folder.join(format!("traces/{}.trace", session.name));
     let capture = folder.join(format!("captures/{}.pcapng", session.name));
     for file in [&trace, &capture] {
         // Left by an earlier run; a missing file is no error.
         let _ = fs::remove_file(file);
     }
-    let turns = session.serve(&trace, made)?;
+    let turns = session.serve(&trace, total)?;
     capture::write(&capture, session, &turns)?;
     let tables = folder.join("fleet.parquet");
     let (written, took) = export(&trace, &tables, session)?;
-    made.sessions += 1;
-    made.trace_bytes += fs::metadata(&trace)?.len();
-    (made.table_bytes, made.table_rows) = (made.table_bytes + written.bytes, made.table_rows + written.rows);
-    made.table_files += written.files;
-    made.export_s += took.as_secs_f64();
+    total.sessions += 1;
+    total.trace_bytes += fs::metadata(&trace)?.len();
+    (total.table_bytes, total.table_rows) = (total.table_bytes + written.bytes, total.table_rows + written.rows);
+    total.table_files += written.files;
+    total.export_s += took.as_secs_f64();
     let (written, packets, took) = analyse(&capture, &tables, session)?;
-    made.packets += packets;
-    made.capture_bytes += fs::metadata(&capture)?.len();
-    (made.report_bytes, made.report_rows) = (made.report_bytes + written.bytes, made.report_rows + written.rows);
-    made.analyse_s += took.as_secs_f64();
+    total.packets += packets;
+    total.capture_bytes += fs::metadata(&capture)?.len();
+    (total.report_bytes, total.report_rows) = (total.report_bytes + written.bytes, total.report_rows + written.rows);
+    total.analyse_s += took.as_secs_f64();
     Ok(())
 }
 

@@ -117,7 +117,7 @@ struct LineClient<'a> {
 
 /// One motion as the client saw it.
 #[derive(Clone, Copy, Debug)]
-struct Sight {
+struct Motion {
     place: (i16, i16),
     received: Instant,
     moved_ms: u32,
@@ -125,7 +125,7 @@ struct Sight {
 }
 
 #[derive(Debug, Default)]
-struct Sights(Vec<Sight>);
+struct Motions(Vec<Motion>);
 
 impl<'a> LineClient<'a> {
     fn new(control: &'a Control) -> Result<LineClient<'a>> {
@@ -151,21 +151,21 @@ impl<'a> LineClient<'a> {
     }
 
     /// Draws until every motion has its echo, or a message ends the measurement.
-    fn follow(&self, moves: usize) -> Result<Sights> {
-        let (mut sights, mut waiting, mut old) = (Vec::<Sight>::new(), VecDeque::new(), None);
+    fn follow(&self, moves: usize) -> Result<Motions> {
+        let (mut motions, mut waiting, mut old) = (Vec::<Motion>::new(), VecDeque::new(), None);
         let mut echoed = 0;
         while echoed < moves {
             match self.connection.wait_for_event()? {
                 Event::MotionNotify(motion) => {
                     let received = Instant::now();
                     old = Some(self.draw(old, &motion)?);
-                    waiting.push_back(sights.len());
+                    waiting.push_back(motions.len());
                     let place = (motion.root_x, motion.root_y);
-                    sights.push(Sight { place, received, moved_ms: motion.time, echoed: None });
+                    motions.push(Motion { place, received, moved_ms: motion.time, echoed: None });
                 }
                 Event::PropertyNotify(notification) => {
                     if let Some(index) = waiting.pop_front() {
-                        sights[index].echoed = Some((Instant::now(), notification.time));
+                        motions[index].echoed = Some((Instant::now(), notification.time));
                         echoed += 1;
                     }
                 }
@@ -173,7 +173,7 @@ impl<'a> LineClient<'a> {
                 _ => {}
             }
         }
-        Ok(Sights(sights))
+        Ok(Motions(motions))
     }
 
     fn draw(&self, old: Option<Segment>, motion: &MotionNotifyEvent) -> Result<Segment> {
@@ -186,14 +186,14 @@ impl<'a> LineClient<'a> {
     }
 }
 
-impl Sights {
+impl Motions {
     fn against(&self, moved: &Moved) -> Echoes {
         let mut echoes = Echoes { moved: moved.len() as u64, ..Echoes::default() };
-        for sight in &self.0 {
-            let (Some(&at), Some((echoed, echoed_ms))) = (moved.get(&sight.place), sight.echoed) else { continue };
-            echoes.receipt_ns.push(sight.received.saturating_duration_since(at).as_nanos() as u64);
+        for motion in &self.0 {
+            let (Some(&at), Some((echoed, echoed_ms))) = (moved.get(&motion.place), motion.echoed) else { continue };
+            echoes.receipt_ns.push(motion.received.saturating_duration_since(at).as_nanos() as u64);
             echoes.echo_ns.push(echoed.saturating_duration_since(at).as_nanos() as u64);
-            echoes.echo_server_ms.push(echoed_ms.wrapping_sub(sight.moved_ms));
+            echoes.echo_server_ms.push(echoed_ms.wrapping_sub(motion.moved_ms));
         }
         echoes
     }
@@ -208,15 +208,15 @@ mod tests {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         let moved = Moved::from([((1, 1), after(0)), ((2, 2), after(10)), ((3, 3), after(20))]);
-        let sight = |at, received, moved_ms, echoed| Sight {
+        let motion = |at, received, moved_ms, echoed| Motion {
             place: (at, at),
             received: after(received),
             moved_ms,
             echoed: Some((after(echoed), u32::MAX.wrapping_add(3))),
         };
-        let lost = Sight { echoed: None, ..sight(3, 21, 9, 22) };
-        let stray = sight(7, 1, 1, 1);
-        let echoes = Sights(vec![sight(2, 12, u32::MAX, 15), stray, sight(1, 1, 0, 4), lost]).against(&moved);
+        let lost = Motion { echoed: None, ..motion(3, 21, 9, 22) };
+        let stray = motion(7, 1, 1, 1);
+        let echoes = Motions(vec![motion(2, 12, u32::MAX, 15), stray, motion(1, 1, 0, 4), lost]).against(&moved);
         assert_eq!((echoes.moved, echoes.receipt_ns.len()), (3, 2));
         assert_eq!((echoes.receipt_ms(), echoes.echo_ms()), (vec![2.0, 1.0], vec![5.0, 4.0]));
         assert_eq!(echoes.echo_server_ms(), [3.0, 2.0], "the server's clock wraps");

@@ -28,11 +28,11 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub struct Stroke {
     /// Key symbol of the modifier.
     pub with: Option<u32>,
-    pub what: Pressed,
+    pub what: KeyOrButton,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Pressed {
+pub enum KeyOrButton {
     /// Key symbol. The key is pressed and released.
     Key(u32),
     /// Button number. With a modifier it is pressed and stays down; without one it is released.
@@ -54,7 +54,7 @@ pub struct Strokes {
 
 /// Milliseconds until the first and the last change that a stroke caused.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Answered {
+pub(crate) struct ResponseTimes {
     pub first_ms: f64,
     pub last_ms: f64,
 }
@@ -75,13 +75,13 @@ pub(super) fn perform(strokes: Strokes, silence: Duration) -> Result<()> {
         (0..times).try_for_each(|_| desk.press(stroke))?;
     }
     desk.settle(silence)?;
-    let mut answered: Vec<Option<Answered>> = Vec::new();
+    let mut answered: Vec<Option<ResponseTimes>> = Vec::new();
     for _ in 0..strokes.times {
         let at = Instant::now();
         desk.press(strokes.stroke)?;
         let [first, last] = desk.settle(silence)?;
         let ms = |change: Option<Instant>| change.map(|change| change.duration_since(at).as_secs_f64() * 1e3);
-        answered.push(ms(first).zip(ms(last)).map(|(first_ms, last_ms)| Answered { first_ms, last_ms }));
+        answered.push(ms(first).zip(ms(last)).map(|(first_ms, last_ms)| ResponseTimes { first_ms, last_ms }));
         if let Some(back) = strokes.back {
             desk.press(back)?;
             desk.settle(silence)?;
@@ -143,13 +143,13 @@ impl Desk {
         let with = with.map(|symbol| self.code(symbol)).transpose()?;
         with.map(|code| fake(KEY_PRESS_EVENT, code)).transpose()?;
         match what {
-            Pressed::Key(symbol) => {
+            KeyOrButton::Key(symbol) => {
                 let code = self.code(symbol)?;
                 fake(KEY_PRESS_EVENT, code)?;
                 fake(KEY_RELEASE_EVENT, code)?;
             }
-            Pressed::Button(number) if with.is_some() => fake(BUTTON_PRESS_EVENT, number)?,
-            Pressed::Button(number) => fake(BUTTON_RELEASE_EVENT, number)?,
+            KeyOrButton::Button(number) if with.is_some() => fake(BUTTON_PRESS_EVENT, number)?,
+            KeyOrButton::Button(number) => fake(BUTTON_RELEASE_EVENT, number)?,
         }
         with.map(|code| fake(KEY_RELEASE_EVENT, code)).transpose()?;
         Ok(self.connection.flush()?)

@@ -16,11 +16,11 @@ use std::path::Path;
 pub struct Experiment {
     pub name: String,
     pub about: String,
-    of: Of,
+    kind: Kind,
 }
 
 #[derive(Debug)]
-enum Of {
+enum Kind {
     File(Box<File>),
     Code { takes: Takes, is_paired: bool, run: fn(&Bench) -> Result<Value>, study: fn(Value) -> Result<Study> },
 }
@@ -52,12 +52,12 @@ impl Experiment {
     pub(crate) fn of<M: Measure>() -> Experiment {
         let run = |bench: &Bench| Ok(serde_json::to_value(M::run(bench)?)?);
         let study = |raw| Ok(serde_json::from_value::<M>(raw)?.study());
-        let of = Of::Code { takes: M::TAKES, is_paired: M::PAIRED, run, study };
-        Experiment { name: M::NAME.to_owned(), about: M::ABOUT.to_owned(), of }
+        let kind = Kind::Code { takes: M::TAKES, is_paired: M::PAIRED, run, study };
+        Experiment { name: M::NAME.to_owned(), about: M::ABOUT.to_owned(), kind }
     }
 
     pub(crate) fn of_file(file: File) -> Experiment {
-        Experiment { name: file.name().to_owned(), about: file.about().to_owned(), of: Of::File(Box::new(file)) }
+        Experiment { name: file.name().to_owned(), about: file.about().to_owned(), kind: Kind::File(Box::new(file)) }
     }
 
     /// Reads a user's experiment, which is named after its file.
@@ -70,21 +70,21 @@ impl Experiment {
     /// Keys of the goals that the file uses.
     #[cfg(test)]
     pub(crate) fn goal_keys(&self) -> Vec<String> {
-        if let Of::File(file) = &self.of { file.goal_keys() } else { Vec::new() }
+        if let Kind::File(file) = &self.kind { file.goal_keys() } else { Vec::new() }
     }
 
     /// Keys of the published figures that the file uses.
     #[cfg(test)]
     pub(crate) fn published_keys(&self) -> Vec<String> {
-        if let Of::File(file) = &self.of { file.published_keys() } else { Vec::new() }
+        if let Kind::File(file) = &self.kind { file.published_keys() } else { Vec::new() }
     }
 
     /// Approximate duration in seconds.
     pub fn estimate_s(&self, quick: bool, trials: u32) -> f64 {
-        match &self.of {
-            Of::File(file) => file.estimate_s(quick, trials),
-            Of::Code { takes, .. } if quick => f64::from(takes.quick_s),
-            Of::Code { takes, is_paired, .. } => {
+        match &self.kind {
+            Kind::File(file) => file.estimate_s(quick, trials),
+            Kind::Code { takes, .. } if quick => f64::from(takes.quick_s),
+            Kind::Code { takes, is_paired, .. } => {
                 let of_usual = if *is_paired { f64::from(trials) / f64::from(USUAL_TRIALS) } else { 1.0 };
                 f64::from(takes.full_s) * of_usual
             }
@@ -93,22 +93,22 @@ impl Experiment {
 
     /// Number of trials that it actually makes.
     pub(super) fn trials(&self, quick: bool, trials: u32) -> u32 {
-        let is_once = matches!(self.of, Of::Code { is_paired: false, .. });
+        let is_once = matches!(self.kind, Kind::Code { is_paired: false, .. });
         if quick || is_once { 1 } else { trials.max(1) }
     }
 
     pub(super) fn run(&self, bench: &Bench) -> Result<Value> {
-        match &self.of {
-            Of::File(file) => file.run(bench),
-            Of::Code { run, .. } => run(bench),
+        match &self.kind {
+            Kind::File(file) => file.run(bench),
+            Kind::Code { run, .. } => run(bench),
         }
     }
 
     /// Evaluates raw data without measuring, so stored data can be evaluated again.
     pub(super) fn study(&self, raw: Value) -> Result<Study> {
-        match &self.of {
-            Of::File(file) => file.study(raw),
-            Of::Code { study, .. } => study(raw),
+        match &self.kind {
+            Kind::File(file) => file.study(raw),
+            Kind::Code { study, .. } => study(raw),
         }
     }
 }

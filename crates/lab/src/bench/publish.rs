@@ -31,7 +31,7 @@ fn write_report(out: &Path, found: &[Finding]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::results::{Held, read_all};
+    use super::super::results::{Data, read_all};
     use super::*;
     use crate::folder::Folder;
     use crate::machine::Machine;
@@ -45,7 +45,7 @@ mod tests {
         };
         let raw = json!({"file": "", "trials": [trial("stock", 1), trial("xqos", 3)]});
         let machine = Machine { server: "Xvfb 1".into(), ..Machine::default() };
-        Stored { experiment: "idle".into(), quick: false, pairs: 1, machine, disturbance: None, held: Held::Raw(raw) }
+        Stored { experiment: "idle".into(), quick: false, pairs: 1, machine, disturbance: None, data: Data::Raw(raw) }
     }
 
     #[test]

@@ -50,13 +50,13 @@ pub(super) struct Stored {
     #[serde(default)]
     pub disturbance: Option<Disturbance>,
     #[serde(flatten)]
-    pub held: Held,
+    pub data: Data,
 }
 
 /// Content of a stored result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Held {
+pub(super) enum Data {
     /// Raw data, evaluated each time they are read.
     Raw(Value),
     /// The study, as evaluated when it was published.
@@ -88,15 +88,15 @@ impl Stored {
 
     /// `of` evaluates raw data. A published study does not need it.
     pub fn finding(self, of: Option<&Experiment>) -> Result<Finding> {
-        let Stored { experiment, quick, pairs, machine, disturbance, held } = self;
-        let study = match held {
-            Held::Raw(raw) => {
+        let Stored { experiment, quick, pairs, machine, disturbance, data } = self;
+        let study = match data {
+            Data::Raw(raw) => {
                 let not_ours = || format!("the result of {experiment} is not of this version");
                 let mut study = of.with_context(not_ours)?.study(raw).with_context(not_ours)?;
                 study.charts.iter_mut().for_each(Chart::reduce);
                 study
             }
-            Held::Study(study) => *study,
+            Data::Study(study) => *study,
         };
         Ok(Finding { experiment, quick, pairs, machine, disturbance, study })
     }
@@ -105,7 +105,7 @@ impl Stored {
 impl From<Finding> for Stored {
     fn from(finding: Finding) -> Stored {
         let Finding { experiment, quick, pairs, machine, disturbance, study } = finding;
-        Stored { experiment, quick, pairs, machine, disturbance, held: Held::Study(Box::new(study)) }
+        Stored { experiment, quick, pairs, machine, disturbance, data: Data::Study(Box::new(study)) }
     }
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn read_all(known: &[Experiment], folder: &Path) -> Result<Vec<Findin
     for name in others(known, folder) {
         // Ignore files that are not results.
         if let Some(Ok(stored)) = Stored::read(folder, &name) {
-            let own = if let Held::Raw(raw) = &stored.held { File::of_raw(&name, raw) } else { None };
+            let own = if let Data::Raw(raw) = &stored.data { File::of_raw(&name, raw) } else { None };
             let own = own.map(Experiment::of_file);
             found.push(stored.finding(own.as_ref()).with_context(cannot)?);
         }
@@ -234,8 +234,8 @@ mod tests {
     #[test]
     fn only_results_of_the_same_server_module_and_trials_are_reused() {
         let machine = Machine { server: "Xvfb 1".into(), module: "0.1 (a)".into(), ..Machine::default() };
-        let held = Held::Raw(Value::Null);
-        let stored = Stored { experiment: "idle".into(), quick: true, pairs: 1, machine, disturbance: None, held };
+        let data = Data::Raw(Value::Null);
+        let stored = Stored { experiment: "idle".into(), quick: true, pairs: 1, machine, disturbance: None, data };
         let subject = |server: &str, module: &str| Subject { server: server.into(), module: module.into() };
         assert!(stored.is_of(&subject("Xvfb 1", "0.1 (a)"), true, 1));
         assert!(!stored.is_of(&subject("Xvfb 2", "0.1 (a)"), true, 1));

@@ -6,7 +6,7 @@
 //! run.
 
 use super::progress::{Pace, Plan, Progress};
-use super::results::{Finding, Held, Stored, Subject, read_all, write_findings};
+use super::results::{Data, Finding, Stored, Subject, read_all, write_findings};
 use super::{Bench, Build, Experiment, choose, interrupt, print, summary};
 use crate::disturbance::Watch;
 use crate::machine::{self, Machine};
@@ -165,7 +165,7 @@ impl Run<'_> {
         let raw = experiment.run(&bench)?;
         bench.progress.done();
         let disturbance = watch.and_then(Watch::end);
-        Ok(Stored { experiment: experiment.name.clone(), quick, pairs, machine, disturbance, held: Held::Raw(raw) })
+        Ok(Stored { experiment: experiment.name.clone(), quick, pairs, machine, disturbance, data: Data::Raw(raw) })
     }
 }
 

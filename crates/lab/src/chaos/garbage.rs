@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Invalid bytes, sent on connections of their own.
 
-use super::op::Door;
+use super::op::Target;
 use std::io::{Read, Write};
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
@@ -21,40 +21,40 @@ const LEFT_OUT_OF_OURS: &str = "Set";
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Sends up to this many bytes. A missing or closed socket is not a failure.
-pub(super) fn throw(door: Door, display: u32, major: u8, (seed, bytes): (u64, usize)) {
+pub(super) fn send(target: Target, display: u32, major: u8, (seed, bytes): (u64, usize)) {
     let mut dice = Dice::new(seed);
-    for path in paths(door, display) {
+    for path in paths(target, display) {
         let Ok(stream) = UnixStream::connect(path) else { continue };
         // All errors from here on are valid reactions to garbage.
-        let _ = talk(stream, door, major, (&mut dice, bytes));
+        let _ = talk(stream, target, major, (&mut dice, bytes));
         return;
     }
 }
 
-fn paths(door: Door, display: u32) -> Vec<PathBuf> {
-    match door {
+fn paths(target: Target, display: u32) -> Vec<PathBuf> {
+    match target {
         // The owner of our folder in /proc is the user of this process.
-        Door::Control => {
+        Target::Control => {
             std::fs::metadata("/proc/self").map_or_else(|_| Vec::new(), |own| control::paths(display, own.st_uid()))
         }
         _ => vec![format!("/tmp/.X11-unix/X{display}").into()],
     }
 }
 
-fn talk(mut stream: UnixStream, door: Door, major: u8, (dice, bytes): (&mut Dice, usize)) -> std::io::Result<()> {
+fn talk(mut stream: UnixStream, target: Target, major: u8, (dice, bytes): (&mut Dice, usize)) -> std::io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    if matches!(door, Door::Core | Door::Extension) {
+    if matches!(target, Target::Core | Target::Extension) {
         stream.write_all(&[b'l', 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
         // The server's answer, as far as it has arrived.
         let _ = stream.read(&mut [0; 65_536])?;
     }
     let mut sent = 0;
     while sent < bytes {
-        let piece = match door {
-            Door::Setup | Door::Control => (0..1 + dice.below(64)).map(|_| dice.below(256) as u8).collect(),
-            Door::Core => request(dice, core_major),
-            Door::Extension => request(dice, |dice| (major, extension_minor(dice))),
+        let piece = match target {
+            Target::Setup | Target::Control => (0..1 + dice.below(64)).map(|_| dice.below(256) as u8).collect(),
+            Target::Core => request(dice, core_major),
+            Target::Extension => request(dice, |dice| (major, extension_minor(dice))),
         };
         stream.write_all(&piece)?;
         sent += piece.len();

@@ -23,7 +23,7 @@ const MORE_BYTES: u32 = 256 << 10;
 
 /// State of a server without clients.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rested {
+pub(super) struct IdleState {
     files: usize,
     private_kb: u64,
     memory_bytes: u32,
@@ -32,7 +32,7 @@ pub(super) struct Rested {
 
 /// Counters that never decrease until the server resets.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sums {
+pub(super) struct Counters {
     busy_ns: u64,
     decisions: u64,
     uptime_ns: u64,
@@ -46,13 +46,13 @@ pub(super) fn answers(stage: &Stage) -> Result<Duration> {
 }
 
 /// Checks that the server's figures agree with each other.
-pub(super) fn adds_up(stage: &Stage, before: &mut Sums) -> Result<()> {
+pub(super) fn check_figures(stage: &Stage, before: &mut Counters) -> Result<()> {
     let control = stage.witness()?;
     let earlier = control.server_info()?;
     let list = control.clients()?;
     let info = control.server_info()?;
     ensure!(info.armed, "xqos stepped aside: {}", info.reason);
-    let now = Sums { busy_ns: info.busy_ns, decisions: info.decisions, uptime_ns: info.uptime_ns };
+    let now = Counters { busy_ns: info.busy_ns, decisions: info.decisions, uptime_ns: info.uptime_ns };
     let goes_on =
         now.busy_ns >= before.busy_ns && now.decisions >= before.decisions && now.uptime_ns >= before.uptime_ns;
     ensure!(goes_on, "sums went back from {before:?} to {now:?}");
@@ -75,15 +75,15 @@ pub(super) fn adds_up(stage: &Stage, before: &mut Sums) -> Result<()> {
 }
 
 /// Checks what is left after a reset, once all clients have disconnected.
-pub(super) fn rested(stage: &Stage, first: Option<Rested>) -> Result<Rested> {
+pub(super) fn idle_state(stage: &Stage, first: Option<IdleState>) -> Result<IdleState> {
     let pid = stage.server.pid();
     let until = Instant::now() + PATIENCE;
-    let mut now = look(stage)?;
+    let mut now = read_state(stage)?;
     // The server frees resources of clients when it notices that they are gone.
-    let is_settled = |now: &Rested| first.is_none_or(|first| now.files <= first.files) && now.reservations == 0;
+    let is_settled = |now: &IdleState| first.is_none_or(|first| now.files <= first.files) && now.reservations == 0;
     while !is_settled(&now) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(50));
-        now = look(stage)?;
+        now = read_state(stage)?;
     }
     // A server inherits the niceness of its parent.
     let nice = Attributes::of(0)?.nice();
@@ -107,15 +107,15 @@ pub(super) fn rested(stage: &Stage, first: Option<Rested>) -> Result<Rested> {
     }
     // After the first reset, descriptors that were about to be closed may have been counted.
     let files = first.map_or(now.files, |first| first.files.min(now.files));
-    Ok(Rested { files, ..first.unwrap_or(now) })
+    Ok(IdleState { files, ..first.unwrap_or(now) })
 }
 
-fn look(stage: &Stage) -> Result<Rested> {
+fn read_state(stage: &Stage) -> Result<IdleState> {
     let pid = stage.server.pid();
     let files = open_files(pid)?.len();
     let private_kb = process::memory(pid)?.private_dirty_kb;
     let info = stage.witness()?.server_info()?;
-    Ok(Rested { files, private_kb, memory_bytes: info.memory_bytes, reservations: info.reservations })
+    Ok(IdleState { files, private_kb, memory_bytes: info.memory_bytes, reservations: info.reservations })
 }
 
 /// Open descriptors of the server, from /proc. Those for its epoll's fdinfo are left out: xqos opens them once, when a

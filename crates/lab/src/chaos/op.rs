@@ -17,7 +17,7 @@ pub(super) const TESTS: [&str; 7] =
 
 /// Target of garbage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Door {
+pub(super) enum Target {
     /// Bytes in place of a client's connection setup.
     Setup,
     /// Core protocol requests with random content and length.
@@ -106,7 +106,7 @@ pub(super) enum Op {
         ms: u64,
     },
     Garbage {
-        door: Door,
+        target: Target,
         seed: u64,
         bytes: usize,
     },
@@ -163,9 +163,9 @@ fn draw_of_server(dice: &mut Dice) -> Op {
         180..195 => Op::Rules { on: dice.below(2) == 0 },
         195..215 => Op::Grab { ms: dice.below(100) },
         215..285 => {
-            let doors = [Door::Setup, Door::Core, Door::Extension, Door::Control];
-            let door = doors[dice.below(doors.len() as u64) as usize];
-            Op::Garbage { door, seed: dice.below(u64::MAX), bytes: 1 + dice.below(20_000) as usize }
+            let targets = [Target::Setup, Target::Core, Target::Extension, Target::Control];
+            let target = targets[dice.below(targets.len() as u64) as usize];
+            Op::Garbage { target, seed: dice.below(u64::MAX), bytes: 1 + dice.below(20_000) as usize }
         }
         285..345 => Op::Rest { ms: dice.below(200) },
         _ => Op::Reset,

@@ -2,7 +2,7 @@
 //! Performs operations on the server and its programs.
 
 use super::garbage;
-use super::op::{Door, Op, SLOTS, TESTS};
+use super::op::{Op, SLOTS, TESTS, Target};
 use crate::folder::Folder;
 use crate::process::Owned;
 use crate::program;
@@ -71,7 +71,7 @@ impl Stage {
                 connection.flush()?;
                 std::thread::sleep(Duration::from_millis(ms));
             }
-            Op::Garbage { door, seed, bytes } => self.garbage(door, (seed, bytes))?,
+            Op::Garbage { target, seed, bytes } => self.garbage(target, (seed, bytes))?,
             Op::Rest { ms } => std::thread::sleep(Duration::from_millis(ms)),
             Op::Reset => self.reset()?,
             Op::Trace { level, capacity } => match self.witness()?.start_trace(level, capacity) {
@@ -147,11 +147,11 @@ impl Stage {
         Ok(())
     }
 
-    fn garbage(&self, door: Door, what: (u64, usize)) -> Result<()> {
+    fn garbage(&self, target: Target, what: (u64, usize)) -> Result<()> {
         let number = self.server.display().trim_start_matches(':').parse()?;
         let extension = self.witness()?.connection()?.extension_information(xqos_abi::EXTENSION_NAME)?;
         // Through libc there is no extension, so this is an opcode that nobody uses.
-        garbage::throw(door, number, extension.map_or(u8::MAX, |found| found.major_opcode), what);
+        garbage::send(target, number, extension.map_or(u8::MAX, |found| found.major_opcode), what);
         Ok(())
     }
 

@@ -16,11 +16,11 @@ mod ssh;
 mod start;
 mod steady;
 
-pub(super) use case::{Case, Line, Program, Watched, Way};
+pub(super) use case::{Capture, Case, Line, Program, Route};
 #[cfg(test)]
-pub(super) use cell::Waits;
+pub(super) use cell::Trips;
 pub(super) use cell::{Cell, Start};
-pub(super) use cells::{Cells, beside_the_paper, by_program};
+pub(super) use cells::{Cells, by_program, comparison_table};
 #[cfg(test)]
 pub(super) use predicted::Proxied;
 pub(super) use predicted::{Predicted, PredictedStart};

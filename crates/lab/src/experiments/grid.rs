@@ -8,7 +8,7 @@ mod charts;
 mod predicted;
 mod tables;
 
-use super::far::{self, Case, Cells, Line, Program, Watched, Way};
+use super::far::{self, Capture, Case, Cells, Line, Program, Route};
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::goals::Key;
@@ -23,7 +23,7 @@ const FULL_LIMIT: Duration = Duration::from_secs(60);
 const QUICK_LIMIT: Duration = Duration::from_secs(7);
 /// If set to a part of a cell's title, such as `nxproxy`, only matching cells are measured.
 const ONLY: &str = "XQOS_GRID_ONLY";
-const WAYS: [Way; 5] = [Way::Raw, Way::SshC, Way::Nx, Way::NxTaint, Way::Ssh];
+const ROUTES: [Route; 5] = [Route::Raw, Route::SshC, Route::Nx, Route::NxTaint, Route::Ssh];
 /// The line that all figures are relative to, with raw X.
 const BASE: Line = Line { kbit_per_s: 10_000, delay_us: 100 };
 
@@ -56,13 +56,13 @@ impl Measure for Grid {
     }
 }
 
-fn case(program: Program, way: Way, line: Line) -> Case {
-    Case { program, way, line, watched: Watched::AtProgram, turn: 0 }
+fn case(program: Program, way: Route, line: Line) -> Case {
+    Case { program, way, line, watched: Capture::AtProgram, turn: 0 }
 }
 
 /// The base line, then slow lines, then fast ones, so that the cells on slow lines are consecutive.
 fn all() -> Vec<Case> {
-    let of = |line| Program::ALL.into_iter().flat_map(move |program| WAYS.map(|way| case(program, way, line)));
+    let of = |line| Program::ALL.into_iter().flat_map(move |program| ROUTES.map(|way| case(program, way, line)));
     let mut cases: Vec<Case> = Line::all().flat_map(of).collect();
     cases.sort_by_key(|&case| (case.line != BASE, !case.line.is_slow()));
     cases
@@ -72,12 +72,12 @@ fn all() -> Vec<Case> {
 fn quick() -> Vec<Case> {
     let lines = [(10_000, 100), (1_000, 100), (10_000, 1_000), (1_000, 1_000)];
     let lines = lines.into_iter().map(|(kbit_per_s, delay_us)| Line { kbit_per_s, delay_us });
-    lines.flat_map(|line| [Way::Raw, Way::SshC].map(|way| case(Program::Xterm, way, line))).collect()
+    lines.flat_map(|line| [Route::Raw, Route::SshC].map(|way| case(Program::Xterm, way, line))).collect()
 }
 
 /// Total network delay, relative to the same program with raw X over the base line.
-fn relative(cells: &Cells, program: Program, way: Way, line: Line) -> Option<f64> {
-    let base_s = cells.start(program, Way::Raw, BASE)?.delay_s;
+fn relative(cells: &Cells, program: Program, way: Route, line: Line) -> Option<f64> {
+    let base_s = cells.start(program, Route::Raw, BASE)?.delay_s;
     let delay_s = cells.start(program, way, line)?.delay_s;
     (base_s > 0.0).then(|| delay_s / base_s)
 }

@@ -7,7 +7,7 @@
 mod cost;
 mod tables;
 
-use super::far::{self, Case, Cells, Line, Program, Watched, Way};
+use super::far::{self, Capture, Case, Cells, Line, Program, Route};
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::goals::Key;
@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 const ONLY: &str = "XQOS_NEAR_ONLY";
 /// xterm -fa differs from xterm in what it draws, not in its round trips.
 const PROGRAMS: [Program; 4] = [Program::Gtk, Program::Emacs, Program::Qt, Program::Xterm];
-const WAYS: [Way; 6] = [Way::Raw, Way::SshC, Way::NxTaint, Way::Strict, Way::Relaxed, Way::ThroughSsh];
+const ROUTES: [Route; 6] = [Route::Raw, Route::SshC, Route::NxTaint, Route::Strict, Route::Relaxed, Route::ThroughSsh];
 const KBIT_PER_S: u64 = 10_000;
 /// The line to which the goals apply.
 const FARTHEST: Line = Line { kbit_per_s: KBIT_PER_S, delay_us: 100_000 };
@@ -68,20 +68,20 @@ impl Measure for Near {
     }
 }
 
-fn over_link(program: Program, way: Way, line: Line) -> Case {
-    Case { program, way, line, watched: Watched::AtServer, turn: 0 }
+fn over_link(program: Program, way: Route, line: Line) -> Case {
+    Case { program, way, line, watched: Capture::AtServer, turn: 0 }
 }
 
 /// Cells with goals first, then decreasing delays.
 fn all() -> Vec<Case> {
-    let at = |line| PROGRAMS.into_iter().flat_map(move |program| WAYS.map(|way| over_link(program, way, line)));
+    let at = |line| PROGRAMS.into_iter().flat_map(move |program| ROUTES.map(|way| over_link(program, way, line)));
     let mut cases: Vec<Case> = at(FARTHEST).collect();
     for turn in 0..LOCAL_TURNS {
         let local = |program, way| {
             let line = Line { kbit_per_s: KBIT_PER_S, delay_us: 100 };
-            Case { program, way, line, watched: Watched::Local, turn }
+            Case { program, way, line, watched: Capture::Local, turn }
         };
-        let pair = |program| in_turn([Way::Raw, Way::Strict], turn).into_iter().map(move |way| local(program, way));
+        let pair = |program| in_turn([Route::Raw, Route::Strict], turn).into_iter().map(move |way| local(program, way));
         cases.extend(PROGRAMS.into_iter().flat_map(pair));
     }
     cases.extend(Line::by_delay(KBIT_PER_S).into_iter().rev().filter(|&line| line != FARTHEST).flat_map(at));
@@ -89,19 +89,19 @@ fn all() -> Vec<Case> {
 }
 
 fn quick() -> Vec<Case> {
-    [Way::Raw, Way::SshC, Way::Strict, Way::Relaxed].map(|way| over_link(Program::Gtk, way, QUICK)).into()
+    [Route::Raw, Route::SshC, Route::Strict, Route::Relaxed].map(|way| over_link(Program::Gtk, way, QUICK)).into()
 }
 
 impl Near {
     /// Speed of the start relative to ssh.
-    fn gain(&self, program: Program, way: Way) -> Option<f64> {
+    fn gain(&self, program: Program, way: Route) -> Option<f64> {
         let of = |way| Some(self.cells.start(program, way, FARTHEST)?.from_command_s);
-        Some(of(Way::SshC)? / of(way)?)
+        Some(of(Route::SshC)? / of(way)?)
     }
 
     /// Turn and seconds of each start on the server's machine.
-    fn local(&self, program: Program, way: Way) -> impl Iterator<Item = (u32, f64)> + '_ {
-        let is_it = move |case: &Case| case.watched == Watched::Local && (case.program, case.way) == (program, way);
+    fn local(&self, program: Program, way: Route) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let is_it = move |case: &Case| case.watched == Capture::Local && (case.program, case.way) == (program, way);
         let cells = self.cells.0.iter().filter(move |cell| is_it(&cell.case));
         cells.filter_map(|cell| Some((cell.case.turn, cell.outcome.as_ref().ok()?.from_command_s)))
     }
@@ -109,12 +109,12 @@ impl Near {
     /// With near over without, within each turn.
     fn local_ratios(&self, program: Program) -> Spread {
         let of = |way| self.local(program, way).collect::<Vec<_>>();
-        ratios(&of(Way::Strict), &of(Way::Raw), |(turn, _)| *turn, |(_, seconds)| Some(*seconds))
+        ratios(&of(Route::Strict), &of(Route::Raw), |(turn, _)| *turn, |(_, seconds)| Some(*seconds))
     }
 
     /// The value that the given number of programs reach at least.
     fn over_the_link(&self) -> Vec<Verdict> {
-        let reached = |way: Way, count: usize, goal| {
+        let reached = |way: Route, count: usize, goal| {
             let gain = |program| self.gain(program, way);
             let mut gains: Vec<f64> = self.cells.programs().into_iter().filter_map(gain).collect();
             gains.sort_by(|one, other| other.total_cmp(one));
@@ -123,7 +123,7 @@ impl Near {
             gains.get(count - 1).map(|&gain| Verdict::of_value(what, gain, "x", goal))
         };
         let (strict, relaxed) = (Goal::of(Key("near.strict_over_ssh")), Goal::of(Key("near.relaxed_over_ssh")));
-        [reached(Way::Strict, 3, strict), reached(Way::Relaxed, 2, relaxed)].into_iter().flatten().collect()
+        [reached(Route::Strict, 3, strict), reached(Route::Relaxed, 2, relaxed)].into_iter().flatten().collect()
     }
 
     fn beside_the_server(&self) -> Vec<Verdict> {
@@ -140,12 +140,12 @@ impl Near {
     }
 
     fn chart(&self, program: Program) -> Option<Chart> {
-        let drawn = |way: Way| {
+        let drawn = |way: Route| {
             let point =
                 |line: Line| Some([line.delay_us as f64 / 1e3, self.cells.start(program, way, line)?.from_command_s]);
             Drawn::new(way.look(), way.title(), Line::by_delay(KBIT_PER_S).into_iter().filter_map(point))
         };
-        let lines: Vec<Drawn> = WAYS.into_iter().map(drawn).filter(|line| line.points.len() > 1).collect();
+        let lines: Vec<Drawn> = ROUTES.into_iter().map(drawn).filter(|line| line.points.len() > 1).collect();
         let title = format!("{}: start by delay, 10 Mb/s", program.title());
         let lines = Lines::new(title, "one-way delay, ms", "from the command until quiet, s", lines).log_both();
         (!lines.lines.is_empty()).then_some(Chart::Lines(lines))

@@ -8,10 +8,10 @@
 //! If scenarios agree with real servers, they can predict situations that cannot be measured: ten thousand clients, and
 //! more players than this machine can decode.
 
-mod beyond;
 mod costs;
-mod given;
+mod crowds;
 mod live;
+mod reserved_share;
 mod tables;
 
 use super::{Measure, Takes};
@@ -24,7 +24,7 @@ use crate::statistics::{Spread, mean};
 use crate::study::{Chart, Goal, Study, Table, Verdict};
 use crate::tiles::SCREEN;
 use anyhow::{Result, anyhow};
-use beyond::Beyond;
+use crowds::Crowd;
 use serde::{Deserialize, Serialize};
 use xqos_sim::outcome::{GroupResult, Outcome};
 use xqos_sim::scenario::{Costs, Regime, named};
@@ -35,7 +35,7 @@ const RESERVED: [((u32, u32), u32); 3] = [((1, 6), 30), ((1, 2), 90), ((5, 6), 2
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Simulation {
     turns: Vec<Turn>,
-    beyond: Vec<Beyond>,
+    beyond: Vec<Crowd>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -125,23 +125,23 @@ impl Measure for Simulation {
     const TAKES: Takes = Takes { quick_s: 40, full_s: 300 };
 
     fn run(bench: &Bench) -> Result<Self> {
-        let module = Module { max_utilization_ppm: Some(given::MAX_UTILIZATION_PPM), ..bench.module() };
+        let module = Module { max_utilization_ppm: Some(reserved_share::MAX_UTILIZATION_PPM), ..bench.module() };
         let nested = Stage::of(Setup { screen: (1600, 1200), ..Setup::with_module(Kind::Xtigervnc, bench.module()) })?;
         let plain = Stage::of(Setup { screen: SCREEN, ..Setup::with_module(Kind::Xvfb, module) })?;
-        let perf = Perf::calibrate(plain.server().display(), given::TEST)?;
-        let perf = Perf { reps: perf.reps.div_ceil(given::RUNS_OF_ONE), ..perf };
+        let perf = Perf::calibrate(plain.server().display(), reserved_share::TEST)?;
+        let perf = Perf { reps: perf.reps.div_ceil(reserved_share::RUNS_OF_ONE), ..perf };
         let mut turns = Vec::new();
         for turn in 0..bench.pairs {
             bench.say(format!("turn {} of {}", turn + 1, bench.pairs));
             turns.push(Turn::measure(bench, [&nested, &plain], &perf, turn)?);
         }
         bench.say("crowds, simulated");
-        Ok(Simulation { turns, beyond: beyond::simulate()? })
+        Ok(Simulation { turns, beyond: crowds::simulate()? })
     }
 
     fn study(&self) -> Study {
         let mut tables: Vec<Table> = Situation::ALL.map(|situation| self.table(situation)).into();
-        tables.extend([self.table_of_reserved(), beyond::table(&self.beyond), self.table_of_costs()]);
+        tables.extend([self.table_of_reserved(), crowds::table(&self.beyond), self.table_of_costs()]);
         Study {
             title: "The simulator".to_owned(),
             question:
@@ -185,7 +185,7 @@ impl Reserved {
     fn measure(stage: &Stage, perf: &Perf, costs: &Costs, part: (u32, u32), period_ms: u32) -> Result<Reserved> {
         let (period_us, budget_us) = (period_ms * 1000, period_ms * 1000 * part.0 / part.1);
         let time = std::time::Duration::from_millis(u64::from(period_ms * 1000_u32.div_ceil(period_ms)));
-        let measured = given::measure(stage.server(), stage.control(), perf, (budget_us, period_us), time)?;
+        let measured = reserved_share::measure(stage.server(), stage.control(), perf, (budget_us, period_us), time)?;
         let mut costs = costs.clone();
         costs.insert("budget".to_owned(), budget_us.into());
         costs.insert("period".to_owned(), period_us.into());

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(55);
 const MORE: Duration = Duration::from_millis(11);
 
 /// Samples and values of the client.
-pub(super) type Looked = (Vec<(&'static str, Vec<f64>)>, Vec<(&'static str, f64)>);
+pub(super) type ScreenSamples = (Vec<(&'static str, Vec<f64>)>, Vec<(&'static str, f64)>);
 
 #[derive(Debug)]
 pub(super) struct OnScreen {
@@ -59,7 +59,7 @@ impl OnScreen {
     }
 
     /// Paints a rectangle repeatedly. Every third time it types a key, otherwise it performs the user's next action.
-    pub fn look(&mut self, server: &Server, time: Duration) -> Result<Looked> {
+    pub fn look(&mut self, server: &Server, time: Duration) -> Result<ScreenSamples> {
         let compositor = self.managers.as_ref().map_or(server.compositor_pid(), Composited::compositor_pid);
         let composited = || compositor.map_or(Ok(Duration::ZERO), cpu_time);
         self.frames.iter().try_for_each(|(_, frames)| frames.count().map(drop))?;

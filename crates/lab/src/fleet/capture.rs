@@ -24,7 +24,7 @@ const QUERY_POINTER: u8 = 38;
 const GET_INPUT_FOCUS: u8 = 43;
 
 /// Bytes in transit.
-struct Said {
+struct TimedBytes {
     at_ns: u64,
     place: usize,
     way: Direction,
@@ -32,74 +32,74 @@ struct Said {
 }
 
 /// A client's side of a connection.
-struct Talk {
+struct ClientTraffic {
     place: usize,
     sequence: u16,
-    said: Vec<Said>,
+    sent: Vec<TimedBytes>,
 }
 
 pub(super) fn write(file: &Path, session: &Session, turns: &[Turn]) -> Result<()> {
     let failed = || format!("cannot write {}", file.display());
-    let mut said: Vec<Said> = (0..session.programs.len()).flat_map(|place| talk(session, place, turns).said).collect();
+    let mut sent: Vec<_> = (0..session.programs.len()).flat_map(|place| traffic(session, place, turns).sent).collect();
     // A stable sort: a query stays before an answer with the same time.
-    said.sort_by_key(|said| said.at_ns);
+    sent.sort_by_key(|message| message.at_ns);
     let out = BufWriter::new(File::create(file).with_context(failed)?);
-    packets(out, session, &said).with_context(failed)
+    packets(out, session, &sent).with_context(failed)
 }
 
-fn packets(out: impl Write, session: &Session, said: &[Said]) -> std::io::Result<()> {
+fn packets(out: impl Write, session: &Session, sent: &[TimedBytes]) -> std::io::Result<()> {
     let mut writer = Writer::new(out, concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
     let server = DISPLAY_0 + session.display;
-    let mut talks: Vec<Option<Conversation>> = session.programs.iter().map(|_| None).collect();
-    for Said { at_ns, place, way, bytes } in said {
-        let talk = match &mut talks[*place] {
-            Some(talk) => talk,
+    let mut conversations: Vec<Option<Conversation>> = session.programs.iter().map(|_| None).collect();
+    for TimedBytes { at_ns, place, way, bytes } in sent {
+        let conversation = match &mut conversations[*place] {
+            Some(conversation) => conversation,
             none => {
-                let talk = none.insert(Conversation::new(FIRST_PORT + *place as u16, server));
-                writer.write(&talk.open(Direction::Requests, *at_ns))?;
-                writer.write(&talk.open(Direction::Replies, *at_ns))?;
-                writer.write(&talk.acknowledge(Direction::Replies, *at_ns, true))?;
-                talk
+                let conversation = none.insert(Conversation::new(FIRST_PORT + *place as u16, server));
+                writer.write(&conversation.open(Direction::Requests, *at_ns))?;
+                writer.write(&conversation.open(Direction::Replies, *at_ns))?;
+                writer.write(&conversation.acknowledge(Direction::Replies, *at_ns, true))?;
+                conversation
             }
         };
-        writer.write(&talk.data(*way, *at_ns, bytes))?;
-        writer.write(&talk.acknowledge(*way, *at_ns, true))?;
+        writer.write(&conversation.data(*way, *at_ns, bytes))?;
+        writer.write(&conversation.acknowledge(*way, *at_ns, true))?;
     }
     Ok(())
 }
 
-fn talk(session: &Session, place: usize, turns: &[Turn]) -> Talk {
+fn traffic(session: &Session, place: usize, turns: &[Turn]) -> ClientTraffic {
     let program = &PROGRAMS[session.programs[place]];
-    let mut talk = Talk { place, sequence: 0, said: Vec::new() };
+    let mut traffic = ClientTraffic { place, sequence: 0, sent: Vec::new() };
     let own = || turns.iter().filter(|turn| turn.place == place);
-    let Some(first) = own().next() else { return talk };
+    let Some(first) = own().next() else { return traffic };
     let mut at_ns = first.asked_unix_ns - (u64::from(program.atoms) + 2) * STEP_NS;
     let mut setup = vec![b'l', 0, 11, 0];
     setup.resize(12, 0);
     let mut welcome = vec![1, 0, 11, 0, 0, 0, 100, 0];
     welcome.resize(8 + 400, 0);
-    talk.say(at_ns, Direction::Requests, setup);
-    talk.say(at_ns + ROUND_TRIP_NS, Direction::Replies, welcome);
+    traffic.send(at_ns, Direction::Requests, setup);
+    traffic.send(at_ns + ROUND_TRIP_NS, Direction::Replies, welcome);
     for atom in 0..program.atoms {
         at_ns += STEP_NS;
         let name = format!("_ATOM_{atom:06}");
         let length = (name.len() as u16).to_le_bytes();
         let request = [&[INTERN_ATOM, 0, 5, 0, length[0], length[1], 0, 0], name.as_bytes()].concat();
-        talk.ask(request, (at_ns, at_ns + ROUND_TRIP_NS), atom);
+        traffic.ask(request, (at_ns, at_ns + ROUND_TRIP_NS), atom);
     }
     let mut dice = Dice::new(place as u64);
     for (number, turn) in (0..).zip(own()) {
         let is_sync = dice.below(100) < program.syncs;
         let request = if is_sync { vec![GET_INPUT_FOCUS, 0, 1, 0] } else { vec![QUERY_POINTER, 0, 2, 0, 1, 0, 0, 0] };
         // No two requests are the same, so none could be answered from a cache.
-        talk.ask(request, (turn.asked_unix_ns, turn.done_unix_ns.max(turn.asked_unix_ns + 1)), number);
+        traffic.ask(request, (turn.asked_unix_ns, turn.done_unix_ns.max(turn.asked_unix_ns + 1)), number);
     }
-    talk
+    traffic
 }
 
-impl Talk {
-    fn say(&mut self, at_ns: u64, way: Direction, bytes: Vec<u8>) {
-        self.said.push(Said { at_ns, place: self.place, way, bytes });
+impl ClientTraffic {
+    fn send(&mut self, at_ns: u64, way: Direction, bytes: Vec<u8>) {
+        self.sent.push(TimedBytes { at_ns, place: self.place, way, bytes });
     }
 
     fn ask(&mut self, request: Vec<u8>, (asked_ns, answered_ns): (u64, u64), answer: u32) {
@@ -109,7 +109,7 @@ impl Talk {
         reply.extend([0; 4]);
         reply.extend(answer.to_le_bytes());
         reply.resize(32, 0);
-        self.say(asked_ns, Direction::Requests, request);
-        self.say(answered_ns, Direction::Replies, reply);
+        self.send(asked_ns, Direction::Requests, request);
+        self.send(answered_ns, Direction::Replies, reply);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! One session: user, host and programs, and how the simulator serves them.
 
-use super::Made;
+use super::FleetSummary;
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -119,7 +119,7 @@ impl Session {
     }
 
     /// Simulates the session, writes the trace, and returns the request and completion times of each burst.
-    pub(super) fn serve(&self, file: &Path, made: &mut Made) -> Result<Vec<Turn>> {
+    pub(super) fn serve(&self, file: &Path, total: &mut FleetSummary) -> Result<Vec<Turn>> {
         let mut writer = Writer::new(File::create_new(file)?, &self.header())?;
         let rules = Rules {
             policy: self.policy,
@@ -139,7 +139,7 @@ impl Session {
         refused.map_err(|why| anyhow!("{} cannot be simulated: {why:?}", self.name))?;
         written?;
         writer.flush()?;
-        made.records += writer.records();
+        total.records += writer.records();
         Ok(turns.list)
     }
 

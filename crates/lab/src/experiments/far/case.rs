@@ -40,7 +40,7 @@ impl Program {
 
 /// How X is carried from the program to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(in crate::experiments) enum Way {
+pub(in crate::experiments) enum Route {
     Raw,
     Ssh,
     SshC,
@@ -53,10 +53,10 @@ pub(in crate::experiments) enum Way {
     ThroughSsh,
 }
 
-impl Way {
+impl Route {
     /// In the order of the tables.
-    pub const ALL: [Way; 8] =
-        [Way::Raw, Way::SshC, Way::Nx, Way::NxTaint, Way::Ssh, Way::Strict, Way::Relaxed, Way::ThroughSsh];
+    pub const ALL: [Self; 8] =
+        [Self::Raw, Self::SshC, Self::Nx, Self::NxTaint, Self::Ssh, Self::Strict, Self::Relaxed, Self::ThroughSsh];
 
     pub fn title(self) -> &'static str {
         self.facts().0
@@ -70,19 +70,19 @@ impl Way {
     fn facts(self) -> (&'static str, &'static str, &'static [&'static str]) {
         const SSH: &[&str] = &["sshd", "ssh", "ssh-keygen", "xauth"];
         match self {
-            Way::Raw => ("raw X", "stock", &[]),
-            Way::Ssh => ("ssh -Y", "classic", SSH),
-            Way::SshC => ("ssh -C -Y", "smart", SSH),
-            Way::Nx => ("nxproxy", "fair", &["nxproxy"]),
-            Way::NxTaint => ("nxproxy taint", "cbs", &["nxproxy"]),
-            Way::Strict => ("near, strict", "fair", &[]),
-            Way::Relaxed => ("near, relaxed", "reserved", &[]),
-            Way::ThroughSsh => ("xqos ssh", "classic", SSH),
+            Route::Raw => ("raw X", "stock", &[]),
+            Route::Ssh => ("ssh -Y", "classic", SSH),
+            Route::SshC => ("ssh -C -Y", "smart", SSH),
+            Route::Nx => ("nxproxy", "fair", &["nxproxy"]),
+            Route::NxTaint => ("nxproxy taint", "cbs", &["nxproxy"]),
+            Route::Strict => ("near, strict", "fair", &[]),
+            Route::Relaxed => ("near, relaxed", "reserved", &[]),
+            Route::ThroughSsh => ("xqos ssh", "classic", SSH),
         }
     }
 
     pub fn is_near(self) -> bool {
-        matches!(self, Way::Strict | Way::Relaxed | Way::ThroughSsh)
+        matches!(self, Route::Strict | Route::Relaxed | Route::ThroughSsh)
     }
 }
 
@@ -132,7 +132,7 @@ impl Line {
 
 /// The place where X packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(in crate::experiments) enum Watched {
+pub(in crate::experiments) enum Capture {
     /// At the program: shows what the program waits for, also from a proxy at its end.
     AtProgram,
     /// At the server: shows what a user waits for. No network is between a program and `xqos near`, so all transports
@@ -145,30 +145,30 @@ pub(in crate::experiments) enum Watched {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::experiments) struct Case {
     pub program: Program,
-    pub way: Way,
+    pub way: Route,
     pub line: Line,
-    pub watched: Watched,
+    pub watched: Capture,
     pub turn: u32,
 }
 
 impl Case {
     pub fn title(self) -> String {
-        let line = if self.watched == Watched::Local { "local".to_owned() } else { self.line.title() };
+        let line = if self.watched == Capture::Local { "local".to_owned() } else { self.line.title() };
         format!("{}, {}, {line}", self.program.title(), self.way.title())
     }
 
     /// The end with the capture, and whether X uses the loopback interface there.
     pub fn capture(self) -> (Side, bool) {
         match self.watched {
-            Watched::AtProgram => (Side::Client, self.way != Way::Raw),
-            Watched::AtServer => (Side::Server, !matches!(self.way, Way::Raw | Way::Strict | Way::Relaxed)),
-            Watched::Local => (Side::Server, true),
+            Capture::AtProgram => (Side::Client, self.way != Route::Raw),
+            Capture::AtServer => (Side::Server, !matches!(self.way, Route::Raw | Route::Strict | Route::Relaxed)),
+            Capture::Local => (Side::Server, true),
         }
     }
 
     /// True if keys are pressed after the start. With delays below 10 ms all answers arrive within a frame.
     pub fn has_work(self) -> bool {
-        self.watched == Watched::AtServer && self.way != Way::NxTaint && self.line.delay_us >= 10_000
+        self.watched == Capture::AtServer && self.way != Route::NxTaint && self.line.delay_us >= 10_000
     }
 
     /// Approximate duration of the cell: the program's start, its bytes and round trips, the silence, and the work.

@@ -5,9 +5,9 @@
 //! [`Start::from_command_s`]. A cell that is not quiet within its limit is no failure: its figures are lower bounds.
 
 use super::predicted::Predicted;
-use super::start::{self, Learnt};
+use super::start::{self, StartFiles};
 use super::steady::Steady;
-use super::{Case, Line, Site, Watched, Way};
+use super::{Capture, Case, Line, Route, Site};
 use crate::actor::{CAPTURE_FILE, Captured, capture_now_ns};
 use crate::folder::Folder;
 use anyhow::{Context, Result};
@@ -62,21 +62,21 @@ pub(in crate::experiments) struct Start {
     /// Predicted from raw X at the program's end on the fastest line.
     pub predicted: Option<Predicted>,
     /// From near's own report.
-    pub waits: Option<Waits>,
+    pub waits: Option<Trips>,
     pub steady: Option<Steady>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::experiments) struct Waits {
+pub(in crate::experiments) struct Trips {
     pub left: u64,
     pub saved: u64,
 }
 
 impl Cell {
     /// A failure is a finding about this cell. Only failures that concern every cell are errors.
-    pub(super) fn measure(case: Case, slot: usize, limit: Duration, learnt: &Learnt) -> Result<Cell> {
+    pub(super) fn measure(case: Case, slot: usize, limit: Duration, start_files: &StartFiles) -> Result<Cell> {
         let site = Site::open(case.line, slot)?;
-        let outcome = measured(site, case, limit, learnt).map_err(|error| format!("{error:#}"));
+        let outcome = measured(site, case, limit, start_files).map_err(|error| format!("{error:#}"));
         Ok(Cell { case, outcome })
     }
 }
@@ -93,12 +93,12 @@ impl Start {
     }
 }
 
-fn measured(site: Site, case: Case, limit: Duration, learnt: &Learnt) -> Result<Start> {
-    learnt.lay_down(&site, case)?;
+fn measured(site: Site, case: Case, limit: Duration, start_files: &StartFiles) -> Result<Start> {
+    start_files.install(&site, case)?;
     let actor = site.capture(case, limit)?;
     let mut running = start::start(&site, case)?;
     let captured = site.wait_until_quiet(actor, &mut running[0], limit)?;
-    if captured.is_quiet && case.watched == Watched::AtProgram && case.way != Way::Raw {
+    if captured.is_quiet && case.watched == Capture::AtProgram && case.way != Route::Raw {
         // If it does not become silent, the figures show it.
         site.wait_until_silent(LINK_SILENCE, LINK_LIMIT)?;
     }
@@ -128,8 +128,8 @@ fn conclude(
     until_ns: u64,
 ) -> Result<Start> {
     let (capture, log) = (folder.path(CAPTURE_FILE), folder.path("queue.log"));
-    let is_whole = case.watched == Watched::AtProgram && case.way == Way::Raw;
-    let (mut analysis, mut asked) = (Analysis::default(), Asked::default());
+    let is_whole = case.watched == Capture::AtProgram && case.way == Route::Raw;
+    let (mut analysis, mut asked) = (Analysis::default(), OpenQueries::default());
     session::read(&capture, Session::new(vec![&mut analysis, &mut asked]))?;
     let agreed = if is_whole { agreement(&analysis, Reader::open(&log)?)? } else { None };
     let mut opened_ns: Vec<u64> = analysis.connections.values().map(|connection| connection.opened.at_ns).collect();
@@ -173,9 +173,9 @@ fn delay_ns(connection: &Connection, cut_off: Option<Span>) -> u64 {
 }
 /// The oldest unanswered request of each connection: its sequence number, and when it was sent.
 #[derive(Debug, Default)]
-struct Asked(BTreeMap<ConnectionId, (u64, u64)>);
+struct OpenQueries(BTreeMap<ConnectionId, (u64, u64)>);
 
-impl Observer for Asked {
+impl Observer for OpenQueries {
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
         let Message { kind, sequence, last_ns, has_reply, .. } = *message;
         match kind {
@@ -206,12 +206,12 @@ fn add_link(start: &mut Start, log: impl Iterator<Item = Entry>, time_ns: Range<
 }
 
 /// The two numbers in near's `18 round trips left, 240 saved`.
-fn waits(report: &str) -> Option<Waits> {
+fn waits(report: &str) -> Option<Trips> {
     let before = |words: &str| -> Option<u64> {
         let number = report.split(words).next().filter(|before| before.len() < report.len())?;
         number.rsplit(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
     };
-    Some(Waits { left: before(" round trips left,")?, saved: before(" saved")? })
+    Some(Trips { left: before(" round trips left,")?, saved: before(" saved")? })
 }
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_query_is_open_until_its_answer_or_a_later_one() {
-        let mut asked = Asked::default();
+        let mut asked = OpenQueries::default();
         let id = ConnectionId(0);
         let mut say = |kind, sequence: u64, has_reply| {
             let (name, last_ns) = ("InternAtom", sequence);
@@ -275,7 +275,7 @@ mod tests {
     fn only_the_report_of_near_is_parsed() {
         let report =
             "(emacs) a warning\nxqos: 1 connection: 261 queries, 241 answered locally; 18 round trips left, 240 saved";
-        assert_eq!(waits(report), Some(Waits { left: 18, saved: 240 }));
+        assert_eq!(waits(report), Some(Trips { left: 18, saved: 240 }));
         assert_eq!((waits(""), waits("xqos: near: no display")), (None, None));
     }
 }

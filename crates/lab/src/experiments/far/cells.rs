@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The cells of an experiment, as its study finds them, and the tables that both experiments have.
 
-use super::{Case, Cell, Line, Program, Start, Watched, Way};
+use super::{Capture, Case, Cell, Line, Program, Route, Start};
 use crate::study::{Columns, Table};
 use serde::{Deserialize, Serialize};
 
@@ -10,17 +10,17 @@ pub(in crate::experiments) struct Cells(pub Vec<Cell>);
 
 impl Cells {
     /// The cell of a case over the link.
-    pub fn far(&self, program: Program, way: Way, line: Line) -> Option<&Cell> {
+    pub fn far(&self, program: Program, way: Route, line: Line) -> Option<&Cell> {
         let is_it = |case: &Case| (case.program, case.way, case.line) == (program, way, line);
-        self.0.iter().find(|cell| cell.case.watched != Watched::Local && is_it(&cell.case))
+        self.0.iter().find(|cell| cell.case.watched != Capture::Local && is_it(&cell.case))
     }
 
-    pub fn start(&self, program: Program, way: Way, line: Line) -> Option<&Start> {
+    pub fn start(&self, program: Program, way: Route, line: Line) -> Option<&Start> {
         self.far(program, way, line)?.outcome.as_ref().ok()
     }
 
     /// A figure of a start, or `-`.
-    pub fn text(&self, program: Program, way: Way, line: Line, text: impl Fn(&Start) -> String) -> String {
+    pub fn text(&self, program: Program, way: Route, line: Line, text: impl Fn(&Start) -> String) -> String {
         self.start(program, way, line).map_or("-".to_owned(), text)
     }
 
@@ -29,8 +29,8 @@ impl Cells {
         Program::ALL.into_iter().filter(|&program| self.has(|case| case.program == program)).collect()
     }
 
-    pub fn ways(&self) -> Vec<Way> {
-        Way::ALL.into_iter().filter(|&way| self.has(|case| case.way == way)).collect()
+    pub fn routes(&self) -> Vec<Route> {
+        Route::ALL.into_iter().filter(|&way| self.has(|case| case.way == way)).collect()
     }
 
     pub fn lines(&self) -> Vec<Line> {
@@ -42,9 +42,9 @@ impl Cells {
     }
 
     /// A table with a column for each transport.
-    pub fn by_way<R: Copy>(&self, columns: Columns<R>, text: impl Fn(R, Way) -> String) -> Table {
-        let add = |columns: Columns<R>, way: Way| columns.cell(way.title(), |&row| text(row, way));
-        self.ways().into_iter().fold(columns, add).table()
+    pub fn by_route<R: Copy>(&self, columns: Columns<R>, text: impl Fn(R, Route) -> String) -> Table {
+        let add = |columns: Columns<R>, way: Route| columns.cell(way.title(), |&row| text(row, way));
+        self.routes().into_iter().fold(columns, add).table()
     }
 
     /// `xterm 260, emacs 412`: the programs for which `text` returns a figure.
@@ -74,7 +74,7 @@ pub(in crate::experiments) fn by_program(title: &str, rows: impl IntoIterator<It
 }
 
 /// The paper's figures and those of our cells. Rows without a measurement are left out.
-pub(in crate::experiments) fn beside_the_paper<const N: usize>(rows: [(&str, String, String); N]) -> Table {
+pub(in crate::experiments) fn comparison_table<const N: usize>(rows: [(&str, String, String); N]) -> Table {
     let mut table = Table::new("The paper's figures beside ours", &["", "paper", "ours"]).keyed("paper");
     let measured = rows.into_iter().filter(|(.., ours)| !ours.is_empty());
     table.rows.extend(measured.map(|(what, paper, ours)| vec![what.to_owned(), paper, ours]));

@@ -5,7 +5,7 @@
 //! percent of a processor. Each cell has its own link, server, proxies and capture, so cells do not affect each other.
 //! Each finished cell is stored, so an interrupted run continues with the next one.
 
-use super::{Case, Cell, Cells, ssh, start::Learnt};
+use super::{Case, Cell, Cells, ssh, start::StartFiles};
 use crate::bench::{Bench, Parts};
 use anyhow::{Result, bail};
 use std::env;
@@ -40,9 +40,9 @@ pub(in crate::experiments) fn measure(bench: &Bench, only: &str, all: &[Case], l
             None => to_do.push(case),
         }
     }
-    let learnt = Learnt::of(bench, &to_do)?;
+    let start_files = StartFiles::of(bench, &to_do)?;
     let _folder = ssh::PrivilegeFolder::make();
-    let work = |case, slot| Cell::measure(case, slot, limit, &learnt);
+    let work = |case, slot| Cell::measure(case, slot, limit, &start_files);
     let mut done = count - to_do.len();
     crew(&to_do, &work, |progress| match progress {
         Progress::Begins(index) => {
@@ -102,12 +102,12 @@ fn crew(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Line, Program, Watched, Way};
+    use super::super::{Capture, Line, Program, Route};
     use super::*;
     use anyhow::anyhow;
 
     fn cases() -> Vec<Case> {
-        let case = |line| Case { program: Program::Xterm, way: Way::Raw, line, watched: Watched::AtProgram, turn: 0 };
+        let case = |line| Case { program: Program::Xterm, way: Route::Raw, line, watched: Capture::AtProgram, turn: 0 };
         Line::all().map(case).collect()
     }
 

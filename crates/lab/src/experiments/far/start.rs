@@ -7,7 +7,7 @@
 //! contains queries without answers, so the link of the first start does not matter.
 
 use super::site::wait;
-use super::{Case, Line, Program, Site, Watched, Way, nx, ssh};
+use super::{Capture, Case, Line, Program, Route, Site, nx, ssh};
 use crate::bench::Bench;
 use crate::process::Owned;
 use crate::program;
@@ -45,8 +45,8 @@ pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
     let begin = site.path("bin/begin").display().to_string();
     let program: Vec<&str> = [begin.as_str()].into_iter().chain(case.program.command().iter().copied()).collect();
     let (side, display) = match case.watched {
-        Watched::Local => (Side::Server, site.near_display()),
-        Watched::AtProgram | Watched::AtServer => (Side::Client, site.far_display()),
+        Capture::Local => (Side::Server, site.near_display()),
+        Capture::AtProgram | Capture::AtServer => (Side::Client, site.far_display()),
     };
     let near = |options: &[&str]| {
         let mut command = Command::new(site.path("bin/xqos-wire"));
@@ -54,15 +54,15 @@ pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
         Ok(vec![site.start(side, "program", &display, &mut command)?])
     };
     match case.way {
-        Way::Raw => {
+        Route::Raw => {
             let mut command = Command::new(program[0]);
             Ok(vec![site.start(side, "program", &display, command.args(&program[1..]))?])
         }
-        Way::Ssh | Way::SshC => ssh::start(site, &program, case.way == Way::SshC),
-        Way::Nx | Way::NxTaint => nx::start(site, &program, case.line, case.way == Way::NxTaint),
-        Way::Strict => near(&[]),
-        Way::Relaxed => near(&["--relaxed"]),
-        Way::ThroughSsh => {
+        Route::Ssh | Route::SshC => ssh::start(site, &program, case.way == Route::SshC),
+        Route::Nx | Route::NxTaint => nx::start(site, &program, case.line, case.way == Route::NxTaint),
+        Route::Strict => near(&[]),
+        Route::Relaxed => near(&["--relaxed"]),
+        Route::ThroughSsh => {
             let daemon = ssh::daemon(site)?;
             let mut command = Command::new(program::own("xqos-wire")?);
             command.args(["ssh", "--report"]).args(ssh::options(site));
@@ -80,11 +80,11 @@ pub(super) fn let_end(process: &mut Owned) -> Result<()> {
 
 /// Near's file for each program.
 #[derive(Debug, Default)]
-pub(super) struct Learnt(BTreeMap<Program, Vec<u8>>);
+pub(super) struct StartFiles(BTreeMap<Program, Vec<u8>>);
 
-impl Learnt {
+impl StartFiles {
     /// Starts each program that these cases run through near once.
-    pub fn of(bench: &Bench, cases: &[Case]) -> Result<Learnt> {
+    pub fn of(bench: &Bench, cases: &[Case]) -> Result<StartFiles> {
         let mut all = BTreeMap::new();
         for program in cases.iter().filter(|case| case.way.is_near()).map(|case| case.program) {
             if let Entry::Vacant(place) = all.entry(program) {
@@ -92,10 +92,10 @@ impl Learnt {
                 place.insert(learn(program).with_context(|| format!("the first start of {}", program.title()))?);
             }
         }
-        Ok(Learnt(all))
+        Ok(StartFiles(all))
     }
 
-    pub fn lay_down(&self, site: &Site, case: Case) -> Result<()> {
+    pub fn install(&self, site: &Site, case: Case) -> Result<()> {
         let Some(bytes) = self.0.get(&case.program).filter(|_| case.way.is_near()) else { return Ok(()) };
         for display in [&site.far_display(), &site.near_display(), THROUGH_SSH] {
             let path = file(site, display, case.program);
@@ -111,7 +111,7 @@ fn file(site: &Site, display: &str, program: Program) -> PathBuf {
 }
 
 fn learn(program: Program) -> Result<Vec<u8>> {
-    let case = Case { program, way: Way::Strict, line: Line::FASTEST, watched: Watched::AtServer, turn: 0 };
+    let case = Case { program, way: Route::Strict, line: Line::FASTEST, watched: Capture::AtServer, turn: 0 };
     let site = Site::open(case.line, 0)?;
     let actor = site.capture(case, FIRST_START_LIMIT)?;
     let mut running = start(&site, case)?;

@@ -4,7 +4,7 @@
 //! A change takes at least one round trip. Anything longer is time spent waiting for replies.
 
 use super::{Case, Program, Site};
-use crate::actor::{Answered, Pressed, Stroke, Strokes};
+use crate::actor::{KeyOrButton, ResponseTimes, Stroke, Strokes};
 use crate::statistics::median;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -17,9 +17,9 @@ const SILENCE_OF_LETTER: Duration = Duration::from_millis(250);
 /// Medians over the strokes of each kind; `None` if the program has no such function, or the screen did not change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::experiments) struct Steady {
-    pub typing: Option<Answered>,
-    pub scrolling: Option<Answered>,
-    pub menu: Option<Answered>,
+    pub typing: Option<ResponseTimes>,
+    pub scrolling: Option<ResponseTimes>,
+    pub menu: Option<ResponseTimes>,
 }
 
 /// Pixels of a letter; xterm's letters have 6 by 13.
@@ -37,7 +37,7 @@ const CONTROL: u32 = 0xffe3;
 const ALT: u32 = 0xffe9;
 
 const fn key(symbol: u32) -> Stroke {
-    Stroke { with: None, what: Pressed::Key(symbol) }
+    Stroke { with: None, what: KeyOrButton::Key(symbol) }
 }
 
 const fn again(stroke: Stroke, times: u32) -> Strokes {
@@ -53,19 +53,19 @@ const fn there_and_back(stroke: Stroke, back: Stroke) -> Strokes {
 fn strokes(program: Program) -> [Option<Strokes>; 3] {
     let letters = again(key(b'a'.into()), 10);
     let at_the_bottom = |strokes| Some(Strokes { before: Some((60, key(RETURN))), ..strokes });
-    let held = |with, what| Stroke { with, what };
+    let stroke = |with, what| Stroke { with, what };
     match program {
         // No text can be typed there.
         Program::Gtk => [None, Some(again(key(DOWN), 5)), Some(there_and_back(key(F10), key(ESCAPE)))],
         // A blinking cursor redraws as large an area as a letter, and the list of results is empty.
         Program::Qt => {
-            let menu = held(Some(ALT), Pressed::Key(b's'.into()));
+            let menu = stroke(Some(ALT), KeyOrButton::Key(b's'.into()));
             [None, None, Some(there_and_back(menu, key(ESCAPE)))]
         }
         // Emacs does not open its menu at each F10, nor close it at each Escape.
         Program::Emacs => [Some(letters), at_the_bottom(there_and_back(key(PRIOR), key(NEXT))), None],
         Program::Xterm | Program::XtermFa => {
-            let button = |with| held(with, Pressed::Button(1));
+            let button = |with| stroke(with, KeyOrButton::Button(1));
             let typing = Strokes { least_area: SMALL_LETTER, ..letters };
             let menu = there_and_back(button(Some(CONTROL)), button(None));
             [Some(typing), at_the_bottom(again(key(RETURN), 5)), Some(menu)]
@@ -77,12 +77,12 @@ impl Steady {
     /// Requires a program that is quiet. From now on it has the keyboard focus.
     pub(super) fn measure(site: &Site, case: Case) -> Result<Steady> {
         let round_trip = 2 * Duration::from_micros(case.line.delay_us);
-        let of = |strokes: Option<Strokes>, silence| -> Result<Option<Answered>> {
+        let of = |strokes: Option<Strokes>, silence| -> Result<Option<ResponseTimes>> {
             let Some(strokes) = strokes else { return Ok(None) };
-            let answered: Vec<Option<Answered>> = site.typist(strokes, silence)?.hear()?;
-            let of = |value: fn(&Answered) -> f64| median(answered.iter().flatten().map(value));
+            let answered: Vec<Option<ResponseTimes>> = site.typist(strokes, silence)?.hear()?;
+            let of = |value: fn(&ResponseTimes) -> f64| median(answered.iter().flatten().map(value));
             let any = answered.iter().any(Option::is_some);
-            Ok(any.then(|| Answered { first_ms: of(|one| one.first_ms), last_ms: of(|one| one.last_ms) }))
+            Ok(any.then(|| ResponseTimes { first_ms: of(|one| one.first_ms), last_ms: of(|one| one.last_ms) }))
         };
         let [typing, scrolling, menu] = strokes(case.program);
         let silence = SILENCE + 2 * round_trip;

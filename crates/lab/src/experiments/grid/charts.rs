@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Figures 5 to 8 of the paper, from our cells. Both axes are logarithmic, since the grid consists of powers of ten.
 
-use super::super::far::{Cells, Line, Program, Way};
-use super::{BASE, WAYS, relative};
+use super::super::far::{Cells, Line, Program, Route};
+use super::{BASE, ROUTES, relative};
 use crate::study::{Chart, Line as Drawn, Lines};
 
 /// Line styles for the latencies, the shortest first.
@@ -14,19 +14,19 @@ pub(super) fn all(cells: &Cells) -> Vec<Chart> {
     for line in by_delay.into_iter().rev().take(2) {
         charts.extend(cells.programs().into_iter().map(|program| {
             let title = format!("{}: each way to carry X, {} one way (Figure 5)", program.title(), line.delay_title());
-            let drawn = |way: Way| over_rates(cells, program, way, line, (way.look(), way.title()));
-            over_bandwidth(title, WAYS.into_iter().map(drawn))
+            let drawn = |way: Route| over_rates(cells, program, way, line, (way.look(), way.title()));
+            over_bandwidth(title, ROUTES.into_iter().map(drawn))
         }));
     }
     for program in cells.programs() {
-        charts.extend([(Way::Raw, 6), (Way::SshC, 7)].map(|(way, number)| {
+        charts.extend([(Route::Raw, 6), (Route::SshC, 7)].map(|(way, number)| {
             let title = format!("{} over {}, by latency (Figure {number})", program.title(), way.title());
             let drawn = |(line, look): (Line, _)| over_rates(cells, program, way, line, (look, &line.delay_title()));
             over_bandwidth(title, by_delay.into_iter().zip(LOOKS).map(drawn))
         }));
     }
     let fonts = [(Program::Xterm, "stock"), (Program::XtermFa, "fair")].map(|(program, look)| {
-        let point = |line: Line| Some([line.delay_us as f64 / 1e3, cells.start(program, Way::Raw, line)?.delay_s]);
+        let point = |line: Line| Some([line.delay_us as f64 / 1e3, cells.start(program, Route::Raw, line)?.delay_s]);
         Drawn::new(look, program.title(), Line::by_delay(1_000).into_iter().filter_map(point))
     });
     let title = "Core fonts and client-side fonts: xterm over raw X at 1 Mb/s (Figure 8)";
@@ -43,7 +43,7 @@ fn over_bandwidth(title: String, lines: impl Iterator<Item = Drawn>) -> Lines {
     Lines::new(title, "bandwidth, Mb/s", "total network delay, times raw X at 10 Mb/s, 0.1 ms", lines)
 }
 
-fn over_rates(cells: &Cells, program: Program, way: Way, line: Line, (look, name): (&str, &str)) -> Drawn {
+fn over_rates(cells: &Cells, program: Program, way: Route, line: Line, (look, name): (&str, &str)) -> Drawn {
     let lines = Line::RATES.map(|kbit_per_s| Line { kbit_per_s, ..line });
     let point = |line: Line| Some([line.kbit_per_s as f64 / 1e3, relative(cells, program, way, line)?]);
     Drawn::new(look, name, lines.into_iter().filter_map(point))

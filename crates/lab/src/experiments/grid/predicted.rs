@@ -2,7 +2,7 @@
 //! Compares the predictions from captures over the fastest line with the other cells, so that each grid tests the
 //! model, and shows predictions for proxies that cannot be run.
 
-use super::super::far::{Cells, Line, Predicted, PredictedStart, Program, Start, Way, by_program};
+use super::super::far::{Cells, Line, Predicted, PredictedStart, Program, Route, Start, by_program};
 use crate::goals::Key;
 use crate::statistics::Spread;
 use crate::study::{Columns, Goal, Table, Verdict, figure};
@@ -11,7 +11,7 @@ use crate::study::{Columns, Goal, Table, Verdict, figure};
 pub(super) const PROXIES: [&str; 4] = ["raw X", "LBX", "strict", "relaxed"];
 
 fn of(cells: &Cells, program: Program) -> Option<&Predicted> {
-    cells.start(program, Way::Raw, Line::FASTEST)?.predicted.as_ref()
+    cells.start(program, Route::Raw, Line::FASTEST)?.predicted.as_ref()
 }
 
 fn programs(cells: &Cells) -> impl Iterator<Item = Program> {
@@ -19,9 +19,9 @@ fn programs(cells: &Cells) -> impl Iterator<Item = Program> {
 }
 
 /// Starts that became quiet, with their predictions.
-fn held<'c>(cells: &'c Cells, program: Program) -> impl Iterator<Item = (&'c PredictedStart, &'c Start)> {
+fn quiet_starts<'c>(cells: &'c Cells, program: Program) -> impl Iterator<Item = (&'c PredictedStart, &'c Start)> {
     let starts = of(cells, program).and_then(|predicted| predicted.0.first()).map(|way| way.starts.as_slice());
-    let pair = move |predicted: &'c PredictedStart| Some((predicted, cells.start(program, Way::Raw, predicted.line)?));
+    let pair = move |one: &'c PredictedStart| Some((one, cells.start(program, Route::Raw, one.line)?));
     starts.unwrap_or_default().iter().filter_map(pair).filter(|(_, start)| start.is_quiet)
 }
 
@@ -31,7 +31,7 @@ fn error((predicted, start): (&PredictedStart, &Start)) -> f64 {
 }
 
 pub(super) fn verdicts(cells: &Cells) -> Vec<Verdict> {
-    let spread = Spread::of(programs(cells).flat_map(|program| held(cells, program)).map(error));
+    let spread = Spread::of(programs(cells).flat_map(|program| quiet_starts(cells, program)).map(error));
     if spread.count == 0 {
         return Vec::new();
     }
@@ -75,8 +75,8 @@ fn behind(cells: &Cells, program: Program) -> Table {
     let title = format!("{}: seconds until quiet, measured and (f) predicted", program.title());
     let columns = Columns::of(title, lines)
         .cell("link", |line| line.title())
-        .cell("raw X", |&line| measured(line, Way::Raw))
-        .cell("ssh -C -Y", |&line| measured(line, Way::SshC));
+        .cell("raw X", |&line| measured(line, Route::Raw))
+        .cell("ssh -C -Y", |&line| measured(line, Route::SshC));
     let add = |columns: Columns<Line>, (proxy, name)| {
         columns.cell(format!("{name} (f)"), move |&line| predicted(line, proxy))
     };

@@ -2,14 +2,14 @@
 //! The grid as tables: the paper's figures, the delay of each cell, details of raw X, the compressed slow link, and
 //! failures.
 
-use super::super::far::{Cells, Line, Program, Start, Way, beside_the_paper, by_program};
+use super::super::far::{Cells, Line, Program, Route, Start, by_program, comparison_table};
 use super::{BASE, predicted, relative};
 use crate::papers::Published;
 use crate::statistics::Spread;
 use crate::study::{Columns, Table, figure, percent, spread_figure};
 
 pub(super) fn all(cells: &Cells) -> Vec<Table> {
-    let mut tables = vec![beside(cells), added(cells)];
+    let mut tables = vec![comparison(cells), added(cells)];
     tables.extend(cells.programs().into_iter().map(|program| delays(cells, program)));
     tables.extend(cells.programs().into_iter().map(|program| raw(cells, program)));
     tables.extend(predicted::tables(cells));
@@ -18,15 +18,15 @@ pub(super) fn all(cells: &Cells) -> Vec<Table> {
     tables
 }
 
-fn beside(cells: &Cells) -> Table {
+fn comparison(cells: &Cells) -> Table {
     let worst = Line { kbit_per_s: 10, delay_us: 100_000 };
     let growth = cells.of_each(|program| {
-        let start = cells.start(program, Way::Raw, worst)?;
-        Some(format!("{}{} x", start.bound(), figure(relative(cells, program, Way::Raw, worst)?)))
+        let start = cells.start(program, Route::Raw, worst)?;
+        Some(format!("{}{} x", start.bound(), figure(relative(cells, program, Route::Raw, worst)?)))
     });
-    let trips = cells.of_each(|program| Some(cells.start(program, Way::Raw, BASE)?.round_trips.to_string()));
+    let trips = cells.of_each(|program| Some(cells.start(program, Route::Raw, BASE)?.round_trips.to_string()));
     let effective = cells.of_each(|program| {
-        let all = Line::by_delay(10).map(|line| cells.start(program, Way::SshC, line));
+        let all = Line::by_delay(10).map(|line| cells.start(program, Route::SshC, line));
         let best = all.into_iter().flatten().map(Start::effective_kbit_per_s).max_by(f64::total_cmp);
         Some(format!("{} kb/s", figure(best?)))
     });
@@ -35,7 +35,7 @@ fn beside(cells: &Cells) -> Table {
     let nautilus = paper("Nautilus", Published("packard-gettys-2003.nautilus_round_trips"), "");
     let mozilla = paper("Mozilla about", Published("packard-gettys-2003.client_fonts"), " x");
     let background = paper("a background, over", Published("packard-gettys-2003.compressed_link"), " Mb/s");
-    beside_the_paper([
+    comparison_table([
         ("relative delay over 10 kb/s, 100 ms; ours by raw X", kedit, growth),
         ("round trips waited for at the start", nautilus, trips),
         ("client-side over core fonts at 1 Mb/s", mozilla, fonts(cells)),
@@ -45,7 +45,7 @@ fn beside(cells: &Cells) -> Table {
 
 fn fonts(cells: &Cells) -> String {
     let ratio = |line: Line| {
-        let of = |program| Some(cells.start(program, Way::Raw, line)?.delay_s);
+        let of = |program| Some(cells.start(program, Route::Raw, line)?.delay_s);
         Some(format!("{} x at {}", figure(of(Program::XtermFa)? / of(Program::Xterm)?), line.delay_title()))
     };
     let list: Vec<_> = Line::by_delay(1_000).into_iter().filter_map(ratio).collect();
@@ -67,10 +67,10 @@ fn added(cells: &Cells) -> Table {
     let mut table = Columns::of(title, long.into_iter().chain(slow))
         .cell("link", |line| line.title())
         .cell("raw X grows", |&line| {
-            median(&|program| Some(rest_s(program, Way::Raw, line)? / rest_s(program, Way::Raw, BASE)?))
+            median(&|program| Some(rest_s(program, Route::Raw, line)? / rest_s(program, Route::Raw, BASE)?))
         })
         .cell("added: ssh -C -Y over raw X", |&line| {
-            median(&|program| Some(added_s(program, Way::SshC, line)? / added_s(program, Way::Raw, line)?))
+            median(&|program| Some(added_s(program, Route::SshC, line)? / added_s(program, Route::Raw, line)?))
         })
         .cell("LBX over raw X (f)", |&line| median(&|program| predicted::added(cells, program, 1, line)))
         .cell("strict over raw X (f)", |&line| median(&|program| predicted::added(cells, program, 2, line)))
@@ -90,9 +90,9 @@ fn delays(cells: &Cells, program: Program) -> Table {
         }
     };
     let title = format!("{}: total network delay, s (times raw X's at 10 Mb/s, 0.1 ms)", program.title());
-    let has = |line: &Line| cells.ways().iter().any(|&way| cells.far(program, way, *line).is_some());
+    let has = |line: &Line| cells.routes().iter().any(|&way| cells.far(program, way, *line).is_some());
     let columns = Columns::of(title, cells.lines().into_iter().filter(has)).cell("link", |line| line.title());
-    cells.by_way(columns, delay).keyed(&format!("delay[{}]", program.title()))
+    cells.by_route(columns, delay).keyed(&format!("delay[{}]", program.title()))
 }
 
 fn raw(cells: &Cells, program: Program) -> Table {
@@ -101,7 +101,7 @@ fn raw(cells: &Cells, program: Program) -> Table {
         false => format!("not quiet after {} s", figure(start.limit_s)),
     };
     let agreement = |start: &Start| start.agreement.map_or("-".to_owned(), |[one, other]| percent(one.min(other)));
-    let row = |line| Some((line, cells.start(program, Way::Raw, line)?));
+    let row = |line| Some((line, cells.start(program, Route::Raw, line)?));
     Columns::of(format!("{}, raw X", program.title()), cells.lines().into_iter().filter_map(row))
         .cell("link", |(line, _)| line.title())
         .cell("quiet after", |(_, start)| elapsed(start))
@@ -120,7 +120,7 @@ fn bytes(cells: &Cells) -> Table {
     let title = "Over 10 Mb/s, 0.1 ms: bytes on the link both ways, round trips waited for, seconds until quiet";
     let columns = by_program(title, cells.programs());
     let of = |way, text: fn(&Start) -> String| move |&program: &Program| cells.text(program, way, BASE, text);
-    let add = |columns: Columns<Program>, way: Way| {
+    let add = |columns: Columns<Program>, way: Route| {
         columns
             .cell(
                 format!("{}: link bytes", way.title()),
@@ -129,7 +129,7 @@ fn bytes(cells: &Cells) -> Table {
             .cell("round trips", of(way, |start| start.round_trips.to_string()))
             .cell("elapsed s", of(way, |start| format!("{}{}", start.bound(), figure(start.elapsed_s))))
     };
-    cells.ways().into_iter().fold(columns, add).table()
+    cells.routes().into_iter().fold(columns, add).table()
 }
 
 /// The paper's desktop background, and our programs.
@@ -141,8 +141,8 @@ fn compressed(cells: &Cells) -> Table {
         bytes * 8.0 / seconds
     );
     let cases = cells.programs().into_iter().flat_map(|program| {
-        let ways = [Way::SshC, Way::Nx, Way::NxTaint];
-        ways.into_iter().flat_map(move |way| Line::by_delay(10).map(|line| (program, way, line)))
+        let routes = [Route::SshC, Route::Nx, Route::NxTaint];
+        routes.into_iter().flat_map(move |way| Line::by_delay(10).map(|line| (program, way, line)))
     });
     let rows = cases.filter_map(|(program, way, line)| Some((program, way, line, cells.start(program, way, line)?)));
     Columns::of(title, rows)

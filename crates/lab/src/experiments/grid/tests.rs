@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 fn invented() -> Grid {
     let cell = |case: Case| {
         let (bytes, trips) = match case.way {
-            Way::Raw | Way::Ssh => (60_000.0, 100.0),
-            Way::NxTaint => (6_000.0, 95.0),
+            Route::Raw | Route::Ssh => (60_000.0, 100.0),
+            Route::NxTaint => (6_000.0, 95.0),
             _ => (6_000.0, 100.0),
         };
         let fewer = if case.program == Program::XtermFa { 0.5 } else { 1.0 };
@@ -27,7 +27,7 @@ fn invented() -> Grid {
             x_bytes: 60_000,
             link_bytes: [bytes as u64 / 2; 2],
             link_s: delay_s + 0.5,
-            agreement: (case.way == Way::Raw).then_some([0.99, 0.97]),
+            agreement: (case.way == Route::Raw).then_some([0.99, 0.97]),
             ..Start::default()
         };
         Cell { case, outcome: Ok(start) }
@@ -41,7 +41,7 @@ fn with_predictions() -> Grid {
     let predicted = |program: Program| {
         let starts = |part: f64| {
             let start = |line| {
-                let start = grid.cells.start(program, Way::Raw, line)?;
+                let start = grid.cells.start(program, Route::Raw, line)?;
                 Some(PredictedStart { line, elapsed_s: 1.1 * part * start.elapsed_s, delay_s: part * start.delay_s })
             };
             Line::all().filter_map(start).collect()
@@ -53,7 +53,7 @@ fn with_predictions() -> Grid {
         )
     };
     let all = Program::ALL.map(|program| (program, predicted(program)));
-    for cell in grid.cells.0.iter_mut().filter(|cell| (cell.case.way, cell.case.line) == (Way::Raw, Line::FASTEST)) {
+    for cell in grid.cells.0.iter_mut().filter(|cell| (cell.case.way, cell.case.line) == (Route::Raw, Line::FASTEST)) {
         if let Ok(start) = &mut cell.outcome {
             start.predicted = all.iter().find(|(program, _)| *program == cell.case.program).map(|(_, all)| all.clone());
         }
@@ -70,14 +70,14 @@ fn the_full_grid_has_each_cell_once_and_the_base_first() {
     let cases = all();
     assert_eq!((cases.len(), cases.iter().collect::<BTreeSet<_>>().len()), (500, 500));
     assert!(cases[..25].iter().all(|case| case.line == BASE), "{:?}", &cases[..25]);
-    assert_eq!(cases[0].way, Way::Raw);
+    assert_eq!(cases[0].way, Route::Raw);
     let turns = cases[25..].windows(2).filter(|two| two[0].line.is_slow() != two[1].line.is_slow()).count();
     assert_eq!((cases[25].line.is_slow(), turns), (true, 1), "one stretch of slow lines");
 }
 
 #[test]
 fn the_quick_grid_fits_a_minute() {
-    assert!(quick().contains(&case(Program::Xterm, Way::Raw, BASE)));
+    assert!(quick().contains(&case(Program::Xterm, Route::Raw, BASE)));
     let seconds: u64 = quick().iter().map(|case| case.estimate(Duration::from_secs(12)).as_secs()).sum();
     assert!(seconds <= 60, "{seconds} s");
 }
@@ -127,10 +127,10 @@ fn added_delay_is_relative_to_raw_x() {
 #[test]
 fn predictions_are_compared_with_quiet_cells_only() {
     let grid = with_predictions();
-    let is_quiet = |line| grid.cells.start(Program::Gtk, Way::Raw, line).is_some_and(|start| start.is_quiet);
+    let is_quiet = |line| grid.cells.start(Program::Gtk, Route::Raw, line).is_some_and(|start| start.is_quiet);
     let verdicts = predicted::verdicts(&grid.cells);
     let all = Program::ALL.into_iter().flat_map(|program| Line::all().map(move |line| (program, line)));
-    let quiet = all.filter(|&(program, line)| grid.cells.start(program, Way::Raw, line).unwrap().is_quiet).count();
+    let quiet = all.filter(|&(program, line)| grid.cells.start(program, Route::Raw, line).unwrap().is_quiet).count();
     assert!(Line::all().any(|line| !is_quiet(line)) && verdicts[0].samples.had == quiet, "{verdicts:?}");
     assert!((verdicts[1].value - 10.0).abs() < 1e-6, "{verdicts:?}");
     let line = Line { kbit_per_s: 10_000, delay_us: 100_000 };

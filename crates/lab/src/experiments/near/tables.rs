@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! The cells as tables: starts over the farthest link, starts over all links, waits, steady work, and the cost of near.
 
-use super::super::far::{Line, Program, Start, Watched, Way, beside_the_paper, by_program};
+use super::super::far::{Capture, Line, Program, Route, Start, by_program, comparison_table};
 use super::{FARTHEST, KBIT_PER_S, Near};
-use crate::actor::Answered;
+use crate::actor::ResponseTimes;
 use crate::papers::Published;
 use crate::statistics::median;
 use crate::study::{Columns, Table, figure, spread_figure};
 
 pub(super) fn all(near: &Near) -> Vec<Table> {
-    let mut tables = vec![farthest(near), waits(near), beside(near)];
+    let mut tables = vec![farthest(near), waits(near), comparison(near)];
     tables.extend(near.cells.programs().into_iter().map(|program| delays(near, program)));
     tables.extend([steady(near), local(near), costs(near), near.cells.failed()]);
     tables.retain(|table| !table.rows.is_empty());
@@ -23,11 +23,11 @@ fn seconds(start: &Start) -> String {
 /// Cells with goals: seconds, and the speed relative to ssh.
 fn farthest(near: &Near) -> Table {
     let programs = near.cells.programs().into_iter();
-    let rows = programs.filter(|&program| near.cells.start(program, Way::Strict, FARTHEST).is_some());
+    let rows = programs.filter(|&program| near.cells.start(program, Route::Strict, FARTHEST).is_some());
     let title =
         "Start over 10 Mb/s and 100 ms one way: seconds from the command until quiet (times as fast as ssh -C -Y)";
     near.cells
-        .by_way(by_program(title, rows), |program, way| {
+        .by_route(by_program(title, rows), |program, way| {
             let gain = near.gain(program, way).filter(|_| way.is_near());
             near.cells.text(program, way, FARTHEST, seconds)
                 + &gain.map_or(String::new(), |times| format!(" ({} x)", figure(times)))
@@ -36,11 +36,11 @@ fn farthest(near: &Near) -> Table {
 }
 
 /// Waits left, and all waits, from near's own report: of the longest delay without steady work.
-fn waits_of(near: &Near, program: Program, way: Way) -> Option<(u64, u64)> {
+fn waits_of(near: &Near, program: Program, way: Route) -> Option<(u64, u64)> {
     let all = near.cells.0.iter().filter(|cell| (cell.case.program, cell.case.way) == (program, way));
     let starts = all.filter_map(|cell| Some((cell.case, cell.outcome.as_ref().ok()?)));
     let waits = starts.filter_map(|(case, start)| {
-        let order = (start.steady.is_none(), case.watched != Watched::Local, case.line.delay_us);
+        let order = (start.steady.is_none(), case.watched != Capture::Local, case.line.delay_us);
         Some((order, start.waits?))
     });
     waits.max_by_key(|(order, _)| *order).map(|(_, waits)| (waits.left, waits.left + waits.saved))
@@ -51,22 +51,22 @@ fn waits(near: &Near) -> Table {
         |&program: &Program, way| waits_of(near, program, way).map_or("-".to_owned(), |(left, _)| left.to_string());
     by_program("Waits for a reply, from the start until quiet", near.cells.programs())
         .cell("asked and waited for", |&program| {
-            waits_of(near, program, Way::Strict).map_or("-".to_owned(), |(_, all)| all.to_string())
+            waits_of(near, program, Route::Strict).map_or("-".to_owned(), |(_, all)| all.to_string())
         })
-        .cell("left, strict", |program| left(program, Way::Strict))
-        .cell("left, relaxed", |program| left(program, Way::Relaxed))
-        .cell("left, xqos ssh", |program| left(program, Way::ThroughSsh))
+        .cell("left, strict", |program| left(program, Route::Strict))
+        .cell("left, relaxed", |program| left(program, Route::Relaxed))
+        .cell("left, xqos ssh", |program| left(program, Route::ThroughSsh))
         .table()
         .keyed("waits")
 }
 
 /// The paper's statements about starts over long links, and ours.
-fn beside(near: &Near) -> Table {
+fn comparison(near: &Near) -> Table {
     let trips = Published("packard-gettys-2003.nautilus_round_trips").value();
-    let waits = |program| waits_of(near, program, Way::Strict).map(|(left, all)| format!("{all} ({left} with near)"));
-    let faster = |program| Some(format!("{} x", figure(near.gain(program, Way::ThroughSsh)?)));
+    let waits = |program| waits_of(near, program, Route::Strict).map(|(left, all)| format!("{all} ({left} with near)"));
+    let faster = |program| Some(format!("{} x", figure(near.gain(program, Route::ThroughSsh)?)));
     let (waits, faster) = (near.cells.of_each(waits), near.cells.of_each(faster));
-    beside_the_paper([
+    comparison_table([
         ("round trips waited for at the start", format!("Nautilus {trips}"), waits),
         ("a proxy that answers locally beside ssh, 100 ms", "LBX: never better".to_owned(), faster),
     ])
@@ -74,17 +74,17 @@ fn beside(near: &Near) -> Table {
 
 /// A row for each delay: from the command, and without the time to load the program.
 fn delays(near: &Near, program: Program) -> Table {
-    let has = |line: &Line| near.cells.ways().iter().any(|&way| near.cells.start(program, way, *line).is_some());
+    let has = |line: &Line| near.cells.routes().iter().any(|&way| near.cells.start(program, way, *line).is_some());
     let title = format!("{}: seconds from the command until quiet (from its first connection)", program.title());
     let columns = Columns::of(title, Line::by_delay(KBIT_PER_S).into_iter().filter(has));
     let both = |start: &Start| format!("{} ({}{})", seconds(start), start.bound(), figure(start.elapsed_s));
     let columns = columns.cell("one way", |line| line.delay_title());
-    near.cells.by_way(columns, |line, way| near.cells.text(program, way, line, both))
+    near.cells.by_route(columns, |line, way| near.cells.text(program, way, line, both))
 }
 
 /// Time until the last change of the screen, for each kind of stroke.
 fn steady(near: &Near) -> Table {
-    let last = |answered: Option<Answered>| answered.map_or("-".to_owned(), |one| figure(one.last_ms));
+    let last = |answered: Option<ResponseTimes>| answered.map_or("-".to_owned(), |one| figure(one.last_ms));
     let rows = near.cells.0.iter().filter_map(|cell| Some((cell.case, cell.outcome.as_ref().ok()?.steady?)));
     Columns::of("Steady work: ms from a key until the screen changed for the last time", rows)
         .cell("program", |(case, _)| case.program.title().to_owned())
@@ -100,8 +100,8 @@ fn local(near: &Near) -> Table {
     let rows = near.cells.programs().into_iter().filter(|&program| near.local_ratios(program).count > 0);
     let median_s = |program, way| figure(median(near.local(program, way).map(|(_, seconds)| seconds)));
     by_program("Beside its server: start with near over without, from the command until quiet", rows)
-        .cell("raw X, s", |&program| median_s(program, Way::Raw))
-        .cell("near, strict, s", |&program| median_s(program, Way::Strict))
+        .cell("raw X, s", |&program| median_s(program, Route::Raw))
+        .cell("near, strict, s", |&program| median_s(program, Route::Strict))
         .cell("ratio (least .. greatest)", |&program| spread_figure(&near.local_ratios(program)))
         .table()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests of the study of starts, with computed figures: a number of waits, and a second of work.
 
-use super::super::far::{Cell, Start, Waits};
+use super::super::far::{Cell, Start, Trips};
 use super::*;
 use crate::render;
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 fn invented() -> Near {
     let cell = |case: Case| {
         let waits: u32 = match case.way {
-            Way::Strict | Way::ThroughSsh => 20,
-            Way::Relaxed => 5,
+            Route::Strict | Route::ThroughSsh => 20,
+            Route::Relaxed => 5,
             _ => 100,
         };
         let waiting_s = f64::from(waits) * 2.0 * case.line.delay_us as f64 / 1e6;
@@ -18,7 +18,7 @@ fn invented() -> Near {
             is_quiet: true,
             from_command_s: 1.0 + waiting_s,
             elapsed_s: waiting_s,
-            waits: case.way.is_near().then_some(Waits { left: waits.into(), saved: (100 - waits).into() }),
+            waits: case.way.is_near().then_some(Trips { left: waits.into(), saved: (100 - waits).into() }),
             ..Start::default()
         };
         Cell { case, outcome: Ok(start) }
@@ -34,7 +34,7 @@ fn the_full_run_has_each_cell_once_and_the_farthest_first() {
     assert_eq!(cases.len(), 4 * 6 * 4 + 4 * 2 * LOCAL_TURNS as usize);
     assert_eq!(cases.iter().collect::<BTreeSet<_>>().len(), cases.len());
     assert!(cases[..24].iter().all(|case| case.line == FARTHEST), "{:?}", &cases[..24]);
-    assert!(cases[..24].iter().all(|case| case.watched == Watched::AtServer && case.line.is_slow()));
+    assert!(cases[..24].iter().all(|case| case.watched == Capture::AtServer && case.line.is_slow()));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn each_goal_uses_the_value_that_enough_programs_reach() {
     // Strict: 21 s over 5 s. Relaxed: 21 s over 2 s.
     assert_eq!(met, [Some(true); 7], "{verdicts:#?}");
     assert_eq!((verdicts[0].value, verdicts[1].value), (4.2, 10.5));
-    let slow = near.cells.0.iter_mut().filter(|cell| (cell.case.way, cell.case.line) == (Way::Strict, FARTHEST));
+    let slow = near.cells.0.iter_mut().filter(|cell| (cell.case.way, cell.case.line) == (Route::Strict, FARTHEST));
     for cell in slow.take(2) {
         cell.outcome = Ok(Start { is_quiet: true, from_command_s: 20.0, ..Start::default() });
     }
@@ -65,7 +65,7 @@ fn an_unfinished_start_gives_a_bound_and_a_failed_one_its_reason() {
     let all = near.cells.0.iter_mut().filter(|cell| (cell.case.program, cell.case.line) == (Program::Gtk, FARTHEST));
     for cell in all {
         match (cell.case.way, &mut cell.outcome) {
-            (Way::NxTaint, outcome) => *outcome = Err("no such proxy".to_owned()),
+            (Route::NxTaint, outcome) => *outcome = Err("no such proxy".to_owned()),
             (_, Ok(start)) => start.is_quiet = false,
             _ => {}
         }

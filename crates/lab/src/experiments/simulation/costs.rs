@@ -15,7 +15,7 @@ use xqos_client::Control;
 use xqos_sim::scenario::Costs;
 
 /// Interval between two readings of the server's list of clients.
-const LOOK: Duration = Duration::from_millis(40);
+const READING_INTERVAL: Duration = Duration::from_millis(40);
 /// Requests of a burst, as in the scenario files: the line and a property.
 const LINE_REQUESTS: f64 = 2.0;
 /// A background, 24 spokes, a hub and a property.
@@ -34,7 +34,7 @@ pub(super) fn of(situation: Situation, bench: &Bench, stage: &Stage, perf: &Perf
     let mut set = |name: &str, us: f64| costs.insert(name.to_owned(), us.max(0.0));
     if situation == Situation::Ocbench {
         let mut load = Load::start(display, perf, 1, Placement::SideBySide)?;
-        let (got, ()) = Asked::by_the_busiest(stage, wait)?;
+        let (got, ()) = Readings::of_busiest_client(stage, wait)?;
         load.see_running()?;
         drop(load);
         set("getimage", got.each_us());
@@ -45,7 +45,7 @@ pub(super) fn of(situation: Situation, bench: &Bench, stage: &Stage, perf: &Perf
         drop(plaids);
         set("plaid", got.each_us());
     }
-    let (got, times) = Asked::by_the_busiest(stage, || live::alone(situation, bench, stage, None))?;
+    let (got, times) = Readings::of_busiest_client(stage, || live::alone(situation, bench, stage, None))?;
     // Medians, because a stall of the machine is not a property of a client.
     let Times { response_ms, interval_ms } = times;
     let (response_us, interval_us) = (median(response_ms) * 1e3, median(interval_ms) * 1e3);
@@ -70,7 +70,7 @@ pub(super) fn of(situation: Situation, bench: &Bench, stage: &Stage, perf: &Perf
 
 /// The server's figures for one client at one reading.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct Reading {
     requests: u64,
     server_time_ns: u64,
     now_ns: u64,
@@ -78,19 +78,19 @@ struct Look {
 
 /// Consecutive readings of one client that runs alone.
 #[derive(Debug, Default)]
-struct Asked(Vec<Look>);
+struct Readings(Vec<Reading>);
 
-impl Asked {
+impl Readings {
     /// Observes the client with the most requests while `doing` runs.
-    fn by_the_busiest<T>(stage: &Stage, doing: impl FnOnce() -> Result<T>) -> Result<(Asked, T)> {
+    fn of_busiest_client<T>(stage: &Stage, doing: impl FnOnce() -> Result<T>) -> Result<(Readings, T)> {
         let control = stage.server().control()?;
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let looking = scope.spawn(|| look(&control, &is_over));
+            let looking = scope.spawn(|| read_clients(&control, &is_over));
             let done = doing();
             is_over.store(true, Ordering::Relaxed);
             let asked = looking.join().map_err(|_| anyhow!("the thread that looks at clients failed"))??;
-            let busiest = asked.into_values().max_by_key(Asked::requests).context("no client asked for anything")?;
+            let busiest = asked.into_values().max_by_key(Readings::requests).context("no client asked for anything")?;
             Ok((busiest, done?))
         })
     }
@@ -111,7 +111,7 @@ impl Asked {
 
     /// The median over the intervals between two readings. Intervals in which the machine stalled say nothing about
     /// requests.
-    fn of_a_request(&self, ns: fn(&Look) -> u64) -> f64 {
+    fn of_a_request(&self, ns: fn(&Reading) -> u64) -> f64 {
         let pairs = self.0.windows(2).filter(|pair| pair[1].requests > pair[0].requests);
         median(pairs.map(|pair| {
             let requests = pair[1].requests - pair[0].requests;
@@ -121,16 +121,16 @@ impl Asked {
 }
 
 /// Readings of each client.
-fn look(control: &Control, is_over: &AtomicBool) -> Result<BTreeMap<u32, Asked>> {
-    let mut asked: BTreeMap<u32, Asked> = BTreeMap::new();
+fn read_clients(control: &Control, is_over: &AtomicBool) -> Result<BTreeMap<u32, Readings>> {
+    let mut asked: BTreeMap<u32, Readings> = BTreeMap::new();
     while !is_over.load(Ordering::Relaxed) {
         let list = control.clients()?;
         for client in list.clients {
             let (requests, server_time_ns) = (client.requests, client.server_time_ns);
-            let look = Look { requests, server_time_ns, now_ns: list.now_ns };
+            let look = Reading { requests, server_time_ns, now_ns: list.now_ns };
             asked.entry(client.client).or_default().0.push(look);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(READING_INTERVAL);
     }
     Ok(asked)
 }
@@ -141,13 +141,13 @@ mod tests {
 
     #[test]
     fn stalls_do_not_count_as_request_costs() {
-        let look = |(requests, us, now_us): (u64, u64, u64)| Look {
+        let look = |(requests, us, now_us): (u64, u64, u64)| Reading {
             requests,
             server_time_ns: us * 1000,
             now_ns: now_us * 1000,
         };
         let looks = [(5, 0, 0), (15, 100, 200), (15, 100, 300), (25, 50_000, 60_000), (35, 50_120, 60_220)];
-        let asked = Asked(looks.map(look).to_vec());
+        let asked = Readings(looks.map(look).to_vec());
         assert_eq!((asked.requests(), asked.each_us(), asked.every_us()), (30, 12.0, 22.0));
     }
 }

@@ -14,7 +14,7 @@ const NAMES: [&str; 2] = ["ten-thousand-clients", "sixty-four-players"];
 
 /// One kind of client in a scenario.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Beyond {
+pub(super) struct Crowd {
     scenario: String,
     scheduler: Scheduler,
     clients: String,
@@ -32,23 +32,23 @@ pub(super) struct Beyond {
     took_s: f64,
 }
 
-pub(super) fn simulate() -> Result<Vec<Beyond>> {
+pub(super) fn simulate() -> Result<Vec<Crowd>> {
     let mut all = Vec::new();
     for name in NAMES {
         for scheduler in Scheduler::ALL {
             let began = Instant::now();
             let outcome = super::simulate(name, scheduler, &Costs::new())?;
             let took_s = began.elapsed().as_secs_f64();
-            all.extend(outcome.groups.iter().map(|of| Beyond::of(name, scheduler, &outcome, of, took_s)));
+            all.extend(outcome.groups.iter().map(|of| Crowd::of(name, scheduler, &outcome, of, took_s)));
         }
     }
     Ok(all)
 }
 
-impl Beyond {
-    fn of(scenario: &str, scheduler: Scheduler, outcome: &Outcome, of: &GroupResult, took_s: f64) -> Beyond {
+impl Crowd {
+    fn of(scenario: &str, scheduler: Scheduler, outcome: &Outcome, of: &GroupResult, took_s: f64) -> Crowd {
         let response = of.response_ns.iter().map(|&ns| ns as f64 / 1e6);
-        Beyond {
+        Crowd {
             scenario: scenario.to_owned(),
             scheduler,
             clients: of.name.clone(),
@@ -81,7 +81,7 @@ impl Beyond {
     }
 }
 
-pub(super) fn table(all: &[Beyond]) -> Table {
+pub(super) fn table(all: &[Crowd]) -> Table {
     let head = [
         "scenario",
         "scheduler",
@@ -96,5 +96,5 @@ pub(super) fn table(all: &[Beyond]) -> Table {
         "took s",
     ];
     let title = "What no machine here can run, simulated only; milliseconds";
-    Table { rows: all.iter().map(Beyond::row).collect(), ..Table::new(title, &head) }
+    Table { rows: all.iter().map(Crowd::row).collect(), ..Table::new(title, &head) }
 }
