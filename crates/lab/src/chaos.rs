@@ -57,7 +57,7 @@ pub struct Options {
     pub operations: u64,
     pub module: PathBuf,
     /// Print each operation.
-    pub is_told: bool,
+    pub is_verbose: bool,
 }
 
 /// Counts of a run in which every invariant held.
@@ -95,7 +95,7 @@ pub fn run(options: &Options) -> Result<RunCounts> {
     while run.counts.operations < options.operations && began.elapsed() < Duration::from_secs(options.seconds) {
         let op = if run.counts.operations == FIRST_LIFE { Op::Reset } else { op::draw(&mut dice) };
         watch.begins();
-        if options.is_told {
+        if options.is_verbose {
             println!("{} {op:?}", run.counts.operations);
         }
         run.step(&op).with_context(|| run.failure(&op, options, &watch))?;

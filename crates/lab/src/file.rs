@@ -70,7 +70,7 @@ impl Mistake {
     }
 
     /// `FILE:LINE: TEXT`.
-    fn told(&self, path: &str, text: &str) -> String {
+    fn message(&self, path: &str, text: &str) -> String {
         let line_of = |at: usize| text[..at].matches('\n').count() + 1;
         let line = match &self.at {
             Place::Line(line) => *line,
@@ -89,10 +89,10 @@ impl fmt::Display for Mistake {
 impl File {
     /// `path` is printed before the line number of a mistake.
     pub fn read(name: &str, path: &str, text: &str) -> Result<File, String> {
-        File::sound(name, text).map_err(|mistake| mistake.told(path, text))
+        File::parse(name, text).map_err(|mistake| mistake.message(path, text))
     }
 
-    fn sound(name: &str, text: &str) -> Result<File, Mistake> {
+    fn parse(name: &str, text: &str) -> Result<File, Mistake> {
         let definition: Definition = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             Mistake { at: Place::Line(line), what: error.message().to_owned() }
@@ -208,7 +208,7 @@ impl File {
     /// The file with which raw data were measured.
     pub(crate) fn of_raw(name: &str, raw: &serde_json::Value) -> Option<File> {
         let text = raw.get("file")?.as_str()?;
-        File::sound(name, text).ok()
+        File::parse(name, text).ok()
     }
 }
 

@@ -62,10 +62,10 @@ impl Machine {
             ("processor", format!("{}, {} cores", self.processor, self.cores)),
             ("memory", format!("{:.1} GB", self.memory_mb as f64 / 1024.0)),
             ("system", format!("{}, Linux {}", self.distribution, self.kernel)),
-            ("governor", or_untold(&self.governor)),
-            ("virtual", or_untold(&self.virtualisation)),
+            ("governor", or_unknown(&self.governor)),
+            ("virtual", or_unknown(&self.virtualisation)),
             ("server", self.server.clone()),
-            ("module", or_untold(&self.module)),
+            ("module", or_unknown(&self.module)),
             ("x11perf", self.x11perf.clone()),
             ("load before", format!("{:.2}", self.load_average)),
             ("measured", date(self.measured_at)),
@@ -94,7 +94,7 @@ fn processor(cpuinfo: &str) -> String {
     name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned())
 }
 
-fn or_untold(value: &str) -> String {
+fn or_unknown(value: &str) -> String {
     if value.is_empty() { "not told".to_owned() } else { value.to_owned() }
 }
 

@@ -31,14 +31,14 @@ pub fn end_all(grace: Duration) {
     *IS_ENDING.lock().unwrap_or_else(PoisonError::into_inner) = true;
     for signal in [libc::SIGTERM, libc::SIGKILL] {
         let limit = Instant::now() + grace;
-        let mut told = BTreeSet::new();
+        let mut signalled = BTreeSet::new();
         while Instant::now() < limit {
             let all = Procfs.all();
             let left: Vec<i32> = below(own_pid(), &all).into_iter().filter(|pid| !all[pid].zombie).collect();
             if left.is_empty() {
                 return;
             }
-            for pid in left.into_iter().filter(|&pid| told.insert(pid)) {
+            for pid in left.into_iter().filter(|&pid| signalled.insert(pid)) {
                 // This id belonged to a descendant a moment ago. The kernel assigns ids in turn, so it is not reused so
                 // soon. SIGCONT wakes a stopped process.
                 for signal in [signal, libc::SIGCONT] {

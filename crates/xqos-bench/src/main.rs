@@ -184,19 +184,19 @@ impl CommandLine {
             ),
             Action::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos-bench"),
             Action::Chaos { seconds, operations, seed, host, verbose } => {
-                let stood = chaos::run(&chaos::Options {
+                let counts = chaos::run(&chaos::Options {
                     host: chaos::Host::from_name(host).unwrap_or(chaos::Host::Dix),
                     seed: *seed,
                     seconds: *seconds,
                     operations: *operations,
                     module: module_file::find(None)?,
-                    is_told: *verbose,
+                    is_verbose: *verbose,
                 })?;
-                output::line(&stood.text())
+                output::line(&counts.text())
             }
             Action::Fleet { folder, sessions, json } => {
-                let made = fleet::make(folder, *sessions)?;
-                if *json { output::json(&made) } else { output::print(&made.text()) }
+                let summary = fleet::make(folder, *sessions)?;
+                if *json { output::json(&summary) } else { output::print(&summary.text()) }
             }
             Action::Act { role } => actor::perform(role),
             Action::Report { folder, page } => bench::report(&experiments::all(), folder, page.as_deref()),

@@ -81,7 +81,7 @@ struct Outcome {
 #[derive(Debug)]
 enum State {
     Measured,
-    Kept,
+    Reused,
     /// A program is missing.
     Skipped(String),
     Failed(String),
@@ -89,7 +89,7 @@ enum State {
 
 impl Run<'_> {
     fn all(&self, chosen: &[&Experiment]) -> Result<Vec<Outcome>> {
-        let to_do = |experiment: &&&Experiment| self.kept(experiment).is_none();
+        let to_do = |experiment: &&&Experiment| self.stored(experiment).is_none();
         let estimates = |from: usize| chosen[from..].iter().filter(to_do).map(|one| self.estimate_s(one)).sum();
         let mut pace = Pace::default();
         let mut outcomes = Vec::new();
@@ -116,11 +116,11 @@ impl Run<'_> {
     }
 
     fn one(&self, experiment: &Experiment, progress: Progress) -> Result<State> {
-        if let Some(stored) = self.kept(experiment) {
+        if let Some(stored) = self.stored(experiment) {
             let measured = machine::date(stored.machine.measured_at);
             progress.note(&format!("kept, as measured on {measured}; --again measures it anew"));
             print(&text(&stored.finding(Some(experiment))?))?;
-            return Ok(State::Kept);
+            return Ok(State::Reused);
         }
         match self.measured(experiment, progress) {
             Ok(stored) => {
@@ -140,7 +140,7 @@ impl Run<'_> {
     }
 
     /// A stored result that need not be measured again.
-    fn kept(&self, experiment: &Experiment) -> Option<Stored> {
+    fn stored(&self, experiment: &Experiment) -> Option<Stored> {
         let trials = experiment.trials(self.options.quick, self.options.trials);
         let is_alike = |stored: &Stored| stored.is_of(&self.subject, self.options.quick, trials);
         let stored = Stored::read(&self.options.out, &experiment.name)?.ok().filter(is_alike);
@@ -173,7 +173,7 @@ impl State {
     fn text(&self) -> String {
         match self {
             State::Measured => "measured".to_owned(),
-            State::Kept => "kept from before".to_owned(),
+            State::Reused => "kept from before".to_owned(),
             State::Skipped(why) => format!("skipped: {why}"),
             State::Failed(why) => format!("failed: {why}"),
         }
@@ -209,7 +209,7 @@ fn verdict(outcomes: &[Outcome]) -> Result<()> {
         match state {
             State::Skipped(why) => reasons.push(format!("{name} ({why})")),
             State::Failed(_) => reasons.push(name.clone()),
-            State::Measured | State::Kept => {}
+            State::Measured | State::Reused => {}
         }
     }
     if reasons.is_empty() { Ok(()) } else { Err(anyhow!("could not be run: {}", reasons.join(", "))) }

@@ -82,9 +82,9 @@ fn extension_minor(dice: &mut Dice) -> u8 {
 fn request(dice: &mut Dice, opcodes: impl Fn(&mut Dice) -> (u8, u8)) -> Vec<u8> {
     let (major, minor) = opcodes(dice);
     let units = 1 + dice.below(12) as u16;
-    let told = if dice.below(20) == 0 { dice.below(65_536) as u16 } else { units };
+    let length = if dice.below(20) == 0 { dice.below(65_536) as u16 } else { units };
     let mut request = vec![major, minor];
-    request.extend(told.to_le_bytes());
+    request.extend(length.to_le_bytes());
     for _ in 1..units {
         let word = match dice.below(4) {
             0 => dice.below(8),

@@ -101,8 +101,8 @@ fn duckdb_queries_agree_with_the_traces() {
     assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
     let answers: serde_json::Value = serde_json::from_slice(&answer.stdout).unwrap();
     let rows = answers["programs"]["rows"].as_array().unwrap();
-    let told = rows.iter().map(|row| (row[0].as_str().unwrap().to_owned(), row[3].as_i64().unwrap()));
-    assert_eq!(told.collect::<BTreeMap<_, _>>(), server_times(&folder.path("")));
+    let times = rows.iter().map(|row| (row[0].as_str().unwrap().to_owned(), row[3].as_i64().unwrap()));
+    assert_eq!(times.collect::<BTreeMap<_, _>>(), server_times(&folder.path("")));
     assert_eq!(answers["p99-by-day"]["rows"].as_array().unwrap().len(), 5, "a day for each of the first ten sessions");
     assert_eq!(answers["worst-waits"]["rows"][0][1], ":10", "displays are what they were");
 }

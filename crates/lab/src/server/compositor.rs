@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(5);
 /// Files in the folder: the copied program, and the process and display that the script writes.
 const COPY: &str = "real/Xwayland";
-const TOLD: &str = "told";
+const RECORD: &str = "record";
 const LOG: &str = "compositor";
 /// Configuration of a session bus that starts no services.
 const BUS: &str = r#"<busconfig><type>session</type><listen>unix:path=FOLDER/bus</listen><policy context="default">
@@ -134,7 +134,7 @@ impl Compositor {
         fs::write(folder.path("settings"), fill(recipe.settings))?;
         let bus = recipe.has_bus.then(|| start_bus(&folder)).transpose()?;
         let mut process = Owned::start(&mut self.command(&recipe, &folder, &fill)?, GRACE)?;
-        let (pid, display) = wait_for(&mut process, &folder.path(LOG), || told(&folder))
+        let (pid, display) = wait_for(&mut process, &folder.path(LOG), || recorded(&folder))
             .with_context(|| format!("{} did not start Xwayland", self.program()))?;
         let xwayland = Some(Xwayland { pid, program: folder.path(COPY), _bus: bus });
         let server = Server { process, xwayland, host: None, folder, display, kind: setup.kind };
@@ -189,7 +189,7 @@ fn script(xwayland: &Command, folder: &Folder) -> String {
         script += &value.map_or(format!("unset {name}\n"), |value| format!("export {name}={}\n", quoted(value)));
     }
     // The shell becomes the server and keeps its process id.
-    script += &format!("echo \"$$ $1\" >{}\n", quoted(folder.path(TOLD)));
+    script += &format!("echo \"$$ $1\" >{}\n", quoted(folder.path(RECORD)));
     let arguments: Vec<String> = xwayland.get_args().map(quoted).collect();
     let (copy, errors) = (quoted(folder.path(COPY)), quoted(folder.path("errors")));
     script + &format!("exec {copy} \"$@\" {} 2>>{errors}\n", arguments.join(" "))
@@ -213,8 +213,8 @@ fn start_bus(folder: &Folder) -> Result<Owned> {
 }
 
 /// Process and display of the Xwayland, as written by the script.
-fn told(folder: &Folder) -> Result<Option<(u32, String)>> {
-    let text = fs::read_to_string(folder.path(TOLD)).unwrap_or_default();
+fn recorded(folder: &Folder) -> Result<Option<(u32, String)>> {
+    let text = fs::read_to_string(folder.path(RECORD)).unwrap_or_default();
     let Some((pid, display)) = text.strip_suffix('\n').and_then(|text| text.split_once(' ')) else { return Ok(None) };
     Ok(Some((pid.parse()?, display.to_owned())))
 }
@@ -280,8 +280,8 @@ mod tests {
     fn an_incomplete_record_of_the_script_is_ignored() {
         let folder = Folder::create().unwrap();
         let after = |text: &str| {
-            fs::write(folder.path(TOLD), text).unwrap();
-            told(&folder).unwrap()
+            fs::write(folder.path(RECORD), text).unwrap();
+            recorded(&folder).unwrap()
         };
         assert_eq!((after(""), after("12 :3"), after("12 :34\n")), (None, None, Some((12, ":34".to_owned()))));
     }
