@@ -112,7 +112,7 @@ fn choose(known: &mut Vec<Experiment>, names: &[String]) -> Result<Vec<usize>> {
         let names = || known.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
         let found = known.iter().position(|experiment| experiment.name == stem);
         chosen.push(found.ok_or_else(|| {
-            anyhow!("no experiment {name}; there are: {}. A file of your own is named with its .toml", names())
+            anyhow!("there is no experiment '{name}'; choose from {}, or give the path of your own .toml file", names())
         })?);
     }
     Ok(chosen)

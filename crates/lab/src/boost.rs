@@ -28,7 +28,7 @@ impl Boost {
             BufReader::new(output).read_line(&mut said)?;
         }
         if said.trim() != "ready" {
-            bail!("xqos boost does not serve: {}", process.complaint());
+            bail!("xqos boost did not start: {}", process.complaint());
         }
         Ok(Boost { _process: process })
     }

@@ -74,8 +74,8 @@ impl RunCounts {
     pub fn text(&self) -> String {
         let RunCounts { operations, resets, checks, slowest_answer } = self;
         format!(
-            "{operations} operations, {resets} resets and {checks} checks: everything held; the slowest answer to a new \
-             client took {} ms",
+            "{operations} operations, {resets} resets and {checks} checks: all invariants held; the slowest answer to a \
+             new client took {} ms",
             slowest_answer.as_millis()
         )
     }
@@ -88,7 +88,7 @@ pub fn run(options: &Options) -> Result<RunCounts> {
     setup.environment.push(("XQOS_HOST".into(), options.host.name().into()));
     let stage = Stage::start(&setup)?;
     let is_below = stage.witness()?.is_served_through_libc().unwrap_or(false);
-    ensure!(is_below == (options.host == Host::Libc), "the server is not served by host {}", options.host.name());
+    ensure!(is_below == (options.host == Host::Libc), "xqos is not loaded through host {}", options.host.name());
     let mut run = Run { stage, counters: Counters::default(), idle_state: None, counts: RunCounts::default() };
     let watch = Watch::start(run.stage.server.pid());
     let (mut dice, began) = (Dice::new(options.seed), Instant::now());
@@ -141,8 +141,8 @@ impl Run {
         let log = self.stage.server.log();
         let said = log.lines().rev().find(|line| line.contains("xqos")).unwrap_or_default();
         format!(
-            "{late}operation {number}, {op:?}, did not go well (again: xqos bench chaos --host {host} --seed {seed}; in \
-             the server's log: {said})"
+            "{late}operation {number}, {op:?}, failed (repeat with xqos bench chaos --host {host} --seed {seed}; server \
+             log: {said})"
         )
     }
 }

@@ -71,7 +71,7 @@ impl Composited {
             }
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let process = Owned::start(&mut command, GRACE)
-                .with_context(|| format!("{program} is in Debian's package {program}: scripts/setup --for lab"))?;
+                .with_context(|| format!("{program} cannot be started; scripts/setup --for lab installs it"))?;
             programs.insert(0, (program, process));
             wait_for_owner(&connection, selection, &mut programs[0].1)
                 .with_context(|| format!("{program} did not start"))?;
@@ -96,7 +96,7 @@ fn wait_for_owner(connection: &RustConnection, selection: &str, process: &mut Ow
     let limit = Instant::now() + PATIENCE;
     while connection.get_selection_owner(atom)?.reply()?.owner == x11rb::NONE {
         if !process.is_running() || Instant::now() > limit {
-            bail!("nobody owns {selection}");
+            bail!("no client owns {selection}");
         }
         std::thread::sleep(Duration::from_millis(20));
     }

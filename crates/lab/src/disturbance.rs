@@ -50,7 +50,7 @@ impl Disturbance {
 
     /// Names and values for reports.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
-        let mut lines = vec![("others' work", percent(self.others)), ("steal", percent(self.steal))];
+        let mut lines = vec![("other work", percent(self.others)), ("steal", percent(self.steal))];
         lines.extend(self.pressure.map(|pressure| ("cpu pressure", percent(pressure))));
         lines
     }

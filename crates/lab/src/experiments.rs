@@ -20,7 +20,7 @@ macro_rules! file {
         let text = include_str!(concat!("../../../lab/experiments/", $name, ".toml"));
         let file = File::read($name, concat!("lab/experiments/", $name, ".toml"), text);
         // A test reads them all.
-        Experiment::of_file(file.expect("the experiments of this program make sense"))
+        Experiment::of_file(file.expect("the built-in experiments are valid"))
     }};
 }
 

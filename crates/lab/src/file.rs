@@ -169,7 +169,7 @@ impl File {
             }
         }
         if parts.list().is_empty() {
-            bail!("nothing could be measured: what the cases need is not installed, or this user may not use it");
+            bail!("nothing could be measured: programs are not installed, or this user may not run them");
         }
         Ok(serde_json::to_value(Measured { file: self.text.clone(), trials: parts.into_list() })?)
     }

@@ -78,7 +78,7 @@ impl Perf {
         let limit = Instant::now() + Duration::from_secs(120);
         while client.process.is_running() {
             if Instant::now() > limit {
-                bail!("x11perf -{} does not end", self.test);
+                bail!("x11perf -{} did not end", self.test);
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -232,7 +232,7 @@ impl Client {
             let _ = errors.read_to_string(&mut said);
         }
         // x11perf answers an unknown test with the whole list of tests.
-        let line = said.lines().next().unwrap_or("it said nothing");
+        let line = said.lines().next().unwrap_or("no error message");
         anyhow!("x11perf -{test} ended early: {line}")
     }
 }

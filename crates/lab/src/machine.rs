@@ -95,7 +95,7 @@ fn processor(cpuinfo: &str) -> String {
 }
 
 fn or_unknown(value: &str) -> String {
-    if value.is_empty() { "not told".to_owned() } else { value.to_owned() }
+    if value.is_empty() { "unknown".to_owned() } else { value.to_owned() }
 }
 
 fn virtualisation(cpuinfo: &str, product: &str) -> String {

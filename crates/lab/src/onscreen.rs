@@ -108,13 +108,13 @@ impl Typist {
         let mut command = Command::new("xterm");
         command.args(["-name", NAME, "-fn", "6x13", "+sb", "+bc", "-b", "0"]);
         command.args(["-geometry", &format!("90x3+{}+{}", at.0, at.1), "-e", "cat"]);
-        let terminal = Shown::start(server, command, NAME).context("xterm is in Debian's package xterm")?;
+        let terminal = Shown::start(server, command, NAME).context("cannot show the terminal for typing")?;
         let mut typist = Typist { eye, hand, root, terminal, at, key };
         let limit = Instant::now() + PATIENCE;
         // The cursor changes when the terminal gets the focus, which is no echo. Two echoes in a row are needed.
         let mut echoes = 0;
         while echoes < 2 {
-            ensure!(Instant::now() < limit, "xterm does not echo what is typed");
+            ensure!(Instant::now() < limit, "xterm does not echo typed letters");
             typist.take_focus()?;
             let is_prompt = typist.echo()?.is_some_and(|echo| echo < Duration::from_millis(300));
             echoes = if is_prompt { echoes + 1 } else { 0 };
@@ -126,7 +126,7 @@ impl Typist {
     pub fn take_focus(&self) -> Result<()> {
         let limit = Instant::now() + PATIENCE;
         while self.eye.get_input_focus()?.reply()?.focus != self.terminal.window {
-            ensure!(Instant::now() < limit, "the window manager does not give the keyboard to the terminal");
+            ensure!(Instant::now() < limit, "the window manager does not give the keyboard focus to the terminal");
             self.click()?;
         }
         Ok(())

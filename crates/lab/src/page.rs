@@ -95,7 +95,7 @@ fn write_study<'a>(out: &mut String, finding: &'a Finding, of: (bool, Build), ch
     }
     let _ = write!(out, "<p class=\"question\">{}</p>", escape(&study.question));
     if finding.quick {
-        out.push_str("<p class=\"quick\">Measured in a hurry (--quick): shows that it works, not how well.</p>");
+        out.push_str("<p class=\"quick\">Quick run (--quick): shows that it works; its figures are not reliable.</p>");
     }
     for chart in study.charts.iter().filter(|chart| matches!(chart, Chart::Scatter(_))) {
         write_chart(out, chart, charts);
@@ -158,7 +158,7 @@ fn write_cards(out: &mut String, verdicts: &[Verdict]) {
 
 fn write_verdicts(out: &mut String, verdicts: &[Verdict]) {
     out.push_str("<div class=\"table\"><table><caption>Goals</caption><thead><tr><th class=\"text\"></th>");
-    for name in ["measured", "goal", "verdict", "pairs from .. to"] {
+    for name in ["measured", "goal", "verdict", "range of the pairs"] {
         let _ = write!(out, "<th>{name}</th>");
     }
     out.push_str("</tr></thead><tbody>");
@@ -261,7 +261,7 @@ mod tests {
         let page = html(&[finding("hard", "0.1 (a)", 1), finding("soft", "0.1 (b)", 2)]).unwrap();
         assert!(page.contains(">About hard</a>  <small>another build</small></li>"), "{page}");
         assert!(page.contains(">About soft</a> </li>"), "{page}");
-        assert_eq!(page.matches("Of another build: measured with 0.1 (a), the report is of 0.1 (b).").count(), 1);
+        assert_eq!(page.matches("From another build: measured with 0.1 (a); the report is about 0.1 (b).").count(), 1);
     }
 
     #[test]

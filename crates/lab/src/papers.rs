@@ -98,7 +98,7 @@ impl Published {
     pub fn cell(self, row: usize, column: usize) -> Option<(f64, f64)> {
         let of = |number: Option<&Number>| match number {
             Some(Number::Rows(rows)) => rows.get(row)?.get(column).copied(),
-            _ => panic!("{} is no table", self.0),
+            _ => panic!("{} is not a table", self.0),
         };
         Some((of(Some(&self.figure().value))?, of(self.figure().deviation.as_ref())?))
     }
@@ -106,7 +106,7 @@ impl Published {
     fn one(self, number: Option<&Number>) -> f64 {
         match number {
             Some(Number::One(one)) => *one,
-            _ => panic!("{} is no single number", self.0),
+            _ => panic!("{} is not a single number", self.0),
         }
     }
 

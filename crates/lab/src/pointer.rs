@@ -29,7 +29,7 @@ impl Pointer {
         if let Some(socket) = server.viewer_socket() {
             return Ok(Pointer::Viewer(Viewer::connect(&socket)?));
         }
-        let host = server.host().ok_or_else(|| anyhow!("{:?} has its pointer to itself", server.kind()))?;
+        let host = server.host().ok_or_else(|| anyhow!("cannot move the pointer of {:?}", server.kind()))?;
         let (host, screen) = xqos_client::connect(Some(host.display()))?;
         let root = host.setup().roots[screen].root;
         Ok(Pointer::Nested { host: Box::new(host), root })

@@ -78,7 +78,7 @@ impl Owned {
             // An unreadable line counts as none.
             let _ = BufReader::new(errors).read_line(&mut line);
         }
-        if line.is_empty() { "it ended without a word".to_owned() } else { line.trim().to_owned() }
+        if line.is_empty() { "it ended without an error message".to_owned() } else { line.trim().to_owned() }
     }
 
     /// Asks the process to end, without waiting. Ask all processes first, then wait for them.
@@ -267,7 +267,7 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 fn number(text: &str, name: &str) -> Result<u64> {
     let value = field(text, name).ok_or_else(|| anyhow!("/proc has no field {name}"))?;
     let digits = value.split_whitespace().next().unwrap_or_default();
-    digits.parse().with_context(|| format!("/proc says {name} {value}"))
+    digits.parse().with_context(|| format!("/proc has an unexpected value: {name} {value}"))
 }
 
 #[cfg(test)]

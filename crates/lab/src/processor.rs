@@ -21,10 +21,10 @@ pub struct Pinned {
 
 impl Pinned {
     pub fn to(processor: usize) -> Result<Pinned> {
-        let before = sched_getaffinity(None).context("the kernel does not tell our processors")?;
+        let before = sched_getaffinity(None).context("cannot read the CPU affinity")?;
         let mut one = CpuSet::new();
         one.set(processor);
-        sched_setaffinity(None, &one).with_context(|| format!("processor {processor} is not ours to use"))?;
+        sched_setaffinity(None, &one).with_context(|| format!("cannot run on processor {processor}"))?;
         Ok(Pinned { before })
     }
 
@@ -72,7 +72,7 @@ impl Reserved {
     pub fn this_thread(budget: Duration, period: Duration) -> Result<Reserved> {
         Attributes::deadline(budget.as_nanos() as u64, period.as_nanos() as u64)
             .give(0)
-            .context("the kernel reserves no processor time for us (CAP_SYS_NICE)")?;
+            .context("cannot reserve processor time; this needs CAP_SYS_NICE")?;
         Ok(Reserved(()))
     }
 }

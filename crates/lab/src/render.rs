@@ -26,7 +26,7 @@ pub fn study(study: &Study) -> String {
 
 /// Renders verdicts as a table.
 pub fn verdicts(verdicts: &[Verdict]) -> String {
-    let mut result = Table::new("", &["", "measured", "goal", "verdict", "pairs from .. to"]);
+    let mut result = Table::new("", &["", "measured", "goal", "verdict", "range of the pairs"]);
     for verdict in verdicts {
         let cells = [verdict.value_text(), verdict.goal_text(), verdict.text(), verdict.spread_text()];
         result.rows.push(std::iter::once(verdict.what.clone()).chain(cells).collect());

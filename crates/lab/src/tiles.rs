@@ -32,7 +32,7 @@ pub fn arrange(connection: &RustConnection, count: usize, timeout: Duration) -> 
             return place(connection, &waiting, &clients);
         }
         if Instant::now() > limit {
-            bail!("{} of {count} x11perf clients have made their windows", waiting.len());
+            bail!("only {} of {count} x11perf clients have created their windows", waiting.len());
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -76,7 +76,7 @@ fn shake_hands(stream: &mut UnixStream) -> Result<(u16, u16)> {
     stream.read_exact(&mut kinds)?;
     ensure!(kinds.contains(&NONE), "it asks for a password");
     stream.write_all(&[NONE])?;
-    ensure!(read(stream)? == [0; 4], "it lets nobody in");
+    ensure!(read(stream)? == [0; 4], "it refuses every viewer");
     stream.write_all(&[SHARED])?;
     let [w0, w1, h0, h1] = read(stream)?;
     let _format: [u8; 16] = read(stream)?;
@@ -114,7 +114,7 @@ fn follow(mut stream: UnixStream, request: &[u8], begins: &Sender<()>) -> io::Re
                 let [_, _, _, length @ ..]: [u8; 7] = read(&mut input)?;
                 skip(&mut input, u32::from_be_bytes(length).into())?;
             }
-            [kind] => return Err(io::Error::other(format!("a message of the unknown kind {kind}"))),
+            [kind] => return Err(io::Error::other(format!("unknown message type {kind}"))),
         }
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn perform(on_loopback: bool, silence_ms: u64, limit_ms: u64) -> Resu
 }
 
 fn broken(error: LiveError) -> anyhow::Error {
-    anyhow!(error).context("the capture broke off")
+    anyhow!(error).context("the capture stopped")
 }
 
 /// Time on the clock that captures and the link's log use.

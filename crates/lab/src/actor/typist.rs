@@ -127,7 +127,7 @@ impl Desk {
             }
         }
         if largest.0 == 0 {
-            bail!("no window is seen");
+            bail!("no window is visible");
         }
         Ok(largest.1)
     }

@@ -43,14 +43,14 @@ impl<'a> Build<'a> {
     pub fn caution(self, finding: &Finding) -> Option<String> {
         let of = &finding.machine.module;
         let of = if of.is_empty() { "an unknown module" } else { of };
-        self.mark(finding).map(|mark| format!("Of {mark}: measured with {of}, the report is of {}.", self.name()))
+        self.mark(finding).map(|mark| format!("From {mark}: measured with {of}; the report is about {}.", self.name()))
     }
 
     /// A sentence that names all results of other builds.
     pub fn others(self, found: &[Finding]) -> Option<String> {
         let others = found.iter().filter(|finding| self.mark(finding).is_some());
         let names: Vec<&str> = others.map(|finding| finding.experiment.as_str()).collect();
-        (!names.is_empty()).then(|| format!("Of other builds, and marked so: {}.", names.join(", ")))
+        (!names.is_empty()).then(|| format!("Results from other builds, marked as such: {}.", names.join(", ")))
     }
 }
 
@@ -73,9 +73,9 @@ mod tests {
         assert_eq!(build.name(), "0.1 (b)");
         let labels: Vec<String> = found.iter().map(|finding| build.label(finding)).collect();
         assert_eq!(labels, ["demo (another build)", "hard", "soft (another build)"]);
-        assert_eq!(build.others(&found).unwrap(), "Of other builds, and marked so: demo, soft.");
+        assert_eq!(build.others(&found).unwrap(), "Results from other builds, marked as such: demo, soft.");
         let caution = build.caution(&found[0]).unwrap();
-        assert_eq!(caution, "Of another build: measured with 0.1 (a), the report is of 0.1 (b).");
+        assert_eq!(caution, "From another build: measured with 0.1 (a); the report is about 0.1 (b).");
         assert!(build.caution(&found[2]).unwrap().contains("an unknown module"));
         assert_eq!(build.caution(&found[1]), None);
     }

@@ -50,7 +50,7 @@ pub fn compare(known: &[Experiment], a: &Path, b: &Path) -> Result<Comparison> {
     let (found_a, found_b) = (read_some(known, a)?, read_some(known, b)?);
     let comparison = Comparison::of(&found_a, &found_b);
     if comparison.verdicts.is_empty() {
-        bail!("{} and {} hold no verdict in common: run the same experiments for both", a.display(), b.display());
+        bail!("{} and {} have no verdict in common: run the same experiments for both", a.display(), b.display());
     }
     Ok(comparison)
 }
@@ -68,10 +68,10 @@ impl Comparison {
         for (name, found, others) in [("A", a, b), ("B", b, a)] {
             notes.extend(found.iter().flat_map(|finding| doubts(name, finding)));
             let build = Build::of(found);
-            notes.extend(build.others(found).map(|others| format!("{name} is of {}. {others}", build.name())));
+            notes.extend(build.others(found).map(|others| format!("{name} is about {}. {others}", build.name())));
             let only = |finding: &&Finding| !others.iter().any(|other| other.experiment == finding.experiment);
             let only: Vec<&str> = found.iter().filter(only).map(|finding| finding.experiment.as_str()).collect();
-            notes.extend((!only.is_empty()).then(|| format!("Only {name} has {}.", only.join(", "))));
+            notes.extend((!only.is_empty()).then(|| format!("Only {name} has results of {}.", only.join(", "))));
         }
         let machine = |found: &[Finding]| found.first().map(|one| (one.machine.processor.clone(), one.machine.cores));
         if machine(a) != machine(b) {
@@ -82,7 +82,7 @@ impl Comparison {
 
     /// Renders the comparison as a table.
     pub fn text(&self) -> String {
-        let mut table = Table::new("", &["", "A", "A from .. to", "B", "B from .. to", "B over A", "B is"]);
+        let mut table = Table::new("", &["", "A", "range of A", "B", "range of B", "B / A", "B is"]);
         for pair in &self.verdicts {
             table.rows.push(vec![
                 format!("{}: {}", pair.experiment, pair.what),
@@ -134,7 +134,7 @@ fn conclusion(a: &Verdict, b: &Verdict, overlap: Option<bool>) -> &'static str {
     match (overlap, a.goal) {
         _ if a.samples.too_few() || b.samples.too_few() => "too few samples",
         _ if a.value == b.value => "no difference seen",
-        (None, _) => "measured once: not to be told",
+        (None, _) => "measured once: unknown",
         (Some(true), _) => "no difference seen",
         (Some(false), Goal::AtMost(_)) => {
             if is_more {
@@ -163,7 +163,7 @@ fn conclusion(a: &Verdict, b: &Verdict, overlap: Option<bool>) -> &'static str {
 fn doubts(name: &str, finding: &Finding) -> Vec<String> {
     let noise = finding.disturbance.and_then(|disturbance| disturbance.noise());
     let noise = noise.map(|causes| format!("{name}'s {} is noisy: {causes}.", finding.experiment));
-    let hurry = finding.quick.then(|| format!("{name}'s {} was measured in a hurry (--quick).", finding.experiment));
+    let hurry = finding.quick.then(|| format!("{name}'s {} is a quick run (--quick).", finding.experiment));
     noise.into_iter().chain(hurry).collect()
 }
 
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(of(&high, &low, at_most), (Some(false), "better"));
         assert_eq!(of(&low, &high, at_least), (Some(false), "better"));
         assert_eq!(of(&low, &high, Goal::Reported), (Some(false), "more"));
-        assert_eq!(of(&[1.0], &high, at_most), (None, "measured once: not to be told"));
+        assert_eq!(of(&[1.0], &high, at_most), (None, "measured once: unknown"));
         assert_eq!(of(&[], &[], at_most), (None, "too few samples"));
     }
 
@@ -219,7 +219,7 @@ mod tests {
         let comparison = Comparison::of(&a, &b);
         let ratios: Vec<_> = comparison.verdicts.iter().map(|pair| (pair.experiment.as_str(), pair.ratio)).collect();
         assert_eq!(ratios, [("demo", Some(3.0)), ("idle", None)]);
-        assert_eq!(comparison.notes, ["Only A has hard."]);
+        assert_eq!(comparison.notes, ["Only A has results of hard."]);
         let text = comparison.text();
         assert!(text.contains("demo: x") && text.contains("worse") && text.contains("4.50 ms"), "{text}");
     }

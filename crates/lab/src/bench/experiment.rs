@@ -63,7 +63,7 @@ impl Experiment {
     /// Reads a user's experiment, which is named after its file.
     pub fn read(path: &Path) -> Result<Experiment> {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let name = path.file_stem().and_then(|name| name.to_str()).context("the file's name is no text")?;
+        let name = path.file_stem().and_then(|name| name.to_str()).context("the file name is not valid UTF-8")?;
         File::read(name, &path.display().to_string(), &text).map(Experiment::of_file).map_err(anyhow::Error::msg)
     }
 

@@ -35,7 +35,7 @@ pub(super) fn watch(out: &Path) -> Result<()> {
         tree::end_all(GRACE);
         folder::remove_all();
         progress::line(&format!(
-            "interrupted: what was done is kept in {}; the same command goes on with the rest",
+            "interrupted: finished results are in {}; to continue, run the same command again",
             out.display()
         ));
         process::exit(STATUS);

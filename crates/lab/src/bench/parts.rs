@@ -44,7 +44,7 @@ impl<T: Serialize + DeserializeOwned> Parts<T> {
     }
 
     pub fn add(&mut self, part: T) -> Result<()> {
-        writeln!(self.file, "{}", serde_json::to_string(&part)?).context("cannot keep what was measured")?;
+        writeln!(self.file, "{}", serde_json::to_string(&part)?).context("cannot store a measurement")?;
         self.list.push(part);
         Ok(())
     }

@@ -72,7 +72,7 @@ impl Stored {
             text => text.with_context(|| format!("cannot read {}", path.display())),
         };
         Some(text.and_then(|text| {
-            serde_json::from_str(&text).with_context(|| format!("{} is not a result of this version", path.display()))
+            serde_json::from_str(&text).with_context(|| format!("this version cannot read {}", path.display()))
         }))
     }
 
@@ -91,7 +91,7 @@ impl Stored {
         let Stored { experiment, quick, pairs, machine, disturbance, data } = self;
         let study = match data {
             Data::Raw(raw) => {
-                let not_ours = || format!("the result of {experiment} is not of this version");
+                let not_ours = || format!("this version cannot evaluate the result of {experiment}");
                 let mut study = of.with_context(not_ours)?.study(raw).with_context(not_ours)?;
                 study.charts.iter_mut().for_each(Chart::reduce);
                 study
@@ -124,7 +124,7 @@ pub(crate) struct Finding {
 impl Finding {
     /// A sentence if the measurement was disturbed.
     pub fn noise(&self) -> Option<String> {
-        self.disturbance?.noise().map(|causes| format!("Noisy: while this was measured {causes}."))
+        self.disturbance?.noise().map(|causes| format!("Noisy: during this measurement, {causes}."))
     }
 
     pub fn text(&self, build: Build) -> String {
@@ -136,7 +136,7 @@ impl Finding {
 /// Reads all results in the order of the report, followed by those of users' own files.
 pub(crate) fn read_all(known: &[Experiment], folder: &Path) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
-    let cannot = || format!("cannot use what {} holds", folder.display());
+    let cannot = || format!("cannot use the results in {}", folder.display());
     for experiment in known {
         if let Some(stored) = Stored::read(folder, &experiment.name) {
             found.push(stored.and_then(|stored| stored.finding(Some(experiment))).with_context(cannot)?);
@@ -168,7 +168,7 @@ fn others(known: &[Experiment], folder: &Path) -> Vec<String> {
 pub(super) fn read_some(known: &[Experiment], folder: &Path) -> Result<Vec<Finding>> {
     let found = read_all(known, folder)?;
     if found.is_empty() {
-        bail!("{} holds no results: make some with `xqos bench run all --out {0}`", folder.display());
+        bail!("{} has no results: measure first, with `xqos bench run all --out {0}`", folder.display());
     }
     Ok(found)
 }

@@ -52,7 +52,7 @@ pub fn run(mut known: Vec<Experiment>, options: &Options) -> Result<()> {
 }
 
 fn run_chosen(options: &Options, known: &[Experiment], chosen: &[&Experiment], module: PathBuf) -> Result<()> {
-    xqos_sys::adopt_orphans().context("cannot look after the processes to be started")?;
+    xqos_sys::adopt_orphans().context("cannot adopt orphaned processes")?;
     let server = Setup::stock(Kind::Xvfb).start()?.version()?;
     let subject = Subject { server, module: machine::module_version(&module)? };
     let outcomes = Run { options, module, subject }.all(chosen)?;
@@ -118,7 +118,7 @@ impl Run<'_> {
     fn one(&self, experiment: &Experiment, progress: Progress) -> Result<State> {
         if let Some(stored) = self.stored(experiment) {
             let measured = machine::date(stored.machine.measured_at);
-            progress.note(&format!("kept, as measured on {measured}; --again measures it anew"));
+            progress.note(&format!("kept the result of {measured}; use --again to measure again"));
             print(&text(&stored.finding(Some(experiment))?))?;
             return Ok(State::Reused);
         }
@@ -161,7 +161,7 @@ impl Run<'_> {
         let bench = Bench { quick, pairs, module: self.module.clone(), progress, parts: (parts, of) };
         let machine = Machine::facts(server, module);
         let watch = Watch::begin();
-        bench.say("begins");
+        bench.say("starting");
         let raw = experiment.run(&bench)?;
         bench.progress.done();
         let disturbance = watch.and_then(Watch::end);
@@ -173,7 +173,7 @@ impl State {
     fn text(&self) -> String {
         match self {
             State::Measured => "measured".to_owned(),
-            State::Reused => "kept from before".to_owned(),
+            State::Reused => "kept".to_owned(),
             State::Skipped(why) => format!("skipped: {why}"),
             State::Failed(why) => format!("failed: {why}"),
         }

@@ -22,7 +22,7 @@ pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
     let met = goals.iter().filter(|(_, verdict)| verdict.is_met() == Some(true)).count();
     let few = match with_goal - met - missed.len() {
         0 => String::new(),
-        few => format!(", of {few} there are too few samples"),
+        few => format!(", {few} with too few samples"),
     };
     let experiments = if found.len() == 1 { String::new() } else { format!(", in {} experiments", found.len()) };
     let mut lines = vec![format!("{met} of {with_goal} goals are met{few}{experiments}.")];
@@ -30,7 +30,7 @@ pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
     let brief =
         |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {} ({})", build.label(of), goal.what, goal.text());
     match missed.split_first() {
-        None => lines.push("Nothing was missed.".to_owned()),
+        None => lines.push("No goal was missed.".to_owned()),
         Some((worst, others)) => {
             lines.push(format!("Missed by most: {}.", sentence(worst)));
             let named: Vec<String> = others.iter().take(NAMED).map(brief).collect();
@@ -78,7 +78,7 @@ fn credibility(found: &[Finding]) -> String {
         }
     };
     let hurried = found.iter().filter(|finding| finding.quick).count();
-    if hurried > 0 { format!("{noise}; {hurried} measured in a hurry (--quick).") } else { format!("{noise}.") }
+    if hurried > 0 { format!("{noise}; quick runs (--quick): {hurried}.") } else { format!("{noise}.") }
 }
 
 fn machine(finding: &Finding, build: Build) -> String {
@@ -121,8 +121,8 @@ mod tests {
         assert!(lines[3].contains("Noisy: idle (other processes used 50 % of the processors)"), "{lines:#?}");
         let unmeasured = Verdict::of_spread("v", Spread::of([]), "x", Goal::AtMost(1.0));
         let lines = conclusions(&[finding("expose", vec![at_most(0.5), unmeasured], 0.0)]);
-        assert_eq!(lines[0], "1 of 2 goals are met, of 1 there are too few samples.");
+        assert_eq!(lines[0], "1 of 2 goals are met, 1 with too few samples.");
         let met = conclusions(&[finding("demo", vec![at_most(0.5)], 0.0)]);
-        assert_eq!(met[1..3], ["Nothing was missed.", "No run was noisy."]);
+        assert_eq!(met[1..3], ["No goal was missed.", "No run was noisy."]);
     }
 }

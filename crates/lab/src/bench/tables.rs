@@ -61,7 +61,7 @@ pub fn table(known: &[Experiment], folder: &Path, into: &[PathBuf]) -> Result<()
         made.extend(text.map(|text| (path, text)));
     }
     if made.is_empty() {
-        bail!("no table to make: none of the files has a line {BEGIN}...{}", BEGIN_ENDS.trim_end());
+        bail!("there is no table to generate: none of the files has a line {BEGIN}...{}", BEGIN_ENDS.trim_end());
     }
     // Nothing is written unless all files can be generated.
     made.iter().try_for_each(|(path, text)| write(path, text))
@@ -74,7 +74,7 @@ fn filled(text: &str, found: &[Finding]) -> Result<Option<String>> {
     let mut any = false;
     for piece in pieces {
         any = true;
-        let (what, rest) = piece.split_once(BEGIN_ENDS).ok_or_else(|| anyhow!("a line '{BEGIN}' has no end"))?;
+        let (what, rest) = piece.split_once(BEGIN_ENDS).ok_or_else(|| anyhow!("a line '{BEGIN}' has no '-->'"))?;
         let (_, after) = rest
             .split_once(END)
             .ok_or_else(|| anyhow!("the table '{what}' has no line '{}' after it", END.trim_end()))?;
@@ -182,7 +182,7 @@ mod tests {
         let verdicts = vec![
             Verdict::of_value("late | a", 1.5, "x", Goal::AtMost(1.0)),
             Verdict::of_value("soon", 0.5, "x", Goal::AtMost(1.0)),
-            Verdict::of_value("told", 2.0, "", Goal::Reported),
+            Verdict::of_value("shown", 2.0, "", Goal::Reported),
         ];
         let mut table = Table::new("Means, in ms", &["case", "mean"]).keyed("means");
         table.rows.push(vec!["fair".into(), "0.2".into()]);
@@ -205,7 +205,7 @@ mod tests {
         for path in paths {
             let text = fs::read_to_string(&path).unwrap();
             let made = filled(&text, &found).unwrap().unwrap();
-            assert!(made == text, "make it anew: xqos bench table docs/report/data --into {}", path.display());
+            assert!(made == text, "regenerate it: xqos bench table docs/report/data --into {}", path.display());
         }
     }
 
@@ -222,9 +222,9 @@ mod tests {
         let late = "| idle: late \\| a | 1.50 x | | <= 1 x | **missed by 50 %** |\n";
         let soon = "| idle: soon | 0.500 x | | <= 1 x | met |\n";
         let [goals, missed, all] = ["goals", "missed", "verdicts of idle"].map(|what| fill(what).unwrap());
-        assert!(goals.contains(late) && goals.contains(soon) && !goals.contains("told"), "{goals}");
+        assert!(goals.contains(late) && goals.contains(soon) && !goals.contains("shown"), "{goals}");
         assert!(missed.contains(late) && !missed.contains("soon"), "{missed}");
-        assert!(all.contains("| soon |") && all.contains("| told | 2 | | - | |\n"), "{all}");
+        assert!(all.contains("| soon |") && all.contains("| shown | 2 | | - | |\n"), "{all}");
     }
 
     #[test]

@@ -55,13 +55,13 @@ pub(super) fn check_figures(stage: &Stage, before: &mut Counters) -> Result<()> 
     let now = Counters { busy_ns: info.busy_ns, decisions: info.decisions, uptime_ns: info.uptime_ns };
     let goes_on =
         now.busy_ns >= before.busy_ns && now.decisions >= before.decisions && now.uptime_ns >= before.uptime_ns;
-    ensure!(goes_on, "sums went back from {before:?} to {now:?}");
+    ensure!(goes_on, "totals decreased from {before:?} to {now:?}");
     *before = now;
     ensure!(info.busy_ns <= info.uptime_ns, "busy for {} of {} ns", info.busy_ns, info.uptime_ns);
     let served: u64 = list.clients.iter().map(|client| client.server_time_ns).sum();
     ensure!(served <= info.busy_ns, "clients were served for {served} ns, the server was busy for {}", info.busy_ns);
     if let Some(odd) = list.clients.iter().find(|client| client.reserved_time_ns > client.server_time_ns) {
-        bail!("more of a client's server time is reserved than there is: {odd:?}");
+        bail!("a client's reserved time exceeds its server time: {odd:?}");
     }
     let limit = info.max_utilization_ppm.max(earlier.max_utilization_ppm);
     let admitted = info.admitted_utilization_ppm;
@@ -90,20 +90,20 @@ pub(super) fn idle_state(stage: &Stage, first: Option<IdleState>) -> Result<Idle
     for thread in process::switches(pid)? {
         let attributes = Attributes::of(thread.tid as i32)?;
         let is_plain = attributes.is_normal() && attributes.nice() >= nice;
-        ensure!(is_plain, "the thread {} is left raised: {attributes:?}", thread.name);
+        ensure!(is_plain, "the thread {} still has a raised priority: {attributes:?}", thread.name);
     }
-    ensure!(now.reservations == 0, "{} reservations are left of clients that are gone", now.reservations);
+    ensure!(now.reservations == 0, "{} reservations of disconnected clients are left", now.reservations);
     if let Some(first) = first {
         let (files, before) = (now.files, first.files);
         ensure!(
             files <= before,
-            "{files} descriptors are open, {before} were at first: {}",
+            "{files} descriptors are open, {before} were after the first reset: {}",
             open_files(pid)?.join(" ")
         );
         let more_kb = now.private_kb.saturating_sub(first.private_kb);
-        ensure!(more_kb <= MORE_KB, "{more_kb} kB more than after the first life");
+        ensure!(more_kb <= MORE_KB, "the server uses {more_kb} kB more than after the first reset");
         let more = now.memory_bytes.saturating_sub(first.memory_bytes);
-        ensure!(more <= MORE_BYTES, "xqos uses {more} bytes more than after the first life");
+        ensure!(more <= MORE_BYTES, "xqos uses {more} bytes more than after the first reset");
     }
     // After the first reset, descriptors that were about to be closed may have been counted.
     let files = first.map_or(now.files, |first| first.files.min(now.files));

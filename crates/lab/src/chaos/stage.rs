@@ -50,7 +50,7 @@ impl Stage {
 
     /// A client that only queries.
     pub(super) fn witness(&self) -> Result<&Control> {
-        self.witness.as_ref().context("there is no connection between two lives of the server")
+        self.witness.as_ref().context("there is no connection while the server resets")
     }
 
     pub(super) fn perform(&mut self, op: &Op) -> Result<()> {
@@ -115,7 +115,7 @@ impl Stage {
             Op::Desktop { share_ppm } => Ok(control.set_desktop_share(share_ppm)),
             Op::Lend { on } => Ok(control.lend_processor(on, 0)),
             Op::StopTrace => Ok(control.stop_trace()),
-            _ => bail!("{op:?} is no request"),
+            _ => bail!("{op:?} is not a request"),
         }
     }
 
@@ -174,7 +174,7 @@ impl Stage {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err(anyhow!("the server does not come back from its reset: {said}"))
+        Err(anyhow!("the server did not return from its reset: {said}"))
     }
 }
 

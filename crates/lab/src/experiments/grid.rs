@@ -47,7 +47,7 @@ impl Measure for Grid {
     fn study(&self) -> Study {
         Study {
             title: "X over slow links".to_owned(),
-            question: "How long does the network keep a program that starts waiting?".to_owned(),
+            question: "How long does a program wait for the network while it starts?".to_owned(),
             verdicts: verdicts(&self.cells).into_iter().chain(predicted::verdicts(&self.cells)).collect(),
             tables: tables::all(&self.cells),
             charts: charts::all(&self.cells),
@@ -93,9 +93,9 @@ fn verdicts(cells: &Cells) -> Vec<Verdict> {
     let dropped: u64 = starts().map(|start| start.dropped).sum();
     let goal = Goal::of(Key("grid.agreement"));
     vec![
-        Verdict::of_spread("idle or blocked, against the queue's log: time in agreement, raw X", spread, "%", goal),
-        Verdict::of_value("the same, the worst cell", spread.least, "%", goal),
-        Verdict::of_value("packets that the captures lost", dropped as f64, "", Goal::Reported),
+        Verdict::of_spread("raw X: time in which capture and queue log agree on idle or blocked", spread, "%", goal),
+        Verdict::of_value("raw X: agreement of capture and queue log, worst cell", spread.least, "%", goal),
+        Verdict::of_value("packets lost by the captures", dropped as f64, "", Goal::Reported),
     ]
 }
 

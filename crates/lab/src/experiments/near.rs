@@ -43,7 +43,7 @@ pub(super) struct Near {
 
 impl Measure for Near {
     const NAME: &'static str = "near";
-    const ABOUT: &'static str = "programs far from their X server, with and without xqos near beside them";
+    const ABOUT: &'static str = "programs far from their X server, with and without xqos near";
     const TAKES: Takes = Takes { quick_s: 120, full_s: 1_400 };
     const PAIRED: bool = false;
 
@@ -119,7 +119,7 @@ impl Near {
             let mut gains: Vec<f64> = self.cells.programs().into_iter().filter_map(gain).collect();
             gains.sort_by(|one, other| other.total_cmp(one));
             let (way, of) = (way.title(), gains.len());
-            let what = format!("{way}: start over 100 ms as fast as ssh -C -Y, what {count} of {of} reach");
+            let what = format!("{way}: start-up speed over 100 ms relative to ssh -C -Y, reached by {count} of {of}");
             gains.get(count - 1).map(|&gain| Verdict::of_value(what, gain, "x", goal))
         };
         let (strict, relaxed) = (Goal::of(Key("near.strict_over_ssh")), Goal::of(Key("near.relaxed_over_ssh")));
@@ -129,11 +129,11 @@ impl Near {
     fn beside_the_server(&self) -> Vec<Verdict> {
         let ratios = self.cells.programs().into_iter().map(|program| (program, self.local_ratios(program)));
         let local = ratios.filter(|(_, ratio)| ratio.count > 0).map(|(program, ratio)| {
-            let what = format!("{}: start beside its server with near over without", program.title());
+            let what = format!("{}: start-up time on the server's machine, near over raw X", program.title());
             Verdict::of_spread(what, ratio, "x", Goal::of(Key("near.local_start")))
         });
         let costs = self.costs.iter().map(|cost| {
-            let what = format!("x11perf -{} through near over the relay", cost.test);
+            let what = format!("x11perf -{}: rate through near over the rate through the relay", cost.test);
             Verdict::of_spread(what, cost.ratios(), "x", Goal::of(Key("near.over_relay")))
         });
         local.chain(costs).collect()

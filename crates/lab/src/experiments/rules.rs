@@ -49,7 +49,7 @@ struct Trial {
 
 impl Measure for Rules {
     const NAME: &'static str = "rules";
-    const ABOUT: &'static str = "a daemon with a rule for a player: its cost, and what is left when it is killed";
+    const ABOUT: &'static str = "the rules daemon with a rule for a player: cost, and what remains when it is killed";
     const TAKES: Takes = Takes { quick_s: 25, full_s: 240 };
 
     fn run(bench: &Bench) -> Result<Self> {
@@ -76,7 +76,7 @@ impl Measure for Rules {
             let killed = Instant::now();
             while players(&control)?.iter().any(|entry| is_held(entry) || entry.weight != 100) {
                 if killed.elapsed() > LIMIT {
-                    bail!("what the rule set is still there {} s after the daemon was killed", LIMIT.as_secs());
+                    bail!("the rule's settings remain {} s after the daemon was killed", LIMIT.as_secs());
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -94,21 +94,21 @@ impl Measure for Rules {
         let stayed = |trial: &Trial| f64::from(u8::from(trial.by_hand_stayed));
         let table = Columns::of("Rules, medians", [Row::new("a rule for the player", self.trials.iter())])
             .name("what")
-            .median("held after s", |trial: &Trial| trial.held_after_s)
-            .percent("of a processor", |trial| trial.cpu)
-            .max("gone after s, worst", |trial| trial.gone_after_s)
-            .percent("by hand stayed", stayed)
+            .median("applied after s", |trial: &Trial| trial.held_after_s)
+            .percent("processor time", |trial| trial.cpu)
+            .max("undone after s, worst", |trial| trial.gone_after_s)
+            .percent("manual weight stayed", stayed)
             .table()
             .keyed("rules");
         let spread = |figure: &dyn Fn(&Trial) -> f64| Spread::of(self.trials.iter().map(figure));
         Study {
             title: "Rules".to_owned(),
-            question: "A rule reserves for a player. What does it cost to keep it, and what is left when the daemon is killed?"
+            question: "A rule makes a reservation for a player. What does the daemon cost, and what remains when it is killed?"
                 .to_owned(),
             verdicts: vec![
-                Verdict::of_spread("killed: its settings are gone after", spread(&|trial| trial.gone_after_s), "s", Goal::of(Key("rules.gone"))),
-                Verdict::of_spread("killed: part of what was set by hand that stayed", spread(&stayed), "", Goal::of(Key("rules.by_hand"))),
-                Verdict::of_spread("the daemon's part of a processor", spread(&|trial| trial.cpu), "", Goal::of(Key("rules.cpu"))),
+                Verdict::of_spread("daemon killed: its settings are undone after", spread(&|trial| trial.gone_after_s), "s", Goal::of(Key("rules.gone"))),
+                Verdict::of_spread("daemon killed: fraction of manual settings that stayed", spread(&stayed), "", Goal::of(Key("rules.by_hand"))),
+                Verdict::of_spread("processor time of the daemon, as a fraction", spread(&|trial| trial.cpu), "", Goal::of(Key("rules.cpu"))),
             ],
             tables: vec![table],
             ..Study::default()
@@ -142,7 +142,7 @@ fn wait(daemon: &mut Owned, is_so: impl Fn() -> Result<bool>) -> Result<()> {
     while !is_so()? {
         daemon.see_running("xqos rules run")?;
         if Instant::now() > limit {
-            bail!("the rule does not hold {} s after the daemon was started", LIMIT.as_secs());
+            bail!("the rule is not applied {} s after the daemon was started", LIMIT.as_secs());
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -111,17 +111,16 @@ impl Situation {
 
     fn title(self) -> &'static str {
         match self {
-            Situation::Interactive => "interactive: a line beside twelve plaids, Xtigervnc",
-            Situation::Animation => "animation: a frame every 15 ms beside twelve plaids, Xvfb",
-            Situation::Ocbench => "ocbench: drawing after each rest of 10 ms, beside x11perf -getimagexy100, Xvfb",
+            Situation::Interactive => "interactive: a line with twelve plaids, Xtigervnc",
+            Situation::Animation => "animation: a frame every 15 ms with twelve plaids, Xvfb",
+            Situation::Ocbench => "ocbench: drawing after each pause of 10 ms, with x11perf -getimagexy100, Xvfb",
         }
     }
 }
 
 impl Measure for Simulation {
     const NAME: &'static str = "simulation";
-    const ABOUT: &'static str =
-        "what the simulator predicts, beside the measurement, and crowds that no machine here can run";
+    const ABOUT: &'static str = "the simulator's predictions and measurements, and crowds too large to measure";
     const TAKES: Takes = Takes { quick_s: 40, full_s: 300 };
 
     fn run(bench: &Bench) -> Result<Self> {
@@ -135,7 +134,7 @@ impl Measure for Simulation {
             bench.say(format!("turn {} of {}", turn + 1, bench.pairs));
             turns.push(Turn::measure(bench, [&nested, &plain], &perf, turn)?);
         }
-        bench.say("crowds, simulated");
+        bench.say("simulating crowds");
         Ok(Simulation { turns, beyond: crowds::simulate()? })
     }
 
@@ -144,9 +143,8 @@ impl Measure for Simulation {
         tables.extend([self.table_of_reserved(), crowds::table(&self.beyond), self.table_of_costs()]);
         Study {
             title: "The simulator".to_owned(),
-            question:
-                "Scenarios are served in virtual time by the same scheduler. How near do they come to real servers?"
-                    .to_owned(),
+            question: "The simulator runs the same scheduler in virtual time. How close does it come to real servers?"
+                .to_owned(),
             answer: String::new(),
             verdicts: self.verdicts(),
             tables,
@@ -232,7 +230,7 @@ impl Simulation {
         let one = |situation: Situation| {
             let ratios = Scheduler::ALL.map(|scheduler| self.ratio(situation, scheduler, mean).median);
             let what = format!("{}, {}: simulated over measured", situation.name(), situation.response());
-            Verdict::of_spread(format!("{what}, the schedulers"), Spread::of(ratios), "x", Goal::Reported)
+            Verdict::of_spread(format!("{what}, all schedulers"), Spread::of(ratios), "x", Goal::Reported)
         };
         let mut verdicts: Vec<Verdict> = Situation::ALL.map(one).into();
         let reserved = self.turns.iter().flat_map(|turn| &turn.reserved);

@@ -32,7 +32,7 @@ struct Check<'a> {
 pub(super) fn check(definition: &Definition, axes: &[AxisValues], cases: &[Case]) -> Result<(), Mistake> {
     let check = Check { definition, axes, found: cases.iter().flat_map(|case| found(case, definition)).collect() };
     if let Some(unused) = definition.server.keys().find(|name| cases.iter().all(|case| case.server.0 != **name)) {
-        let what = format!("no case uses the server '{unused}': write server = \"{unused}\" in one, or leave it out");
+        let what = format!("no case uses the server '{unused}': write server = \"{unused}\" in one, or remove it");
         return Err(Mistake::at(&format!("[server.{unused}]"), what));
     }
     check.order()?;
@@ -101,7 +101,7 @@ impl Check<'_> {
 
     fn axes_of(&self, names: &[String]) -> Result<(), Mistake> {
         match names.iter().find(|name| self.axis(name).is_none()) {
-            Some(name) => Err(Mistake::at(name, format!("there is no axis '{name}': there are {}", self.known_axes()))),
+            Some(name) => Err(Mistake::at(name, format!("there is no axis '{name}', only {}", self.known_axes()))),
             None => Ok(()),
         }
     }
@@ -116,13 +116,13 @@ impl Check<'_> {
 
     fn value_of(&self, axis: &str, value: &str, at: &str) -> Result<(), Mistake> {
         let Some(found) = self.axis(axis) else {
-            return Err(Mistake::at(at, format!("there is no axis '{axis}': there are {}", self.known_axes())));
+            return Err(Mistake::at(at, format!("there is no axis '{axis}', only {}", self.known_axes())));
         };
         if found.has(value) {
             return Ok(());
         }
         let values: Vec<&str> = found.values.iter().map(|(name, _)| name.as_str()).collect();
-        Err(Mistake::at(at, format!("'{axis}' is never '{value}': it is {}", values.join(", "))))
+        Err(Mistake::at(at, format!("'{axis}' has no value '{value}', only {}", values.join(", "))))
     }
 
     fn one_of(&self, word: Option<&str>, known: &[&str], what: &str) -> Result<(), Mistake> {
@@ -139,7 +139,7 @@ impl Check<'_> {
         if let Some(text) = order.new_servers.as_deref().filter(|&text| text != "case" && turns(text).is_none()) {
             return Err(Mistake::at(
                 text,
-                format!("'{text}' is no time for new servers: write turn, server, case, or \"12 turns\""),
+                format!("'{text}' is not allowed for new_servers: write turn, server, case, or \"12 turns\""),
             ));
         }
         if order.keep_loads && order.new_servers.as_deref() == Some("case") {
@@ -197,12 +197,12 @@ impl Check<'_> {
         let is_named = text.contains('{') && OF_A_LOAD.iter().any(|of| name.starts_with(&format!("{of}.")));
         if !self.found.contains(name) && !is_named {
             let known: Vec<&str> = self.found.iter().map(String::as_str).collect();
-            return Err(Mistake::at(text, format!("nothing measures '{name}': there are {}", known.join(", "))));
+            return Err(Mistake::at(text, format!("nothing measures '{name}': choose from {}", known.join(", "))));
         }
         match self.axes.iter().find(is_open) {
             Some(axis) => Err(Mistake::at(
                 text,
-                format!("'{name}' differs by {0}: write {name}[{0}=VALUE], or name {0} in {write}", axis.name),
+                format!("'{name}' depends on {0}: write {name}[{0}=VALUE], or add {0} to {write}", axis.name),
             )),
             None => Ok(()),
         }

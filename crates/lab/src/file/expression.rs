@@ -56,9 +56,7 @@ impl Expression {
         let expression = parser.sum()?;
         match parser.rest() {
             "" => Ok(expression),
-            rest => {
-                Err(format!("'{rest}' is not expected here: write an operator (+ - * /) before it, or leave it out"))
-            }
+            rest => Err(format!("'{rest}' is not expected here: write an operator (+ - * /) before it, or remove it")),
         }
     }
 
@@ -242,7 +240,7 @@ impl<'a> Parser<'a> {
                     self.needs(',')?;
                     Expression::Statistic(Statistic::Within(from, self.number()?), samples)
                 }
-                _ => return Err(format!("there is no function '{function}': there are {FUNCTIONS}")),
+                _ => return Err(format!("there is no function '{function}': choose from {FUNCTIONS}")),
             }
         };
         self.needs(')')?;
@@ -262,7 +260,7 @@ impl<'a> Parser<'a> {
         self.at += end + 1;
         let place = |text: &str| {
             let (axis, value) =
-                text.split_once('=').ok_or_else(|| format!("'{text}' is no place: write AXIS=VALUE"))?;
+                text.split_once('=').ok_or_else(|| format!("'{text}' does not select a case: write AXIS=VALUE"))?;
             Ok((axis.trim().to_owned(), value.trim().to_owned()))
         };
         inside[..end].split(',').map(place).collect()
@@ -282,10 +280,8 @@ impl<'a> Parser<'a> {
         let length = rest.chars().take_while(is_of_name).count();
         self.at += length;
         match length {
-            0 if rest.is_empty() => Err("it ends where a name or a number is expected".to_owned()),
-            0 => {
-                Err(format!("'{rest}' is no name: write what was measured, or a function of it such as mean(response)"))
-            }
+            0 if rest.is_empty() => Err("at the end, a name or a number is expected".to_owned()),
+            0 => Err(format!("'{rest}' is not a name: write a measured name, or a function such as mean(response)")),
             _ => Ok(rest[..length].to_owned()),
         }
     }
@@ -334,7 +330,7 @@ mod tests {
     #[test]
     fn a_mistake_says_what_to_write() {
         let error = |text: &str| Expression::parse(text).unwrap_err();
-        assert!(error("avg(response)").contains("there are mean, deviation"), "{}", error("avg(response)"));
+        assert!(error("avg(response)").contains("choose from mean, deviation"), "{}", error("avg(response)"));
         assert!(error("mean(response").contains("')' is missing at the end"));
         assert!(error("1 2").contains("write an operator"));
         assert!(error("mean(response)[stock]").contains("write AXIS=VALUE"));

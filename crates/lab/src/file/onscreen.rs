@@ -42,7 +42,7 @@ impl OnScreen {
         let viewer = server.viewer_socket().map(|socket| Viewer::connect(&socket)).transpose()?;
         let managers = desktop.managers.map(|managers| Composited::start(server, managers)).transpose()?;
         if let Some(control) = control.filter(|_| managers.is_some()) {
-            ensure!(control.desktop()?.clients > 0, "nobody was recognised as compositor or window manager");
+            ensure!(control.desktop()?.clients > 0, "xqos recognised no compositor or window manager");
         }
         let painter = Painter::start(server, PAINTER_AT)?;
         // Under Wayland only the compositor can set the keyboard focus.

@@ -56,7 +56,7 @@ const LOOK: &str = "
         target.dispatchEvent(new PointerEvent('pointermove', where)); target.dispatchEvent(new MouseEvent('mousemove', where));
         return tip.hidden ? 'none' : tip.textContent.split('\\n').join(', ');
     };
-    // Lanes, their axis, and zoom by the buttons and by the wheel at the pointer.
+    // Lanes, their axis, and zoom with the buttons and with the wheel at the pointer.
     const who = figure('Who'), lanes = () => who.querySelector('svg.lanes'), axis = () => texts(lanes(), 'text.soft').slice(0, -1);
     const click = title => all(who, 'button').find(one => one.title.startsWith(title)).click();
     root.lanes = texts(lanes(), 'text:not(.soft)').join();
@@ -72,7 +72,7 @@ const LOOK: &str = "
     const wheel = (ctrlKey) => holder.dispatchEvent(new WheelEvent('wheel', { clientX: box.left + pixel(45), clientY: box.top + 50, deltaY: -300, ctrlKey, cancelable: true }));
     root.scrolls = wheel(false) && lanes().innerHTML === whole; wheel(true);
     root.wheel = axis().join();
-    // The other charts: points, bars with the case that the tip names, lines.
+    // The other charts: points, bars whose tooltip names the case, lines.
     root.panels = all(figure('Each'), 'canvas').filter(one => one.getContext('2d').getImageData(0, 0, one.width, one.height).data.some(Boolean)).length;
     const ranges = figure('Ranges'), logarithmic = ranges.querySelector('svg').innerHTML;
     root.range = under(all(ranges, 'g[data-tip]')[1], 5, 5).split(':')[0];

@@ -6,7 +6,7 @@ const LANE = { plain: 22, marked: 62, bar: 12, left: 92, top: 6 };
 const MARKS = {
   arrivals: ["requests arrive", "M0 0V-19", "M0 -23l3.5 7h-7z", "ink", "-6 -24 12 25"],
   deadlines: ["scheduling deadline", "M0 -23V-3", "M-3.5 -7L0 0L3.5 -7", "missed", "-6 -24 12 25"],
-  ends: ["nothing left to serve", `M0 ${LANE.bar}v5`, `M-3 ${LANE.bar + 8}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0`, "ink",
+  ends: ["no requests left", `M0 ${LANE.bar}v5`, `M-3 ${LANE.bar + 8}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0`, "ink",
     `-6 ${LANE.bar - 1} 12 14`],
 };
 
@@ -42,7 +42,7 @@ function zoomButtons(timeline) {
   group.className = "scale";
   group.setAttribute("role", "group");
   group.setAttribute("aria-label", "zoom");
-  const acts = [["−", "zoom out", () => timeline.zoom(1 / 0.6)], ["+", "zoom in; ctrl and wheel, at the pointer", () => timeline.zoom(0.6)],
+  const acts = [["−", "zoom out", () => timeline.zoom(1 / 0.6)], ["+", "zoom in (ctrl and wheel: at the pointer)", () => timeline.zoom(0.6)],
     ["whole", "the whole time", () => timeline.showAll()]];
   for (const [text, title, act] of acts) {
     const button = document.createElement("button");

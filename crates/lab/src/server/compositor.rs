@@ -146,7 +146,7 @@ impl Compositor {
         let is_for_nobody = self == Compositor::Sway && sys::effective_ids().0 == 0;
         if is_for_nobody {
             let given = Command::new("chown").args(["-R", "65534:65534"]).arg(folder.path("")).status()?;
-            ensure!(given.success(), "the folder cannot be given to nobody");
+            ensure!(given.success(), "cannot make nobody the owner of the folder");
         }
         let prefix = if is_for_nobody { AS_NOBODY } else { "" };
         let mut words = prefix.split_whitespace().chain(recipe.command.split_whitespace());

@@ -171,7 +171,7 @@ fn a_report_of_one_experiment_has_its_result_first_and_conclusions_last() {
     for words in ["0 of 1 goals", "Missed by most: idle: wakeups by xqos", "3 wakeups", "Noisy: idle"] {
         assert!(conclusions.contains(words), "'{words}' is missing in {conclusions}");
     }
-    assert!(html.contains("Noisy: while this was measured other processes used 34 % of the processors"), "{html}");
+    assert!(html.contains("Noisy: during this measurement, other processes used 34 % of the processors"), "{html}");
     assert!(told.out.contains("other processes used 34 % of the processors"), "{told:#?}");
     assert!(!html.contains("https:") && !html.contains("src="), "it needs nothing from elsewhere");
     ended(bench(&["report"]).arg(&folder.path)).with(0);
@@ -222,7 +222,7 @@ fn two_folders_are_compared_as_table_and_as_json() {
     let (a, b) = (Folder::new("a"), Folder::new("b"));
     let compare = |more: &[&str]| ended(bench(&["compare"]).arg(&a.path).arg(&b.path).args(more));
     store_idle(&a.path, 2, 0.0);
-    compare(&[]).failed_saying(&["holds no results", "bench run"]);
+    compare(&[]).failed_saying(&["has no results", "bench run"]);
     store_idle(&b.path, 3, 0.5);
     let told = compare(&[]).with(0);
     for words in ["idle: wakeups by xqos in 10 s, 0 clients", "1.50", "measured once", "B's idle is noisy"] {
@@ -240,7 +240,7 @@ fn two_folders_are_compared_as_table_and_as_json() {
 fn old_option_names_still_work_but_are_hidden() {
     let folder = Folder::new("names");
     let told = ended(bench(&["run", "nonsense", "--pairs", "2", "--output"]).arg(&folder.path));
-    told.failed_saying(&["no experiment nonsense", "idle"]);
+    told.failed_saying(&["no experiment 'nonsense'", "idle"]);
     let help = ended(&mut bench(&["run", "--help"])).with(0).out;
     assert!(help.contains("--out <DIR>") && help.contains("--trials <N>") && help.contains("--again"), "{help}");
     assert!(!help.contains("--pairs") && !help.contains("--output"), "{help}");

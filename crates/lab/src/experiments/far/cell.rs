@@ -135,7 +135,7 @@ fn conclude(
     let mut opened_ns: Vec<u64> = analysis.connections.values().map(|connection| connection.opened.at_ns).collect();
     opened_ns.sort_unstable();
     // The first connection of near is its own.
-    let began_ns = *opened_ns.get(usize::from(case.way.is_near())).context("nothing of the program was captured")?;
+    let began_ns = *opened_ns.get(usize::from(case.way.is_near())).context("no traffic of the program was captured")?;
     let ended_ns = captured.ended_ns(&analysis, opened_ns[0], limit);
     let delays_ns = analysis.connections.iter().map(|(id, connection)| {
         let cut_off = asked.0.get(id).filter(|_| !captured.is_quiet).map(|asked| asked.1);

@@ -55,7 +55,7 @@ impl Cells {
 
     /// Cells without figures; each reason once.
     pub fn failed(&self) -> Table {
-        let mut table = Table::new("Cells without figures", &["program", "over", "cells", "why"]);
+        let mut table = Table::new("Cells without figures", &["program", "over", "cells", "reason"]);
         for cell in &self.0 {
             let Err(why) = &cell.outcome else { continue };
             let (program, way) = (cell.case.program.title(), cell.case.way.title());
@@ -75,7 +75,7 @@ pub(in crate::experiments) fn by_program(title: &str, rows: impl IntoIterator<It
 
 /// The paper's figures and those of our cells. Rows without a measurement are left out.
 pub(in crate::experiments) fn comparison_table<const N: usize>(rows: [(&str, String, String); N]) -> Table {
-    let mut table = Table::new("The paper's figures beside ours", &["", "paper", "ours"]).keyed("paper");
+    let mut table = Table::new("The paper's figures and ours", &["", "paper", "ours"]).keyed("paper");
     let measured = rows.into_iter().filter(|(.., ours)| !ours.is_empty());
     table.rows.extend(measured.map(|(what, paper, ours)| vec![what.to_owned(), paper, ours]));
     table

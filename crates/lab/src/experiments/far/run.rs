@@ -28,7 +28,7 @@ pub(in crate::experiments) fn measure(bench: &Bench, only: &str, all: &[Case], l
     let part = env::var(only).unwrap_or_default();
     let wanted: Vec<Case> = all.iter().copied().filter(|case| case.title().contains(&part)).collect();
     if wanted.is_empty() {
-        bail!("{only}={part} names no cell: write a part of a title such as '{}'", all[0].title());
+        bail!("{only}={part} matches no cell: use a part of a title such as '{}'", all[0].title());
     }
     let count = wanted.len();
     let mut parts: Parts<Cell> = bench.parts()?;

@@ -138,7 +138,7 @@ impl Site {
         let own = format!("{name}.errors");
         let files = [own.as_str(), "sshd.errors", "near/errors", "far/errors"];
         let said: Vec<String> = files.iter().filter_map(|file| self.last_line(file)).collect();
-        if said.is_empty() { "without a word".to_owned() } else { said.join("; ") }
+        if said.is_empty() { "no error message".to_owned() } else { said.join("; ") }
     }
 
     fn last_line(&self, file: &str) -> Option<String> {
@@ -160,7 +160,7 @@ impl Site {
             Ok(link::listens(processes[0].1.pid(), port).unwrap_or(false))
         })?;
         if !listens {
-            bail!("nothing listens at port {port}: {}", self.complaint(processes[0].0));
+            bail!("nothing listens on port {port}: {}", self.complaint(processes[0].0));
         }
         Ok(())
     }
@@ -196,11 +196,11 @@ impl Site {
         })?;
         if !is_over {
             let limit_s = (START + limit).as_secs();
-            bail!("no window and no silence within {limit_s} s: {}", self.complaint("program"));
+            bail!("the program was not quiet within {limit_s} s: {}", self.complaint("program"));
         }
         let captured: Captured = actor.hear().context("the capture failed")?;
         if captured.packets == 0 {
-            bail!("the program said nothing to the server");
+            bail!("the program sent nothing to the server");
         }
         Ok(captured)
     }

@@ -58,7 +58,7 @@ pub(super) fn daemon(site: &Site) -> Result<Owned> {
         command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(site.path(name));
         let made = command.stdin(Stdio::null()).stdout(Stdio::null()).status().context("cannot run ssh-keygen")?;
         if !made.success() {
-            bail!("ssh-keygen made no key");
+            bail!("ssh-keygen did not create a key");
         }
     }
     fs::copy(site.path("user.pub"), site.path("authorized_keys"))?;

@@ -31,7 +31,7 @@ const THROUGH_SSH: &str = "localhost:10.0";
 /// Time of the start, on the clock of captures.
 pub(super) fn began_ns(site: &Site) -> Result<u64> {
     let text = fs::read_to_string(site.path(BEGAN)).context("the program was not started")?;
-    text.trim().parse().context("a time is a number")
+    text.trim().parse().context("the time of the start is not a number")
 }
 
 /// Starts the case. The first process is the program, or the process with which the program ends.
@@ -88,7 +88,7 @@ impl StartFiles {
         let mut all = BTreeMap::new();
         for program in cases.iter().filter(|case| case.way.is_near()).map(|case| case.program) {
             if let Entry::Vacant(place) = all.entry(program) {
-                bench.say(format!("{}: its first start", program.title()));
+                bench.say(format!("{}: first start through near", program.title()));
                 place.insert(learn(program).with_context(|| format!("the first start of {}", program.title()))?);
             }
         }
@@ -99,7 +99,7 @@ impl StartFiles {
         let Some(bytes) = self.0.get(&case.program).filter(|_| case.way.is_near()) else { return Ok(()) };
         for display in [&site.far_display(), &site.near_display(), THROUGH_SSH] {
             let path = file(site, display, case.program);
-            DirBuilder::new().recursive(true).mode(0o700).create(path.parent().context("a file is in a folder")?)?;
+            DirBuilder::new().recursive(true).mode(0o700).create(path.parent().context("the file has no folder")?)?;
             fs::write(path, bytes)?;
         }
         Ok(())

@@ -13,7 +13,7 @@ pub(super) fn all(cells: &Cells) -> Vec<Chart> {
     let mut charts = Vec::new();
     for line in by_delay.into_iter().rev().take(2) {
         charts.extend(cells.programs().into_iter().map(|program| {
-            let title = format!("{}: each way to carry X, {} one way (Figure 5)", program.title(), line.delay_title());
+            let title = format!("{}: all transports, {} one way (Figure 5)", program.title(), line.delay_title());
             let drawn = |way: Route| over_rates(cells, program, way, line, (way.look(), way.title()));
             over_bandwidth(title, ROUTES.into_iter().map(drawn))
         }));

@@ -37,8 +37,8 @@ pub(super) fn verdicts(cells: &Cells) -> Vec<Verdict> {
     }
     let (median, worst) = (Goal::of(Key("grid.foretold")), Goal::of(Key("grid.foretold_worst")));
     vec![
-        Verdict::of_spread("start-up predicted from one capture, off by, raw X", spread, "%", median),
-        Verdict::of_value("the same, the worst cell", spread.greatest, "%", worst),
+        Verdict::of_spread("raw X: error of the start-up time predicted from one capture", spread, "%", median),
+        Verdict::of_value("raw X: error of the predicted start-up time, worst cell", spread.greatest, "%", worst),
     ]
 }
 
@@ -53,7 +53,7 @@ fn left(cells: &Cells) -> Table {
         let proxied = of(cells, program).and_then(|predicted| predicted.0.get(proxy));
         proxied.map_or("-".to_owned(), |proxied| proxied.waits.to_string())
     };
-    let title = "Round trips waited for at the start, and those that a proxy beside the program would leave";
+    let title = "Round trips at the start, and those left with a proxy next to the program";
     let columns = by_program(title, programs(cells));
     let add = |columns: Columns<Program>, (proxy, name)| columns.cell(name, move |&program| waits(program, proxy));
     PROXIES.into_iter().enumerate().fold(columns, add).table()
@@ -72,13 +72,13 @@ fn behind(cells: &Cells, program: Program) -> Table {
         let start = of(cells, program).and_then(|predicted| predicted.start(proxy, line));
         start.map_or("-".to_owned(), |start| figure(start.elapsed_s))
     };
-    let title = format!("{}: seconds until quiet, measured and (f) predicted", program.title());
+    let title = format!("{}: seconds until quiet, measured and predicted", program.title());
     let columns = Columns::of(title, lines)
         .cell("link", |line| line.title())
         .cell("raw X", |&line| measured(line, Route::Raw))
         .cell("ssh -C -Y", |&line| measured(line, Route::SshC));
     let add = |columns: Columns<Line>, (proxy, name)| {
-        columns.cell(format!("{name} (f)"), move |&line| predicted(line, proxy))
+        columns.cell(format!("{name}, predicted"), move |&line| predicted(line, proxy))
     };
     PROXIES.into_iter().enumerate().fold(columns, add).table()
 }

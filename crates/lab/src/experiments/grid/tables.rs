@@ -36,9 +36,9 @@ fn comparison(cells: &Cells) -> Table {
     let mozilla = paper("Mozilla about", Published("packard-gettys-2003.client_fonts"), " x");
     let background = paper("a background, over", Published("packard-gettys-2003.compressed_link"), " Mb/s");
     comparison_table([
-        ("relative delay over 10 kb/s, 100 ms; ours by raw X", kedit, growth),
-        ("round trips waited for at the start", nautilus, trips),
-        ("client-side over core fonts at 1 Mb/s", mozilla, fonts(cells)),
+        ("relative delay over 10 kb/s, 100 ms (ours: raw X)", kedit, growth),
+        ("round trips at the start", nautilus, trips),
+        ("client-side fonts over core fonts at 1 Mb/s", mozilla, fonts(cells)),
         ("10 kb/s, ssh -C: effective bandwidth", background, effective),
     ])
 }
@@ -72,8 +72,8 @@ fn added(cells: &Cells) -> Table {
         .cell("added: ssh -C -Y over raw X", |&line| {
             median(&|program| Some(added_s(program, Route::SshC, line)? / added_s(program, Route::Raw, line)?))
         })
-        .cell("LBX over raw X (f)", |&line| median(&|program| predicted::added(cells, program, 1, line)))
-        .cell("strict over raw X (f)", |&line| median(&|program| predicted::added(cells, program, 2, line)))
+        .cell("predicted: LBX over raw X", |&line| median(&|program| predicted::added(cells, program, 1, line)))
+        .cell("predicted: strict over raw X", |&line| median(&|program| predicted::added(cells, program, 2, line)))
         .table();
     table.rows.retain(|row| row[1..].iter().any(|cell| cell != "-"));
     table
@@ -109,15 +109,15 @@ fn raw(cells: &Cells, program: Program) -> Table {
         .cell("waiting", |(_, start)| format!("{} s", figure(start.reply_wait_s)))
         .cell("round trips", |(_, start)| start.round_trips.to_string())
         .cell("X bytes", |(_, start)| start.x_bytes.to_string())
-        .cell("link there", |(_, start)| start.link_bytes[0].to_string())
-        .cell("link back", |(_, start)| start.link_bytes[1].to_string())
+        .cell("bytes to server", |(_, start)| start.link_bytes[0].to_string())
+        .cell("bytes back", |(_, start)| start.link_bytes[1].to_string())
         .cell("agreement", |(_, start)| agreement(start))
         .table()
 }
 
 /// Bytes of each transport on the link, and round trips, on the link with most measurements.
 fn bytes(cells: &Cells) -> Table {
-    let title = "Over 10 Mb/s, 0.1 ms: bytes on the link both ways, round trips waited for, seconds until quiet";
+    let title = "Over 10 Mb/s, 0.1 ms: bytes on the link in both directions, round trips, seconds until quiet";
     let columns = by_program(title, cells.programs());
     let of = |way, text: fn(&Start) -> String| move |&program: &Program| cells.text(program, way, BASE, text);
     let add = |columns: Columns<Program>, way: Route| {

@@ -49,8 +49,8 @@ fn waits_of(near: &Near, program: Program, way: Route) -> Option<(u64, u64)> {
 fn waits(near: &Near) -> Table {
     let left =
         |&program: &Program, way| waits_of(near, program, way).map_or("-".to_owned(), |(left, _)| left.to_string());
-    by_program("Waits for a reply, from the start until quiet", near.cells.programs())
-        .cell("asked and waited for", |&program| {
+    by_program("Round trips from the start until quiet", near.cells.programs())
+        .cell("without near", |&program| {
             waits_of(near, program, Route::Strict).map_or("-".to_owned(), |(_, all)| all.to_string())
         })
         .cell("left, strict", |program| left(program, Route::Strict))
@@ -67,8 +67,8 @@ fn comparison(near: &Near) -> Table {
     let faster = |program| Some(format!("{} x", figure(near.gain(program, Route::ThroughSsh)?)));
     let (waits, faster) = (near.cells.of_each(waits), near.cells.of_each(faster));
     comparison_table([
-        ("round trips waited for at the start", format!("Nautilus {trips}"), waits),
-        ("a proxy that answers locally beside ssh, 100 ms", "LBX: never better".to_owned(), faster),
+        ("round trips at the start", format!("Nautilus {trips}"), waits),
+        ("speed of a proxy that answers locally, relative to ssh, 100 ms", "LBX: never better".to_owned(), faster),
     ])
 }
 
@@ -99,20 +99,20 @@ fn steady(near: &Near) -> Table {
 fn local(near: &Near) -> Table {
     let rows = near.cells.programs().into_iter().filter(|&program| near.local_ratios(program).count > 0);
     let median_s = |program, way| figure(median(near.local(program, way).map(|(_, seconds)| seconds)));
-    by_program("Beside its server: start with near over without, from the command until quiet", rows)
+    by_program("On the server's machine: start-up time with and without near, from the command until quiet", rows)
         .cell("raw X, s", |&program| median_s(program, Route::Raw))
         .cell("near, strict, s", |&program| median_s(program, Route::Strict))
-        .cell("ratio (least .. greatest)", |&program| spread_figure(&near.local_ratios(program)))
+        .cell("ratio (range)", |&program| spread_figure(&near.local_ratios(program)))
         .table()
 }
 
 fn costs(near: &Near) -> Table {
     let of = |rates: &[f64]| figure(median(rates.iter().copied()));
-    Columns::of("A client that never waits: operations in a second", &near.costs)
+    Columns::of("A client that never waits: operations per second", &near.costs)
         .cell("x11perf", |cost| cost.test.clone())
         .cell("direct", |cost| of(&cost.direct))
         .cell("through the relay of cap", |cost| of(&cost.relay))
         .cell("through near", |cost| of(&cost.near))
-        .cell("near over relay (least .. greatest)", |cost| spread_figure(&cost.ratios()))
+        .cell("near over relay (range)", |cost| spread_figure(&cost.ratios()))
         .table()
 }

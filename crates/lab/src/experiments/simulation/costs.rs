@@ -89,8 +89,8 @@ impl Readings {
             let looking = scope.spawn(|| read_clients(&control, &is_over));
             let done = doing();
             is_over.store(true, Ordering::Relaxed);
-            let asked = looking.join().map_err(|_| anyhow!("the thread that looks at clients failed"))??;
-            let busiest = asked.into_values().max_by_key(Readings::requests).context("no client asked for anything")?;
+            let asked = looking.join().map_err(|_| anyhow!("the thread that reads the clients' figures failed"))??;
+            let busiest = asked.into_values().max_by_key(Readings::requests).context("no client sent a request")?;
             Ok((busiest, done?))
         })
     }

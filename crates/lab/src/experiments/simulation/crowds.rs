@@ -89,12 +89,12 @@ pub(super) fn table(all: &[Crowd]) -> Table {
         "response: mean",
         "p99",
         "worst",
-        "not done at the end",
+        "unfinished at the end",
         "never served",
         "share",
         "admitted",
         "took s",
     ];
-    let title = "What no machine here can run, simulated only; milliseconds";
+    let title = "Crowds too large to measure, simulated only; milliseconds";
     Table { rows: all.iter().map(Crowd::row).collect(), ..Table::new(title, &head) }
 }

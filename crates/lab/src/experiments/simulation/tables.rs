@@ -48,8 +48,8 @@ impl Simulation {
     }
 
     pub(super) fn table_of_costs(&self) -> Table {
-        let title = "What the simulator was told: each client alone; microseconds, medians over the turns";
-        let mut table = Table::new(title, &["situation", "what", "us (least .. greatest)"]);
+        let title = "Costs given to the simulator: each client alone; microseconds, medians over the turns";
+        let mut table = Table::new(title, &["situation", "what", "us (range)"]);
         for situation in Situation::ALL {
             let of_situation = |turn: &'_ Turn| turn.costs.iter().find(|(one, _)| *one == situation).cloned();
             let all: Vec<Costs> = self.turns.iter().filter_map(of_situation).map(|(_, costs)| costs).collect();
