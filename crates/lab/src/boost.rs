@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos boost` as a helper of an experiment: this program, started and ended with a measurement.
+//! Runs `xqos boost` as a helper of an experiment, for the time of a measurement.
 
 use crate::process::Owned;
 use crate::program;

@@ -97,7 +97,7 @@ pub struct Typist {
 }
 
 impl Typist {
-    /// Size of the terminal without the window manager's frame. The area read is larger.
+    /// Size of the area that is read; larger than the terminal without the window manager's frame.
     const SIZE: (u16, u16) = (540, 60);
 
     pub fn start(server: &Server, at: (i16, i16)) -> Result<Typist> {

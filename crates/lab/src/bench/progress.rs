@@ -3,7 +3,7 @@
 //! each.
 //!
 //! The time left is the sum of the estimates, scaled by how long earlier experiments took. It is printed only with
-//! news: a clock that wakes this process each second would disturb the measurement.
+//! other messages: a clock that wakes this process each second would disturb the measurement.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};

@@ -110,7 +110,7 @@ impl Data {
         self.axes.iter().find(|axis| axis.name == name)
     }
 
-    /// True if the cell or a part of it was measured.
+    /// True if a trial matches all axes of the cell.
     pub fn has(&self, cell: &Cell) -> bool {
         self.trials.keys().any(|(case, _)| cell.iter().all(|(axis, value)| case.get(axis) == Some(value)))
     }

@@ -22,7 +22,7 @@ const TERMINAL_AT: (i16, i16) = (640, 850);
 const PAUSE: Duration = Duration::from_millis(55);
 const MORE: Duration = Duration::from_millis(11);
 
-/// Samples and values of the client.
+/// Samples and values that the client measures.
 pub(super) type ScreenSamples = (Vec<(&'static str, Vec<f64>)>, Vec<(&'static str, f64)>);
 
 #[derive(Debug)]

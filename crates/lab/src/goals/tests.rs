@@ -58,7 +58,7 @@ fn published_goals_match_the_ledger() {
     for finding in crate::bench::read_all(&crate::experiments::all(), &folder).unwrap() {
         for verdict in finding.study.verdicts.iter().filter(|verdict| verdict.goal != Goal::Reported) {
             let goals = &LEDGER[finding.experiment.split('_').next().unwrap_or_default()];
-            // A published verdict keeps the goal of its time.
+            // A published verdict keeps the goal that applied when it was measured.
             let is_of = |entry: &Entry| {
                 let was = entry.change.iter().any(|change| change.from == verdict.goal);
                 entry.unit == verdict.unit && (was || entry.goal == verdict.goal)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The page of a report in a real Chromium: what its charts show, and what one can do with them.
+//! The report's page in a real Chromium: what its charts show, and how they react.
 
 #[path = "../../../../web/chromium.rs"]
 mod chromium;
@@ -9,7 +9,7 @@ use crate::bench::Finding;
 use crate::machine::Machine;
 use crate::study::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter, Study};
 
-/// Three clients take turns of 1 ms in 90 ms; the first is reserved and has a deadline each 30 ms.
+/// Three clients take turns of 1 ms in 90 ms. The first one is reserved and has a deadline each 30 ms.
 fn lanes() -> Lanes {
     let slices = |client: usize| (0..30).map(|turn| (3 * turn + client) as f64).map(|at| [at, at + 1.0]).collect();
     let lane = |client: usize| Lane {

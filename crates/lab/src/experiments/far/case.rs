@@ -26,7 +26,7 @@ impl Program {
         self.facts().1
     }
 
-    /// Title and command. Nothing may blink: a cursor would never be quiet.
+    /// Title and command. Nothing may blink: with a blinking cursor a program is never quiet.
     fn facts(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Program::Xterm => ("xterm", &["xterm", "-e", "sleep", "1000"]),

@@ -65,7 +65,7 @@ impl Site {
         };
         let link = Link::start(&settings)?;
         let mut command = Command::new(program::find("Xvfb")?);
-        // Without `-nolock`, and with the same number, servers would write their keyboard maps to one file.
+        // Each slot has its own number: servers with the same number would write their keyboard maps to one file.
         let display = display(slot);
         command.args([&format!(":{display}"), "-nolock", "-displayfd", "1", "-ac", "-noreset"]);
         command.args(["-listen", "tcp", "-nolisten", "unix", "-nolisten", "local"]);
@@ -84,7 +84,7 @@ impl Site {
         Ok(Site { server, link, folder, slot })
     }
 
-    /// No other site has this slot now. Shared names contain it.
+    /// No other site has this slot now. Names that must be unique among sites contain it.
     pub fn slot(&self) -> usize {
         self.slot
     }
