@@ -5,7 +5,6 @@
 
 mod far;
 mod grid;
-mod intervals;
 mod near;
 mod rules;
 mod simulation;
@@ -53,8 +52,10 @@ pub fn all() -> Vec<Experiment> {
         file!("tracing"),
         file!("interactive"),
         file!("animation"),
-        Experiment::of::<intervals::Intervals>(),
-        file!("expose"),
+        file!("intervals"),
+        file!("intervals_latency"),
+        file!("intervals_ends"),
+        Experiment::of::<expose::Expose>(),
         file!("endtoend"),
         Experiment::of::<simulation::Simulation>(),
         Experiment::of::<grid::Grid>(),

@@ -19,7 +19,6 @@
 use crate::canvas::Canvas;
 use crate::process::SchedStat;
 use crate::server::Server;
-use crate::statistics::Summary;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
@@ -32,7 +31,10 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-/// Budget and period of a reservation.
+const LINES: usize = 200;
+const PERIOD: Duration = Duration::from_millis(10);
+
+/// Budget and period that a client asks the server for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     pub budget_us: u32,
@@ -43,9 +45,7 @@ pub struct Reservation {
 /// The light client and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Light {
-    pub lines: usize,
-    pub period: Duration,
-    /// Pause for a period after each answer instead of keeping to fixed instants, so that no turn is skipped.
+    /// Rest for a period after each answer, instead of keeping to fixed instants: no turn is ever left out.
     pub rests: bool,
     /// Turns in this time are not recorded.
     pub warm_up: Duration,
@@ -55,13 +55,7 @@ pub struct Light {
 
 impl Default for Light {
     fn default() -> Self {
-        Light {
-            lines: 200,
-            period: Duration::from_millis(10),
-            rests: false,
-            warm_up: Duration::from_millis(500),
-            reservation: None,
-        }
+        Light { rests: false, warm_up: Duration::from_millis(500), reservation: None }
     }
 }
 
@@ -73,7 +67,7 @@ impl Light {
             let own = connection.setup().resource_id_base;
             server.control()?.reserve(own, wanted.budget_us, wanted.period_us, wanted.hard)?;
         }
-        Painter::new(connection, self.lines)?.measure(self, server, duration)
+        Painter::new(connection)?.measure(self, server, duration)
     }
 }
 
@@ -103,26 +97,6 @@ impl Series {
     pub fn missed_part(&self) -> f64 {
         self.missed_turns as f64 / (self.missed_turns + self.response_ns.len() as u64).max(1) as f64
     }
-
-    /// Response times in milliseconds.
-    pub fn response_ms(&self) -> Summary {
-        Summary::of(self.response_ns.iter().map(|&ns| ns as f64 / 1e6))
-    }
-
-    /// Upper bound of the kernel's share of each response, in milliseconds: a delay may begin before the response or
-    /// end after it.
-    pub fn kernel_ms(&self) -> Summary {
-        let delays = self.server_delay_ns.iter().zip(&self.own_delay_ns);
-        let parts = delays.zip(&self.response_ns).map(|((&server, &own), &all)| (server + own).min(all));
-        Summary::of(parts.map(|ns| ns as f64 / 1e6))
-    }
-
-    /// Each response without the kernel's share, in milliseconds.
-    pub fn without_kernel_ms(&self) -> Summary {
-        let delays = self.server_delay_ns.iter().zip(&self.own_delay_ns);
-        let rest = self.response_ns.iter().zip(delays).map(|(&all, (&server, &own))| all.saturating_sub(server + own));
-        Summary::of(rest.map(|ns| ns as f64 / 1e6))
-    }
 }
 
 struct Painter {
@@ -135,8 +109,8 @@ struct Painter {
 }
 
 impl Painter {
-    /// A window at the right edge, outside the windows of x11perf.
-    fn new(connection: RustConnection, lines: usize) -> Result<Painter> {
+    /// A window at the right edge, where none of x11perf lies.
+    fn new(connection: RustConnection) -> Result<Painter> {
         let screen = &connection.setup().roots[0];
         let look = CreateWindowAux::new().background_pixel(screen.white_pixel);
         let place = (screen.width_in_pixels.saturating_sub(430) as i16, 40, 400, 400);
@@ -144,7 +118,7 @@ impl Painter {
         let Canvas { window, context } = Canvas::show(&connection, place, look, &ink)?;
         let socket = UnixStream::from(connection.stream().as_fd().try_clone_to_owned()?);
         socket.set_nonblocking(false)?;
-        Ok(Painter { _connection: connection, socket, requests: requests(window, context, lines) })
+        Ok(Painter { _connection: connection, socket, requests: requests(window, context) })
     }
 
     fn measure(&mut self, light: &Light, server: &Server, duration: Duration) -> Result<Measured> {
@@ -169,7 +143,7 @@ impl Painter {
             if light.rests {
                 turn = Instant::now();
             }
-            let missed = next_turn(&mut turn, light.period, Instant::now());
+            let missed = next_turn(&mut turn, PERIOD, Instant::now());
             if began >= from {
                 series.at_us.push(began.duration_since(from).as_micros() as u64);
                 series.response_ns.push(response.as_nanos() as u64);
@@ -195,10 +169,10 @@ impl Painter {
     }
 }
 
-/// The requests of a turn in wire format.
-fn requests(drawable: Window, gc: Gcontext, lines: usize) -> Vec<u8> {
+/// A turn's requests as the server reads them.
+fn requests(drawable: Window, gc: Gcontext) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for segment in (0..lines).map(line) {
+    for segment in (0..LINES).map(line) {
         let request = PolySegmentRequest { drawable, gc, segments: vec![segment].into() };
         bytes.extend(request.serialize().0.concat());
     }
@@ -238,23 +212,8 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_share_is_subtracted_from_each_sample() {
-        let series = Series {
-            at_us: vec![0, 10_000],
-            response_ns: vec![3_000_000, 5_000_000],
-            server_delay_ns: vec![1_000_000, 0],
-            own_delay_ns: vec![500_000, 6_000_000],
-            missed_turns: 0,
-        };
-        assert_eq!(series.response_ms().mean, 4.0);
-        assert_eq!(series.kernel_ms().worst, 5.0);
-        let rest = series.without_kernel_ms();
-        assert_eq!((rest.worst, rest.least), (1.5, 0.0));
-    }
-
-    #[test]
     fn all_lines_lie_in_the_window() {
-        for line in (0..200).map(line) {
+        for line in (0..LINES).map(line) {
             for value in [line.x1, line.y1, line.x2, line.y2] {
                 assert!((0..400).contains(&value), "{line:?}");
             }

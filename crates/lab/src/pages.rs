@@ -12,9 +12,9 @@ macro_rules! pages {
     };
 }
 
-static PAGES: [(&str, &str); 32] = pages!(
+static PAGES: [(&str, &str); 34] = pages!(
     "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "demo" "desktop" "endtoend" "everyday" "expose"
-    "fairness" "grid" "groups" "hard" "idle" "interactive" "intervals" "memory" "near" "ocbench" "player" "policies"
+    "fairness" "grid" "groups" "hard" "idle" "interactive" "intervals" "intervals_ends" "intervals_latency" "memory" "near" "ocbench" "player" "policies"
     "response" "rules" "scale" "simulation" "soft" "throughput" "tracing"
 );
 

@@ -106,20 +106,27 @@ impl Stage {
 
     /// Lets the server follow this scheduler with its default intervals.
     pub fn follow(&self, scheduler: Scheduler) -> Result<()> {
-        follow(&self.control, scheduler.policy(), scheduler == Scheduler::Cbs)
+        follow(&self.control, scheduler.policy(), [None; 2], scheduler == Scheduler::Cbs)
     }
 }
 
-/// Lets the server follow this policy with its default intervals. `reserves`: a measured client has a reservation.
-pub(crate) fn follow(control: &Control, policy: PolicyKind, reserves: bool) -> Result<()> {
+/// The server follows this policy from now on, with these slices (the longest, and the one to which `smart` lets a
+/// client's grow) or those that it comes with; `reserves`: a measured client does.
+pub(crate) fn follow(
+    control: &Control,
+    policy: PolicyKind,
+    [slice_us, maximum_us]: [Option<u32>; 2],
+    reserves: bool,
+) -> Result<()> {
     let usual = Parameters::default();
     let us = |ns: u64| Some((ns / 1000) as u32);
+    // In one request: under slices of 5 ms a second one would wait for the server's own timer.
     Ok(control.set_policy(PolicyChange {
         policy: Some(policy),
-        slice_us: us(usual.slice_ns),
-        timer_interval_us: us(usual.timer_interval_ns),
-        maximum_slice_us: us(usual.maximum_slice_ns),
-        // Otherwise admission might refuse the reservation because of a long request that another client has made.
+        slice_us: slice_us.or(us(usual.slice_ns)),
+        timer_interval_us: slice_us.or(us(usual.timer_interval_ns)),
+        maximum_slice_us: maximum_us.or(us(usual.maximum_slice_ns)),
+        // The longest request that the other clients have made may refuse the reservation, which is none of it.
         blocking_us: Some(if reserves { BLOCKING_US } else { 0 }),
         ..PolicyChange::default()
     })?)

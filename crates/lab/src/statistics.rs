@@ -112,24 +112,7 @@ pub fn geometric_mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
-/// The line `value = at_0 + slope * x` by least squares; `None` if the points do not determine one.
-pub fn straight_line(points: &[[f64; 2]]) -> Option<StraightLine> {
-    let middle = |axis: usize| mean(&points.iter().map(|point| point[axis]).collect::<Vec<_>>());
-    let (x, value) = (middle(0), middle(1));
-    let along: f64 = points.iter().map(|point| (point[0] - x).powi(2)).sum();
-    let across: f64 = points.iter().map(|point| (point[0] - x) * (point[1] - value)).sum();
-    let slope = across / along;
-    (along > 0.0).then_some(StraightLine { at_0: value - slope * x, slope })
-}
-
-/// See [`straight_line`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StraightLine {
-    pub at_0: f64,
-    pub slope: f64,
-}
-
-/// Jain's fairness index: 1 for equal shares, 1/n if one has everything.
+/// Jain's index of fairness: 1 when all have the same, 1/n when one has all.
 pub fn jain_index(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -194,14 +177,6 @@ mod tests {
     fn a_geometric_mean_treats_half_and_double_alike() {
         assert!((geometric_mean(&[0.5, 2.0]) - 1.0).abs() < 1e-12);
         assert_eq!(geometric_mean(&[1.0, 0.0]), 0.0);
-    }
-
-    #[test]
-    fn a_straight_line_goes_through_the_middle_of_its_points() {
-        let line = straight_line(&[[0.0, 10.0], [1.0, 9.0], [1.0, 7.0], [2.0, 6.0]]).unwrap();
-        assert_eq!((line.at_0, line.slope), (10.0, -2.0));
-        assert_eq!(straight_line(&[[1.0, 2.0], [1.0, 3.0]]), None);
-        assert_eq!(straight_line(&[]), None);
     }
 
     #[test]

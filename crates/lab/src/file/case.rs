@@ -28,6 +28,8 @@ pub(super) struct Case {
     /// Where there is one, or its screen is looked at.
     pub desktop: Option<Desktop>,
     pub policy: Option<PolicyKind>,
+    /// In microseconds: the longest slice, and the one to which `smart` lets a client's grow.
+    pub slices_us: [Option<u32>; 2],
     pub groups: Option<Grouping>,
     pub measure: Measure,
     pub loads: Vec<LoadOf>,
@@ -36,7 +38,8 @@ pub(super) struct Case {
     pub finds_reservation: bool,
     /// Budget and period of a processor.
     pub processor: Option<(Duration, Duration)>,
-    pub loan: bool,
+    pub boost: bool,
+    pub unasked: bool,
     pub trace: Option<Level>,
     pub warm_up: Duration,
     pub command: Vec<String>,
@@ -178,6 +181,8 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     // Without a load it is in its pace when that comes.
     let usual_warm_up = Duration::from_millis(if setting.before.is_some() { 0 } else { 500 });
     let measure = read(&setting.measure, fill, Measure::named)?.unwrap_or(Measure::Light);
+    let slice = |text: &str| quantity::slice(text).map(|quantity::Micros(us)| us);
+    let slice_us = read(&setting.slice, fill, slice)?;
     let managers = read(&setting.managers, fill, managers)?.flatten();
     let programs = setting.desk.iter().flatten();
     let programs = programs.map(|name| one_of(&Program::ALL, &fill(name)).map_err(|what| Mistake::at(name, what)));
@@ -187,6 +192,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         cell: cell.clone(),
         server: server_of(definition, &server, &fill)?,
         policy: read(&setting.policy, fill, policy)?,
+        slices_us: [slice_us, read(&setting.maximum_slice, fill, slice)?.or(slice_us)],
         groups: read(&setting.groups, fill, groups)?,
         desktop: has_desktop.then_some(desktop),
         measure,
@@ -194,7 +200,8 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         reserve: read(&given, fill, reservation)?,
         finds_reservation: given != setting.reserve,
         processor: read(&setting.processor, fill, processor)?,
-        loan: setting.loan.unwrap_or(false),
+        boost: setting.boost.unwrap_or(false),
+        unasked: setting.unasked.unwrap_or(false),
         trace: read(&setting.trace, fill, level)?,
         warm_up: read(&setting.warm_up, fill, time)?.unwrap_or(usual_warm_up),
         command: setting.command.iter().flatten().map(|word| fill(word)).collect(),

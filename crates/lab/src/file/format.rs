@@ -96,6 +96,10 @@ settings! {
     /// One of `[server]`, or `stock` or `xqos`, two Xvfb.
     server: String,
     policy: String,
+    /// Longest slice; of `smart` the timer interval too.
+    slice: String,
+    /// To which `smart` lets the slices of a client alone grow.
+    maximum_slice: String,
     /// Which clients are one group: `none`, `app` (as it comes) or `user`.
     groups: String,
     measure: String,
@@ -107,7 +111,9 @@ settings! {
     /// The same of a processor, with a loan for the server.
     processor: String,
     /// `xqos boost` lends the server a priority while it works for a client with a reservation.
-    loan: bool,
+    boost: bool,
+    /// Nothing but the load asks the server for anything meanwhile.
+    unasked: bool,
     /// Of a trace that is read meanwhile.
     trace: String,
     time: String,

@@ -51,7 +51,7 @@ impl Measure {
     const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 10] = [
         (Measure::Light, "light", &["at", "response", "kernel", "without_kernel"], &["missed"]),
         (Measure::Line, "line", &["receipt", "echo", "echo_by_server"], &["unanswered"]),
-        (Measure::Frames, "frames", &["drawing", "interval"], &[]),
+        (Measure::Frames, "frames", &["drawing", "interval", "spacing"], &[]),
         (Measure::Film, "film", &["frame", "interval"], &["dropped", "lost", "delayed_beside", "reserved"]),
         (
             Measure::Wheel,
@@ -86,10 +86,7 @@ impl Measure {
 
     /// Whether it is there for a while before what it finds counts.
     pub fn warms_up(self) -> bool {
-        matches!(
-            self,
-            Measure::Light | Measure::Line | Measure::Frames | Measure::Film | Measure::Wheel | Measure::Drag
-        )
+        matches!(self, Measure::Light | Measure::Line | Measure::Film | Measure::Wheel)
     }
 
     /// Everything that it finds.
@@ -142,8 +139,11 @@ impl Measure {
                 found(samples, vec![("unanswered", unanswered)])
             }
             Measure::Frames => {
-                let frames = animate(server, case.reserve, case.count(quick, 400))?;
-                found(vec![("drawing", frames.latency_ms()), ("interval", frames.interval_by_server_ms())], vec![])
+                let shown = frames::measure(server, case.reserve, case.count(quick, 400))?;
+                let spacing = shown.frame_ns.iter().map(|&ns| ns as f64 / 1e6).collect();
+                let samples =
+                    vec![("drawing", shown.drawing_ms()), ("interval", shown.frame_ms()), ("spacing", spacing)];
+                found(samples, vec![])
             }
             Measure::Pauses => {
                 let Pauses { part, longest_ms, mean_wait_ms } = Pauses::measure(case.time(quick));
@@ -215,4 +215,24 @@ fn run(words: &[String], server: &Server) -> Result<(Duration, Vec<(String, f64)
         Some((name.to_owned(), value.trim().parse().ok()?))
     };
     Ok((ended - began, text.lines().filter_map(number).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_part_is_taken_from_each_sample() {
+        let series = Series {
+            at_us: vec![0, 10_000],
+            response_ns: vec![3_000_000, 5_000_000],
+            server_delay_ns: vec![1_000_000, 0],
+            own_delay_ns: vec![500_000, 6_000_000],
+            missed_turns: 0,
+        };
+        let (samples, _) = of_light(&series);
+        let of = |name: &str| samples.iter().find(|(one, _)| *one == name).unwrap().1.clone();
+        assert_eq!((of("response"), of("kernel")), (vec![3.0, 5.0], vec![1.5, 5.0]));
+        assert_eq!(of("without_kernel"), [1.5, 0.0]);
+    }
 }

@@ -11,9 +11,8 @@ use super::trace::Traced;
 use crate::bench::Bench;
 use crate::boost::Boost;
 use crate::disturbance::Watch;
-use crate::process::SchedStat;
-use crate::processor::{Pinned, Reserved, SCENE};
-use crate::program::require;
+use crate::process::{self, Memory, SchedStat};
+use crate::processor::Reserved;
 use crate::server::{Kind, Module, Server, Setup};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -175,6 +174,7 @@ impl<'a> Stage<'a> {
         let quick = self.bench.quick;
         let started = self.servers.get_mut(&case.server_key()).context("the server of the case is gone")?;
         let Started { screen, server, control } = started;
+        let control = control.as_ref();
         // What mpv has reserved is its own.
         let own = case.processor.filter(|_| case.measure != Measure::Film);
         let lends = case.loan || own.is_some();
@@ -182,14 +182,15 @@ impl<'a> Stage<'a> {
         let processor = own.map(|(budget, period)| Reserved::this_thread(budget, period)).transpose()?;
         // The wheel reads its own.
         let level = case.trace.filter(|_| case.measure != Measure::Wheel);
-        let traced = level.zip(control.as_ref()).map(|(level, control)| Traced::begin(control, level)).transpose()?;
+        let traced = level.zip(control).map(|(level, control)| Traced::begin(control, level)).transpose()?;
         if !case.measure.warms_up() {
             std::thread::sleep(case.warm_up);
         }
         let watch = Watch::begin();
-        let before = Count::before(server, control.as_ref(), loads.all())?;
+        let control = control.filter(|_| !case.unasked);
+        let before = Count::before(server, control, loads.all())?;
         let found = case.measure.measure(case, (server, screen.as_mut()), &mut self.calibrated, quick)?;
-        let after = Count::after(server, control.as_ref(), loads.all())?;
+        let after = Count::after(server, control, loads.all())?;
         let steal = watch.and_then(Watch::end).map_or(0.0, |disturbance| disturbance.steal);
         drop((processor, loan));
         let mut trial = Trial { case: case.cell.clone(), turn, values: found.values, samples: found.samples };
@@ -248,14 +249,18 @@ impl Kept {
 /// After an answer a server that has nothing else to do sleeps again.
 const ASLEEP: Duration = Duration::from_millis(20);
 
+/// The name of xqos's own thread in a server.
+const WATCHER: &str = "xqos-watcher";
+
 /// What is counted from the beginning of a server on.
 struct Count {
     at: Instant,
     cpu: Duration,
+    watcher: Duration,
     switches: u64,
     delayed_ns: u64,
     written: u64,
-    memory: crate::process::Memory,
+    memory: Memory,
     list: Option<ClientList>,
     info: Option<ServerInfo>,
 }
@@ -280,8 +285,9 @@ impl Count {
         let switches = server.switches()?.iter().map(|thread| thread.voluntary + thread.involuntary).sum();
         let delayed_ns = server.schedstat().as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
         let written = loads.iter().filter_map(Running::written).sum();
+        let watcher = process::cpu_time_of_threads(server.pid(), WATCHER)?;
         let (at, cpu, memory) = (Instant::now(), server.cpu_time()?, server.memory()?);
-        Ok(Count { at, cpu, switches, delayed_ns, written, memory, list: None, info: None })
+        Ok(Count { at, cpu, watcher, switches, delayed_ns, written, memory, list: None, info: None })
     }
 
     fn until(&self, after: &Count) -> f64 {
@@ -292,12 +298,18 @@ impl Count {
         let seconds = before.until(self);
         let cpu_s = (self.cpu - before.cpu).as_secs_f64();
         let written = self.written.saturating_sub(before.written) as f64;
+        // The server counts from one question to the other.
+        let asked_s = match (&before.list, &self.list) {
+            (Some(before), Some(after)) => (after.now_ns - before.now_ns) as f64 / 1e9,
+            _ => seconds,
+        };
         let of_info = |count: fn(&ServerInfo) -> u64| match (&before.info, &self.info) {
-            (Some(before), Some(after)) => (count(after) - count(before)) as f64 / seconds,
+            (Some(before), Some(after)) => (count(after) - count(before)) as f64 / asked_s,
             _ => 0.0,
         };
         let values = [
             ("cpu", cpu_s / seconds),
+            ("watcher_cpu", (self.watcher - before.watcher).as_secs_f64() / seconds),
             ("delayed", self.delayed_ns.saturating_sub(before.delayed_ns) as f64 / 1e9 / seconds),
             ("switches", self.switches.saturating_sub(before.switches) as f64),
             ("written", written / seconds),
@@ -313,8 +325,9 @@ impl Count {
 }
 
 /// Values of each trial that need no load and no measuring client.
-pub(super) const ALWAYS: [&str; 13] = [
+pub(super) const ALWAYS: [&str; 14] = [
     "cpu",
+    "watcher_cpu",
     "delayed",
     "switches",
     "written",

@@ -38,12 +38,12 @@ impl Started {
         Ok(Started { screen, server, control })
     }
 
-    /// From now on it follows the case's policy, with the intervals that it comes with.
+    /// From now on it follows the case's policy, with its slices or those that the policy comes with.
     pub fn follow(&self, case: &Case) -> Result<()> {
         let Some(control) = &self.control else { return Ok(()) };
         control.set_pacing(case.pacing.map_or(0, |limit| limit.as_micros() as u32), FLOOR_US)?;
         control.set_groups(case.groups.unwrap_or(Grouping::Application), 0)?;
         let reserves = case.reserve.is_some() || case.loads.iter().any(|load| load.reserve.is_some());
-        scheduler::follow(control, case.policy.unwrap_or(PolicyKind::Fair), reserves)
+        scheduler::follow(control, case.policy.unwrap_or(PolicyKind::Fair), case.slices_us, reserves)
     }
 }

@@ -60,6 +60,7 @@ fn an_invalid_file_is_refused_with_line_and_correction() {
         ("measure = \"light\"", "time = \"5 minutes\"", 5, "'minutes' is not a unit of time: use us, ms"),
         ("measure = \"light\"", "reserve = \"3ms\"", 5, "write budget/period such as 3ms/10ms"),
         ("measure = \"light\"", "reserve = \"half of 30ms\"", 5, "is no part: write one such as 1/6"),
+        ("measure = \"light\"", "slice = \"50us\"", 5, "is out of range: choose from 0.1ms"),
         ("measure = \"light\"", "trace = \"all\"", 5, "write slices, requests"),
         ("measure = \"light\"", "managers = \"twm\"", 5, "there is no 'twm' here: write openbox, picom"),
         ("measure = \"light\"", "desk = [\"player\", \"editor\"]", 5, "no 'editor' here: write player, terminal, page"),

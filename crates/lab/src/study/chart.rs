@@ -35,10 +35,6 @@ impl Lines {
         Lines { title: title.into(), x_label, y_label, lines, log_y: false, log_x: false }
     }
 
-    pub fn log_y(self) -> Lines {
-        Lines { log_y: true, ..self }
-    }
-
     pub fn log_both(self) -> Lines {
         Lines { log_y: true, log_x: true, ..self }
     }
@@ -48,11 +44,6 @@ impl Line {
     pub fn new(case: &str, name: impl Into<String>, points: impl IntoIterator<Item = [f64; 2]>) -> Line {
         let points = points.into_iter().collect();
         Line { case: case.to_owned(), name: name.into(), points, ..Line::default() }
-    }
-
-    /// Adds a standard deviation for each point.
-    pub fn deviating(self, deviations: impl IntoIterator<Item = f64>) -> Line {
-        Line { deviations: deviations.into_iter().collect(), ..self }
     }
 }
 
@@ -178,7 +169,7 @@ pub struct Line {
     pub name: String,
     #[serde(serialize_with = "short")]
     pub points: Vec<[f64; 2]>,
-    /// Standard deviations, drawn as bars; empty, or one for each point.
+    /// Standard deviations, as bars; empty, or one for each point. Only results of earlier builds have them.
     pub deviations: Vec<f64>,
     /// True if points were removed, since a mark would look like a measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
