@@ -9,8 +9,8 @@ mod capture;
 mod typist;
 
 pub(crate) use capture::{Captured, FILE as CAPTURE_FILE, now_ns as capture_now_ns};
-pub(crate) use typist::Answered;
-pub use typist::{Pressed, Stroke, Strokes};
+pub(crate) use typist::ResponseTimes;
+pub use typist::{KeyOrButton, Stroke, Strokes};
 
 use crate::canvas::Place;
 use crate::process::Owned;

@@ -55,7 +55,7 @@ pub fn all() -> Vec<Experiment> {
         file!("intervals"),
         file!("intervals_latency"),
         file!("intervals_ends"),
-        Experiment::of::<expose::Expose>(),
+        file!("expose"),
         file!("endtoend"),
         Experiment::of::<simulation::Simulation>(),
         Experiment::of::<grid::Grid>(),

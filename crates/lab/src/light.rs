@@ -34,7 +34,7 @@ use x11rb::rust_connection::RustConnection;
 const LINES: usize = 200;
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// Budget and period that a client asks the server for.
+/// Budget and period of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     pub budget_us: u32,
@@ -45,7 +45,7 @@ pub struct Reservation {
 /// The light client and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Light {
-    /// Rest for a period after each answer, instead of keeping to fixed instants: no turn is ever left out.
+    /// Pause for a period after each answer instead of keeping to fixed instants, so that no turn is skipped.
     pub rests: bool,
     /// Turns in this time are not recorded.
     pub warm_up: Duration,
@@ -109,7 +109,7 @@ struct Painter {
 }
 
 impl Painter {
-    /// A window at the right edge, where none of x11perf lies.
+    /// A window at the right edge, outside the windows of x11perf.
     fn new(connection: RustConnection) -> Result<Painter> {
         let screen = &connection.setup().roots[0];
         let look = CreateWindowAux::new().background_pixel(screen.white_pixel);
@@ -169,7 +169,7 @@ impl Painter {
     }
 }
 
-/// A turn's requests as the server reads them.
+/// The requests of a turn in wire format.
 fn requests(drawable: Window, gc: Gcontext) -> Vec<u8> {
     let mut bytes = Vec::new();
     for segment in (0..LINES).map(line) {

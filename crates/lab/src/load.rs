@@ -152,7 +152,7 @@ impl Load {
         self.clients.iter().map(|client| process::written(client.process.pid())).sum()
     }
 
-    /// Operations of each client between two instants. Waits until all runs that were under way at the end are done.
+    /// Operations of each client between two instants. Waits until the runs in progress at the end are done.
     pub fn work(&mut self, from: Instant, to: Instant) -> Result<Vec<f64>> {
         self.wait_until("end a run", |client| client.runs().last().is_some_and(|run| run.ended >= to))?;
         Ok(self.clients.iter().map(|client| operations_between(&client.runs(), from, to)).collect())

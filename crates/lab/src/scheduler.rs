@@ -110,8 +110,8 @@ impl Stage {
     }
 }
 
-/// The server follows this policy from now on, with these slices (the longest, and the one to which `smart` lets a
-/// client's grow) or those that it comes with; `reserves`: a measured client does.
+/// Lets the server follow this policy, with these slices (the maximum, and the one to which `smart` lets the slices of
+/// a client alone grow) or the policy's own. `reserves`: a measured client has a reservation.
 pub(crate) fn follow(
     control: &Control,
     policy: PolicyKind,
@@ -120,13 +120,13 @@ pub(crate) fn follow(
 ) -> Result<()> {
     let usual = Parameters::default();
     let us = |ns: u64| Some((ns / 1000) as u32);
-    // In one request: under slices of 5 ms a second one would wait for the server's own timer.
+    // One request: with slices of 5 ms a second one would wait for the server's own timer.
     Ok(control.set_policy(PolicyChange {
         policy: Some(policy),
         slice_us: slice_us.or(us(usual.slice_ns)),
         timer_interval_us: slice_us.or(us(usual.timer_interval_ns)),
         maximum_slice_us: maximum_us.or(us(usual.maximum_slice_ns)),
-        // The longest request that the other clients have made may refuse the reservation, which is none of it.
+        // Otherwise admission might refuse the reservation because of a long request that another client has made.
         blocking_us: Some(if reserves { BLOCKING_US } else { 0 }),
         ..PolicyChange::default()
     })?)

@@ -112,7 +112,7 @@ pub fn geometric_mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
-/// Jain's index of fairness: 1 when all have the same, 1/n when one has all.
+/// Jain's fairness index: 1 for equal shares, 1/n if one has everything.
 pub fn jain_index(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

@@ -28,7 +28,7 @@ pub(super) struct Case {
     /// Where there is one, or its screen is looked at.
     pub desktop: Option<Desktop>,
     pub policy: Option<PolicyKind>,
-    /// In microseconds: the longest slice, and the one to which `smart` lets a client's grow.
+    /// In microseconds: the maximum slice, and the one to which `smart` lets the slices of a client alone grow.
     pub slices_us: [Option<u32>; 2],
     pub groups: Option<Grouping>,
     pub measure: Measure,
@@ -38,7 +38,7 @@ pub(super) struct Case {
     pub finds_reservation: bool,
     /// Budget and period of a processor.
     pub processor: Option<(Duration, Duration)>,
-    pub boost: bool,
+    pub loan: bool,
     pub unasked: bool,
     pub trace: Option<Level>,
     pub warm_up: Duration,
@@ -200,7 +200,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         reserve: read(&given, fill, reservation)?,
         finds_reservation: given != setting.reserve,
         processor: read(&setting.processor, fill, processor)?,
-        boost: setting.boost.unwrap_or(false),
+        loan: setting.loan.unwrap_or(false),
         unasked: setting.unasked.unwrap_or(false),
         trace: read(&setting.trace, fill, level)?,
         warm_up: read(&setting.warm_up, fill, time)?.unwrap_or(usual_warm_up),

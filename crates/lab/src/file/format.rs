@@ -96,9 +96,9 @@ settings! {
     /// One of `[server]`, or `stock` or `xqos`, two Xvfb.
     server: String,
     policy: String,
-    /// Longest slice; of `smart` the timer interval too.
+    /// The maximum slice; with `smart` also the timer interval.
     slice: String,
-    /// To which `smart` lets the slices of a client alone grow.
+    /// The maximum to which `smart` lets the slices of a client alone grow.
     maximum_slice: String,
     /// Which clients are one group: `none`, `app` (as it comes) or `user`.
     groups: String,
@@ -111,8 +111,8 @@ settings! {
     /// The same of a processor, with a loan for the server.
     processor: String,
     /// `xqos boost` lends the server a priority while it works for a client with a reservation.
-    boost: bool,
-    /// Nothing but the load asks the server for anything meanwhile.
+    loan: bool,
+    /// The server is not asked for its counts, because that takes a second client.
     unasked: bool,
     /// Of a trace that is read meanwhile.
     trace: String,

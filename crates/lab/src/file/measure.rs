@@ -86,7 +86,7 @@ impl Measure {
 
     /// Whether it is there for a while before what it finds counts.
     pub fn warms_up(self) -> bool {
-        matches!(self, Measure::Light | Measure::Line | Measure::Film | Measure::Wheel)
+        matches!(self, Measure::Light | Measure::Line | Measure::Film | Measure::Wheel | Measure::Drag)
     }
 
     /// Everything that it finds.
@@ -139,11 +139,9 @@ impl Measure {
                 found(samples, vec![("unanswered", unanswered)])
             }
             Measure::Frames => {
-                let shown = frames::measure(server, case.reserve, case.count(quick, 400))?;
-                let spacing = shown.frame_ns.iter().map(|&ns| ns as f64 / 1e6).collect();
-                let samples =
-                    vec![("drawing", shown.drawing_ms()), ("interval", shown.frame_ms()), ("spacing", spacing)];
-                found(samples, vec![])
+                let frames = animate(server, case.reserve, case.count(quick, 400))?;
+                let interval = ("interval", frames.interval_by_server_ms());
+                found(vec![("drawing", frames.latency_ms()), interval, ("spacing", frames.interval_ms())], vec![])
             }
             Measure::Pauses => {
                 let Pauses { part, longest_ms, mean_wait_ms } = Pauses::measure(case.time(quick));

@@ -12,7 +12,8 @@ use crate::bench::Bench;
 use crate::boost::Boost;
 use crate::disturbance::Watch;
 use crate::process::{self, Memory, SchedStat};
-use crate::processor::Reserved;
+use crate::processor::{Pinned, Reserved, SCENE};
+use crate::program::require;
 use crate::server::{Kind, Module, Server, Setup};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -298,7 +299,7 @@ impl Count {
         let seconds = before.until(self);
         let cpu_s = (self.cpu - before.cpu).as_secs_f64();
         let written = self.written.saturating_sub(before.written) as f64;
-        // The server counts from one question to the other.
+        // The server counts from one query to the other.
         let asked_s = match (&before.list, &self.list) {
             (Some(before), Some(after)) => (after.now_ns - before.now_ns) as f64 / 1e9,
             _ => seconds,

@@ -38,7 +38,7 @@ impl Started {
         Ok(Started { screen, server, control })
     }
 
-    /// From now on it follows the case's policy, with its slices or those that the policy comes with.
+    /// Lets the server follow the case's policy, with the case's slices or the policy's own.
     pub fn follow(&self, case: &Case) -> Result<()> {
         let Some(control) = &self.control else { return Ok(()) };
         control.set_pacing(case.pacing.map_or(0, |limit| limit.as_micros() as u32), FLOOR_US)?;

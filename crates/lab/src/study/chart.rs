@@ -169,7 +169,7 @@ pub struct Line {
     pub name: String,
     #[serde(serialize_with = "short")]
     pub points: Vec<[f64; 2]>,
-    /// Standard deviations, as bars; empty, or one for each point. Only results of earlier builds have them.
+    /// Standard deviations, drawn as bars; empty, or one for each point. Only results of earlier builds have them.
     pub deviations: Vec<f64>,
     /// True if points were removed, since a mark would look like a measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -41,7 +41,7 @@ pub(super) fn of(situation: Situation, bench: &Bench, stage: &Stage, perf: &Perf
         set("getimage-rest", got.every_us() - got.each_us());
     } else {
         let plaids = Flood::start(stage.server(), Drawing::Heavy, 1)?;
-        let (got, ()) = Asked::by_the_busiest(stage, wait)?;
+        let (got, ()) = Readings::of_busiest_client(stage, wait)?;
         drop(plaids);
         set("plaid", got.each_us());
     }
