@@ -71,11 +71,9 @@ pub struct Traffic {
     pub missing: u64,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub struct Connection {
     pub opened: Opened,
-    /// The program's name, if the capture has it.
     pub program: Option<String>,
     pub ended_ns: u64,
     pub ending: Ending,
@@ -118,7 +116,6 @@ impl Connection {
     }
 }
 
-/// All connections of a capture.
 #[derive(Debug, Default)]
 pub struct Analysis {
     pub names: Names,

@@ -81,7 +81,6 @@ pub fn row(request: &str) -> Row {
     Row { class: if is_version { Class::ConstantSetsState } else { Class::Never }, ..UNKNOWN }
 }
 
-/// Effect of a one-way request on later answers.
 pub fn barrier(request: &str) -> Barrier {
     match () {
         () if BARRIERS.contains(&request) => Barrier::Always,

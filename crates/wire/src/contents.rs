@@ -17,7 +17,6 @@ pub struct Contents {
     pub unknown_links: u64,
     /// Duplicate packets of X connections.
     pub copies: u64,
-    /// X connections.
     pub connections: u64,
     /// Connections to a display's port that are not X.
     pub foreign_connections: u64,

@@ -26,7 +26,6 @@ const MAX_RECENT: usize = 128;
 /// Checksum, which differs between capture points if the network card computes it.
 const CHECKSUM: std::ops::Range<usize> = 16..18;
 
-/// Recent packets.
 #[derive(Debug, Default)]
 pub struct Copies {
     recent: VecDeque<SeenPacket>,
@@ -41,7 +40,6 @@ struct SeenPacket {
 }
 
 impl Copies {
-    /// True if the capture already has this packet.
     pub fn is_copy(&mut self, record: &Record<'_>, segment: &Segment<'_>) -> bool {
         let SeenPacket { at_ns, packet, headers } = seen_packet(record, segment);
         while self.recent.front().is_some_and(|first| first.at_ns.saturating_add(CERTAIN_NS) < at_ns) {

@@ -14,7 +14,6 @@ const MAX_HELD: usize = 8;
 /// Length of a connection setup without its strings.
 const SETUP_BYTES: usize = 12;
 
-/// All observers of a session.
 pub type Observers<'a> = [&'a mut dyn Observer];
 
 /// State of the traffic between two ports.
@@ -27,7 +26,6 @@ pub enum Flow {
     Followed(Box<Followed>),
 }
 
-/// The addresses of client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     pub client: SocketAddr,

@@ -12,7 +12,6 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     Segment(Segment<'a>),
-    /// A fragment of an IP packet.
     Fragment,
     /// Not TCP.
     Other,
@@ -28,7 +27,6 @@ pub struct Segment<'a> {
     pub source: SocketAddr,
     pub destination: SocketAddr,
     pub sequence: u32,
-    /// Set if the ACK flag is set.
     pub acknowledgement: Option<u32>,
     /// Value in the header, not scaled.
     pub window: u16,
@@ -56,7 +54,6 @@ const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// Largest shift that TCP allows.
 const MAX_WINDOW_SCALE: u8 = 14;
 
-/// Decodes a packet.
 pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {
     let header = match record.link {
         // Some systems write 12 and 14 for raw IP.

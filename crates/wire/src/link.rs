@@ -137,7 +137,6 @@ impl Link {
     }
 }
 
-/// Why the link cannot be made or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

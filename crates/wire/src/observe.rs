@@ -12,7 +12,6 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u32);
 
-/// One of the two streams of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// From client to server.
@@ -63,7 +62,6 @@ pub struct Packet {
     pub is_control: bool,
 }
 
-/// Type of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The client's connection setup.
@@ -77,7 +75,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The stream that contains such messages.
     pub fn direction(self) -> Direction {
         match self {
             Kind::Setup | Kind::Request => Direction::Requests,
@@ -126,7 +123,6 @@ impl Message<'_> {
 /// Enough for all fields of the requests that are examined. Pixels and glyphs are longer.
 pub const KEPT_BYTES: usize = 4096;
 
-/// Bytes that are missing from the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingBytes {
     pub direction: Direction,
@@ -137,7 +133,6 @@ pub struct MissingBytes {
     pub is_within_message: bool,
 }
 
-/// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ending {

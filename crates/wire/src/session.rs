@@ -84,7 +84,6 @@ impl<'a> Session<'a> {
         self
     }
 
-    /// Takes the next packet.
     pub fn packet(&mut self, record: &Record<'_>) {
         self.counts.packets += 1;
         self.counts.bytes += u64::from(record.length);

@@ -25,7 +25,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// so an avoidable round trip may be missed but none is reported wrongly.
 const MAX_ANSWERS: usize = 4_096;
 
-/// Why a round trip is avoidable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {

@@ -9,7 +9,6 @@ use super::compression::Sample;
 use crate::observe::{Direction, Kind, Message};
 use std::collections::{HashMap, VecDeque};
 
-/// Use of bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ByteUse {
     Images,
@@ -129,7 +128,6 @@ impl Bandwidth {
         held.take(u64::MAX, |bytes| samples.uses[usage as usize].add(bytes));
     }
 
-    /// The connection has ended.
     pub fn end(&mut self) {
         *self = Bandwidth { bytes: self.bytes, ..Bandwidth::default() };
     }

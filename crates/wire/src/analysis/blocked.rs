@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 /// Maximum number of packets in flight that are kept apart. Further ones are added to the last.
 pub(super) const MAX_IN_FLIGHT: usize = 4096;
 
-/// Why a transmitter cannot send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockCause {
     /// Earlier data are still in the queue or on the slowest link.

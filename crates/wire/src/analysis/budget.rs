@@ -6,7 +6,6 @@
 use super::report::Report;
 use std::fmt::{self, Display};
 
-/// Number of contributors listed.
 const MAX_CULPRITS: usize = 3;
 
 /// Quantities that can be limited, summed over all connections.
@@ -39,7 +38,6 @@ pub struct Limit {
     pub most: f64,
 }
 
-/// The limits to check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget(pub Vec<Limit>);
 

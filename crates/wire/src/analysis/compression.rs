@@ -53,7 +53,6 @@ impl std::fmt::Debug for Sample {
     }
 }
 
-/// How well a sample compresses.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Compression {
     pub bytes: u64,

@@ -5,7 +5,6 @@ use super::names::NameId;
 use crate::observe::{Kind, Message};
 use serde::Serialize;
 
-/// Number of messages and their total length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MessageSum {
     pub count: u64,

@@ -6,7 +6,6 @@ use super::report::{Figures, PatternFigures, WaitFigures};
 use std::collections::BTreeMap;
 
 impl Figures {
-    /// Adds the figures of another connection.
     pub fn merge(&mut self, other: &Figures) {
         merge_names(&mut self.requests, &other.requests);
         merge_names(&mut self.replies, &other.replies);

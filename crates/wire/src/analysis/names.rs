@@ -30,7 +30,6 @@ impl Default for Names {
     }
 }
 
-/// Cache index of a name.
 fn slot(name: &str) -> usize {
     let bytes = name.as_bytes();
     let at = |slot: usize| bytes.get(slot).copied().map_or(0, usize::from);
@@ -66,7 +65,6 @@ impl Names {
         self.list.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Bandwidth use of messages with this name.
     pub fn used_for(&self, id: NameId) -> ByteUse {
         self.list.get(id.0 as usize).map_or(ByteUse::Rest, |(_, usage)| *usage)
     }

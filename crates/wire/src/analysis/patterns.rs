@@ -53,7 +53,6 @@ impl Batch {
     }
 }
 
-/// Waits of one pattern.
 #[derive(Clone, Debug, Default)]
 pub struct Pattern {
     pub total: WaitTotal,

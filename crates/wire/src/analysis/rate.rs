@@ -29,7 +29,6 @@ struct Bin {
 #[derive(Clone, Debug)]
 pub struct Rate {
     pub bytes_per_second: Option<u64>,
-    /// Start of the current measurement.
     pub began_ns: u64,
     passed: u64,
     bins: [Bin; BINS],

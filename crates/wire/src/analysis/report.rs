@@ -23,7 +23,6 @@ use std::collections::BTreeMap;
 /// Version of the format. It increases when a field changes its meaning or is removed.
 pub const VERSION: u32 = 1;
 
-/// The whole report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub version: u32,
@@ -39,7 +38,6 @@ pub struct Report {
 #[derive(Clone, Debug, Serialize)]
 pub struct ConnectionReport {
     pub client: String,
-    /// The program's name, if the capture has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     pub server: String,
@@ -105,7 +103,6 @@ pub struct WaitFigures {
     pub name: String,
     pub count: u64,
     pub seconds: f64,
-    /// Number of avoidable waits.
     pub avoidable: u64,
     pub reasons: BTreeMap<Reason, u64>,
 }

@@ -94,7 +94,6 @@ impl Spans {
     }
 }
 
-/// Time that is in any of the lists.
 pub fn union(lists: &[&[Span]]) -> Vec<Span> {
     let mut all: Vec<Span> = lists.iter().flat_map(|list| list.iter().copied()).collect();
     all.sort_by_key(|span| span.from_ns);
@@ -128,7 +127,6 @@ pub fn minus(list: &[Span], other: &[Span]) -> Vec<Span> {
     left
 }
 
-/// The part of `list` within `whole`.
 pub fn within(list: impl Iterator<Item = Span>, whole: &Span) -> Vec<Span> {
     let cut = |span: Span| Span { from_ns: span.from_ns.max(whole.from_ns), to_ns: span.to_ns.min(whole.to_ns) };
     list.map(cut).filter(|span| span.from_ns < span.to_ns).collect()

@@ -37,7 +37,6 @@ impl Phase {
     }
 }
 
-/// Start-up of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Startup {
     so_far: Phase,

@@ -7,7 +7,6 @@
 use super::report::{Figures, Report};
 use std::fmt::Write;
 
-/// The header line.
 pub const HEADER: &str = "connection,table,name,count,bytes,seconds,avoidable";
 
 pub fn csv(report: &Report) -> String {

@@ -103,7 +103,6 @@ impl Transmitter {
         CapturePoint { is_after_link, loop_ns: other.base_ns(own), rate: other.bytes_per_second() }
     }
 
-    /// Nothing could be sent during the handshake.
     pub(super) fn add_handshake(&mut self, span: &Span, point: &CapturePoint) {
         let to_ns = span.to_ns.saturating_sub(point.half_ns());
         self.blocked.add_handshake(span.from_ns, to_ns);

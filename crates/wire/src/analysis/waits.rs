@@ -33,7 +33,6 @@ const MAX_PENDING: usize = 4_096;
 /// Name of the connection setup, which the client also waits for.
 pub const SETUP: &str = "Setup";
 
-/// A request whose reply is pending.
 #[derive(Clone, Copy, Debug)]
 struct Unanswered {
     sequence: u64,
@@ -50,7 +49,6 @@ struct ReceivedReply {
     is_repeated: bool,
 }
 
-/// The waits of one client.
 #[derive(Debug, Default)]
 pub struct Waits {
     pub by_name: BTreeMap<NameId, WaitTotal>,
@@ -97,7 +95,6 @@ impl Waits {
         self.batch = Batch::default();
     }
 
-    /// The connection has ended.
     pub fn end(&mut self) {
         self.gap();
         self.pending = VecDeque::new();

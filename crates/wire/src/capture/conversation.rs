@@ -18,7 +18,6 @@ const HOPS: u8 = 64;
 /// Maximum segment size of the loopback interface. Only SYNs carry it.
 const SEGMENT_BYTES: u16 = 65_495;
 
-/// Kind of packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Open,

@@ -15,7 +15,6 @@ pub const GATHERED_FOR: Duration = Duration::from_millis(50);
 /// Largest packet that the kernel passes on, from loopback or offloading.
 const SNAP_BYTES: i32 = 262_144;
 
-/// Why capturing is not possible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
@@ -45,7 +44,6 @@ pub fn filter_of(ports: &RangeInclusive<u16>) -> String {
     format!("tcp portrange {}-{}", ports.start(), ports.end())
 }
 
-/// Numbers of packets received and dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
     pub received: u64,
@@ -92,7 +90,6 @@ impl Live {
         Ok(Live { capture, link })
     }
 
-    /// Link type of the interface.
     pub fn link(&self) -> Link {
         self.link
     }
@@ -114,7 +111,6 @@ impl Live {
 
     /// Packet counts since the start.
     pub fn drops(&mut self) -> Drops {
-        // Without statistics, report zero.
         let Ok(stat) = self.capture.stats() else { return Drops::default() };
         Drops { received: stat.received.into(), by_kernel: stat.dropped.into(), by_interface: stat.if_dropped.into() }
     }

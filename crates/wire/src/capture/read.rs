@@ -27,7 +27,6 @@ const MAX_INTERFACES: usize = 65_536;
 /// Maximum length of a program name. Only a hostile file has longer ones.
 const MAX_NAME_LETTERS: usize = 64;
 
-/// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
@@ -57,7 +56,6 @@ impl Interface {
     }
 }
 
-/// The packet of a block.
 struct Packet<'a> {
     at_ns: u64,
     has_time: bool,
@@ -67,7 +65,6 @@ struct Packet<'a> {
     program: Option<String>,
 }
 
-/// A capture file that is being read.
 pub struct Reader {
     source: Box<dyn PcapReaderIterator + Send>,
     interfaces: Vec<Interface>,
@@ -87,7 +84,6 @@ impl fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Opens a file.
     pub fn open(path: &Path) -> Result<Reader, CaptureError> {
         Reader::new(File::open(path)?)
     }

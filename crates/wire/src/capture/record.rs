@@ -24,7 +24,6 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// Memory overhead per packet.
 const PACKET_COSTS: usize = 64;
 
-/// Settings of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Settings {
     /// `None` keeps all data of the packets.
@@ -36,7 +35,6 @@ pub struct Settings {
     pub also_port: Option<u16>,
 }
 
-/// Result of a recording.
 #[derive(Debug, Default)]
 pub struct Recorded {
     pub packets: u64,
@@ -65,7 +63,6 @@ impl Watchers {
     }
 }
 
-/// A running recording.
 #[derive(Debug)]
 pub struct Recorder<'a> {
     session: Option<Session<'a>>,
@@ -107,7 +104,6 @@ impl<'a> Recorder<'a> {
         Ok(Recorder { session, watcher, scrubber, output })
     }
 
-    /// Takes the next packet.
     pub fn take(&mut self, record: &Record<'_>) {
         self.advance_to(record.at_ns);
         if self.is_over() {
@@ -138,17 +134,14 @@ impl<'a> Recorder<'a> {
         self.output.trigger.state() == State::Over || self.output.writer.is_none()
     }
 
-    /// Result so far.
     pub fn recorded(&self) -> &Recorded {
         &self.output.recorded
     }
 
-    /// Writes buffered data to the file.
     pub fn flush(&mut self) {
         self.output.write(|writer| writer.flush());
     }
 
-    /// Completes the file.
     pub fn finish(mut self) -> Recorded {
         self.flush_scrubber();
         self.flush();

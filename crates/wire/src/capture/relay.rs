@@ -36,7 +36,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use upstream::Upstream;
 
-/// Why the relay cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelayError {
@@ -46,7 +45,6 @@ pub enum RelayError {
     NoDisplay(String),
     #[error("cannot connect to display {0}: check that it runs and that this user may connect")]
     Unreachable(String, #[source] io::Error),
-    /// The relay could not create its own display.
     #[error("cannot create the relay's display in /tmp/.X11-unix")]
     Display(#[source] io::Error),
     #[error("cannot write the authority file for the relay's display")]
@@ -55,7 +53,6 @@ pub enum RelayError {
     Run(#[source] io::Error),
 }
 
-/// Result of a relay.
 #[derive(Debug, Default)]
 pub struct Relayed {
     pub connections: u64,
@@ -109,7 +106,6 @@ impl Relay {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Stops the relay and returns what was relayed.
     pub fn finish(self) -> Result<Relayed, RelayError> {
         self.thread.finish().and_then(|relayed| relayed).map_err(RelayError::Run)
     }

@@ -85,7 +85,6 @@ struct Marks {
     position: Option<(ConnectionId, Packet)>,
 }
 
-/// One direction of a connection.
 #[derive(Debug, Default)]
 struct DirectionMarks {
     /// Stream offset up to which all confidential bytes are known.

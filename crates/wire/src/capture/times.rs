@@ -50,7 +50,6 @@ pub struct Times {
 }
 
 impl Times {
-    /// `beginning` is the start of the file.
     pub fn of(beginning: &[u8]) -> Times {
         Times { are_nanoseconds: is_pcap_of_nanoseconds(beginning), ..Times::default() }
     }

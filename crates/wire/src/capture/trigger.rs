@@ -37,7 +37,6 @@ pub enum Stop {
     },
 }
 
-/// Conditions to start and stop a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub start: Start,
@@ -53,7 +52,6 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// True if messages must be decoded.
     pub fn needs_messages(&self) -> bool {
         self.start != Start::Now || self.stop.is_some()
     }

@@ -19,7 +19,6 @@ const OPTION_RESOLUTION: u16 = 9;
 /// Time resolution of 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 
-/// A capture file that is being written.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -76,12 +75,10 @@ impl<W: Write> Writer<W> {
         self.finish_block(PACKET)
     }
 
-    /// Returns the underlying writer.
     pub fn into_inner(self) -> W {
         self.out
     }
 
-    /// Flushes the underlying writer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

@@ -31,7 +31,6 @@ use std::fmt;
 /// The first line, with the version of the format.
 const TITLE: &str = "# xqos link 1";
 
-/// An entry of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     Packet(LoggedPacket),
@@ -54,7 +53,6 @@ pub struct LoggedPacket {
     pub outcome: Outcome,
 }
 
-/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Delivered,

@@ -173,7 +173,6 @@ impl Report {
     }
 }
 
-/// Main function of the guard.
 fn guard(socket: &UnixStream, ids: (u32, u32)) {
     sys::isolate(socket.as_fd());
     let (tuns, networks, user) = match make(ids) {
@@ -246,7 +245,6 @@ fn make_side(side: Side) -> Result<(File, File), (Step, io::Error)> {
     Ok((tun, address().map_err(|error| (Step::Address, error))?))
 }
 
-/// Identifies a namespace.
 fn identity(namespace: io::Result<fs::Metadata>) -> Option<(u64, u64)> {
     namespace.ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }

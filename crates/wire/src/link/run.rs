@@ -17,7 +17,6 @@ use std::time::Duration;
 
 /// Maximum packets read from one device before the other one is served.
 const BATCH: usize = 64;
-/// Largest IP packet.
 const MAX_PACKET_BYTES: usize = 65_535;
 
 /// The thread of a running link. Its result is the totals of requests and replies.

@@ -72,7 +72,6 @@ pub struct Shaper<P> {
     free_ns: u64,
     /// Fraction of a nanosecond to add to `free_ns`, as a numerator over the rate.
     carry: u64,
-    /// Start of the current busy period.
     busy_since_ns: u64,
     waiting: VecDeque<QueuedPacket>,
     waiting_bytes: u64,
@@ -139,7 +138,6 @@ impl<P> Shaper<P> {
         self.held.insert((due_ns, record.number), (record, packet));
     }
 
-    /// The next packet that is due.
     pub fn deliver(&mut self, now_ns: u64) -> Option<P> {
         if self.next_due_ns()? > now_ns {
             return None;

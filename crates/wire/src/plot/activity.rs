@@ -16,7 +16,6 @@ use crate::analysis::spans::{Span, minus, union, within};
 use crate::analysis::states::States;
 use crate::analysis::transmitter::Transmitter;
 
-/// State of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Idle,
@@ -46,7 +45,6 @@ pub struct DirectionActivity {
     pub waiting: Vec<Span>,
 }
 
-/// Both directions of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionActivity {
     /// Indexed by [`Direction`](crate::observe::Direction).

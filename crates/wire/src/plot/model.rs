@@ -47,7 +47,6 @@ pub struct LeftOut {
     pub fields: u64,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub struct Connection {
     pub number: u32,

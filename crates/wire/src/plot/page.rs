@@ -74,7 +74,6 @@ struct ConnectionFacts {
     trips: usize,
 }
 
-/// Writes the page.
 pub fn write(plot: &Plot, title: &str, out: &mut impl Write) -> io::Result<()> {
     let parts = parts();
     let texts = plot.texts.list().join("\n");

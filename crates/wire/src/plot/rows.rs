@@ -6,7 +6,6 @@
 
 use std::array;
 
-/// Rows of `N` numbers.
 #[derive(Clone, Debug)]
 pub struct Rows<const N: usize> {
     columns: [Vec<u8>; N],
@@ -38,7 +37,6 @@ impl<const N: usize> Rows<N> {
         self.count == 0
     }
 
-    /// The bytes of each column.
     pub fn columns(&self) -> &[Vec<u8>; N] {
         &self.columns
     }

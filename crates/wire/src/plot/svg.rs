@@ -25,7 +25,6 @@ const STRIP: f64 = 9.0;
 const TITLES: [&str; 2] = ["Requests", "Replies, events, errors"];
 /// Height of a text row. Names are placed in rows, so that they do not overlap.
 const ROW_HEIGHT: f64 = 12.0;
-/// Approximate width of a letter.
 const LETTER_WIDTH: f64 = 6.1;
 /// A message of less height gets no name, unless it is an error.
 const MIN_NAMED: f64 = 2.0;
@@ -58,7 +57,6 @@ text { font: 11px system-ui, 'DejaVu Sans', sans-serif; fill: var(--ink); }
 </defs>
 ";
 
-/// Writes the picture.
 pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl Write) -> io::Result<()> {
     let window = plot.window();
     let mut text = format!(

@@ -10,7 +10,6 @@ const MAX_BYTES: usize = 8 << 20;
 /// Maximum number of messages whose fields are decoded, at a microsecond each.
 const MAX_READ: u64 = 1 << 20;
 
-/// Texts with their numbers.
 #[derive(Debug, Default)]
 pub struct Texts {
     numbers: HashMap<Box<str>, u64>,

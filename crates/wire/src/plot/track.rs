@@ -30,7 +30,6 @@ pub struct Step {
     pub edge: u64,
 }
 
-/// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageMark {
     pub first_ns: u64,

@@ -7,7 +7,6 @@ use crate::analysis::spans::seconds;
 use crate::link::shape::Shape;
 use serde::Serialize;
 
-/// Prediction for one link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// null: unlimited.

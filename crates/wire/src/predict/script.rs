@@ -63,7 +63,6 @@ pub struct Awaited {
     pub is_reply: bool,
 }
 
-/// A message of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerMessage {
     /// Client bytes that the server must read first.
@@ -73,7 +72,6 @@ pub struct ServerMessage {
     pub bytes: u64,
 }
 
-/// Steps of the program and messages of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     pub steps: Vec<Step>,
@@ -102,7 +100,6 @@ pub struct ScriptRecorder {
     incomplete: bool,
 }
 
-/// A message that the program received.
 #[derive(Clone, Copy, Debug)]
 struct Received {
     /// The server message that it depends on, if any.
@@ -111,7 +108,6 @@ struct Received {
     to_client_ns: u64,
 }
 
-/// The end that answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AnsweredBy {
     Server,
@@ -121,7 +117,6 @@ enum AnsweredBy {
     Both,
 }
 
-/// Recording of one connection.
 #[derive(Debug)]
 struct ConnectionRecording {
     index: usize,

@@ -113,7 +113,6 @@ impl Sender {
         self.congestion.acknowledged(&acknowledged);
     }
 
-    /// A segment was lost.
     pub fn lost(&mut self, now_ns: u64, segment: Segment) {
         self.lost += segment.bytes;
         self.retransmissions.push_back(segment);

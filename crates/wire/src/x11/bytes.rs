@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Reads integers from a message, in the client's byte order.
 
-/// Byte order of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
     Little,

@@ -92,7 +92,6 @@ impl Connection {
         Connection { order: None, sides: [side(), side()], decoder, skipped_bytes: 0 }
     }
 
-    /// Bytes that were captured but not decoded.
     pub fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
@@ -124,7 +123,6 @@ impl Connection {
         }
     }
 
-    /// Handles bytes that are missing from the capture.
     pub fn gap(&mut self, gap: &MissingBytes, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         let MissingBytes { direction, at_ns, offset, length, .. } = *gap;
         if matches!(self.sides[direction as usize], Side::Searching(_)) {

@@ -38,7 +38,6 @@ impl Decoder {
         }
     }
 
-    /// Takes the connection setup or its reply.
     pub fn take_setup(
         &mut self,
         direction: Direction,

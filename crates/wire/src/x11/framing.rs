@@ -136,7 +136,6 @@ pub enum Piece<'a> {
 pub struct Framer {
     pub phase: Phase,
     pub order: ByteOrder,
-    /// Stream offset of the next byte.
     offset: u64,
     unfinished: Option<Unfinished>,
     /// Its first bytes, up to `limit`.

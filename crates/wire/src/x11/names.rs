@@ -26,7 +26,6 @@ pub struct Names {
     unnamed: HashMap<Unnamed, String>,
 }
 
-/// An extension of a server.
 #[derive(Debug)]
 struct Extension {
     name: String,
@@ -134,7 +133,6 @@ impl Names {
         }
     }
 
-    /// Name by error code.
     pub fn error(&mut self, code: u8) -> &str {
         self.name(self.known_error(code), Unnamed::Error(code))
     }

@@ -90,7 +90,6 @@ fn from_server(bytes: &[u8], order: ByteOrder, decoder: &Decoder) -> Plausibilit
     if is_possible { Plausibility::Fits(length) } else { Plausibility::No }
 }
 
-/// True if this sequence number is possible now.
 fn is_possible_number(low: u16, decoder: &Decoder) -> bool {
     let sequence = decoder.sequence;
     // Nothing is known before the server's first message.
@@ -103,7 +102,6 @@ fn is_possible_number(low: u16, decoder: &Decoder) -> bool {
     is_unknown || ahead <= most
 }
 
-/// True if a core request can have this length.
 fn is_core_length(major: u8, words: u64) -> bool {
     match WORDS.get(usize::from(major)) {
         Some(0) | None => false,

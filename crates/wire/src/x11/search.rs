@@ -28,7 +28,6 @@ pub enum Plausibility {
     No,
 }
 
-/// The start of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketStart {
     pub offset: u64,

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 
 /// Maximum number of remembered windows and changes. A program's start has some hundreds. Anything beyond is unknown.
 const MAX_REMEMBERED: usize = 4_096;
-/// Maximum depth of nested windows.
 const MAX_NESTED: usize = 32;
 
 /// Subject of an answer: window and name of a property, [`ANY`] for everything else.

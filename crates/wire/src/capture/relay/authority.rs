@@ -77,7 +77,6 @@ pub fn secret() -> io::Result<[u8; 16]> {
     Ok(secret)
 }
 
-/// The user's authority file.
 fn users_file() -> Option<PathBuf> {
     let named = env::var_os("XAUTHORITY").map(PathBuf::from);
     named.or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".Xauthority")))

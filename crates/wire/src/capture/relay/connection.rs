@@ -23,7 +23,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// Maximum bytes of one read: a packet.
 pub const PIECE_BYTES: usize = MAX_BYTES;
 
-/// State of one direction.
 #[derive(Debug, Default)]
 struct DirectionState {
     /// Bytes that the receiver has not accepted yet.
@@ -70,7 +69,6 @@ impl Connection {
         self.is_broken || is_empty(replies) && (is_empty(requests) || replies.is_gone)
     }
 
-    /// A direction whose end was not recorded.
     pub fn unrecorded_end(&self) -> Option<Direction> {
         Direction::BOTH.into_iter().find(|&direction| !self.is_broken && !self.states[direction as usize].is_recorded)
     }

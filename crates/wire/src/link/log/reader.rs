@@ -18,7 +18,6 @@ pub struct Reader<R> {
     is_over: bool,
 }
 
-/// Why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadLog {

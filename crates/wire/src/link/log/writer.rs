@@ -82,7 +82,6 @@ impl Writer {
         }
     }
 
-    /// Completes the file.
     pub fn finish(mut self) -> io::Result<()> {
         self.flush();
         drop(self.sender);
