@@ -90,7 +90,6 @@ pub trait Host {
     fn cpu_ns(&self) -> u64 {
         kernel::thread_cpu_ns()
     }
-    /// Writes one line to the server's log.
     fn log(&self, line: &str);
 
     // The server.

@@ -42,7 +42,6 @@ struct ControlConnection {
     is_gone: Cell<bool>,
 }
 
-/// A request and its connection.
 #[derive(Debug)]
 struct ControlRequest {
     asker: ClientId,
@@ -149,7 +148,6 @@ impl Connections {
         Ok(())
     }
 
-    /// Answers one request.
     fn reply(&mut self, asked: &ControlRequest, answer: Result<Option<Vec<u8>>, Refused>) {
         let Some(one) = self.open.iter_mut().find(|one| one.id == asked.asker) else { return };
         let descriptor = one.descriptor.take();

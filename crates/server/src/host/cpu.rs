@@ -35,7 +35,6 @@ fn usual(thread: i32, slice_ns: u64) -> Attributes {
     Attributes::normal(nice, slice_ns)
 }
 
-/// The calling thread's id.
 fn this_thread() -> i32 {
     // SAFETY: no arguments.
     unsafe { libc::gettid() }
@@ -114,7 +113,6 @@ impl Loan {
         Ok(())
     }
 
-    /// Ends the loan.
     pub fn end(&self) {
         self.is_on.store(false, Ordering::SeqCst);
         self.lower();

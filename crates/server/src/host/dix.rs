@@ -195,7 +195,6 @@ impl Dix {
     }
 }
 
-/// A client's byte order.
 pub fn order_of(client: Client) -> Order {
     if client.is_swapped() { Order::Swapped } else { Order::Native }
 }

@@ -68,7 +68,6 @@ pub fn new_timer() -> io::Result<OwnedFd> {
     owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })
 }
 
-/// Creates an empty epoll.
 pub fn new_epoll() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })

@@ -23,7 +23,6 @@ pub fn is_own(data: u64) -> bool {
 
 macro_rules! calls {
     ($($name:ident $symbol:literal: $type:ty;)*) => {
-        /// The real calls of libc.
         #[derive(Clone, Copy)]
         pub struct RealCalls {
             $(pub $name: $type,)*

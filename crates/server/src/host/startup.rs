@@ -51,7 +51,6 @@ pub fn set_settings(read: impl FnOnce() -> Settings) {
     SETTINGS.get_or_init(read);
 }
 
-/// The settings of this server.
 pub fn settings() -> Option<&'static Settings> {
     SETTINGS.get()
 }

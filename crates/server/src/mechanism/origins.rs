@@ -8,7 +8,6 @@
 use xqos_abi::{Label, SettingKind};
 use xqos_core::ClientId;
 
-/// The origin of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     pub name: Label,
@@ -25,7 +24,6 @@ impl SettingOrigins {
         self.0.iter().find(|&&(other, _)| other == kind).map(|&(_, origin)| origin)
     }
 
-    /// The name of the reservation's origin.
     pub fn reservation_name(&self) -> Label {
         self.get(SettingKind::Reservation).map_or(Label::default(), |origin| origin.name)
     }

@@ -17,7 +17,6 @@ use xqos_abi::{
 };
 use xqos_core::{ClientId, Holder, Parameters, PolicyKind, Time};
 
-/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     Request,

@@ -63,7 +63,6 @@ impl Roles {
         self.managers.retain(|&(_, _, other)| other != client);
     }
 
-    /// The roles of a client.
     pub fn role_of(&self, client: ClientId) -> Role {
         let managers = self.managers.iter().filter(|&&(_, _, other)| other == client);
         managers.fold(Role::NONE, |all, (kind, ..)| Role::from_bits(all.bits() | kind.role().bits()))

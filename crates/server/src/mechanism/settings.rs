@@ -119,7 +119,6 @@ impl Settings {
     }
 }
 
-/// Parses a number within a range.
 fn number(value: &str, range: RangeInclusive<u32>) -> Option<u64> {
     value.parse().ok().filter(|number| range.contains(number)).map(u64::from)
 }

@@ -63,7 +63,6 @@ pub struct Head {
     pub swapped: u32,
 }
 
-/// A client's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Connecting,

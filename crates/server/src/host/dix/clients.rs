@@ -14,7 +14,6 @@ const FIRST_RELEASE: u32 = 12_000_000;
 /// Releases with the window record of the shim's headers. A window cannot be checked by its contents.
 const KNOWN_WINDOWS: std::ops::Range<u32> = 12_101_000..12_200_000;
 
-/// A connected client.
 #[derive(Debug)]
 pub struct DixClient {
     pub client: Client,
@@ -40,7 +39,6 @@ pub struct ServerChecks {
 }
 
 impl Engine<Dix> {
-    /// Handles a change of the client's state.
     pub fn client_state(&mut self, client: Client) -> Outcome<Dix> {
         let id = match client.index() {
             index @ 1..ClientId::LIMIT => ClientId(index as u16),

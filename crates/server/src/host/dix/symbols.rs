@@ -147,7 +147,6 @@ unsafe fn function<F: Copy>(name: &'static CStr) -> Result<F, &'static str> {
 }
 
 impl Symbols {
-    /// Writes one line to the server's log.
     pub fn log(&self, line: &str) {
         let text: Vec<u8> = format!("xqos: {line}\n").bytes().filter(|&byte| byte != 0).chain([0]).collect();
         // SAFETY: a format for one string, and a terminated string.
@@ -198,7 +197,6 @@ impl Symbols {
         usize::try_from(unsafe { *self.current_max_clients }).unwrap_or(0)
     }
 
-    /// The string of an atom.
     pub fn atom_name(&self, atom: u32) -> Option<String> {
         // SAFETY: the server returns null or a string that lives as long as the generation.
         let name = unsafe { (self.name_for_atom?)(atom).as_ref() }?;
@@ -219,7 +217,6 @@ impl Symbols {
         NonNull::new(window.cast_mut()).filter(|_| status == x_error::SUCCESS)
     }
 
-    /// The extension of this name.
     pub fn extension(&self, name: &CStr) -> Option<&ExtensionEntry> {
         // SAFETY: the server returns null or an entry that lives until the extensions are closed down.
         unsafe { (self.check_extension)(name.as_ptr()).as_ref() }

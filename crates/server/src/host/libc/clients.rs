@@ -14,7 +14,6 @@ const FIRST_COST_PS: u64 = 100_000;
 /// The length of the setup reply up to the mask of resource ids.
 const SETUP_BYTES: usize = 20;
 
-/// A connected client.
 #[derive(Debug, Default)]
 pub struct LibcClient {
     pub descriptor: RawFd,
@@ -130,7 +129,6 @@ impl LibcClient {
 }
 
 impl Libc {
-    /// The client with this descriptor.
     pub fn of_descriptor(&self, fd: RawFd) -> Option<ClientId> {
         *self.by_descriptor.get(usize::try_from(fd).ok()?)?
     }

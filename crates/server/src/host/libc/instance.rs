@@ -62,7 +62,6 @@ pub fn end() -> bool {
     engine.is_some()
 }
 
-/// Returns true if the caller is the server's thread.
 pub fn is_server_thread() -> bool {
     THREAD.load(Ordering::Relaxed) == this_thread()
 }
@@ -174,7 +173,6 @@ pub fn drop_pending(fd: RawFd, bits: u32) {
     pending.retain(|(_, event)| event.events != 0);
 }
 
-/// Answers the requests on the control socket.
 pub fn answer_control() {
     update(|engine| {
         let epoll = engine.host.epoll();

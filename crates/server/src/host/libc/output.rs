@@ -18,7 +18,6 @@ const XI_LAST: u16 = 26;
 /// The fewest words that follow the first 32 bytes of these events. Generic events of Present have fewer.
 const XI_WORDS: u32 = 3;
 
-/// The events found in a piece of output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenEvents {
     pub input: bool,

@@ -10,7 +10,6 @@ use xqos_core::{Contention, Fact, Time};
 /// Short kernel slices stay on this long after contention, so that they are switched only a few times a second.
 const SHORT_SLICES_OUTLAST_NS: u64 = 500_000_000;
 
-/// The state of contention.
 #[derive(Debug)]
 pub struct ContentionState {
     /// `None` if contention is always assumed.

@@ -85,7 +85,6 @@ impl<H: Host> Engine<H> {
         (0..self.slots.len() as u16).map(ClientId)
     }
 
-    /// The clients of a group.
     pub fn members(&self, group: GroupId) -> impl Iterator<Item = ClientId> + '_ {
         self.ids().filter(move |&id| self.slot(id).is_some_and(|slot| slot.group == group))
     }

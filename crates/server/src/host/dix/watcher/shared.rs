@@ -22,7 +22,6 @@ pub struct Slot {
     pub generation: AtomicU32,
 }
 
-/// The shared state.
 #[derive(Debug)]
 pub struct Shared {
     pub slots: Box<[Slot]>,

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use xqos_core::{Rank, Time};
 
-/// The state of the thread.
 pub struct WatcherThread<F> {
     pub shared: Arc<Shared>,
     pub epoll: Arc<OwnedFd>,
