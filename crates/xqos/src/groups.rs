@@ -18,7 +18,6 @@ pub struct Groups {
     groups: Vec<Vec<ClientEntry>>,
 }
 
-/// The groups of this name.
 pub fn named(session: &Session, name: &str) -> Result<Groups> {
     let found = all(session)?.into_iter().find(|groups| groups.first().group_name.as_str() == name);
     found.ok_or_else(|| {

@@ -27,7 +27,6 @@ pub fn has_module(pid: i32) -> bool {
     maps.lines().any(|line| MODULE_NAMES.iter().any(|name| line.ends_with(name)))
 }
 
-/// Quotes a word for a shell.
 pub fn shell_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }

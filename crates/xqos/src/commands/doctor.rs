@@ -45,7 +45,6 @@ command of the server; xwayland; can_be_served (null: unknown from here) and
 missing_symbols; served; service (null if not served); advice (null: nothing to
 do). Unknown values are null.";
 
-/// The help text with the list of fields.
 fn help() -> String {
     format!("{EXAMPLES}\n\n{}", json_help("service", SERVICE))
 }

@@ -50,7 +50,6 @@ server grab, or has grabbed the pointer or the keyboard, is named.
 Empty columns are left out. (last): counts only time in which the server had a
 processor, since the client connected; (ever): all time since it connected.";
 
-/// The help text with the list of fields.
 fn help() -> String {
     format!("{EXAMPLES}\n\n{}", fields_help())
 }

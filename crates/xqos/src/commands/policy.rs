@@ -59,7 +59,6 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Parses a grouping.
 pub fn grouping(text: &str) -> Result<Grouping, String> {
     Grouping::from_name(text).ok_or_else(|| format!("'{text}' is not a grouping: write none, app, or user"))
 }
@@ -99,7 +98,6 @@ utilization 0.9, blocking observed, expose pacing off, min fps 20, desktop on
 resets; without -noreset, a server resets when its last client disconnects. To
 choose the settings at start-up, use `xqos server`.";
 
-/// The help text with the list of fields.
 fn help() -> String {
     format!("{EXAMPLES}\n\n{}", json_help("JSON", SETTINGS))
 }

@@ -76,7 +76,6 @@ struct Suggestion {
     rules: String,
 }
 
-/// What was found about a client.
 #[derive(Debug)]
 struct ClientResult {
     pid: u32,

@@ -50,7 +50,6 @@ each) until R is pressed again, ? help, q quit.
 (last): since the last sample, or with --once since the client connected;
 (ever): always since it connected.";
 
-/// The help text with the list of fields.
 fn help() -> String {
     format!("{EXAMPLES}\n\n{}", fields_help())
 }

@@ -161,7 +161,6 @@ impl Stats {
     }
 }
 
-/// Formats statistics as text.
 pub fn text(statistics: &Statistics) -> String {
     let mut text = format!(
         "{:.3} s, policy {}, {} decisions, {} slices ended early",
