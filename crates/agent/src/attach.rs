@@ -39,9 +39,7 @@ const VERSION: u32 = 1;
 /// Measurements of one server in an interval.
 #[derive(Debug, Serialize)]
 pub struct Sample {
-    /// Version of the schema.
     version: u32,
-    /// Process id of the server.
     server_pid: i32,
     server: String,
     display: Option<String>,

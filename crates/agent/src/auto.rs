@@ -57,7 +57,6 @@ pub struct Auto {
     origin: String,
 }
 
-/// A client under measurement.
 #[derive(Debug)]
 struct MeasuredClient {
     pid: i32,

@@ -59,7 +59,6 @@ pub struct Exporter {
     displays: BTreeMap<u32, Display>,
     answers: (Sender<Answer>, Receiver<Answer>),
     users: Users,
-    /// Number of query rounds so far.
     rounds: u64,
     queried_at: Option<Instant>,
     took: Duration,
@@ -67,7 +66,6 @@ pub struct Exporter {
     lost_events: u64,
 }
 
-/// State of a display.
 #[derive(Debug, Default)]
 struct Display {
     /// Round of a query that has not been answered yet.
@@ -119,7 +117,6 @@ impl Exporter {
         page::render(self, format)
     }
 
-    /// Queries all displays.
     fn query_all(&mut self) {
         self.users = Users::read();
         while let Ok(late) = self.answers.1.try_recv() {

@@ -60,7 +60,6 @@ pub enum Value {
     Hidden(Box<Value>),
 }
 
-/// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     Counter,
@@ -146,7 +145,6 @@ impl<T> Field<T> {
     }
 }
 
-/// The fields that are metrics.
 pub fn metrics<T>(fields: &[Field<T>]) -> impl Iterator<Item = (Metric, &Field<T>)> {
     fields.iter().filter_map(|field| field.metric.map(|(name, kind)| (Metric { name, kind, help: field.help }, field)))
 }
@@ -157,7 +155,6 @@ pub fn shown<'a, T>(fields: &'a [Field<T>], rows: &[&T]) -> impl Iterator<Item =
     fields.iter().filter(|field| field.place != Place::Detail).filter(says)
 }
 
-/// A table of the rows.
 pub fn table<T>(fields: &[Field<T>], rows: &[&T]) -> Table {
     let fields: Vec<&Field<T>> = shown(fields, rows).collect();
     let column = |(at, field): (usize, &&Field<T>)| {
@@ -333,7 +330,6 @@ mod tests {
     use crate::sample::{CLIENT, LONGEST, SERVER};
     use std::path::Path;
 
-    /// End of a generated table.
     const END: &str = "<!-- end of table -->\n";
 
     #[test]

@@ -175,7 +175,6 @@ impl AsRawFd for Guard {
     }
 }
 
-/// Restores all raised processes.
 fn put_all_back(entries: &[Entry; MAX_RAISED]) {
     entries.iter().for_each(put_back);
 }

@@ -77,7 +77,6 @@ pub fn exists(connection: &impl Connection, window: Window) -> Result<()> {
     }
 }
 
-/// The children of these windows.
 pub fn children(connection: &impl Connection, windows: &[Window]) -> Result<Vec<Window>> {
     let cookies = windows.iter().map(|&window| connection.query_tree(window)).collect::<Result<Vec<_>, _>>()?;
     let mut children = Vec::new();

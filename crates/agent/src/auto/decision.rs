@@ -3,7 +3,6 @@
 
 use xqos_tune::{Beat, Report, State};
 
-/// Reason why a client has no reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotReserved {
     /// It needs so little that it gets that without a reservation.

@@ -20,7 +20,6 @@ use xqos_sys::Procfs;
 /// Time for which threads are compared.
 const COMPARED_NS: u64 = 500_000_000;
 
-/// A program.
 #[derive(Debug, Default)]
 struct Program {
     /// Time of the first sample, and the processor time that each thread had used by then.

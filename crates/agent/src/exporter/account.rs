@@ -26,7 +26,6 @@ pub struct Labels {
 /// Sums of the clients that share labels.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Current number of connections.
     pub connections: usize,
     /// Values of the metrics: counters since the start, and gauges of the connected clients.
     pub values: BTreeMap<&'static str, f64>,

@@ -12,7 +12,6 @@ use xqos_client::{Control, Error, Peer, Socket};
 /// Enough for a query. A host with many displays briefly has as many threads.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Result of a query.
 #[derive(Debug)]
 pub struct Answer {
     pub display: u32,

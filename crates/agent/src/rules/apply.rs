@@ -96,7 +96,6 @@ impl Server for Session {
     }
 }
 
-/// State of one client.
 #[derive(Clone, Debug, Default)]
 struct Client {
     requested: BTreeMap<SettingKind, Assignment>,

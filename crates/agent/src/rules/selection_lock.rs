@@ -121,7 +121,6 @@ fn wait_for_end(connection: &RustConnection, holder: Holder) -> Result<()> {
     }
 }
 
-/// The rules daemon of this display.
 pub fn holder(connection: &RustConnection) -> Result<Option<Holder>> {
     let window = connection.get_selection_owner(atom(connection, SELECTION)?)?.reply()?.owner;
     if window == NONE {

@@ -35,7 +35,6 @@ const CONNECTED: &str = "03";
 /// Flag of a listening Unix socket (SO_ACCEPTCON).
 const ACCEPTS: u32 = 1 << 16;
 
-/// Viewers of a display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Viewers {
     NotKnown,
@@ -60,7 +59,6 @@ impl Absence {
         Absence { limit, seen: None, since: None }
     }
 
-    /// Takes the result of a check.
     pub fn record(&mut self, now: Duration, viewers: Viewers) {
         self.seen = Some((now, viewers));
         self.since = (viewers == Viewers::Some(0)).then(|| self.since.unwrap_or(now));
@@ -96,7 +94,6 @@ pub fn unwatched_now(session: &Session) -> Option<bool> {
     }
 }
 
-/// Viewers of the display of a session.
 pub fn of_server(session: &Session) -> Viewers {
     let number = session.display.rsplit_once(':').and_then(|(_, number)| number.split('.').next()?.parse().ok());
     let (Some(number), Ok(info)) = (number, session.control.server_info()) else { return Viewers::NotKnown };

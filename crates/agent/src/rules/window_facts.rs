@@ -28,7 +28,6 @@ x11rb::atom_manager! {
 /// ICCCM 4.1.3.1.
 const ICONIC_STATE: u32 = 3;
 
-/// State of one window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct WindowState {
     /// Instance and class.
@@ -51,7 +50,6 @@ pub struct WindowFacts {
 }
 
 impl WindowFacts {
-    /// Reads the current state.
     pub fn read(connection: &impl Connection) -> Result<WindowFacts> {
         WindowFacts::new(connection, false)
     }

@@ -14,7 +14,6 @@ use xqos_core::ReservationKind;
 use xqos_trace::histogram::Histogram;
 use xqos_tune::{Report, State};
 
-/// Figures of a client.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
     pub entry: ClientEntry,

@@ -9,7 +9,6 @@ use serde_json::json;
 use xqos_abi::{LongRequest, ServerInfo, entry_flag};
 use xqos_cli::time::ago_of_ms;
 
-/// Figures of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
     pub info: ServerInfo,

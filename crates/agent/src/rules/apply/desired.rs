@@ -21,7 +21,6 @@ pub const BY_APPLICATION: &str = ":app";
 pub const BY_USER: &str = ":user";
 pub const UNGROUPED: &str = ":none";
 
-/// A setting and its subject.
 pub type Assignment = (Subject, Setting);
 
 /// Settings that rules want for a client.
@@ -101,7 +100,6 @@ fn group_name(group: &Group) -> Label {
     })
 }
 
-/// Describes a setting of a client.
 pub fn describe(setting: &Setting) -> String {
     match *setting {
         Setting::Reservation(NO_RESERVATION) => "no reservation".to_owned(),
