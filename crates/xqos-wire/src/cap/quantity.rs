@@ -6,7 +6,6 @@ use std::time::Duration;
 use xqos_cli::quantity::Micros;
 use xqos_wire::capture::trigger::{Start, Stop, TriggerEvent};
 
-/// Parses a capture duration.
 pub fn time(text: &str) -> Result<Duration, String> {
     match xqos_cli::time::read_ns(text)? {
         0 => Err(format!("{text} is too short: give a time above 0")),
@@ -23,7 +22,6 @@ pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     }
 }
 
-/// Parses the event that begins the file.
 pub fn start(text: &str) -> Result<Start, String> {
     match (text, occasion(text)) {
         ("now", _) => Ok(Start::Now),
@@ -32,7 +30,6 @@ pub fn start(text: &str) -> Result<Start, String> {
     }
 }
 
-/// Parses the event that ends the file.
 pub fn stop(text: &str) -> Result<Stop, String> {
     if let Some(time) = text.strip_prefix("quiet=") {
         return time.parse().map(|time: Micros| Stop::Quiet { ns: time.ns() });

@@ -35,7 +35,6 @@ pub fn delay(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Parses the limit of a queue.
 pub fn queue(text: &str) -> Result<Queue, String> {
     if let Some(packets) = text.strip_suffix('p').and_then(|packets| packets.parse().ok()) {
         return Ok(Queue::Packets(packets));

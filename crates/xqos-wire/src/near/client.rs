@@ -20,7 +20,6 @@ const HOLD_IN_SILENCE: Duration = Duration::from_secs(4);
 /// How long the program is held at most. It needed these replies at its last start and would wait for them anyway.
 const HOLD_AT_MOST: Duration = Duration::from_secs(30);
 
-/// Progress of the scout.
 #[derive(Clone, Copy, Debug)]
 pub struct ScoutProgress {
     pub is_ready: bool,
@@ -40,7 +39,6 @@ pub struct Client {
     has_sent_end: bool,
 }
 
-/// Outcome of a read.
 pub enum ReadOutcome {
     Bytes(usize),
     Nothing,

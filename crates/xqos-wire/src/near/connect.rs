@@ -18,7 +18,6 @@ pub struct Pending {
     pub pid: i32,
 }
 
-/// The purpose of a connection.
 #[derive(Debug)]
 pub enum Purpose {
     Client(Pending),

@@ -70,7 +70,6 @@ pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitC
     Ok(ExitCode::from(program.status()))
 }
 
-/// Stops the resident proxy.
 pub fn stop(name: &str) -> Result<ExitCode> {
     match UnixStream::connect(folder(name)?.join("socket")) {
         Ok(socket) => ask(&socket, "stop").map(|_| ExitCode::SUCCESS),

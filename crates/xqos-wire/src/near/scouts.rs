@@ -12,7 +12,6 @@ use xqos_near::{Memory, Scout, Store};
 /// Number of font connections. Four carry 1.3 MB/s over ssh at 200 ms, which is more than 10 Mb/s.
 pub const FONT_CONNECTIONS: usize = 4;
 
-/// A scout and its socket.
 #[derive(Debug)]
 pub struct ScoutConnection {
     socket: OwnedFd,

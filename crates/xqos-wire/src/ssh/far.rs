@@ -69,7 +69,6 @@ fn in_shell(script: &str) -> String {
     format!("exec /bin/sh -c {}", quoted(script.as_bytes()))
 }
 
-/// Quotes a word for the shell.
 fn quoted(word: &[u8]) -> String {
     format!("'{}'", String::from_utf8_lossy(word).replace('\'', "'\\''"))
 }
