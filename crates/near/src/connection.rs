@@ -98,7 +98,6 @@ impl Near {
         }
     }
 
-    /// Takes bytes that the program sent.
     pub fn from_program(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) {
         if self.unread.is_empty() {
             let taken = self.read_program(bytes, now_ns, store);
@@ -119,7 +118,6 @@ impl Near {
         }
     }
 
-    /// Takes bytes that the server sent.
     pub fn from_server(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) {
         let mut input = bytes;
         while !matches!(self.phase, Phase::Closed | Phase::Setup) {
@@ -212,7 +210,6 @@ impl Near {
         &self.shared.memory
     }
 
-    /// Takes the lines for the log.
     pub fn log_lines(&mut self) -> Vec<String> {
         mem::take(&mut self.shared.log_lines)
     }

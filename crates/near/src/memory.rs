@@ -77,7 +77,6 @@ impl Memory {
         parts
     }
 
-    /// Adds the questions of another connection.
     pub fn merge(&mut self, other: &Memory) {
         other.entries.iter().for_each(|entry| self.add(&entry.extension, entry.state, &entry.request));
     }

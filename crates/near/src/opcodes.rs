@@ -45,7 +45,6 @@ pub struct Opcode {
     pub has_reply: Option<bool>,
 }
 
-/// All opcodes of a server.
 #[derive(Debug)]
 pub struct Opcodes {
     names: Names,

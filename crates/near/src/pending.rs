@@ -23,7 +23,6 @@ pub enum Learn {
     Position { request: Box<[u8]>, query: PositionQuery },
 }
 
-/// The recipient of a reply.
 #[derive(Debug)]
 pub enum Recipient {
     /// The program, for its request `number`.

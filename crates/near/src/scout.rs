@@ -117,7 +117,6 @@ impl Scout {
         self.stage == Stage::Ended || self.stage != Stage::Setup && !is_loading
     }
 
-    /// Bytes for the server.
     pub fn to_server(&mut self) -> &mut Outbox {
         &mut self.out
     }
@@ -152,7 +151,6 @@ impl Scout {
         }
     }
 
-    /// Takes bytes that the server sent.
     pub fn from_server(&mut self, bytes: &[u8], store: &mut Store) {
         let (mut input, Some(mut server)) = (bytes, self.server.take()) else { return };
         while self.stage != Stage::Ended {

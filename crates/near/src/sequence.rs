@@ -7,7 +7,6 @@
 
 use std::collections::VecDeque;
 
-/// The sequence numbers of a connection.
 #[derive(Debug, Default)]
 pub struct SequenceNumbers {
     /// Requests of the program.

@@ -22,12 +22,10 @@ pub const MAX_QUEUED_BYTES: usize = 1 << 20;
 /// Limit for log lines; a faulty server could fill a disk.
 const MAX_LOG_LINES: usize = 100;
 
-/// Settings of the proxy.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The cookie that programs must present; `None` accepts any.
     pub own_cookie: Option<Cookie>,
-    /// The cookie for the server.
     pub server_cookie: Cookie,
     /// Relaxed order: also answer after one-way requests that affect only the program's own resources.
     pub relaxed: bool,
@@ -75,7 +73,6 @@ impl Outbox {
     }
 }
 
-/// The state that both directions share.
 #[derive(Debug)]
 pub struct SharedState {
     pub settings: Settings,
@@ -106,7 +103,6 @@ pub struct SharedState {
 }
 
 impl SharedState {
-    /// The state before the first byte.
     pub fn new(settings: Settings) -> SharedState {
         let order = ByteOrder::Little;
         let context = ConnectionContext::new(order, Greeting::default());

@@ -40,7 +40,6 @@ struct Drawable {
     changes: u32,
     /// `None` once another client may have changed it.
     geometry: Option<Geometry>,
-    /// Parent of a window.
     parent: Option<u32>,
     /// Created under an ID that was in use. The server refuses it, unless the older window was destroyed with its
     /// parent.
