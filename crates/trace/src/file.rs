@@ -73,7 +73,6 @@ pub fn pack(records: &[Words]) -> Result<Vec<u8>> {
     Ok(chunk)
 }
 
-/// The header in its file format.
 pub fn pack_header(header: &Header) -> Result<Vec<u8>> {
     let text = serde_json::to_vec(header)?;
     let mut bytes = MAGIC.to_vec();
@@ -82,7 +81,6 @@ pub fn pack_header(header: &Header) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A trace file that is being written.
 #[derive(Debug)]
 pub struct Writer {
     file: File,

@@ -332,7 +332,6 @@ impl Model {
         if still_ready { None } else { self.finish(key, end) }
     }
 
-    /// Ends a burst.
     fn finish(&mut self, key: usize, end: Time) -> Option<Burst> {
         self.ready.retain(|&other| other != key);
         let client = &mut self.clients[key];

@@ -35,7 +35,6 @@ impl Names {
         self.name(major, minor)
     }
 
-    /// The name of a request.
     pub fn name(&self, major: u8, minor: u16) -> String {
         if self.get_from_major_opcode(major).is_some_and(|(extension, _)| extension == EXTENSION_NAME) {
             let request = REQUESTS.get(usize::from(minor));

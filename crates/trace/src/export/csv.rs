@@ -10,7 +10,6 @@ use std::io::{self, Write};
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{Fact, Service};
 
-/// The first line.
 pub const HEADER: &str = "seconds,kind,pid,client,program,request,ns,requests,bytes,value";
 
 /// Writes all records except the scheduler's state and clients' names.

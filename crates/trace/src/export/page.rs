@@ -81,7 +81,6 @@ struct PageWorst {
     text: String,
 }
 
-/// Renders the page of a trace.
 pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Names) -> serde_json::Result<String> {
     let mut lanes = Lanes {
         model: Model::new(),

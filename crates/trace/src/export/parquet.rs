@@ -25,7 +25,6 @@ pub struct Target<'a> {
     pub session: Option<&'a str>,
 }
 
-/// Writes all tables of a trace.
 pub fn write(
     header: &Header,
     events: impl Iterator<Item = Event>,

@@ -76,7 +76,6 @@ impl Message {
     }
 }
 
-/// The tracks of a client.
 #[derive(Clone, Copy)]
 enum Track {
     Client,
@@ -89,7 +88,6 @@ fn uuid(key: usize, track: Track) -> u64 {
     (key as u64 + 1) * 8 + track as u64
 }
 
-/// Writes the whole trace.
 pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl Write) -> io::Result<()> {
     let mut writer = Writer { out, model: Model::new(), names, described: BTreeMap::new(), grab: None, first: true };
     for event in events {

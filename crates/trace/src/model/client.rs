@@ -15,7 +15,6 @@ pub struct Identity {
     pub program: String,
 }
 
-/// The cause of a wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// Slices of this client, which ended with this kind of request. `long`: each slice was a single long request.
