@@ -147,7 +147,6 @@ impl Writer {
         self.fd.as_fd()
     }
 
-    /// The number of records that fit.
     pub fn capacity(&self) -> u32 {
         self.mapping.capacity as u32
     }

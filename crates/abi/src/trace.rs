@@ -121,13 +121,11 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// A fact with its outcome.
     pub fn from_fact(fact: Fact, outcome: Outcome) -> Entry {
         let is_refused = matches!(outcome, Outcome::Admission(_)) && !outcome.is_admitted();
         if is_refused { Entry::Refused(fact) } else { Entry::Fact(fact) }
     }
 
-    /// The dispatch of a slice.
     pub fn dispatch(slice: &Slice, reason: Reason) -> Entry {
         let (client, mode) = match slice.choice {
             Choice::Client(client, mode) => (Some(client), mode),
@@ -136,7 +134,6 @@ impl Entry {
         Entry::Dispatch { client, mode, reason, until: slice.until, requests: slice.requests, bytes: slice.bytes }
     }
 
-    /// The current state of a reservation.
     pub fn budget(client: ClientId, state: &ReservationState) -> Entry {
         let (kind, depleted) = (state.reservation.kind, state.depleted);
         Entry::Budget { client, kind, depleted, left_ns: state.budget_left_ns, deadline: state.deadline }
@@ -150,7 +147,6 @@ impl Entry {
         }
     }
 
-    /// The client concerned.
     pub fn client(&self) -> Option<ClientId> {
         match *self {
             Entry::Fact(fact) | Entry::Refused(fact) => fact.client(),

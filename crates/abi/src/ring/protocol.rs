@@ -51,7 +51,6 @@ pub fn end(memory: &impl Memory) {
     memory.store(RingWord::Ended, 1, Ordering::Release);
 }
 
-/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadResult {
     /// There are records.
