@@ -50,7 +50,6 @@ impl GroupResult {
 }
 
 impl Outcome {
-    /// The results of the group with this name.
     pub fn of(&self, name: &str) -> Option<&GroupResult> {
         self.groups.iter().find(|group| group.name == name)
     }
@@ -111,7 +110,6 @@ impl Counter {
         Generator::of_habit(Habit { seed, ..group.habit.clone() })
     }
 
-    /// A client and the results of its group.
     fn of(&mut self, client: ClientId) -> (&mut Client, &mut GroupResult) {
         let client = &mut self.clients[usize::from(client.0) - 1];
         let group = &mut self.groups[client.group];

@@ -116,7 +116,6 @@ impl Regime {
     }
 }
 
-/// A scenario to simulate.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub title: String,
@@ -168,7 +167,6 @@ impl Scenario {
         self
     }
 
-    /// Total number of clients.
     pub fn clients(&self) -> u32 {
         self.groups.iter().map(|group| group.count).sum()
     }

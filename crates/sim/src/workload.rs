@@ -14,7 +14,6 @@ use xqos_core::{ClientId, Fact, Role, Scheduler, Service, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub requests: u32,
-    /// Length of each request.
     pub request_ns: u64,
     /// Major opcode + 65536 x minor opcode.
     pub request: u32,
@@ -84,7 +83,6 @@ impl Workload {
         workload
     }
 
-    /// Takes one record.
     fn take(&mut self, reading: &mut BTreeMap<ClientId, Reading>, event: &Event) {
         let at = event.at;
         match event.what {
