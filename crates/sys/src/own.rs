@@ -16,7 +16,6 @@ pub fn realtime_offset_ns() -> i64 {
     read(ClockId::Realtime) - read(ClockId::Monotonic)
 }
 
-/// The name of this machine.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -39,7 +39,6 @@ impl Processes for Procfs {
     }
 }
 
-/// The pids of all processes.
 pub fn pids() -> Vec<i32> {
     numbers("/proc")
 }

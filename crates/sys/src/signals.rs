@@ -12,7 +12,6 @@ use std::ptr;
 /// The signals that `xqos run` handles.
 const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
     pub number: i32,
