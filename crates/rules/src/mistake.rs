@@ -12,7 +12,6 @@ pub const MAX_REPORTED: usize = 20;
 /// Maximum number of characters that a message quotes from a file.
 const MAX_QUOTED: usize = 60;
 
-/// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub file: Arc<str>,

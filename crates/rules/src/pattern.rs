@@ -10,7 +10,6 @@ use wildmatch::WildMatch;
 /// Maximum length of a pattern, in bytes.
 pub const MAX_PATTERN: usize = 256;
 
-/// Case sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LetterCase {
     Sensitive,

@@ -22,7 +22,6 @@ impl fmt::Display for Place {
     }
 }
 
-/// One rule of a file.
 #[derive(Clone, Debug)]
 pub struct Rule {
     pub id: String,

@@ -27,7 +27,6 @@ macro_rules! settings {
             SettingKind { $($item $name),* }
         }
 
-        /// One setting of a rule.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Setting {
             $($(#[$meta])* $item($type)),*
