@@ -96,7 +96,6 @@ pub struct Scheduler {
     parameters: Parameters,
     reservations: Reservations,
     waiting: Waiting,
-    /// Weights of groups that have one.
     group_weights: Vec<(GroupId, u32)>,
     caps: Caps,
     idle: Heap<Rank>,

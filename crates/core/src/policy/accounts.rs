@@ -52,7 +52,6 @@ const NO_GROUP: Group =
     Group { id: GroupId::NONE, sync_priority: 0, members: 0, weight: 100, set_weight: 0, paid: 0, clock: 0 };
 
 impl Accounts {
-    /// The account of a client.
     pub(super) fn account(&self, client: ClientId) -> Account {
         self.clients.get(client.slot()).copied().flatten().unwrap_or(NO_ACCOUNT)
     }

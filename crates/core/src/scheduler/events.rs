@@ -308,7 +308,6 @@ impl Scheduler {
         }
     }
 
-    /// Ends a hold now.
     pub(super) fn end_hold(&mut self, client: ClientId, now: Time) {
         self.paced.remove(client);
         self.change(client, |record| (record.paced, record.resumed) = (None, now));
