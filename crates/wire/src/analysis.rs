@@ -56,8 +56,7 @@ use states::States;
 use std::collections::BTreeMap;
 use waits::Waits;
 
-/// Maximum number of connections that are analysed. A desktop opens some hundreds in a day. Further ones are only
-/// counted.
+/// Further connections are only counted. A desktop opens some hundreds in a day.
 const MAX_CONNECTIONS: usize = 4_096;
 
 /// Packets and bytes of one direction.

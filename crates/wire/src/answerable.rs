@@ -145,8 +145,7 @@ pub const TABLE: &[Row] = &[
     constant("GLX::QueryExtensionsString"),
     constant("GLX::GetVisualConfigs"),
     constant("GLX::GetFBConfigs"),
-    // The reference count of a colour cell: FreeColors releases it, and fails for a cell that the client has not
-    // allocated.
+    // The reference count of a colour cell: FreeColors fails for a cell that the client has not allocated.
     sets_state("AllocColor").when(Condition::FixedColormap).lbx(Lbx::Answered),
     sets_state("AllocNamedColor").when(Condition::FixedColormap).lbx(Lbx::Answered),
     // Permission to send long requests.

@@ -41,7 +41,6 @@ pub struct Record<'a> {
     /// Length on the wire, which can be more than `bytes` has.
     pub length: u32,
     pub bytes: &'a [u8],
-    /// Name of the client's program, on a connection's first packet. Stored as a packet comment, which Wireshark shows
-    /// too.
+    /// Name of the client's program, on a connection's first packet. Stored as a packet comment.
     pub program: Option<&'a str>,
 }

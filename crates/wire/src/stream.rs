@@ -116,8 +116,7 @@ impl Stream {
         }
     }
 
-    /// Delivers the packet's bytes, and later ones that waited for them. `max_waiting`: maximum bytes that wait per
-    /// direction.
+    /// Delivers the packet's bytes, and later ones that waited for them (at most `max_waiting` per direction).
     #[inline]
     pub fn deliver(
         &mut self,

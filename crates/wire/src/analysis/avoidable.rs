@@ -145,8 +145,7 @@ impl Judge {
         self.changes.clear();
     }
 
-    /// Returns the question that a request asks, if it can be judged. Only captured bytes can be compared, so a
-    /// truncated request is not judged.
+    /// Returns the question that a request asks; `None` for a truncated request, which cannot be compared.
     pub fn question(&self, message: &Message<'_>) -> Option<Question> {
         let family = family(message.name).filter(|_| !is_cut(message))?;
         let subject = match family {
@@ -231,8 +230,7 @@ fn family(name: &str) -> Option<Family> {
     })
 }
 
-/// Extensions ask for versions and facts. Values that change on their own (pointers, counters, buffer ages) are not
-/// facts.
+/// Extensions ask for versions and facts; values that change on their own (pointers, counters) are no facts.
 fn family_of_extension(request: &str) -> Option<Family> {
     const MOVING: [&str; 6] = ["Counter", "Pointer", "Alarm", "Fence", "MSC", "State"];
     if matches!(

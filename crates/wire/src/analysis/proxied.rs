@@ -143,8 +143,7 @@ impl Proxied {
     }
 
     fn reply(&mut self, message: &Message<'_>) -> Option<bool> {
-        // The first question after a barrier goes to the server. Its reply shows that everything before it was
-        // executed.
+        // The first question after a barrier goes to the server; its reply shows that all before it was executed.
         if self.barrier.is_some_and(|barrier| message.sequence > barrier) {
             self.barrier = None;
         }

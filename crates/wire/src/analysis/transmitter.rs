@@ -14,8 +14,7 @@ use std::collections::VecDeque;
 pub const HEADERS: u64 = 52;
 /// Data that follow an acknowledgement this soon were elicited by it. The kernel sends waiting data without delay.
 const PROMPT_NS: u64 = 1_000_000;
-/// Minimum size of a packet that TCP cut, rather than the end of what the program wrote. A window with less room is
-/// closed.
+/// TCP cut packets of this size or more; smaller ones end a write. A window with less room is closed.
 pub(super) const FULL: u64 = 1000;
 
 /// The capturing machine's position, as seen from one transmitter.

@@ -17,8 +17,7 @@ pub struct Rewritten {
     pub notes: Vec<String>,
 }
 
-/// Records all packets, or only the TCP connections of these ports. `progress` gets the number of packets and bytes
-/// read.
+/// Records all packets, or only the TCP connections of these ports. `progress` gets packets and bytes read.
 pub fn rewrite(
     mut reader: Reader,
     ports: Option<&RangeInclusive<u16>>,

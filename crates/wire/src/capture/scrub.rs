@@ -163,8 +163,7 @@ impl DirectionMarks {
         }
     }
 
-    /// Stops waiting for bytes up to `end`. Keeps the head of a message that has started, so that readers can still
-    /// frame it.
+    /// Stops waiting for bytes up to `end`. Keeps the head of a started message, which readers need to frame it.
     fn give_up(&mut self, end: u64) {
         if end > self.decided {
             let head = if self.is_boundary { HEAD_BYTES } else { 0 };

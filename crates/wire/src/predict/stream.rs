@@ -222,8 +222,7 @@ impl Receiver {
         Acknowledgement { until: self.until, received: self.received, window_end, echo_ns: self.echo_ns.take() }
     }
 
-    /// Once per round trip, makes room for twice the received bytes, and for more while that number grows, as in slow
-    /// start.
+    /// Once per round trip, makes room for twice the received bytes, and more while they grow, as in slow start.
     fn widen(&mut self, now_ns: u64, round_trip_ns: u64) {
         let (began_ns, before) = self.round;
         if now_ns.saturating_sub(began_ns) < round_trip_ns {

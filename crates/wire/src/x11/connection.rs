@@ -81,8 +81,7 @@ fn phase(direction: Direction) -> Phase {
 }
 
 impl Connection {
-    /// Remembers at most `max_pending` requests without reply. With `started_midstream`, both directions start with a
-    /// search.
+    /// Remembers at most `max_pending` unanswered requests. `started_midstream`: both directions start with a search.
     pub fn new(started_midstream: bool, max_pending: usize) -> Connection {
         let side = || if started_midstream { Side::Searching(Search::new(0, false)) } else { Side::New };
         let mut decoder = Decoder::new(max_pending);

@@ -198,8 +198,7 @@ impl Framer {
         Ok(if is_there { self.finish(at_ns) } else { None })
     }
 
-    /// The next piece, for callers that forward messages before they are complete. `None` if the whole input was
-    /// consumed.
+    /// The next piece, for callers that forward incomplete messages. `None` if the whole input was consumed.
     pub fn piece<'f, 'i: 'f>(&'f mut self, input: &mut &'i [u8]) -> Result<Option<Piece<'f>>, OutOfSync> {
         let limit = self.limit as u64;
         let head = |length| if length <= limit { length } else { HEAD_BYTES as u64 };
@@ -224,8 +223,7 @@ impl Framer {
         Ok(Some(if is_whole { Piece::Whole(&self.kept) } else { Piece::Head(&self.kept) }))
     }
 
-    /// Skips bytes that are missing from the capture. Returns the message that they end, and an error if the next
-    /// boundary is unknown.
+    /// Skips missing bytes. Returns the message that they end, and an error if the next boundary is unknown.
     pub fn skip(&mut self, length: u64, at_ns: u64) -> (Option<Frame<'_>>, Result<(), OutOfSync>) {
         let end = self.offset.saturating_add(length);
         let Some(message) = &mut self.unfinished else { return (None, Err(OutOfSync)) };
@@ -257,8 +255,7 @@ impl Framer {
         }
     }
 
-    /// Collects the bytes of the current message that `wanted` requests for its length. Returns true once they are
-    /// complete.
+    /// Collects the bytes of the current message that `wanted` requests. Returns true once they are complete.
     fn gather(&mut self, input: &mut &[u8], wanted: impl Fn(u64) -> u64) -> Result<bool, OutOfSync> {
         while let Some(message) = self.unfinished {
             let known = message.length.map_or_else(|| length(self.phase, self.order, &self.kept), Length::Known);

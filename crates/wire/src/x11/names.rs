@@ -49,8 +49,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Records a reply to QueryExtension and returns true if it is new. An extension without events or errors has 0
-    /// there.
+    /// Records a reply to QueryExtension; true if it is new. Without events or errors, their first code is 0.
     pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) -> bool {
         let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return false };
         let name: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_NAME_LETTERS).collect();

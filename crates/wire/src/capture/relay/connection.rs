@@ -175,8 +175,7 @@ impl DirectionState {
     }
 }
 
-/// Sends as much as the socket accepts, with the file descriptors on the first byte. An error means that the socket has
-/// failed.
+/// Sends as much as the socket accepts, file descriptors with the first byte. An error: the socket has failed.
 fn send(socket: &Socket, bytes: &[u8], files: &mut Vec<OwnedFd>) -> Result<usize, ()> {
     let mut sent = 0;
     while sent < bytes.len() {
