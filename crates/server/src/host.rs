@@ -170,8 +170,7 @@ pub trait Host {
 
     /// Ends the slice when a watched client wins this contest, or at this time.
     fn watch(&mut self, contest: &Contest, until: Time);
-    /// The slice is over. If it was ended early, returns the processor time of the last request since then, in
-    /// nanoseconds.
+    /// The slice is over. If it was ended early, returns the processor time (ns) of the last request since then.
     fn unwatch(&mut self) -> Option<u64>;
     /// Watches an idle client, with its rank on arrival. `loan_ns`: how long its arrival may raise the server.
     fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64);

@@ -60,8 +60,7 @@ pub struct Loan {
     /// The slice length of the server's thread while it is not raised; 0 leaves it to the kernel.
     server_slice_ns: AtomicU64,
     watcher: AtomicI32,
-    /// The watcher waits for this timer and then calls [`lower`](Self::lower), so that the server is lowered in any
-    /// case.
+    /// The watcher calls [`lower`](Self::lower) when this timer expires, so the server is lowered in any case.
     timer: OwnedFd,
     is_on: AtomicBool,
     raised: AtomicBool,
@@ -92,8 +91,7 @@ impl Loan {
         self.timer.as_raw_fd()
     }
 
-    /// Registers the calling watcher thread. If the server has a kernel reservation, the watcher needs a real-time
-    /// priority to run in time.
+    /// Registers the calling watcher thread, which needs a real-time priority if the server has a kernel reservation.
     pub fn watcher_is_here(&self) {
         self.watcher.store(this_thread(), Ordering::SeqCst);
         if Attributes::of(self.server).is_ok_and(|server| server.reservation().is_some()) {

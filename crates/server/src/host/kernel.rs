@@ -6,8 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::thread::{self, JoinHandle};
 use xqos_core::Time;
 
-/// Waits until one of these descriptors is readable, a signal arrives, or the time is up. Negative descriptors are
-/// ignored.
+/// Waits until a descriptor is readable, a signal arrives, or the time is up. Ignores negative descriptors.
 pub fn wait_for(descriptors: impl Iterator<Item = RawFd>, until: Time) {
     // Further descriptors are not waited for.
     const WAITED_FOR: usize = 16;
@@ -103,8 +102,7 @@ pub fn drain(fd: RawFd) {
     unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
 }
 
-/// The size of a thread's stack. Only a few pages of it are used, but it must have room for the server's thread-local
-/// data.
+/// Size of a thread's stack. Few pages are used, but the server's thread-local data must have room in it.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// Starts a thread that receives no signals: the server's signal handlers expect to run on its own thread.

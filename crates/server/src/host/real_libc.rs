@@ -65,8 +65,7 @@ pub fn control(epoll: &impl AsRawFd, operation: c_int, fd: RawFd, events: u32, t
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes an epoll report once when this descriptor can be read. `known`: an earlier call has probably added it to the
-/// epoll.
+/// Makes an epoll report once when a descriptor is readable. `known`: an earlier call has probably added it.
 pub fn arm(epoll: &impl AsRawFd, fd: RawFd, known: bool, token: u64) -> io::Result<()> {
     let (first, second) =
         if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };

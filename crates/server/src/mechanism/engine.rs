@@ -266,8 +266,7 @@ impl<H: Host> Engine<H> {
         self.slot(id).is_some_and(|slot| self.scheduler.cap_ppm(slot.group) > 0)
     }
 
-    /// Not where the server chooses, since stock servers do not do this, and not under `classic`, whose turns are
-    /// short.
+    /// Not where the server chooses (stock servers do not do this), nor under `classic`, whose turns are short.
     fn server_fds_may_preempt(&self, slice: &Slice, now: Time) -> bool {
         matches!(slice.choice, Choice::Client(..)) && slice.requests == 0 && self.scheduler.had_long_slice(now)
     }
@@ -375,8 +374,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Makes the server wake up when a held client gets new budget. Without a held client it may sleep as long as it
-    /// likes.
+    /// Makes the server wake up when a held client gets new budget.
     fn program_wakeup(&mut self) {
         let at = self.scheduler.next_replenish().filter(|_| self.slots.iter().flatten().any(|slot| slot.held));
         let at = at.unwrap_or(Time::NEVER).min(self.grab_check_at());

@@ -40,8 +40,7 @@ impl SettingOrigins {
         self.0.extend(origin.map(|origin| (kind, origin)));
     }
 
-    /// Returns true if a setting from this origin may replace the present one. A lease gives way to a setting without a
-    /// lease.
+    /// Returns true if a setting from this origin may replace the present one. A lease replaces only a lease.
     pub fn gives_way(&self, kind: SettingKind, to: &Origin) -> bool {
         to.leased_by.is_none() || self.get(kind).is_none_or(|origin| origin.leased_by.is_some())
     }

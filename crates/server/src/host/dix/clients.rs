@@ -46,8 +46,7 @@ impl Engine<Dix> {
         };
         match client.state() {
             State::Connecting => {
-                // Check before the server polls the client's socket: an unknown server can still be served through
-                // libc.
+                // Check before the server polls the client's socket: libc can still serve an unknown server.
                 if let Some(server) = self.host.check_server()? {
                     self.server_is_known(&server);
                 }

@@ -145,8 +145,7 @@ unsafe extern "C" fn block(_data: *mut c_void, _timeout: *mut c_void) {
 }
 
 unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
-    // Xephyr queues events that it read while it waited for its host server; without this they would wait for a whole
-    // slice.
+    // Xephyr queues events that it read while it waited for its host server. Without this they wait for a slice.
     let decides = with_engine(|engine| Ok(engine.scheduler.policy() != PolicyKind::Stock));
     if let (Some(true), Ok(symbols)) = (decides, symbols()) {
         symbols.do_queued_work();

@@ -57,8 +57,7 @@ impl ServerFds {
         Arc::clone(&self.gathered)
     }
 
-    /// Reads the list again. `clients` is evaluated afterwards, so that it contains every client already in the
-    /// server's epoll.
+    /// Reads the list again, and `clients` afterwards, so that it has every client already in the epoll.
     pub fn update(&mut self, clients: impl Iterator<Item = RawFd>, now: Time) {
         self.read(now);
         self.clients.clear();

@@ -53,8 +53,7 @@ pub struct ExtensionModule {
 // SAFETY: the server reads it on its one thread, and it never changes.
 unsafe impl Sync for ExtensionModule {}
 
-/// Declares each exported function and variable with its type and name. If a symbol marked with `?` is missing, the
-/// server is left untouched.
+/// Declares the exported functions and variables. Without one that is marked `?`, the server is left untouched.
 macro_rules! exported {
     ($($(#[$meta:meta])* $seen:vis $field:ident: $type:ty = $found:expr;)*) => {
         /// The server's exported symbols. Functions are called on the server's main thread only.
@@ -236,8 +235,7 @@ impl Symbols {
         Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
-    /// Overwrites the first letter of our extension's name, so that programs cannot find it and use the control socket
-    /// instead.
+    /// Hides our extension from programs, which then use the control socket: overwrites its name's first letter.
     pub fn hide_extension(&self, name: &CStr) {
         // SAFETY: a C string, and an entry with the server's own copy of the name.
         unsafe {

@@ -55,8 +55,7 @@ impl WrappedSync {
         if client.is_swapped() { self.swapped_original } else { self.original }
     }
 
-    /// Restores the entries. An entry that other code has wrapped after us stays, and our wrapper only passes requests
-    /// on.
+    /// Restores the entries. If other code has wrapped one after us, it stays and our wrapper passes requests on.
     pub fn remove(&self, symbols: &Symbols) {
         // SAFETY: as in `install`.
         unsafe {

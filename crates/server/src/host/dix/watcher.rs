@@ -195,8 +195,7 @@ impl Watcher {
         }
     }
 
-    /// Ends the slice. If it was ended early, returns the processor time of the last request since then, in
-    /// nanoseconds.
+    /// Ends the slice. If it was ended early, returns the processor time (ns) of the last request since then.
     pub fn slice_ends(&mut self) -> Option<u64> {
         if !std::mem::take(&mut self.in_slice) {
             return None;

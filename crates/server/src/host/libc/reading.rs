@@ -26,8 +26,7 @@ const COUNTED_REQUESTS: u32 = 128;
 const MAX_BUFFER_BYTES: usize = 65_536;
 
 impl Libc {
-    /// Called before a client's read. Returns the maximum number of bytes to read; `None` if it is not the client's
-    /// turn.
+    /// Called before a client's read. Returns the maximum number of bytes; `None` if it is not the client's turn.
     pub fn before_read(&mut self, id: ClientId, fd: RawFd, wanted: usize) -> Option<usize> {
         let now = now();
         self.measure(now);
@@ -67,8 +66,7 @@ impl Libc {
         if bytes == 0 { wanted } else { bytes.min(wanted) }
     }
 
-    /// Called after a client's read. `None` means that the server reached the end of the data; an empty slice means
-    /// that the client has closed.
+    /// Called after a client's read. `None`: the server reached the end of the data. Empty: the client has closed.
     pub fn after_read(&mut self, id: ClientId, read: Option<&[u8]>) {
         let max_requests = if self.is_traced { u32::MAX } else { COUNTED_REQUESTS };
         let Some(known) = self.known_mut(id) else { return };

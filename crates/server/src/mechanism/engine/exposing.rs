@@ -9,8 +9,7 @@ use xqos_core::{Choice, ClientId, Fact, Outcome, Pacing, Time};
 /// The time for an answer to input while another client redraws; most clients need less than a millisecond.
 const INPUT_ANSWER_NS: u64 = 10_000_000;
 
-/// The pacing if only some clients are paced and none is set for all: at most 40 ms per Expose, at least 20 frames a
-/// second.
+/// Pacing if only some clients are paced: at most 40 ms per Expose, at least 20 frames a second.
 const PACING_OF_SOME: Pacing = Pacing { limit_ns: 40_000_000, floor_ns: 50_000_000 };
 
 impl<H: Host> Engine<H> {
@@ -84,8 +83,7 @@ impl<H: Host> Engine<H> {
             return;
         }
         self.owed_answers.begin(id, cause, until);
-        // Raise the server first: a listener may raise other processes immediately, and the server would wait for
-        // those.
+        // Raise the server first: it would wait for the processes that a listener raises immediately.
         if self.lender.is_some() {
             self.host.raise(until);
         }

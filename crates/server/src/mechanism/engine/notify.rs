@@ -67,8 +67,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Switches the work for each request on or off: `classic` counts requests, and a trace of level `requests` times
-    /// them.
+    /// Switches the work for each request on or off: `classic` counts requests, level `requests` times them.
     pub fn observe_requests(&mut self) {
         let counted = self.scheduler.policy() == PolicyKind::Classic && self.server_known;
         let timed = self.scheduler.trace.level() == Some(Level::Requests);

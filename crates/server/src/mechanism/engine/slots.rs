@@ -69,8 +69,7 @@ impl<H: Host> Engine<H> {
         slot.base == (resource & RESOURCE_ID_BITS) / block * block
     }
 
-    /// The number of clients that the server can have. Each has an equal block of resource ids; the server owns the
-    /// first block.
+    /// The maximum number of clients. Each has an equal block of resource ids, the server the first one.
     pub fn clients_limit(&self) -> u32 {
         (RESOURCE_ID_BITS + 1).checked_div(self.ids_of_a_client).map_or(0, |blocks| blocks.saturating_sub(1))
     }

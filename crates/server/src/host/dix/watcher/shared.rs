@@ -82,8 +82,7 @@ impl Shared {
         self.slots.iter().map(|slot| slot.descriptor.load(Ordering::Acquire)).filter(|&fd| fd >= 0)
     }
 
-    /// The contest, or `None` while it changes. In that case a slice has just begun or ended, and the next check
-    /// repeats the test.
+    /// The contest, or `None` while it changes: a slice has just begun or ended, and the next check tests again.
     pub fn contest(&self) -> Option<Contest> {
         let version = self.contest_version.load(Ordering::Acquire);
         let [tier, key, start, growth, margin, desktop_turn] =
