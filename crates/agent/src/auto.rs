@@ -71,8 +71,7 @@ struct MeasuredClient {
 }
 
 impl Auto {
-    /// Starts to measure. Settings carry this origin and end with the session, however it ends. `limit_ppm`: maximum
-    /// sum of all measured reservations, if there is one.
+    /// Starts to measure. Settings carry this origin and end with the session. `limit_ppm`: limit of all reservations.
     pub fn start(session: &Session, origin: &str, limit_ppm: Option<u32>) -> Result<Auto> {
         session.control.set_origin(origin, true)?;
         let mut feed = Feed::closed();

@@ -41,8 +41,7 @@ impl Displays {
         self.connections.contains_key(&display)
     }
 
-    /// Drops displays that belong to a forwarder. Its clients belong to another display, and connecting would show up
-    /// in its capture.
+    /// Drops a forwarder's displays: its clients belong to another display, and its capture would show our queries.
     fn keep_servers(&mut self, owner: impl Fn(u32, &[u64]) -> Option<String>) {
         for display in self.numbers() {
             let of_display = self.listening.iter().filter(|&&(_, of)| of == display);
@@ -53,8 +52,7 @@ impl Displays {
         }
     }
 
-    /// Parses the kernel's table of Unix sockets. The server's end of a connection carries the path that the server
-    /// listens on.
+    /// Parses the kernel's table of Unix sockets. The server's end of a connection has the path of its listener.
     fn of(unix: &str) -> Displays {
         const ACCEPTS: &str = "00010000";
         const CONNECTED: &str = "03";

@@ -27,8 +27,7 @@ pub fn of_class(connection: &impl Connection, class: &str) -> Result<Vec<Window>
     Ok(found)
 }
 
-/// The window with WM_STATE at or below `top`: the client's own window inside a window manager's frame. Returns `top`
-/// if there is none.
+/// The client's own window in a window manager's frame: the one with WM_STATE at or below `top`, or else `top`.
 pub fn client_window(connection: &impl Connection, top: Window) -> Result<Window> {
     let wm_state = connection.intern_atom(false, b"WM_STATE")?.reply()?.atom;
     let mut level = vec![top];

@@ -76,8 +76,7 @@ impl Account {
         self.running = Some(Running { descriptor, since_ns: event.at_ns, stretch_ns });
     }
 
-    /// Records that the server closes this descriptor. Returns the number of its work from now on; `None` if there was
-    /// none.
+    /// Records that the server closes this descriptor. Returns the new number of its work; `None` if it had none.
     pub fn close(&mut self, descriptor: i32) -> Option<i32> {
         let number = UNKNOWN - 1 - self.closed;
         let running = self.running.as_mut().filter(|running| running.descriptor == descriptor);

@@ -54,8 +54,7 @@ impl Processors {
         Ok(Processors { began: Instant::now(), raised, guard, are_own_children, programs: BTreeMap::new() })
     }
 
-    /// Updates the programs that have a reservation of server time, each with its period; all others lose theirs.
-    /// Returns messages for the user.
+    /// Reserves for these programs, each with its period, and for no others. Returns messages for the user.
     pub fn update(&mut self, periods: impl Iterator<Item = (i32, Micros)>, now: Instant) -> Result<Vec<String>> {
         if self.guard.is_gone() {
             bail!("the guard process has ended, so no processor time is reserved any more");

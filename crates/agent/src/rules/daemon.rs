@@ -66,8 +66,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Takes the display's selection; fails if another daemon has it. `unwatched_after`: how long nobody must view the
-    /// display before it counts as unwatched.
+    /// Takes the display's selection, or fails if another daemon has it. `unwatched_after`: time without viewers.
     pub fn start(display: Option<&str>, is_verbose: bool, unwatched_after: Duration) -> Result<Daemon> {
         let (session, _) = Session::open_armed(display)?;
         let (x11, _) = xqos_client::connect(Some(&session.display))?;

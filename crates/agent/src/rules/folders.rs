@@ -40,8 +40,7 @@ impl Folders {
         Ok(Folders { paths, inotify, watches })
     }
 
-    /// Returns true if anything has changed since the last call. Watches are then renewed, because folders may have
-    /// come or gone. Read the files after this call.
+    /// Returns true if anything has changed since the last call, and renews the watches. Read the files afterwards.
     pub fn have_changed(&mut self) -> Result<bool> {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);

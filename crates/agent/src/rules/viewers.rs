@@ -85,8 +85,7 @@ impl Absence {
     }
 }
 
-/// Result of a single check: with a viewer the display is watched. Without one it is unknown, because the absence may
-/// be short.
+/// Result of a single check. Without a viewer it is unknown, because the absence may be short.
 pub fn unwatched_now(session: &Session) -> Option<bool> {
     match of_server(session) {
         Viewers::NotKnown | Viewers::Some(0) => None,

@@ -140,8 +140,7 @@ impl WindowFacts {
         atom == u32::from(AtomEnum::WM_CLASS) || atom == self.atoms.WM_STATE || atom == self.atoms._NET_WM_STATE
     }
 
-    /// Reads the properties of windows. `are_tops`: select their events in any case, because they may get a class
-    /// later.
+    /// Reads the properties of windows. `are_tops`: always select their events; they may get a class later.
     fn update(&mut self, connection: &impl Connection, windows: &[Window], are_tops: bool) -> Result<BTreeSet<u32>> {
         if are_tops {
             self.select_events(connection, windows)?;

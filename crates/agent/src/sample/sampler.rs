@@ -96,8 +96,7 @@ impl Sampler {
         }
     }
 
-    /// Takes a sample since the previous one. The first one after `connect` covers the time since each client
-    /// connected.
+    /// Takes a sample since the previous one; the first covers the time since each client connected.
     pub fn sample(&mut self) -> Result<Sample> {
         self.read();
         let now = Readings::of(&self.session.control)?;
