@@ -119,8 +119,7 @@ impl Family {
         self.forget(living);
     }
 
-    /// `pid` and its ancestors below us, each with its parent (`None` for us); `None` for a process that is not below
-    /// us.
+    /// `pid` and its ancestors below us, each with its parent (`None` for us); `None` if `pid` is not below us.
     fn line(&self, pid: i32, all: &HashMap<i32, Process>) -> Option<Vec<(Identity, Option<Identity>)>> {
         let mut line: Vec<(Identity, Option<Identity>)> = Vec::new();
         let mut pid = pid;

@@ -209,8 +209,7 @@ impl Run<'_> {
     /// Waits until the program and its connections have ended; returns its exit status.
     fn watch(&mut self, signals: &Signals) -> Result<u8> {
         loop {
-            // First, because replies to its requests may bring events: handle_server reads them, and poll does not
-            // report them.
+            // First: replies to its requests may bring events that poll does not report; handle_server reads them.
             self.tune();
             self.handle_server();
             self.handle_signals(signals);

@@ -24,8 +24,7 @@ const KEYS: [(&str, &str); 10] = [
     ("q", "quit"),
 ];
 
-/// Draws the help from line `line` on, or from the last line that still fills the window; returns the first visible
-/// line.
+/// Draws the help from `line` on, or from the last line that fills the window. Returns the first visible line.
 pub fn draw(frame: &mut Frame, line: u16) -> u16 {
     let area = frame.area();
     let width = area.width.min(WIDTH);

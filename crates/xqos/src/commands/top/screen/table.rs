@@ -20,8 +20,7 @@ const WITH_SPANS: u16 = 12;
 impl View {
     pub fn draw_table(&mut self, frame: &mut Frame, area: Rect, sample: &Sample) {
         let shown = self.shown(sample);
-        // The second line of titles names the span of each figure, so that figures of different spans can be told
-        // apart.
+        // The second line of titles names the span of each figure.
         let grid = grid(CLIENT, &shown, area.width, area.height >= WITH_SPANS, |client| {
             let holds = client.has(entry_flag::GRABS_SERVER);
             if holds { Style::new().add_modifier(Modifier::UNDERLINED) } else { Style::new() }
