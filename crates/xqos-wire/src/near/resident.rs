@@ -35,8 +35,7 @@ use xqos_cli::output::{line, note};
 use xqos_near::Settings;
 use xqos_sys::{self as sys, Signals};
 
-/// The proxy exits after this time without programs. Idle, it holds 1 to 3 MB of memory and one client slot of the
-/// server.
+/// The proxy exits after this time without programs. Idle, it holds 1 to 3 MB and one client slot of the server.
 const IDLE_FOR: Duration = Duration::from_secs(600);
 /// How long a new proxy may take until it listens: it needs three round trips.
 const PATIENCE: Duration = Duration::from_secs(20);
