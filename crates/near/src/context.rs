@@ -45,8 +45,7 @@ impl ConnectionContext {
     /// Records a request that was sent to the server or answered here.
     pub fn hear(&mut self, request: &[u8], known: Option<&Opcode>) {
         let (major, order) = (request[0], self.order);
-        // A long request has its fields at other offsets. Its resource stays unknown; dependent questions go to the
-        // server.
+        // A long request has its fields elsewhere. Its resource stays unknown; dependent questions go to the server.
         if order.u16(request, 2) == Some(0) {
             return;
         }

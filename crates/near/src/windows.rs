@@ -41,8 +41,7 @@ struct Drawable {
     /// `None` once another client may have changed it.
     geometry: Option<Geometry>,
     parent: Option<u32>,
-    /// Created under an ID that was in use. The server refuses it, unless the older window was destroyed with its
-    /// parent.
+    /// Created under an ID in use. The server refuses it unless the older window was destroyed with its parent.
     is_doubtful: bool,
 }
 
