@@ -250,8 +250,7 @@ impl Model {
         let client = &mut self.clients[key];
         if client.ready_since.is_none() {
             client.demand.forget();
-            // A request is noticed at the next poll. The client rested until the previous poll, or while the server was
-            // idle.
+            // Requests are noticed at a poll. The client rested until the poll before, or while the server was idle.
             let before = if at > self.polled[1] { self.polled[1] } else { self.polled[0] };
             let idle_ns = at.since(self.served_until.max(client.waits_since));
             client.demand.add(0, before.since(client.waits_since).max(idle_ns));

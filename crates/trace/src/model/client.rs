@@ -149,8 +149,7 @@ impl Client {
         }
     }
 
-    /// Whether the client alone would use more than half of the server. It nearly always has requests, and waits by
-    /// design.
+    /// Whether the client alone would use more than half of the server. Such a client waits by design.
     pub fn is_busy(&self) -> bool {
         self.demand.own_ns > self.demand.rest_ns
     }
