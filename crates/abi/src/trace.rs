@@ -90,8 +90,7 @@ pub enum Entry {
     Fact(Fact),
     /// A request for a reservation that was not admitted.
     Refused(Fact),
-    /// Tracing began or a reader joined; `State` and the `Identity` of all clients follow. `words`: length of the
-    /// snapshot.
+    /// Tracing began or a reader joined. `State` entries with `words` words and all clients' `Identity` follow.
     Begin { level: Level, server_pid: u32, words: u32 },
     /// Two words of the scheduler's snapshot.
     State { index: u32, words: [u64; 2] },
