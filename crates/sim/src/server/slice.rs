@@ -102,8 +102,7 @@ impl Server {
         }
     }
 
-    /// Serves requests of equal length until `to`, including the one that crosses it. Returns whether the slice
-    /// continues.
+    /// Serves equal requests until `to`, including the one that crosses it. Returns whether the slice continues.
     fn advance(
         &mut self,
         index: usize,
@@ -187,8 +186,7 @@ impl Server {
         }
     }
 
-    /// Waits for the next request of a compositor or window manager, until `until` or until a client with a reservation
-    /// arrives.
+    /// Waits for the next request of a compositor or window manager, until `until` or until a reserved client arrives.
     fn wait_for(&mut self, client: ClientId, until: Time) {
         let is_preferred = |other: ClientId| other == client || self.scheduler.reservation(other).is_some();
         let next =
