@@ -4,7 +4,8 @@
 //! x11perf is what the other experiments use, and it is a process each with requests of its own choice. Here a request has the
 //! length that is asked for, or is that of plaid, the program that made the scheduler of 1987 unusable (Packard, sections 3 and
 //! 7); and hundreds of clients cost no more than a thread each. A client writes until its socket is full, so it always has
-//! work waiting in the server; it is ended by KillClient, which the server obeys however much is waiting.
+//! work waiting in the server; it is ended by KillClient, which the server obeys however much is waiting. One that is to keep
+//! the server busy for a part of the time pauses, after all.
 
 use crate::canvas::Canvas;
 use crate::server::Server;
@@ -31,6 +32,9 @@ pub enum Drawing {
     /// 160 of the same: a millisecond or more, so that under the scheduler of 1987 an echo takes what it took on the machine of
     /// 2000, 170 ms.
     Published,
+    /// So many rectangles every few milliseconds, ten in a request, into a pixmap, where no compositor sees them; until these are
+    /// drawn it waits.
+    Part(usize),
 }
 
 /// Of the window of squares, and of one: large enough that filling it is the cost.
@@ -45,6 +49,9 @@ const ORIGINAL: (u16, u16) = (101, 201);
 /// Pixels by which half a side of a rectangle changes to the next one, and how thick a stripe is.
 const STEP: u16 = 2;
 const THICK: u16 = 110;
+/// When [`Drawing::Part`] draws, and how long it is looked how busy the server is.
+const EVERY: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_millis(1500);
 /// Bytes that a client has sent when it must be waiting for the server: more than its buffer and the socket's hold.
 const FILLED: u64 = 256 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -59,7 +66,7 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// Returns when the server has had more from them than their connections hold.
+    /// Returns when the server has had more from them than their connections hold, unless they pause.
     pub fn start(server: &Server, drawing: Drawing, count: usize) -> Result<Flood> {
         let mut flood = Flood { windows: Vec::new(), threads: Vec::new(), killer: server.connect()? };
         // All connect before the first one floods, or the last would wait long for its connection.
@@ -68,13 +75,19 @@ impl Flood {
         for client in clients {
             flood.windows.push(client.canvas.window);
             let (sent, thread) = (Arc::clone(&sent), std::thread::Builder::new().stack_size(128 << 10));
-            flood.threads.push(thread.spawn(move || client.flood(&sent))?);
+            // It ends with an error when the server closes the connection.
+            flood.threads.push(thread.spawn(move || drop(client.flood(&sent)))?);
         }
+        let enough = if matches!(drawing, Drawing::Part(_)) { 0 } else { count as u64 * FILLED };
         let limit = Instant::now() + PATIENCE;
-        while sent.load(Ordering::Relaxed) < count as u64 * FILLED && Instant::now() < limit {
+        while sent.load(Ordering::Relaxed) < enough && Instant::now() < limit {
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(flood)
+    }
+
+    pub fn is_running(&self) -> bool {
+        !self.threads.iter().any(JoinHandle::is_finished)
     }
 
     /// Resource bases.
@@ -110,6 +123,12 @@ impl Client {
         let screen = &connection.setup().roots[0];
         let (width, height) = drawing.room();
         let index = if matches!(drawing, Drawing::Squares(..)) { 0 } else { index };
+        if let Drawing::Part(_) = drawing {
+            let (window, context) = (connection.generate_id()?, connection.generate_id()?);
+            connection.create_pixmap(screen.root_depth, window, screen.root, width, height)?;
+            connection.create_gc(context, window, &CreateGCAux::new())?.check()?;
+            return Ok(Client { connection, canvas: Canvas { window, context }, drawing });
+        }
         let columns = usize::from((screen.width_in_pixels / width).max(1));
         let (x, y) = ((index % columns) as i16 * width as i16, (index / columns) as i16 * height as i16);
         let y = y.min(screen.height_in_pixels.saturating_sub(height) as i16);
@@ -135,14 +154,22 @@ impl Client {
     }
 
     /// Until the server closes the connection.
-    fn flood(self, sent: &AtomicU64) {
+    fn flood(self, sent: &AtomicU64) -> Result<()> {
+        let mut next = Instant::now();
         for turn in 0.. {
             let rectangles = self.drawing.rectangles(turn);
-            if self.fill(&rectangles).is_err() {
-                return;
+            if let Drawing::Part(batch) = self.drawing {
+                (0..batch / rectangles.len()).try_for_each(|_| self.fill(&rectangles))?;
+                self.connection.get_input_focus()?.reply()?;
+                // What is late is not made up for.
+                next = (next + EVERY).max(Instant::now());
+                std::thread::sleep(next - Instant::now());
+            } else {
+                self.fill(&rectangles)?;
+                sent.fetch_add(12 + 8 * rectangles.len() as u64, Ordering::Relaxed);
             }
-            sent.fetch_add(12 + 8 * rectangles.len() as u64, Ordering::Relaxed);
         }
+        Ok(())
     }
 }
 
@@ -172,10 +199,32 @@ impl Drawing {
         Ok(Drawing::Squares(squares.clamp(1, MOST_SQUARES), SIDE))
     }
 
-    /// Of a window.
+    /// What makes the server busy for this part of the time, with what else it has to do.
+    pub fn of_part(server: &Server, percent: u32) -> Result<Drawing> {
+        let busy = |batch: f64| -> Result<f64> {
+            let _flood = Flood::start(server, Drawing::Part(batch as usize), 1)?;
+            std::thread::sleep(EVERY * 10);
+            let (began, before) = (Instant::now(), server.cpu_time()?);
+            std::thread::sleep(LOOK);
+            Ok((server.cpu_time()? - before).as_secs_f64() / began.elapsed().as_secs_f64())
+        };
+        let (alone, mut batch) = (busy(0.0)?, 100.0);
+        let wanted = (f64::from(percent) / 100.0 - alone).max(0.0);
+        for _ in 0..3 {
+            let of_one = (busy(batch)? - alone).max(0.001) / batch;
+            batch = wanted / of_one;
+            if batch < 1.0 {
+                return Ok(Drawing::Part(0));
+            }
+        }
+        Ok(Drawing::Part(batch as usize))
+    }
+
+    /// Of a window, or a pixmap.
     fn room(self) -> (u16, u16) {
         match self {
             Drawing::Squares(..) => (ROOM, ROOM),
+            Drawing::Part(_) => (100, 100),
             Drawing::Original => ORIGINAL,
             Drawing::Heavy | Drawing::Published => (SMALL, SMALL),
         }
@@ -184,7 +233,7 @@ impl Drawing {
     fn ink(self, screen: &Screen) -> CreateGCAux {
         let inverting = screen.white_pixel ^ screen.black_pixel;
         match self {
-            Drawing::Squares(..) => CreateGCAux::new().foreground(screen.white_pixel),
+            Drawing::Squares(..) | Drawing::Part(_) => CreateGCAux::new().foreground(screen.white_pixel),
             Drawing::Original => CreateGCAux::new().function(GX::INVERT).plane_mask(inverting),
             Drawing::Heavy | Drawing::Published => CreateGCAux::new().function(GX::XOR).foreground(0x0055_aa33),
         }
@@ -194,6 +243,7 @@ impl Drawing {
     fn rectangles(self, turn: usize) -> Vec<Rectangle> {
         match self {
             Drawing::Squares(count, side) => (0..count).map(|index| square(index, side)).collect(),
+            Drawing::Part(_) => vec![Rectangle { x: 0, y: 0, width: 100, height: 100 }; 10],
             Drawing::Original => (0..10).map(|index| around_the_middle(turn * 10 + index)).collect(),
             Drawing::Heavy => (0..20).map(|index| stripe(turn, index)).collect(),
             Drawing::Published => (0..160).map(|index| stripe(turn, index)).collect(),
@@ -234,7 +284,8 @@ mod tests {
 
     #[test]
     fn all_rectangles_lie_in_the_window() {
-        for (_, drawing) in Drawing::ALL.into_iter().chain([("", Drawing::Squares(500, SIDE))]) {
+        for (_, drawing) in Drawing::ALL.into_iter().chain([("", Drawing::Squares(500, SIDE)), ("", Drawing::Part(20))])
+        {
             let (width, height) = drawing.room();
             for one in (0..1000).flat_map(|turn| drawing.rectangles(turn)) {
                 assert!(one.x >= 0 && one.x as u16 + one.width <= width, "{drawing:?} {one:?}");

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`server`] | the fixture: Xvfb, Xephyr, Xtigervnc, Xorg, and Xwayland under four compositors, stock or with xqos, on a display of their own |
 //! | [`load`] | real x11perf clients that draw without a pause, and an honest count of their work |
-//! | [`flood`] | clients of our own that draw without a pause: requests of a set length, by the hundred, or Packard's plaids |
+//! | [`flood`] | clients of our own that draw without a pause: requests of a set length, by the hundred, or Packard's plaids; or for a part of the time |
 //! | `canvas` | a window of such a client |
 //! | [`tiles`] | the windows of the load side by side, so that every client draws |
 //! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
@@ -18,7 +18,6 @@
 //! | `composited`, `desk`, `onscreen` | window managers, programs of a desktop, and when something is on the screen |
 //! | `processor`, `boost` | which processor a thread runs on, and who lends it |
 //! | [`rfb`] | a viewer of a remote desktop: input through the server's own door, and when its picture changed |
-//! | [`filler`] | a client that keeps the server busy for a part of the time |
 //! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
 //! | [`line`] | a client of Packard's paper: a line that follows the [`pointer`] |
 //! | [`periodic`] | its other client, an animation; ocbench, that of the QoS paper; and a player |
@@ -55,7 +54,6 @@ mod desk;
 pub mod disturbance;
 pub mod experiments;
 pub mod file;
-pub mod filler;
 pub mod fleet;
 pub mod flood;
 pub mod folder;

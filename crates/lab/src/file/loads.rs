@@ -2,7 +2,6 @@
 //! The clients that keep a server busy, started for a case and given what it says.
 
 use super::case::{Kind, LoadOf};
-use crate::filler::Filler;
 use crate::flood::{Drawing, Flood};
 use crate::load::{Load, Perf};
 use crate::periodic::{Habit, Periodic};
@@ -30,7 +29,7 @@ const USUAL_RUN: Duration = Duration::from_millis(100);
 pub(super) struct Calibrated {
     perfs: BTreeMap<String, Perf>,
     lengths: BTreeMap<Duration, Drawing>,
-    batches: BTreeMap<u32, u32>,
+    parts: BTreeMap<u32, Drawing>,
     wheel: Option<Habit>,
 }
 
@@ -46,7 +45,6 @@ enum Clients {
     Perf(Load),
     Flood(Box<Flood>),
     Silent { _open: Vec<RustConnection> },
-    Filler(Filler),
     Programs(Vec<Owned>),
 }
 
@@ -87,14 +85,10 @@ impl Calibrated {
                 Clients::Silent { _open: open }
             }
             Kind::Fill(percent) => {
-                let filler = Filler::start(display)?;
                 // The first server's amount is that of all: it is the work that is to be the same.
-                let batch = match self.batches.get(percent) {
-                    Some(&batch) => batch,
-                    None => *self.batches.entry(*percent).or_insert(filler.calibrate(server, *percent)?),
-                };
-                filler.set(batch);
-                Clients::Filler(filler)
+                let found = self.parts.get(percent).copied().map_or_else(|| Drawing::of_part(server, *percent), Ok)?;
+                self.parts.insert(*percent, found);
+                Clients::Flood(Box::new(Flood::start(server, found, load.clients)?))
             }
             Kind::Program(words) => {
                 let start = |_| program(words, display);
@@ -196,7 +190,7 @@ impl Running {
         match &mut self.clients {
             Clients::Perf(load) => load.see_running(),
             Clients::Programs(programs) => programs.iter_mut().try_for_each(|program| program.see_running(&self.name)),
-            Clients::Filler(filler) if !filler.is_running() => bail!("the client that fills the server has ended"),
+            Clients::Flood(flood) if !flood.is_running() => bail!("a client of {} has ended", self.name),
             _ => Ok(()),
         }
     }
