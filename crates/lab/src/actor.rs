@@ -27,10 +27,10 @@ use x11rb::protocol::xproto::Window;
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Answers Exposes and keys, each time after so much processor time.
+    /// Answers Exposes and keys, each time after this much processor time.
     Answerer { work_us: u32, place: Place },
-    /// Captures X where it runs, on the loopback interface or on the link, until a window is mapped and nothing comes for
-    /// so long, or until that long after the first packet.
+    /// Captures X on the loopback interface or on the link. It stops when a window is mapped and no packet has arrived
+    /// for `silence_ms`, or `limit_ms` after the first packet.
     Capture { on_loopback: bool, silence_ms: u64, limit_ms: u64 },
     /// Presses keys and reports when the screen changed. A stroke is over after `silence_ms` without a change.
     Typist { strokes: Strokes, silence_ms: u64 },
@@ -55,7 +55,7 @@ impl Actor {
         Actor::start_by(Command::new(program::own("xqos-bench")?), display, role)
     }
 
-    /// Where the command is to run, that is: with the actor's arguments added.
+    /// Starts the actor with `command`, to which the actor's arguments are added.
     pub fn start_by(mut command: Command, display: &str, role: Role) -> Result<Actor> {
         const GRACE: Duration = Duration::from_millis(500);
         command.args(["act", &serde_json::to_string(&role)?]).env("DISPLAY", display);
@@ -92,7 +92,7 @@ impl Actor {
 
 /// Performs a role: `xqos bench act`. SIGTERM ends it with the process that started it.
 pub fn perform(role: &str) -> Result<()> {
-    match serde_json::from_str(role).context("an actor's role is JSON of this program's own making")? {
+    match serde_json::from_str(role).context("an actor's role must be JSON that this program wrote")? {
         Role::Answerer { work_us, place } => answerer::perform(Duration::from_micros(work_us.into()), place),
         Role::Capture { on_loopback, silence_ms, limit_ms } => capture::perform(on_loopback, silence_ms, limit_ms),
         Role::Typist { strokes, silence_ms } => typist::perform(strokes, Duration::from_millis(silence_ms)),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! A window of a client of ours, which no window manager touches, and the context that it draws with.
+//! A window of one of our clients, which no window manager touches, with its graphics context.
 
 use anyhow::Result;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, CreateGCAux, CreateWindowAux, Gcontext, Window, WindowClass};
 
-/// Left, top, width and height, on the screen.
+/// Left, top, width and height on the screen.
 pub type Place = (i16, i16, u16, u16);
 
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub struct Canvas {
 }
 
 impl Canvas {
-    /// It is on the screen when this returns.
+    /// Creates the window, which is on the screen when this returns.
     pub fn show(
         connection: &impl Connection,
         place: Place,

@@ -72,7 +72,7 @@ impl Program {
 /// Running programs. They end when this is dropped.
 #[derive(Debug)]
 pub struct Desk {
-    // They end before their folder goes.
+    // Drop order: programs end before their folder is removed.
     programs: Vec<(&'static str, Owned)>,
     player: Option<Shown>,
     toolkit: Option<Toolkit>,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! Clients of our own that never pause: threads that send one request over and over, as fast as the server takes it.
+//! Our own clients that never pause: threads that repeat one request as fast as the server accepts it.
 //!
-//! x11perf is what the other experiments use, and it is a process each with requests of its own choice. Here a request has the
-//! length that is asked for, or is that of plaid, the program that made the scheduler of 1987 unusable (Packard, sections 3 and
-//! 7); and hundreds of clients cost no more than a thread each. A client writes until its socket is full, so it always has
-//! work waiting in the server; it is ended by KillClient, which the server obeys however much is waiting. One that is to keep
-//! the server busy for a part of the time pauses, after all.
+//! Other experiments use x11perf, where each client is a process with requests of its own. Here a request has a
+//! configurable length, or is that of plaid, the program that made the scheduler of 1987 unusable (Packard, sections 3
+//! and 7). Hundreds of clients cost only a thread each. A client writes until its socket is full, so its requests are
+//! always pending in the server. KillClient ends it, however many requests are pending. The exception is
+//! [`Drawing::Part`], which keeps the server busy for a part of the time and pauses.
 
 use crate::canvas::Canvas;
 use crate::server::Server;
@@ -18,41 +18,41 @@ use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, CreateGCAux, CreateWindowAux, GX, Rectangle, Screen, Window};
 use x11rb::rust_connection::RustConnection;
 
-/// What a request fills.
+/// The drawing of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawing {
-    /// So many squares with this side.
+    /// This many squares with this side.
     Squares(usize, u16),
-    /// What plaid draws: ten inverting rectangles around the middle of a window of 101 x 201, growing and shrinking. Some
-    /// hundredths of a millisecond a request on today's machines.
+    /// The drawing of plaid: ten inverting rectangles that grow and shrink around the middle of a window of 101 x 201.
+    /// A request takes some hundredths of a millisecond on today's machines.
     Original,
-    /// Stripes of nearly the size of the window, twenty in a request: tenths of a millisecond, and a pass over all buffers of
-    /// 4 KB takes tens of milliseconds.
+    /// Twenty stripes of nearly the window's size per request: tenths of a millisecond. A pass over all buffers of 4 KB
+    /// takes tens of milliseconds.
     Heavy,
-    /// 160 of the same: a millisecond or more, so that under the scheduler of 1987 an echo takes what it took on the machine of
-    /// 2000, 170 ms.
+    /// 160 of these stripes: a millisecond or more, so that under the scheduler of 1987 an echo takes 170 ms, as on the
+    /// machine of 2000.
     Published,
-    /// So many rectangles every few milliseconds, ten in a request, into a pixmap, where no compositor sees them; until these are
-    /// drawn it waits.
+    /// This many rectangles every few milliseconds, ten per request, into a pixmap, where no compositor sees them. The
+    /// client waits until they are drawn.
     Part(usize),
 }
 
-/// Of the window of squares, and of one: large enough that filling it is the cost.
+/// Sides of the window of squares and of one square: large enough that filling dominates the cost.
 const ROOM: u16 = 600;
 const SIDE: u16 = 250;
-/// A request of one square takes longer than this on no machine that we know.
+/// With this many squares, a request is long enough on every known machine.
 const MOST_SQUARES: usize = 16_000;
-/// Of the window of a plaid. What they draw has to be shown, too, by the server around an Xephyr or to a viewer, which is work that
-/// no scheduler of clients can put off: so the windows are small, and much is drawn in them.
+/// Side of a plaid's window. The server around an Xephyr, or a viewer, must show it, too, which no client scheduler can
+/// defer. The windows are therefore small, and much is drawn in them.
 const SMALL: u16 = 150;
 const ORIGINAL: (u16, u16) = (101, 201);
-/// Pixels by which half a side of a rectangle changes to the next one, and how thick a stripe is.
+/// Pixels by which half a side changes from one rectangle to the next, and the thickness of a stripe.
 const STEP: u16 = 2;
 const THICK: u16 = 110;
-/// When [`Drawing::Part`] draws, and how long it is looked how busy the server is.
+/// Interval in which [`Drawing::Part`] draws, and the time for one measurement of the server's load.
 const EVERY: Duration = Duration::from_millis(5);
-const LOOK: Duration = Duration::from_millis(1500);
-/// Bytes that a client has sent when it must be waiting for the server: more than its buffer and the socket's hold.
+const LOAD_TIME: Duration = Duration::from_millis(1500);
+/// A client that has sent this many bytes must be waiting for the server: its buffer and the socket's hold less.
 const FILLED: u64 = 256 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -61,21 +61,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Flood {
     windows: Vec<Window>,
     threads: Vec<JoinHandle<()>>,
-    /// Ends the others; the server reads its requests although they flood it.
+    /// Connection that ends the others; the server reads its requests in spite of the flood.
     killer: RustConnection,
 }
 
 impl Flood {
-    /// Returns when the server has had more from them than their connections hold, unless they pause.
+    /// Starts the clients. Returns when the server has received more than their connections can hold, unless they
+    /// pause.
     pub fn start(server: &Server, drawing: Drawing, count: usize) -> Result<Flood> {
         let mut flood = Flood { windows: Vec::new(), threads: Vec::new(), killer: server.connect()? };
-        // All connect before the first one floods, or the last would wait long for its connection.
+        // All clients connect before the first one floods; otherwise the last would wait long for its connection.
         let clients = (0..count).map(|index| Client::connect(server, drawing, index)).collect::<Result<Vec<_>>>()?;
         let sent = Arc::new(AtomicU64::new(0));
         for client in clients {
             flood.windows.push(client.canvas.window);
             let (sent, thread) = (Arc::clone(&sent), std::thread::Builder::new().stack_size(128 << 10));
-            // It ends with an error when the server closes the connection.
+            // The thread ends with an error when the server closes the connection.
             flood.threads.push(thread.spawn(move || drop(client.flood(&sent)))?);
         }
         let enough = if matches!(drawing, Drawing::Part(_)) { 0 } else { count as u64 * FILLED };
@@ -90,7 +91,7 @@ impl Flood {
         !self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Resource bases.
+    /// Resource bases of the clients.
     pub fn clients(&self) -> impl Iterator<Item = u32> {
         let of_client = !self.killer.setup().resource_id_mask;
         self.windows.iter().map(move |window| window & of_client)
@@ -100,7 +101,7 @@ impl Flood {
 impl Drop for Flood {
     fn drop(&mut self) {
         for &window in &self.windows {
-            // A server that is gone has ended them already.
+            // If the server is gone, they have ended already.
             let _ = self.killer.kill_client(window);
         }
         let _ = self.killer.flush();
@@ -117,7 +118,7 @@ struct Client {
 }
 
 impl Client {
-    /// Plaids have their windows side by side, as far as the screen has room.
+    /// Connects a client. Windows of plaids are side by side, as far as the screen has room.
     fn connect(server: &Server, drawing: Drawing, index: usize) -> Result<Client> {
         let connection = server.connect()?;
         let screen = &connection.setup().roots[0];
@@ -137,7 +138,7 @@ impl Client {
         Ok(Client { connection, canvas, drawing })
     }
 
-    /// From before one such request until its answer; without one, of the round trip alone.
+    /// Time from sending such a request to its answer; without a request, that of the round trip alone.
     fn time(&self, drawing: Option<Drawing>) -> Result<Duration> {
         let rectangles = drawing.map(|drawing| drawing.rectangles(0)).unwrap_or_default();
         let began = Instant::now();
@@ -153,7 +154,7 @@ impl Client {
         Ok(())
     }
 
-    /// Until the server closes the connection.
+    /// Sends until the server closes the connection.
     fn flood(self, sent: &AtomicU64) -> Result<()> {
         let mut next = Instant::now();
         for turn in 0.. {
@@ -161,7 +162,7 @@ impl Client {
             if let Drawing::Part(batch) = self.drawing {
                 (0..batch / rectangles.len()).try_for_each(|_| self.fill(&rectangles))?;
                 self.connection.get_input_focus()?.reply()?;
-                // What is late is not made up for.
+                // Missed intervals are not made up for.
                 next = (next + EVERY).max(Instant::now());
                 std::thread::sleep(next - Instant::now());
             } else {
@@ -174,9 +175,9 @@ impl Client {
 }
 
 impl Drawing {
-    /// The least that draws.
+    /// The smallest drawing request.
     pub const CHEAP: Drawing = Drawing::Squares(1, 1);
-    /// With its word in the file of an experiment.
+    /// Each with its name in experiment files.
     pub const ALL: [(&'static str, Drawing); 4] = [
         ("cheap", Drawing::CHEAP),
         ("original", Drawing::Original),
@@ -184,11 +185,11 @@ impl Drawing {
         ("published", Drawing::Published),
     ];
 
-    /// A request that keeps an otherwise idle server busy for so long.
+    /// A request that takes an otherwise idle server this long.
     pub fn of_length(server: &Server, length: Duration) -> Result<Drawing> {
         const TRIED: usize = 200;
         let client = Client::connect(server, Drawing::CHEAP, 0)?;
-        // The shortest of several: the others held something else too.
+        // The shortest of several, since the others include other work.
         let shortest = |drawing| -> Result<Duration> {
             let times: Result<Vec<Duration>> = (0..15).map(|_| client.time(drawing)).collect();
             times?.into_iter().min().ok_or_else(|| anyhow!("nothing was timed"))
@@ -199,13 +200,13 @@ impl Drawing {
         Ok(Drawing::Squares(squares.clamp(1, MOST_SQUARES), SIDE))
     }
 
-    /// What makes the server busy for this part of the time, with what else it has to do.
+    /// The drawing at which the server, with its other work, is busy for this part of the time.
     pub fn of_part(server: &Server, percent: u32) -> Result<Drawing> {
         let busy = |batch: f64| -> Result<f64> {
             let _flood = Flood::start(server, Drawing::Part(batch as usize), 1)?;
             std::thread::sleep(EVERY * 10);
             let (began, before) = (Instant::now(), server.cpu_time()?);
-            std::thread::sleep(LOOK);
+            std::thread::sleep(LOAD_TIME);
             Ok((server.cpu_time()? - before).as_secs_f64() / began.elapsed().as_secs_f64())
         };
         let (alone, mut batch) = (busy(0.0)?, 100.0);
@@ -220,7 +221,7 @@ impl Drawing {
         Ok(Drawing::Part(batch as usize))
     }
 
-    /// Of a window, or a pixmap.
+    /// Width and height of the window or pixmap.
     fn room(self) -> (u16, u16) {
         match self {
             Drawing::Squares(..) => (ROOM, ROOM),
@@ -239,7 +240,7 @@ impl Drawing {
         }
     }
 
-    /// Of one request.
+    /// Rectangles of one request.
     fn rectangles(self, turn: usize) -> Vec<Rectangle> {
         match self {
             Drawing::Squares(count, side) => (0..count).map(|index| square(index, side)).collect(),
@@ -256,7 +257,7 @@ fn square(index: usize, side: u16) -> Rectangle {
     Rectangle { x: at(37), y: at(53), width: side, height: side }
 }
 
-/// Each side grows to the window's and shrinks again, in its own time.
+/// Each side grows to that of the window and shrinks again, at its own pace.
 fn around_the_middle(step: usize) -> Rectangle {
     let half = |side: u16| {
         let most = usize::from(side / 2 / STEP) - 1;
@@ -269,7 +270,7 @@ fn around_the_middle(step: usize) -> Rectangle {
     Rectangle { x, y, width: 2 * across, height: 2 * down }
 }
 
-/// It wanders over the window, across and down in turn.
+/// The stripe moves across and down the window in turn.
 fn stripe(turn: usize, index: usize) -> Rectangle {
     let at = (turn as i64 * 7 + index as i64 * 13).rem_euclid(i64::from(SMALL - THICK)) as i16;
     match turn % 2 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Programs that show a window, and the hand of somebody who uses them: pointer and keys, by XTEST.
+//! Programs that show a window, and the input of their user: pointer and keys, through XTEST.
 
 use crate::canvas::Place;
 use crate::process::Owned;
@@ -15,11 +15,11 @@ use x11rb::protocol::xproto::{
 use x11rb::protocol::xtest::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
 
-/// For a program to show its window on a busy machine.
+/// Time limit for a program to show its window on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A program with a window of its own, as long as this lives.
+/// A program with its own window. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Shown {
     process: Owned,
@@ -27,12 +27,12 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Waits until its window, whose class begins with this, is mapped.
+    /// Starts the program and waits until its window, whose class begins with `class`, is mapped.
     pub fn start(server: &Server, command: Command, class: &str) -> Result<Shown> {
         Shown::start_with(server, command, (AtomEnum::WM_CLASS, class))
     }
 
-    /// The one with this title, of a program that has several.
+    /// Starts a program with several windows and waits for the one with this title.
     pub fn start_titled(server: &Server, command: Command, title: &str) -> Result<Shown> {
         Shown::start_with(server, command, (AtomEnum::WM_NAME, title))
     }
@@ -55,14 +55,14 @@ impl Shown {
         }
     }
 
-    /// Asks the window manager for another place and size.
+    /// Requests another place and size from the window manager.
     pub fn put(&self, server: &Server, (x, y, width, height): Place) -> Result<()> {
         let place = ConfigureWindowAux::new().x(i32::from(x)).y(i32::from(y));
         let place = place.width(u32::from(width)).height(u32::from(height));
         Ok(server.connect()?.configure_window(self.window, &place)?.check()?)
     }
 
-    /// Of its window, on the screen.
+    /// Corner of its window on the screen.
     pub fn corner(&self, server: &Server) -> Result<(i16, i16)> {
         let connection = server.connect()?;
         let root = connection.setup().roots[0].root;
@@ -79,11 +79,11 @@ impl Shown {
     }
 }
 
-/// Whose class or title is this, mapped, with something in it: toolkits have windows besides that nobody sees.
+/// Finds the mapped window with this class or title and a size: toolkits also have invisible windows.
 fn find(connection: &RustConnection, below: Window, called: (AtomEnum, &str)) -> Result<Option<Window>> {
     for child in connection.query_tree(below)?.reply()?.children {
         let property = connection.get_property(false, child, called.0, AtomEnum::STRING, 0, 64)?;
-        // A window may be gone between the two questions.
+        // A window may be destroyed between the two queries.
         let Ok(property) = property.reply() else { continue };
         let is_mapped = || {
             let map = connection.get_window_attributes(child).ok().and_then(|cookie| cookie.reply().ok());
@@ -99,7 +99,7 @@ fn find(connection: &RustConnection, below: Window, called: (AtomEnum, &str)) ->
     Ok(None)
 }
 
-/// Pointer and keys.
+/// Injected pointer and key input.
 #[derive(Debug)]
 pub struct Hand {
     connection: RustConnection,
@@ -113,7 +113,7 @@ impl Hand {
         Ok(Hand { connection, root })
     }
 
-    /// Keys go to this window from now on.
+    /// Sets the keyboard focus to this window.
     pub fn type_into(&self, window: Window) -> Result<()> {
         let focus = x11rb::protocol::xproto::InputFocus::POINTER_ROOT;
         Ok(self.connection.set_input_focus(focus, window, x11rb::CURRENT_TIME)?.check()?)
@@ -132,7 +132,7 @@ impl Hand {
         self.fake(KEY_RELEASE_EVENT, code, (0, 0))
     }
 
-    /// The key that types this character, or stands for this keysym.
+    /// The keycode that produces this keysym or character.
     pub fn keycode_of(&self, keysym: u32) -> Result<u8> {
         let (min, max) = (self.connection.setup().min_keycode, self.connection.setup().max_keycode);
         let map = self.connection.get_keyboard_mapping(min, max - min + 1)?.reply()?;
@@ -141,7 +141,7 @@ impl Hand {
         at.map(|at| min + at as u8).ok_or_else(|| anyhow!("the keyboard has no key for keysym {keysym:#x}"))
     }
 
-    /// Presses and releases a button of the pointer there; 4 and 5 are the wheel.
+    /// Presses and releases a pointer button at this place; 4 and 5 are the wheel.
     pub fn click(&self, place: (i16, i16), button: u8) -> Result<()> {
         self.press(place, button)?;
         self.release(button)

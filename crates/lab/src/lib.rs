@@ -6,25 +6,25 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`server`] | the fixture: Xvfb, Xephyr, Xtigervnc, Xorg, and Xwayland under four compositors, stock or with xqos, on a display of their own |
-//! | [`load`] | real x11perf clients that draw without a pause, and an honest count of their work |
-//! | [`flood`] | clients of our own that draw without a pause: requests of a set length, by the hundred, or Packard's plaids; or for a part of the time |
+//! | [`server`] | the fixture: Xvfb, Xephyr, Xtigervnc, Xorg, and Xwayland under four compositors, stock or with xqos |
+//! | [`load`] | real x11perf clients that draw without a pause, and a reliable count of their work |
+//! | [`flood`] | hundreds of our own clients: requests of a set length, plaids, or drawing for a part of the time |
 //! | `canvas` | a window of such a client |
-//! | [`tiles`] | the windows of the load side by side, so that every client draws |
-//! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
+//! | [`tiles`] | places the windows of the load side by side, so that every client draws |
+//! | [`light`] | the measuring client: draws 200 lines every 10 ms and times the answer |
 //! | [`mpv`] | a film, and when each of its frames was drawn |
-//! | [`actor`] | programs of our own that have to be processes |
-//! | `hand` | programs that show a window, and who uses them: pointer and keys |
-//! | `composited`, `desk`, `onscreen` | window managers, programs of a desktop, and when something is on the screen |
-//! | `processor`, `boost` | which processor a thread runs on, and who lends it |
-//! | [`rfb`] | a viewer of a remote desktop: input through the server's own door, and when its picture changed |
-//! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
+//! | [`actor`] | our own programs that must be separate processes |
+//! | `input` | programs that show a window, and the input of their user |
+//! | `composited`, `desk`, `onscreen` | window managers, desktop programs, and when a change is on the screen |
+//! | `processor`, `boost` | the processor of a thread, and reservations of processor time |
+//! | [`viewer`] | a viewer of a remote desktop: it moves the pointer and receives every picture |
+//! | [`scheduler`] | the schedulers of the papers, compared on one server |
 //! | [`line`] | a client of Packard's paper: a line that follows the [`pointer`] |
-//! | [`periodic`] | its other client, an animation; ocbench, that of the QoS paper; and a player |
-//! | [`process`], [`tree`] | processes of our own, ended by their id, and what the kernel counts for any |
-//! | [`program`] | what experiments need to be installed, and Debian's packages |
-//! | [`statistics`], [`machine`], [`disturbance`], `pauses` | figures, and the circumstances in which they were measured |
-//! | [`mod@bench`] | runs experiments, keeps raw data, renders them |
+//! | [`periodic`] | Packard's animation, and ocbench, the client of the QoS paper |
+//! | [`process`], [`tree`] | our processes, ended by their id, and the kernel's figures for any process |
+//! | [`program`] | programs that experiments need, with Debian's packages |
+//! | [`statistics`], [`machine`], [`disturbance`], `pauses` | figures, and the conditions of measurements |
+//! | [`mod@bench`] | runs experiments, stores raw data, renders them |
 //! | [`fleet`] | sessions of many hosts and users, simulated, as traces, captures and tables |
 //! | [`papers`] | published figures and their sources: `lab/papers` |
 //! | [`goals`] | the goals of verdicts, since when and why: `lab/goals.toml` |

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! A film: mpv plays a test picture, and the server's trace tells when each frame was drawn.
+//! A film: mpv plays a test picture, and the server's trace shows when each frame was drawn.
 //!
-//! mpv makes the picture itself while it plays (testsrc2 of libavfilter), so no file is needed, and draws with requests of
-//! X11 (`--vo=x11`), not past the server: one ShmPutImage for each frame, or one PutImage where the two share no memory.
-//! It sends the next one only when at most one is under way. A frame is drawn when the server has executed its request,
-//! and was asked for when the server knew of work of mpv; between the two it waits behind others, or for a processor. All
-//! is taken from a trace of level `requests`, by the server's clock, so that the measurement costs mpv nothing.
+//! mpv generates the picture itself (testsrc2 of libavfilter), so no file is needed. It draws through the server with
+//! X11 requests (`--vo=x11`): one ShmPutImage per frame, or one PutImage without shared memory. It sends the next frame
+//! only when at most one is in progress. A frame is requested when the server learns of mpv's work, and drawn when the
+//! server has executed its request. In between it waits behind others or for a processor. All times come from a trace
+//! of level `requests`, on the server's clock, so the measurement costs mpv nothing.
 //!
-//! It plays without sound, by its own clock; when it is late it hurries to catch up, if it is less than 0.2 s late, and
-//! else goes on from where it is.
+//! It plays without sound, by its own clock. If it is less than 0.2 s late, it catches up; otherwise it continues from
+//! its current position.
 
 use crate::folder::Folder;
 use crate::light::Reservation;
@@ -27,22 +27,22 @@ use xqos_client::Control;
 use xqos_core::{ClientId, Fact, Service};
 
 const FRAMES_PER_SECOND: u32 = 25;
-/// Within the screen of [`crate::tiles`], beside the windows of the load.
+/// On the screen of [`crate::tiles`], next to the windows of the load.
 const PLACE: (i32, i32) = (2432, 40);
 const SIZE: (u32, u32) = (640, 360);
-/// Half a minute of records while nobody reads.
+/// Holds the records of half a minute, since the trace is not read meanwhile.
 const CAPACITY: u32 = 1 << 19;
-/// For anything that mpv is waited for.
+/// Time limit of every wait for mpv.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Opcodes: a core request's, and a minor one of MIT-SHM.
+/// Opcodes: a core request, and a minor opcode of MIT-SHM.
 const PUT_IMAGE: u32 = 72;
 const SHM_PUT_IMAGE: u32 = 3;
 
-/// A film that plays; it ends when this is dropped.
+/// A playing film. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Playing {
     process: Owned,
-    // After the process, whose socket is in it.
+    // Drop order: after the process, whose socket is in the folder.
     folder: Folder,
     images: [u32; 2],
     trace: Reader,
@@ -54,24 +54,24 @@ pub struct Playing {
     lost: u64,
 }
 
-/// A frame, by the server's clock.
+/// A frame, on the server's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
-    /// The server knew that mpv has work, and the frame before was drawn.
+    /// The server had learned of mpv's work, and the previous frame was drawn.
     pub asked_ns: u64,
-    /// Since then others were served for so long.
+    /// Time for which others were served since then.
     pub behind_ns: u64,
-    /// It had executed the request.
+    /// The server had executed the request.
     pub drawn_ns: u64,
 }
 
 impl Playing {
-    /// Starts the film on the control's server, whose trace it takes, by a command that is to start mpv where there is one.
-    /// `drops`: mpv may leave out frames that are late, as it does unless told otherwise.
+    /// Starts the film on the control's server and a trace of it, through `launcher` if there is one. `drops`: mpv may
+    /// drop late frames, which is its default.
     pub fn start(launcher: Option<Command>, control: &Control, display: &str, drops: bool) -> Result<Playing> {
         let shared = control.connection()?.extension_information("MIT-SHM")?;
         let shared = shared.map_or(PUT_IMAGE, |shm| u32::from(shm.major_opcode) | (SHM_PUT_IMAGE << 16));
-        // Before mpv connects: the trace then says which client it is.
+        // The trace starts before mpv connects, so it includes mpv's identity.
         let trace = control.start_trace(Level::Requests, CAPACITY)?;
         let folder = Folder::create()?;
         let mut command = Command::new("mpv");
@@ -98,7 +98,7 @@ impl Playing {
         })
     }
 
-    /// Reserves for mpv, as soon as it is connected.
+    /// Makes a reservation for mpv as soon as it is connected.
     pub fn reserve(&mut self, control: &Control, wanted: Reservation) -> Result<()> {
         let limit = Instant::now() + LIMIT;
         loop {
@@ -113,12 +113,12 @@ impl Playing {
         }
     }
 
-    /// Drawn so far.
+    /// Number of frames drawn so far.
     pub fn frames(&self) -> usize {
         self.drawn.len()
     }
 
-    /// Waits until so many frames are drawn.
+    /// Waits until this many frames are drawn.
     pub fn reach(&mut self, frame: usize) -> Result<()> {
         let limit = Instant::now() + LIMIT;
         while self.drawn.len() < frame {
@@ -128,7 +128,7 @@ impl Playing {
         Ok(())
     }
 
-    /// Plays on for this time.
+    /// Continues to play for this time.
     pub fn play(&mut self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         while Instant::now() < end {
@@ -138,7 +138,7 @@ impl Playing {
         Ok(())
     }
 
-    /// Ends it: the frames, how many of them mpv left out, and records that the trace lost.
+    /// Ends the film. Returns the frames, and the numbers of dropped frames and of lost records.
     pub fn end(mut self) -> Result<(Vec<Drawn>, u64, u64)> {
         let dropped = self.dropped().ok_or_else(|| anyhow!("mpv does not say how many frames it left out"))?;
         self.read();
@@ -160,7 +160,7 @@ impl Playing {
         Ok(())
     }
 
-    /// Frames that mpv left out so far; `None` when it does not answer.
+    /// Frames that mpv has dropped so far; `None` if it does not answer.
     fn dropped(&self) -> Option<u64> {
         let mut socket = UnixStream::connect(self.folder.path("ipc")).ok()?;
         socket.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
@@ -182,7 +182,7 @@ impl Playing {
         }
     }
 
-    /// It may have been started by a launcher, which is a client too.
+    /// A launcher, which is a client, too, may have started mpv.
     fn is_of_mpv(&self, pid: u32) -> bool {
         let own = self.process.pid();
         process::name(pid).is_some_and(|name| name == "mpv") && (pid == own || process::parent(pid) == Some(own))
@@ -222,7 +222,7 @@ fn arguments(command: &mut Command, drops: bool) -> &mut Command {
     command.args(film(SIZE, FRAMES_PER_SECOND))
 }
 
-/// Arguments with which mpv makes and shows a moving test picture of this size, without an end and without a sound.
+/// Arguments with which mpv generates and shows an endless, silent test picture of this size.
 pub fn film((width, height): (u32, u32), frames_per_second: u32) -> Vec<String> {
     let film = format!("av://lavfi:testsrc2=size={width}x{height}:rate={frames_per_second}");
     let quiet = ["--no-config", "--vo=x11", "--ao=null", "--no-audio", "--no-osc", "--no-input-terminal"];

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! A client that draws a wheel that turns, rests, and begins again.
+//! A client that repeatedly draws a turning wheel and pauses.
 //!
-//! | | after each frame | rests |
+//! | client | after each frame | pause |
 //! |---|---|---|
 //! | [`ANIMATION`] (Packard 7.2) | waits for nothing | 15 ms |
 //! | [`OCBENCH`] (Manica et al. 2008, section 2) | waits until the server has drawn it | 10 ms |
 //!
-//! A frame ends with a change of a property: its PropertyNotify tells when the server had drawn it, by our clock and by the
-//! server's, which counts milliseconds, as in Packard's paper.
+//! A frame ends with a change of a property. Its PropertyNotify shows when the server had drawn it, on our clock and on
+//! the server's, which counts milliseconds, as in Packard's paper.
 //!
-//! The kernel has its part in each period, as in [`crate::light`]: while the server or this client is runnable and has no
+//! The kernel contributes to each period, as in [`crate::light`]: while the server or this client is runnable without a
 //! processor, no scheduler of the server can help.
 
 use crate::canvas::Canvas;
@@ -29,59 +29,59 @@ use x11rb::protocol::xproto::{
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
 
-/// What is drawn, and when.
+/// Drawing and timing of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Habit {
-    /// Of the window at the upper right of the screen, in pixels.
+    /// Side of the window at the upper right of the screen, in pixels.
     side: u16,
-    /// Each is a request of its own.
+    /// Number of spokes, each drawn by its own request.
     spokes: usize,
-    /// Whether it waits until a frame is drawn.
+    /// True if it waits until a frame is drawn.
     waits: bool,
     rest: Duration,
 }
 
 const REST: Duration = Duration::from_millis(15);
 pub const ANIMATION: Habit = Habit { side: 300, spokes: 24, waits: false, rest: REST };
-/// Its window is so large that fewer than [`MOST_SPOKES`] take [`REDRAW`].
+/// The window is so large that fewer than [`MOST_SPOKES`] spokes take [`REDRAW`].
 pub const OCBENCH: Habit = Habit { side: 600, spokes: 50, waits: true, rest: Duration::from_millis(10), ..ANIMATION };
 
-/// What a frame of ocbench is to take on an idle server: the paper's a.
+/// Time of a frame of ocbench on an idle server: `a` in the paper.
 const REDRAW: Duration = Duration::from_millis(2);
-/// As many as fit into the connection's buffer of 16 kB: a frame is one write.
+/// Number that fits into the connection's buffer of 16 kB, so that a frame is one write.
 const MOST_SPOKES: usize = 600;
-/// Frames that are timed to find the number of spokes, and how often that is done.
+/// Frames that are timed to find the number of spokes, and the number of repetitions.
 const CALIBRATED_BY: usize = 30;
 const CALIBRATIONS: usize = 3;
-/// A full turn as the protocol counts angles, in 64ths of a degree; and how far the wheel turns from one frame to the next.
+/// A full turn in the protocol's unit, 1/64 degree, and the rotation from one frame to the next.
 const TURN: i64 = 360 * 64;
 const STEP: i64 = 5 * 64;
 
-/// What was measured, as columns: the i-th of each belong together.
+/// Measurements as columns. Values with the same index belong together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Frames {
-    /// Right before the first request, and when the server had drawn it; by the clock of traces.
+    /// Immediately before the first request, and when the server had drawn the frame; on the clock of traces.
     pub at_ns: Vec<u64>,
     pub drawn_ns: Vec<u64>,
-    /// By the server's clock.
+    /// On the server's clock.
     drawn_ms: Vec<u32>,
-    /// Of one that waits: meanwhile the server, or this client, was runnable and had no processor; at most, for the two may
-    /// overlap.
+    /// For a client that waits: time in which the server or this client was runnable without a processor. An upper
+    /// bound, since the two may overlap.
     kernel_ns: Vec<u64>,
-    /// The same of this client before the frame, when its rest was over.
+    /// Time in which this client was runnable without a processor after its pause, before the frame.
     wake_kernel_ns: Vec<u64>,
 }
 
-/// From, to, and the kernel's part of it.
+/// Begin, end, and the kernel's part.
 pub type Stretch = (u64, u64, u64);
 
 impl Frames {
-    /// From each frame until it was drawn.
+    /// Time from each frame until it was drawn.
     pub fn latencies(&self) -> impl Iterator<Item = Stretch> + '_ {
         self.at_ns.iter().zip(&self.drawn_ns).zip(&self.kernel_ns).map(|((&at, &drawn), &kernel)| (at, drawn, kernel))
     }
 
-    /// From one frame's begin to the next one's.
+    /// Time from the beginning of one frame to that of the next.
     pub fn periods(&self) -> impl Iterator<Item = Stretch> + '_ {
         let wakes = self.wake_kernel_ns.iter().skip(1);
         let kernel = self.kernel_ns.iter().zip(wakes).map(|(latency, wake)| latency + wake);
@@ -92,18 +92,18 @@ impl Frames {
         self.latencies().map(|(at, drawn, _)| drawn.saturating_sub(at) as f64 / 1e6).collect()
     }
 
-    /// From one that was drawn to the next.
+    /// Intervals between drawn frames.
     pub fn interval_ms(&self) -> Vec<f64> {
         self.drawn_ns.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64 / 1e6).collect()
     }
 
-    /// The same by the server's clock.
+    /// Intervals between drawn frames on the server's clock.
     pub fn interval_by_server_ms(&self) -> Vec<f64> {
         self.drawn_ms.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]).into()).collect()
     }
 }
 
-/// The client; it lives as long as the connection.
+/// The client, which lives as long as the connection.
 #[derive(Debug)]
 pub struct Periodic<'a> {
     connection: &'a RustConnection,
@@ -111,7 +111,7 @@ pub struct Periodic<'a> {
     habit: Habit,
 }
 
-/// So many frames of the animation, whose client has the reservation if one is given.
+/// Draws this many frames of the animation; the client makes `reservation`.
 pub fn animate(server: &Server, reservation: Option<Reservation>, frames: usize) -> Result<Frames> {
     let control = server.control()?;
     if let Some(wanted) = reservation {
@@ -129,12 +129,13 @@ impl<'a> Periodic<'a> {
         Ok(Periodic { connection, canvas, habit })
     }
 
-    /// ocbench with so many spokes that a frame takes [`REDRAW`] on a server that is idle now.
+    /// ocbench with the number of spokes at which a frame takes [`REDRAW`] on a server that must be idle now.
     pub fn calibrate(server: &Server) -> Result<Habit> {
         let connection = server.connect()?;
         let mut client = Periodic::new(&connection, OCBENCH)?;
         for _ in 0..CALIBRATIONS {
-            // The median: the shortest is of a processor at its best, and a wheel of 2 ms by it usually takes all of 3 ms.
+            // The median: the shortest time is that of a processor at its best, and a wheel calibrated by it usually
+            // takes 3 ms.
             let took_ms = median(client.run(None, CALIBRATED_BY, |_| {})?.latency_ms()).max(1e-6);
             let spokes = client.habit.spokes as f64 * REDRAW.as_secs_f64() * 1e3 / took_ms;
             client.habit.spokes = (spokes as usize).clamp(1, MOST_SPOKES);
@@ -142,13 +143,13 @@ impl<'a> Periodic<'a> {
         Ok(client.habit)
     }
 
-    /// Which of the server's clients this is: the first of its resources.
+    /// Resource base of this client.
     pub fn base(&self) -> u32 {
         self.connection.setup().resource_id_base
     }
 
-    /// So many frames; `before` is told the number of each, and must not take long. `server`: what the kernel's scheduler does
-    /// with it.
+    /// Draws this many frames. `before` is called with the number of each and must be quick. `server`: the kernel's
+    /// scheduler figures of the server.
     pub fn run(&self, server: Option<SchedStat>, count: usize, mut before: impl FnMut(usize)) -> Result<Frames> {
         let own = SchedStat::of_this_thread();
         let delayed =
@@ -182,7 +183,7 @@ impl<'a> Periodic<'a> {
         })
     }
 
-    /// A background, the spokes, a hub, and the property.
+    /// Draws a background, the spokes and a hub, and changes the property.
     fn draw(&self, frame: usize) -> Result<()> {
         let (connection, middle, Canvas { window, context }) =
             (self.connection, self.habit.side as i16 / 2, self.canvas);
@@ -196,7 +197,7 @@ impl<'a> Periodic<'a> {
         Ok(connection.flush()?)
     }
 
-    /// When the next frame was drawn, by both clocks.
+    /// When the next frame was drawn, on both clocks.
     fn drawn(&self) -> Result<(u64, u32)> {
         loop {
             if let Event::PropertyNotify(changed) = self.connection.wait_for_event()? {
@@ -207,7 +208,7 @@ impl<'a> Periodic<'a> {
 }
 
 impl Habit {
-    /// A third of the way to the next one wide.
+    /// A spoke, a third as wide as the distance to the next one.
     fn spoke(self, spoke: usize, frame: usize) -> Arc {
         let apart = TURN / self.spokes as i64;
         let angle1 = ((frame as i64 * STEP + spoke as i64 * TURN / self.spokes as i64) % TURN) as i16;

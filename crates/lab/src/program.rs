@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, error, fmt};
 
-/// Who looks for a program by its name need not know the package's.
+/// Debian package of each program.
 const PACKAGES: [(&str, &str); 25] = [
     ("Xephyr", "xserver-xephyr"),
     ("Xorg", "xserver-xorg-core"),

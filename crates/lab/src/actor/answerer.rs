@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! A program that answers Exposes and keys, each time after so much processor time: the editor of Shatrov's message of 2005,
-//! or the smallest program that echoes.
+//! A program that answers Exposes and keys after a given processor time: the editor in Shatrov's message of 2005, or
+//! the smallest program that echoes.
 //!
-//! It does what a toolkit does: it reads all events that are there, works, draws once, and is idle.
+//! Like a toolkit, it reads all pending events, works, draws once, and waits.
 
 use super::{Ready, say};
 use crate::canvas::{Canvas, Place};
@@ -13,7 +13,7 @@ use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{ChangeGCAux, ConnectionExt, CreateGCAux, CreateWindowAux, EventMask, Rectangle};
 
-/// Height of a line of what it draws, and of the gap below it.
+/// Height of a drawn line, and of the gap below it.
 const LINE: [u16; 2] = [9, 5];
 
 pub(super) fn perform(work: Duration, place: Place) -> Result<()> {
@@ -34,7 +34,7 @@ pub(super) fn perform(work: Duration, place: Place) -> Result<()> {
         }
         if is_called {
             burn(work);
-            // Another colour each time, so that old and new can be told apart.
+            // A different colour each time, to distinguish new from old drawing.
             ink = ink.wrapping_add(0x0003_0507) & 0x007f_7f7f;
             connection.change_gc(context, &ChangeGCAux::new().foreground(ink))?;
             connection.poly_fill_rectangle(window, context, &lines)?;
