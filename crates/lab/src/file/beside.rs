@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Clients that measure before a load comes, beside it, and after it is gone: a film, which mpv plays, and ocbench's wheel.
+//! Clients that measure before, during and after a load: a film played by mpv, and ocbench's wheel.
 //!
-//! Both have a time of their own without the load in each trial, so what is compared was measured within seconds. Samples
-//! are named by what they are of: `_before` the load came, `_idle` (before it came, or after it was gone), `_beside` it,
-//! from the start of its first client until it is told to end, and `_busy`, without the time in which its clients start.
+//! Each trial includes time without the load, so the compared samples are measured within seconds. The suffix of a
+//! sample names its part: `_before` the load, `_idle` (before or after it), `_beside` (from the start of its first
+//! client until it is asked to end), and `_busy` (the same without the start of its clients).
 
 use super::bursts::Recorder;
 use super::case::Case;
@@ -24,28 +24,28 @@ use std::time::Duration;
 use xqos_abi::ClientEntry;
 use xqos_client::Control;
 
-/// What each sample that is cut is named by.
+/// Suffixes of samples that are split into parts.
 pub(super) const PARTS: [&str; 4] = ["before", "idle", "beside", "busy"];
-/// The window is made and shown in the first frames.
+/// The window is created and shown during the first frames.
 const FIRST: usize = 10;
-/// Nobody reads a trace meanwhile: the records of several seconds.
+/// Holds the records of several seconds, since the trace is not read meanwhile.
 const CAPACITY: u32 = 1 << 19;
-/// How often we look at what is reserved while a film plays beside the load.
+/// Readings of the reserved share while a film plays with the load.
 const LOOKS: u32 = 8;
 
-/// When the load came and went, by the clock of traces.
+/// Start and end of the load, on the clock of traces.
 struct Stay {
-    /// Its clients were started, all of them were busy, they were told to end, and were gone.
+    /// Its clients were started; all were busy; they were asked to end; all were gone.
     began_ns: u64,
     busy_ns: u64,
     ended_ns: u64,
     gone_ns: u64,
-    /// Part of the time beside it in which the server was runnable and had no processor.
+    /// Fraction of the time with the load in which the server was runnable and had no processor.
     delayed: f64,
 }
 
 impl Stay {
-    /// The load comes now, unless it is there already, and stays until `until` returns.
+    /// Starts the load unless it is already running, and ends it when `until` returns.
     fn begin(
         case: &Case,
         server: &Server,
@@ -70,7 +70,7 @@ impl Stay {
         Ok(Stay { began_ns, busy_ns, ended_ns, gone_ns: now_ns(), delayed })
     }
 
-    /// Samples of each part of the time; each has its begin, its end, and its value.
+    /// Splits samples into the parts. Each sample has a begin, an end and a value.
     fn cut(&self, name: &str, all: impl Iterator<Item = (u64, u64, f64)>) -> Vec<(String, Vec<f64>)> {
         let mut parts = PARTS.map(|part| (format!("{name}_{part}"), Vec::new()));
         for (from, to, value) in all {
@@ -87,7 +87,7 @@ impl Stay {
     }
 }
 
-/// mpv, and the times between its frames as the server executed them.
+/// Plays a film with mpv and measures the intervals between its frames as executed by the server.
 pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
     let control = server.control()?;
     let _boost = case.processor.map(|_| Boost::start(server.display(), Duration::ZERO)).transpose()?;
@@ -127,7 +127,7 @@ pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, qu
     Ok((samples, named(values)))
 }
 
-/// ocbench, in the calling thread; of a trace, its bursts.
+/// Runs ocbench in the calling thread; with a trace, also measures its bursts.
 pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
     let control = server.control()?;
     if let Some(wanted) = case.reserve {
@@ -145,13 +145,13 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
     }
     let (base, load_from) = (ocbench.base(), case.before(quick).unwrap_or(FIRST));
     let load_until = load_from + case.count(quick, 450);
-    // Starting and ending the load's processes takes time, which must not be ocbench's.
+    // Starting and ending the load's processes takes time, which must not delay ocbench.
     let (frames, (stay, reserved)) = std::thread::scope(|scope| {
         let (signal, signals) = channel();
         let loading = scope.spawn(move || beside_wheel(case, server, calibrated, base, &signals));
         let frames = ocbench.run(server.schedstat(), load_until + case.after(quick).max(1), |activation| {
             if [load_from, load_until].contains(&activation) {
-                // A load that could not be started is the other thread's to tell.
+                // The other thread reports a load that could not be started.
                 let _ = signal.send(());
             }
         })?;
@@ -173,7 +173,7 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
     Ok((samples, named([("delayed_beside", stay.delayed), ("reserved", reserved)])))
 }
 
-/// The load comes at the first signal and goes at the second; meanwhile a reservation may be looked for.
+/// Starts the load at the first signal and ends it at the second. Meanwhile a reservation may be searched for.
 fn beside_wheel(
     case: &Case,
     server: &Server,
@@ -199,7 +199,8 @@ fn look_for_reservation(server: &Server, client: u32) -> Result<Owned> {
     Owned::start(&mut command, Duration::from_secs(2))
 }
 
-/// `xqos run`, where it is to look for a reservation or to reserve a processor too; refused, mpv does not play.
+/// `xqos run`, if it searches for a reservation or also reserves processor time. If this is refused, mpv does not
+/// start.
 fn launcher(case: &Case) -> Result<Option<Command>> {
     if case.finds_reservation {
         let mut command = Command::new(program::own("xqos")?);
@@ -211,12 +212,12 @@ fn launcher(case: &Case) -> Result<Option<Command>> {
     program::run_reserved(&of_server, &format!("{}us/{}us", budget.as_micros(), period.as_micros())).map(Some)
 }
 
-/// Part of the server.
+/// Reserved fraction of the server.
 fn share_reserved(control: &Control, is_meant: impl Fn(&ClientEntry) -> bool) -> Result<f64> {
     let clients = control.clients()?.clients;
     let reserved = clients.iter().filter(|client| is_meant(client) && client.period_us > 0);
     let parts = reserved.map(|client| f64::from(client.budget_us) / f64::from(client.period_us));
-    // The sum of none is -0.
+    // The sum of no values is -0.
     Ok(parts.fold(0.0, std::ops::Add::add))
 }
 

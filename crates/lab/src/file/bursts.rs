@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! From the records of a trace to the bursts of one client: what each of them waited for.
+//! Extracts the bursts of one client from a trace, and determines what each burst waited for.
 //!
-//! A burst begins when the server knew of it and ends when it has nothing left to serve. Between the two the server served
-//! the client, or others, or did neither: it polled, or the kernel ran something else.
+//! A burst begins when the server learns of it and ends when its queue is empty. In between, the server serves the
+//! client, serves others, or does neither: it polls, or the kernel runs another task.
 
 use super::data::{Figures, named};
 use super::trace::events;
@@ -11,39 +11,39 @@ use xqos_abi::ring::Reader;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service};
 
-/// The first burst that is drawn, how long before it the picture begins, and how much is drawn.
+/// The first burst in the chart, the time shown before it, and the total time shown.
 const DRAWN_BURST: usize = 5;
 const LEAD_NS: u64 = 5_000_000;
 const DRAWN_NS: u64 = 150_000_000;
-/// In the picture, gaps well below a pixel are closed.
+/// Gaps much smaller than a pixel are closed in the chart.
 const CLOSED_NS: u64 = 20_000;
 
-/// Makes bursts of records.
+/// Builds bursts from records.
 #[derive(Debug)]
 pub(super) struct Recorder {
     base: u32,
-    /// Places in `slices`.
+    /// Indices into `slices`.
     places: BTreeMap<ClientId, usize>,
-    /// Of the client, then of other processes than ours.
+    /// Slices of the client, then those of other processes except our own.
     slices: Vec<Vec<Slice>>,
-    /// Scheduling deadlines of its reservation, and when each was told.
+    /// Scheduling deadlines of its reservation, and when each was set.
     deadlines_ns: Vec<(u64, u64)>,
     bursts: Vec<Burst>,
-    /// Records that are missing.
+    /// Number of lost records.
     lost: u64,
-    /// The burst under way, and what others were served since the one before.
+    /// The burst in progress, and the slices of others since the previous burst.
     burst: Option<Burst>,
     others: Vec<Slice>,
 }
 
 impl Recorder {
-    /// The client is known by its first resource.
+    /// `base`: the client's resource base, which identifies it.
     pub fn new(base: u32) -> Recorder {
         let (places, deadlines_ns, bursts, others) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
         Recorder { base, places, slices: vec![Vec::new()], deadlines_ns, bursts, burst: None, others, lost: 0 }
     }
 
-    /// Entry the trace holds now.
+    /// Reads the records that the trace holds now.
     pub fn read(&mut self, trace: &mut Reader) {
         let (events, lost) = events(trace);
         self.lost += lost;
@@ -77,11 +77,11 @@ impl Recorder {
         }
     }
 
-    /// Of bursts, and of a piece of the trace as it is drawn, in milliseconds from its beginning.
+    /// Figures of the bursts, and of the charted part of the trace, in milliseconds from its beginning.
     pub fn figures(&self) -> Figures {
         let first = self.bursts.get(DRAWN_BURST).or(self.bursts.last());
         let from_ns = first.map_or(0, |burst| burst.arrived_ns.saturating_sub(LEAD_NS));
-        // Microseconds are enough for the eye, and short in the page.
+        // The page needs no more than microseconds, and short numbers.
         let place = |ns: u64| (ns.saturating_sub(from_ns).min(DRAWN_NS) / 1000) as f64 / 1e3;
         let is_drawn = |ns: &u64| (from_ns..from_ns + DRAWN_NS).contains(ns);
         let each = |ns: fn(&Burst) -> u64| self.bursts.iter().map(ns);
@@ -144,7 +144,7 @@ impl Recorder {
     }
 }
 
-/// Times by the server's clock.
+/// Times on the server's clock.
 #[derive(Clone, Copy, Debug)]
 struct Slice {
     begin_ns: u64,
@@ -155,11 +155,11 @@ struct Slice {
 struct Burst {
     arrived_ns: u64,
     done_ns: u64,
-    /// The client's own slices.
+    /// Total time of the client's own slices.
     served_ns: u64,
-    /// Others' slices since the arrival.
+    /// Total time of others' slices since the arrival.
     behind_ns: u64,
-    /// At the arrival; `None` without a reservation.
+    /// The deadline at the arrival; `None` without a reservation.
     deadline_ns: Option<u64>,
     depleted: bool,
 }
@@ -208,7 +208,7 @@ mod tests {
         (at_ms, Entry::Budget { client: OWN, kind: ReservationKind::Hard, depleted: left_ms <= 0, left_ns, deadline })
     }
 
-    /// Of a trace with these events, at milliseconds.
+    /// A recorder for a trace with these events, whose times are in milliseconds.
     fn recorder(events: &[(u64, Entry)]) -> Recorder {
         let mut recorder = Recorder::new(0x40);
         let own = std::process::id();
@@ -223,7 +223,7 @@ mod tests {
     fn what_a_burst_waited_for_is_told_apart() {
         let events = [
             served(OTHER, 2, 4, true),
-            // The slice in which it came was under way, and was written down before.
+            // The slice in progress at the arrival was recorded before it.
             served(OTHER, 5, 13, true),
             arrived(10),
             budget(10, 3, 20),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The cases of an experiment: its axes multiplied, and what holds in each of them.
+//! The cases of an experiment: the product of its axes, with the setting of each case.
 
 use super::Mistake;
 use super::data::{AxisValues, Cell};
@@ -19,13 +19,13 @@ use xqos_abi::trace::Level;
 use xqos_cli::quantity;
 use xqos_core::PolicyKind;
 
-/// A case, ready to be measured.
+/// A case that is ready to be measured.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub cell: Cell,
-    /// Its name, and how it is started.
+    /// The server's name and setup.
     pub server: (String, Setup),
-    /// Where there is one, or its screen is looked at.
+    /// `None` without a desktop, unless the screen is observed.
     pub desktop: Option<Desktop>,
     pub policy: Option<PolicyKind>,
     /// In microseconds: the maximum slice, and the one to which `smart` lets the slices of a client alone grow.
@@ -34,9 +34,9 @@ pub(super) struct Case {
     pub measure: Measure,
     pub loads: Vec<LoadOf>,
     pub reserve: Option<Reservation>,
-    /// What it needs is found by measurement.
+    /// True if its reservation is found by measurement.
     pub finds_reservation: bool,
-    /// Budget and period of a processor.
+    /// Budget and period of a reservation of processor time.
     pub processor: Option<(Duration, Duration)>,
     pub loan: bool,
     pub unasked: bool,
@@ -45,7 +45,7 @@ pub(super) struct Case {
     pub command: Vec<String>,
     time: [Option<Duration>; 2],
     count: [Option<usize>; 2],
-    /// After so many frames or activations the load comes; else it is there already.
+    /// Number of frames or activations before the load starts. `None` if it runs from the beginning.
     pub before: Option<usize>,
     after: usize,
     pub framedrop: bool,
@@ -55,21 +55,21 @@ pub(super) struct Case {
     pub is_quick: bool,
 }
 
-/// What else runs on the server as long as it does.
+/// Managers and programs that run as long as the server.
 #[derive(Clone, Debug)]
 pub(super) struct Desktop {
     pub managers: Option<Managers>,
     pub programs: Vec<Program>,
 }
 
-/// Some clients of one kind, and what they get.
+/// Clients of one kind, with their reservations and weights.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LoadOf {
     pub name: String,
     pub kind: Kind,
     pub clients: usize,
     pub placement: Placement,
-    /// Of x11perf.
+    /// Duration of one run of x11perf.
     pub run: Duration,
     pub reserve: Option<Reservation>,
     pub weight: Option<u32>,
@@ -80,7 +80,7 @@ pub(super) struct LoadOf {
 pub(super) enum Kind {
     Perf(String),
     Flood(Drawing),
-    /// A flood whose requests take so long.
+    /// A flood with requests of this length.
     Long(Duration),
     Silent,
     Fill(u32),
@@ -101,7 +101,7 @@ impl Case {
         if quick { hurried.unwrap_or(full / 4) } else { full }
     }
 
-    /// The shortest time of whole periods of all that is reserved, so that it does not matter where in one it begins.
+    /// The shortest time that consists of whole periods of every reservation, so that the phase does not matter.
     pub fn whole_periods(&self, quick: bool) -> Duration {
         let time = self.time(quick);
         let reserved = self.loads.iter().filter_map(|load| load.reserve);
@@ -109,36 +109,36 @@ impl Case {
         longest.map_or(time, |period| period * time.as_micros().div_ceil(period.as_micros()) as u32)
     }
 
-    /// `usual` where the file does not say how many.
+    /// The count from the file, or `usual` if it has none.
     pub fn count(&self, quick: bool, usual: usize) -> usize {
         let [full, hurried] = self.count;
         let full = full.unwrap_or(usual);
         if quick { hurried.unwrap_or(full.div_ceil(4)) } else { full }
     }
 
-    /// Frames or activations without the load.
+    /// Frames or activations before the load.
     pub fn before(&self, quick: bool) -> Option<usize> {
         self.before.map(|full| if quick { full.div_ceil(4) } else { full })
     }
 
-    /// The same when it is gone.
+    /// Frames or activations after the load.
     pub fn after(&self, quick: bool) -> usize {
         if quick { self.after.div_ceil(4) } else { self.after }
     }
 
-    /// Cases with the same one can have the same server.
+    /// Cases with the same key can share a server.
     pub fn server_key(&self) -> String {
         format!("{} {:?} {}", self.server.0, self.desktop, self.one_processor)
     }
 
-    /// For progress: `ellipse100, fair`.
+    /// The name for progress lines: `ellipse100, fair`.
     pub fn name(&self, axes: &[AxisValues]) -> String {
         let values = axes.iter().filter_map(|axis| self.cell.get(&axis.name).map(|value| axis.title(value)));
         values.filter(|title| !title.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// All cells of these axes, the last axis changing fastest.
+/// All cells of these axes; the last axis changes fastest.
 pub(super) fn cells(axes: &[&AxisValues]) -> Vec<Cell> {
     axes.iter().fold(vec![Cell::new()], |cells, axis| {
         let with = |cell: &Cell, value: &str| {
@@ -150,12 +150,12 @@ pub(super) fn cells(axes: &[&AxisValues]) -> Vec<Cell> {
     })
 }
 
-/// The text with `{AXIS}` replaced by what `value` makes of the axis and its value.
+/// Replaces each `{AXIS}` in the text with the result of `show` for the axis and its value.
 pub(super) fn filled(text: &str, cell: &Cell, show: impl Fn(&str, &str) -> String) -> String {
     cell.iter().fold(text.to_owned(), |text, (axis, value)| text.replace(&format!("{{{axis}}}"), &show(axis, value)))
 }
 
-/// What holds in a cell.
+/// The combined setting of a cell.
 pub(super) fn setting(definition: &Definition, axes: &[AxisValues], cell: &Cell) -> Setting {
     let of_axis = |axis: &AxisValues| {
         let value = cell.get(&axis.name)?;
@@ -167,7 +167,7 @@ pub(super) fn setting(definition: &Definition, axes: &[AxisValues], cell: &Cell)
 pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) -> Result<Case, Mistake> {
     let setting = setting(definition, axes, cell);
     let fill = |text: &str| filled(text, cell, |_, value| value.to_owned());
-    // Each text, read; a mistake tells the place by the text as the file has it.
+    // Parses a text. A mistake quotes the text as it is in the file, to find its line.
     fn read<T>(
         text: &Option<String>,
         fill: impl Fn(&str) -> String,
@@ -178,7 +178,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     let server = setting.server.clone().unwrap_or_else(|| "xqos".to_owned());
     let loads = setting.load.iter().flat_map(|loads| &loads.0);
     let given = setting.reserve.clone().filter(|reserve| reserve != "auto");
-    // Without a load it is in its pace when that comes.
+    // A client that starts before the load has found its pace when the load starts.
     let usual_warm_up = Duration::from_millis(if setting.before.is_some() { 0 } else { 500 });
     let measure = read(&setting.measure, fill, Measure::named)?.unwrap_or(Measure::Light);
     let slice = |text: &str| quantity::slice(text).map(|quantity::Micros(us)| us);
@@ -240,7 +240,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     Ok(case)
 }
 
-/// Whether an order leaves the cell out.
+/// True if the file excludes the cell.
 pub(super) fn is_left_out(definition: &Definition, cell: &Cell) -> bool {
     let is_of = |values: &BTreeMap<String, Vec<String>>| {
         values.iter().all(|(axis, values)| cell.get(axis).is_some_and(|value| values.contains(value)))
@@ -324,7 +324,7 @@ fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> Stri
 }
 
 impl LoadOf {
-    /// Its clients alone, whatever they get.
+    /// The same clients without reservations, weights and groups.
     pub fn clients_alone(&self) -> LoadOf {
         LoadOf { reserve: None, weight: None, group: None, ..self.clone() }
     }
@@ -346,7 +346,7 @@ fn managers(text: &str) -> Result<Option<Managers>, String> {
     if text == "none" { Ok(None) } else { one_of(&Managers::ALL, text).map(Some) }
 }
 
-/// What a word means.
+/// The value of a word.
 fn one_of<T: Copy>(all: &[(&str, T)], text: &str) -> Result<T, String> {
     let known = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = all.iter().find(|(name, _)| *name == text).map(|&(_, value)| value);
@@ -366,7 +366,7 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     text.parse().map(quantity::Micros::duration)
 }
 
-/// `3ms/10ms`, `3ms/10ms hard`, or a part of a period: `1/6 of 30ms hard`.
+/// `3ms/10ms`, `3ms/10ms hard`, or a fraction of a period: `1/6 of 30ms hard`.
 fn reservation(text: &str) -> Result<Reservation, String> {
     let (what, hard) = text.strip_suffix(" hard").map_or((text, false), |what| (what, true));
     if let Some((part, period)) = what.split_once(" of ") {

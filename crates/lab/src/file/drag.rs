@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! A window dragged over another one: how often each shows something new, and how soon Exposes and keys are answered.
+//! A window dragged over another one: how often each redraws, and how soon Exposes and keys are answered.
 //!
-//! twm moves xclock by its title bar, which the pointer pulls 125 times a second (XTEST), whatever comes of it: a mouse does
-//! not wait either. Beneath it is the program of the case, or one of ours that needs 25 ms of processor time for a redraw.
-//! Exposes, redraws and echoes are taken from a trace of the server, so nobody has to look on while it is measured.
+//! The pointer drags xclock by its title bar through twm, with 125 motions per second (XTEST) that wait for nothing,
+//! like those of a mouse. The window below belongs to the program of the case, or to an actor that needs 25 ms of
+//! processor time for a redraw. Exposes, redraws and echoes come from the server's trace, so no observer disturbs the
+//! measurement.
 
 use super::case::Case;
 use super::data::{Figures, named};
@@ -27,33 +28,33 @@ use x11rb::rust_connection::RustConnection;
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::{Fact, Service};
 
-/// Entry the editor of Shatrov's message took for a redraw.
+/// Time that the editor in Shatrov's message needed for a redraw.
 const WORK_US: u32 = 25_000;
-/// Of the program beneath, on the screen; and of the one that echoes keys, beside it.
+/// Places on the screen of the program below and of the program that echoes keys.
 const PLACE: Place = (200, 150, 1200, 800);
 const ECHO_PLACE: Place = (1450, 150, 100, 100);
-/// As large as many a window, and all its way over what is beneath.
+/// A typical size. The window stays over the program below on its whole path.
 const CLOCK: &str = "600x450+260+250";
-/// In its title bar, from its corner: between twm's two buttons.
+/// A point in its title bar between twm's two buttons, relative to its corner.
 const HANDLE: (i16, i16) = (60, -10);
-/// The way of the pointer: to and fro, so far to each side, a step at each motion.
+/// Length of the pointer's path, which it follows to and fro, and of one step.
 const WAY: i32 = 400;
 const STRIDE: i32 = 4;
-/// A mouse reports that often; keys shall not fall into step with it.
+/// A mouse reports at this rate. The interval of keys avoids synchronising with it.
 const MOTION: Duration = Duration::from_millis(8);
 const KEY: Duration = Duration::from_millis(61);
-/// For all programs to be at rest, and for the last answers.
+/// Time for all programs to become idle, and for the last answers.
 const CALM: Duration = Duration::from_millis(700);
 const GRACE: Duration = Duration::from_secs(1);
-/// Nobody reads the trace meanwhile: the records of ten seconds.
+/// Holds the records of ten seconds, since the trace is not read meanwhile.
 const CAPACITY: u32 = 1 << 19;
-/// Exposes of one move reach a program together.
+/// Exposes of one move reach a program within this time.
 const TOGETHER_NS: u64 = 500_000;
-/// It moves windows opaquely and places none by hand; a second click soon after the first is no other command.
+/// twm moves windows opaquely and places them automatically. A quick second click has no special meaning.
 const TWMRC: &str = "OpaqueMove\nRandomPlacement \"on\"\nUsePPosition \"on\"\nNoGrabServer\nConstrainedMoveTime 0\n\
                      Button1 = : title : f.move\n";
 
-/// Its place in `pids`; the other one echoes.
+/// Index into `pids` of the program below; the other one echoes keys.
 const BENEATH: usize = 0;
 
 pub(super) fn drag(case: &Case, server: &Server, quick: bool) -> Result<Figures> {
@@ -88,20 +89,20 @@ pub(super) fn drag(case: &Case, server: &Server, quick: bool) -> Result<Figures>
     Ok((samples.map(|(name, all)| (name.to_owned(), all)).into(), named(values)))
 }
 
-/// All that takes part; it ends when this is dropped.
+/// All programs of the scene. They end when this is dropped.
 #[derive(Debug)]
 struct Scene {
     hand: Hand,
-    /// It is told of each move.
+    /// Connection that receives an event for each move.
     watch: RustConnection,
     from: (i16, i16),
     turn: i32,
     actors: Vec<Actor>,
     shown: Vec<Shown>,
-    // It ends after the windows that it manages, and before its folder.
+    // Drop order: it ends after the windows that it manages, and before its folder is removed.
     manager: Owned,
     _folder: Folder,
-    /// Who is beneath, and who echoes.
+    /// The program below and the program that echoes keys.
     pids: [u32; 2],
 }
 
@@ -112,7 +113,7 @@ impl Scene {
         fs::write(folder.path("twmrc"), TWMRC)?;
         let mut command = Command::new("twm");
         command.args(["-display", display, "-f"]).arg(folder.path("twmrc"));
-        // It complains of each font that it does not find.
+        // twm prints a warning for each missing font.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let manager = Owned::start(&mut command, GRACE)?;
         let (mut actors, mut shown) = (Vec::new(), Vec::new());
@@ -147,7 +148,7 @@ impl Scene {
         Ok(Scene { hand, watch, from, turn: 0, actors, shown, manager, _folder: folder, pids })
     }
 
-    /// Pulls and types for this time; when each key was pressed.
+    /// Drags and types for this time. Returns the time of each key press.
     fn play(&mut self, time: Duration) -> Result<Vec<u64>> {
         let (mut motion_ns, mut key_ns, mut keys_ns) = (now_ns(), now_ns(), Vec::new());
         let end_ns = motion_ns + time.as_nanos() as u64;
@@ -170,7 +171,7 @@ impl Scene {
         }
     }
 
-    /// Since the last time it was asked; twm asks twice for each.
+    /// Moves since the last call. twm requests each move twice.
     fn moves(&self) -> Result<usize> {
         self.watch.get_input_focus()?.reply()?;
         let mut moves = 0;
@@ -180,7 +181,7 @@ impl Scene {
         Ok(moves)
     }
 
-    /// Lets go, and waits for the last answers.
+    /// Releases the window and waits for the last answers.
     fn rest(&mut self) -> Result<()> {
         self.manager.see_running("twm")?;
         self.actors.iter_mut().try_for_each(|actor| actor.see_running("a program of ours"))?;
@@ -191,7 +192,7 @@ impl Scene {
     }
 }
 
-/// To and fro across, and slowly up and down.
+/// The path: to and fro horizontally, and slowly up and down.
 fn pulled_to(from: (i16, i16), turn: i32) -> (i16, i16) {
     let there_and_back = |steps: i32, way: i32| {
         let at = steps % (2 * way);
@@ -200,17 +201,17 @@ fn pulled_to(from: (i16, i16), turn: i32) -> (i16, i16) {
     (from.0 + there_and_back(turn * STRIDE, WAY), from.1 + there_and_back(turn, WAY / 4))
 }
 
-/// Entry a trace tells, by its clock.
+/// Observations from a trace, on its clock.
 #[derive(Debug, Default)]
 struct Seen {
     exposes: Vec<u64>,
-    /// When the server knew that the program draws, and when it had executed all.
+    /// When the server learned of the drawing requests, and when it had executed all of them.
     redraws: Vec<(u64, u64)>,
     echoes: Vec<u64>,
 }
 
 impl Seen {
-    /// Exposes after `to_ns` do not count.
+    /// Extracts the observations. Exposes after `to_ns` do not count.
     fn of(events: &[Event], pids: [u32; 2], to_ns: u64) -> Seen {
         let identified = |event: &Event| match event.what {
             Entry::Identity { client, pid, .. } => Some((client, pids.iter().position(|one| *one == pid)?)),
@@ -243,9 +244,9 @@ impl Seen {
         seen
     }
 
-    /// From each Expose until the end of the redraw that began after it, for one under way does not know of it. A program that works
-    /// so long begins as soon as it may, and no later than that before the end; a toolkit (0) waits for its next frame, which
-    /// takes little.
+    /// Time from each Expose to the end of the redraw that began after it, since a redraw in progress does not include
+    /// it. A program that works for `work_ns` begins immediately, and at the latest this long before the end. A toolkit
+    /// (0) waits for its next frame, which takes little time.
     fn answers(&self, work_ns: u64) -> Vec<f64> {
         let mut exposes = self.exposes.iter().copied().peekable();
         let (mut answers, mut free_ns) = (Vec::new(), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the file of an experiment may say, word for word: docs/experiments/format.md explains each with an example.
+//! The format of an experiment file. docs/experiments/format.md explains each field with an example.
 
 use indexmap::IndexMap;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
@@ -8,11 +8,11 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A whole file.
+/// A complete file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Definition {
-    /// One line, for the list of experiments.
+    /// One line for the list of experiments.
     pub about: String,
     pub title: String,
     pub question: String,
@@ -20,7 +20,7 @@ pub(super) struct Definition {
     pub answer: Option<Answer>,
     #[serde(default)]
     pub server: IndexMap<String, ServerText>,
-    /// What holds in each case, unless an axis says otherwise.
+    /// Default setting of all cases; axes override it.
     #[serde(default)]
     pub setting: Setting,
     #[serde(default)]
@@ -35,20 +35,20 @@ pub(super) struct Definition {
     pub chart: Vec<Chart>,
 }
 
-/// A sentence with figures in it.
+/// A sentence with figures.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Answer {
     pub text: String,
-    /// By the names that stand in braces in the text: the value, and its unit.
+    /// Value and unit for each name in braces in the text.
     pub figures: BTreeMap<String, (String, String)>,
 }
 
-/// The values of an axis: names alone, which stand in braces in other texts, or what each name means.
+/// The values of an axis: plain names, used in braces in other texts, or names with settings.
 #[derive(Clone, Debug)]
 pub(super) struct Axis(pub IndexMap<String, Setting>);
 
-/// How a server is started.
+/// Options for starting a server.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ServerText {
@@ -56,14 +56,14 @@ pub(super) struct ServerText {
     pub kind: Option<String>,
     #[serde(default)]
     pub xqos: bool,
-    /// dix or libc.
+    /// `dix` or `libc`.
     #[serde(default)]
     pub host: Option<String>,
     #[serde(default)]
     pub clients: Option<u32>,
     #[serde(default)]
     pub screen: Option<(u32, u32)>,
-    /// The most that may be reserved, of 1.
+    /// Maximum utilization by reservations, as a fraction.
     #[serde(default)]
     pub reservable: Option<f64>,
     #[serde(default)]
@@ -74,7 +74,7 @@ pub(super) struct ServerText {
 
 macro_rules! settings {
     ($($(#[$doc:meta])* $name:ident: $kind:ty,)*) => {
-        /// What holds in a case.
+        /// The setting of a case.
         #[derive(Clone, Debug, Default, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(super) struct Setting {
@@ -82,7 +82,7 @@ macro_rules! settings {
         }
 
         impl Setting {
-            /// With what `other` says, where it says something.
+            /// Overrides fields with those that `other` sets.
             pub fn with(&self, other: &Setting) -> Setting {
                 Setting { $($name: other.$name.clone().or_else(|| self.$name.clone()),)* }
             }
@@ -91,101 +91,101 @@ macro_rules! settings {
 }
 
 settings! {
-    /// In tables, instead of the value's name.
+    /// Shown in tables in place of the value's name.
     title: String,
-    /// One of `[server]`, or `stock` or `xqos`, two Xvfb.
+    /// A name from `[server]`, or `stock` or `xqos`, which are Xvfb.
     server: String,
     policy: String,
     /// The maximum slice; with `smart` also the timer interval.
     slice: String,
     /// The maximum to which `smart` lets the slices of a client alone grow.
     maximum_slice: String,
-    /// Which clients are one group: `none`, `app` (as it comes) or `user`.
+    /// Grouping of clients: `none`, `app` (the default) or `user`.
     groups: String,
     measure: String,
     load: Loads,
-    /// Of each load, instead of what that says.
+    /// Number of clients of each load; overrides the load's own.
     clients: usize,
-    /// Budget and period of the measuring client; `auto` where measurement is to find them.
+    /// Budget and period of the measuring client; `auto` to find them by measurement.
     reserve: String,
-    /// The same of a processor, with a loan for the server.
+    /// Budget and period of processor time for the measuring client. The server gets a raised priority meanwhile.
     processor: String,
-    /// `xqos boost` lends the server a priority while it works for a client with a reservation.
+    /// `xqos boost` raises the server's priority while it works for a client with a reservation.
     loan: bool,
-    /// The server is not asked for its counts, because that takes a second client.
+    /// The server's counters are not queried, because that requires a second client.
     unasked: bool,
-    /// Of a trace that is read meanwhile.
+    /// Level of a trace that is read during the measurement.
     trace: String,
     time: String,
     time_quick: String,
     warm_up: String,
-    /// Who places and draws windows: `openbox`, `picom` or `picom_gl` with openbox, `xfwm4`, or `none`.
+    /// Window and compositing managers: `openbox`, `picom` or `picom_gl` with openbox, `xfwm4`, or `none`.
     managers: String,
     /// Programs of a desktop: `player`, `terminal`, `page`, `animation`, `list`.
     desk: Vec<String>,
-    /// How many motions, frames or runs, in place of a time.
+    /// Number of motions, frames or runs, in place of a time.
     count: usize,
     count_quick: usize,
-    /// The load comes in the middle: after so many frames or activations without it, a quarter where it is to be quick.
+    /// The load starts after this many frames or activations; after a quarter of them in a quick run.
     before: usize,
-    /// So many more when it is gone.
+    /// Number of frames or activations after the load.
     after: usize,
-    /// Who uncovers others waits for them, this long at most.
+    /// Maximum time for which a client that exposes others is paced.
     pacing: String,
-    /// For so long at most `xqos boost` gives a processor to who is exposed.
+    /// Maximum time for which `xqos boost` gives processor time to an exposed client.
     boost: String,
-    /// The server and all programs have the first processor, and who measures the last one.
+    /// The server and all programs run on the first processor, the measuring thread on the last one.
     one_processor: bool,
-    /// mpv may leave out frames that are late.
+    /// mpv may drop late frames.
     framedrop: bool,
-    /// The program that is measured, and what it prints.
+    /// The measured program, and the names of the figures that it prints.
     command: Vec<String>,
     prints: Vec<String>,
-    /// Not shown in tables and charts.
+    /// Hidden in tables and charts.
     hidden: bool,
-    /// Measured also where it is to be quick.
+    /// Also measured in a quick run.
     quick: bool,
-    /// Figures of papers by the name that an expression gives them.
+    /// Figures of papers, by their names in expressions.
     published: BTreeMap<String, String>,
 }
 
-/// One load or several.
+/// One load, or several.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loads(pub Vec<LoadText>);
 
-/// Clients that keep the server busy; exactly one of the first five says which.
+/// Clients that keep the server busy. Exactly one of the first five fields is set.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LoadText {
     #[serde(default)]
     pub x11perf: Option<String>,
-    /// Requests of this length, `cheap` ones, or those of a plaid, without a pause.
+    /// Requests of this length, `cheap` ones, or those of a plaid, sent without a pause.
     #[serde(default)]
     pub flood: Option<String>,
-    /// Connected and silent.
+    /// Connected clients that send nothing.
     #[serde(default)]
     pub silent: bool,
-    /// How much of the time the server is to be busy, percent.
+    /// Percentage of time in which the server is busy.
     #[serde(default)]
     pub fill: Option<String>,
     #[serde(default)]
     pub command: Vec<String>,
     #[serde(default = "one", deserialize_with = "count")]
     pub clients: String,
-    /// What expressions call it; usually what it is.
+    /// Name in expressions; the kind of load by default.
     #[serde(default)]
     pub name: Option<String>,
     #[serde(default)]
     pub side_by_side: bool,
-    /// A run of x11perf; shorter ones are counted more finely.
+    /// Duration of one run of x11perf. Shorter runs give a finer count.
     #[serde(default)]
     pub run: Option<String>,
-    /// What each of its clients gets.
+    /// Reservation of each of its clients.
     #[serde(default)]
     pub reserve: Option<String>,
     #[serde(default)]
     pub weight: Option<f64>,
-    /// All of its clients in one group, and what that gets.
+    /// Group of all its clients, with the group's settings.
     #[serde(default)]
     pub group: Option<String>,
     #[serde(default)]
@@ -194,65 +194,66 @@ pub(super) struct LoadText {
     pub group_reserve: Option<String>,
 }
 
-/// Which follows what.
+/// The order of measurements.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Order {
-    /// Axes around the turns: all turns of one value before the next one, with new servers.
+    /// Axes outside the turns: all turns of one value run before the next value, with new servers.
     #[serde(default)]
     pub outside: Vec<String>,
-    /// New servers for each `turn`, `case`, or so many turns: `12 turns`; `server`: for each turn, and one at a time.
+    /// Start new servers for each `turn` or `case`, or after `12 turns`. `server`: for each turn, one server at a time.
     #[serde(default)]
     pub new_servers: Option<String>,
-    /// Cases that there are not: all whose values are among these.
+    /// Excluded cases: those whose values are all listed.
     #[serde(default)]
     pub without: Vec<BTreeMap<String, Vec<String>>>,
-    /// Loads go on from turn to turn, and are stopped while another case is measured.
+    /// Loads continue from turn to turn, and are stopped while another case is measured.
     #[serde(default)]
     pub keep_loads: bool,
-    /// So many turns for each that is asked for.
+    /// Turns for each requested trial.
     #[serde(default)]
     pub turns: Option<u32>,
-    /// So many turns in all, whatever is asked for.
+    /// Total number of turns, independent of the requested trials.
     #[serde(default)]
     pub fixed_turns: Option<u32>,
     #[serde(default)]
     pub most_turns: Option<u32>,
-    /// A part of the processors: where the machine's host takes more, the case is measured again, at most three times.
+    /// If the machine's host takes more than this fraction of the processors, the case is measured again, up to three
+    /// times.
     #[serde(default)]
     pub most_steal: Option<f64>,
 }
 
-/// A table has a row for each value of some axes.
+/// A table with a row for each value of some axes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
-    /// Documents refer to it by `EXPERIMENT.KEY`, with the names of the values of `each` in brackets.
+    /// Documents refer to it as `EXPERIMENT.KEY`, with the values of `each` in brackets.
     #[serde(default)]
     pub key: String,
     pub title: String,
-    /// A table for each value of these axes.
+    /// One table for each value of these axes.
     #[serde(default)]
     pub each: Vec<String>,
     pub rows: Vec<String>,
-    /// Only these values of axes.
+    /// Restricts axes to these values.
     #[serde(default, rename = "where")]
     pub only: BTreeMap<String, Vec<String>>,
     pub columns: Vec<Column>,
-    /// Samples of all turns are taken together; else each turn gives a value, and their median is shown.
+    /// Combines the samples of all turns. Otherwise each turn gives a value, and their median is shown.
     #[serde(default)]
     pub pooled: bool,
 }
 
-/// Head, expression, and how it is shown: `median`, `spread`, `percent`, `least` or `greatest`.
+/// Head, expression, and format: `median`, `spread`, `percent`, `least` or `greatest`.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Column(pub String, pub String, #[serde(default)] pub Option<String>);
 
-/// What is held against a goal, or only told.
+/// A value with or without a goal.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Verdict {
-    /// By which documents and lab/goals.toml refer to it, after the experiment's name and a dot; an axis in braces is the
+    /// Key used by documents and lab/goals.toml after the experiment's name and a dot. An axis in braces stands for the
     /// name of its value.
     pub key: String,
     pub what: String,
@@ -263,7 +264,7 @@ pub(super) struct Verdict {
     pub each: Vec<String>,
     #[serde(default, rename = "where")]
     pub only: BTreeMap<String, Vec<String>>,
-    /// One value for all values of these axes: see `by`.
+    /// Reduces all values of these axes to one; see `by`.
     #[serde(default)]
     pub across: Vec<String>,
     /// `largest`, `least` or `geometric mean`.
@@ -271,30 +272,30 @@ pub(super) struct Verdict {
     pub by: Option<String>,
     #[serde(default)]
     pub goal: Option<crate::study::Goal>,
-    /// The key of its goal in lab/goals.toml, where that is not its own.
+    /// Key of its goal in lab/goals.toml, if it differs from `key`.
     #[serde(default)]
     pub goal_of: Option<String>,
 }
 
-/// A picture.
+/// A chart.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Chart {
     pub title: String,
-    /// Of lines and scatters: a chart for each value of these axes.
+    /// For lines and scatters: one chart for each value of these axes.
     #[serde(default)]
     pub each: Vec<String>,
     /// `ranges`, `lines`, `scatter` or `lanes`.
     pub kind: String,
     /// A line, a range or a panel for each value of this axis.
     pub of: String,
-    /// Ranges in groups, by these axes.
+    /// Axes by which ranges are grouped.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// Of lines: an axis of numbers, or samples of the first turn; of scatters: samples.
+    /// For lines, an axis of numbers or samples of the first turn; for scatters, samples.
     #[serde(default)]
     pub x: Option<String>,
-    /// Samples; of lines over an axis, an expression.
+    /// Samples; for lines over an axis, an expression.
     pub y: String,
     #[serde(default)]
     pub x_label: String,
@@ -304,7 +305,7 @@ pub(super) struct Chart {
     pub only: BTreeMap<String, Vec<String>>,
     #[serde(default)]
     pub log: String,
-    /// Of lines over an axis: the same as a paper has it.
+    /// For lines over an axis: the paper's values.
     #[serde(default)]
     pub paper: Option<String>,
 }
@@ -358,7 +359,7 @@ fn one() -> String {
     "1".to_owned()
 }
 
-/// A number, or a text that becomes one.
+/// A number, or a text that expands to one.
 fn count<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     match toml::Value::deserialize(from)? {
         toml::Value::Integer(number) => Ok(number.to_string()),

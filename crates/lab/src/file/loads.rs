@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The clients that keep a server busy, started for a case and given what it says.
+//! The clients that keep a server busy, started with the settings of a case.
 
 use super::case::{Kind, LoadOf};
 use crate::flood::{Drawing, Flood};
@@ -17,14 +17,14 @@ use x11rb::rust_connection::RustConnection;
 use xqos_abi::ClientEntry;
 use xqos_client::Control;
 
-/// Until a program is a client of the server.
+/// Time limit for a program to connect to the server.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What silent clients have drawn before they fell silent.
+/// Size of what silent clients draw before they fall silent.
 const DRAWN: i16 = 100;
-/// As x11perf runs by itself; see [`crate::load`].
+/// Default duration of a run; see [`crate::load`].
 const USUAL_RUN: Duration = Duration::from_millis(100);
 
-/// What was found out on an idle server: how much of each load makes so much work.
+/// Calibration on an idle server: the amount of work in each load.
 #[derive(Debug, Default)]
 pub(super) struct Calibrated {
     perfs: BTreeMap<String, Perf>,
@@ -49,7 +49,7 @@ enum Clients {
 }
 
 impl Calibrated {
-    /// Finds out what the load needs to know; the server is idle.
+    /// Calibrates the load. The server must be idle.
     pub fn learn(&mut self, load: &LoadOf, server: &Server) -> Result<()> {
         match &load.kind {
             Kind::Perf(test) if !self.perfs.contains_key(test) => {
@@ -63,7 +63,7 @@ impl Calibrated {
         Ok(())
     }
 
-    /// Of ocbench: the server is idle when this is asked first.
+    /// Calibration of ocbench. The server must be idle at the first call.
     pub fn wheel(&mut self, server: &Server) -> Result<Habit> {
         let found = self.wheel.map_or_else(|| Periodic::calibrate(server), Ok)?;
         Ok(*self.wheel.insert(found))
@@ -85,7 +85,7 @@ impl Calibrated {
                 Clients::Silent { _open: open }
             }
             Kind::Fill(percent) => {
-                // The first server's amount is that of all: it is the work that is to be the same.
+                // All servers use the amount of the first one, so that the work is the same.
                 let found = self.parts.get(percent).copied().map_or_else(|| Drawing::of_part(server, *percent), Ok)?;
                 self.parts.insert(*percent, found);
                 Clients::Flood(Box::new(Flood::start(server, found, load.clients)?))
@@ -100,7 +100,7 @@ impl Calibrated {
 }
 
 impl Running {
-    /// Those of the server's clients that are its own.
+    /// Entries of the server's clients that belong to this load.
     pub fn of<'a>(&self, clients: &'a [ClientEntry]) -> Vec<&'a ClientEntry> {
         let pids: Vec<u32> = match &self.clients {
             Clients::Perf(load) => load.pids(),
@@ -112,7 +112,7 @@ impl Running {
         clients.iter().filter(|one| pids.contains(&(one.pid as u32)) || bases.contains(&one.client)).collect()
     }
 
-    /// What the case gives its clients.
+    /// Applies the case's settings to its clients.
     pub fn set(&self, load: &LoadOf, control: &Control) -> Result<()> {
         if load.clients_alone() == *load {
             return Ok(());
@@ -153,39 +153,39 @@ impl Running {
                 control.reserve_group(first, wanted.budget_us, wanted.period_us, wanted.hard)?;
             }
         }
-        // The first period begins with what a client was doing before.
+        // The first period still includes what a client did before.
         let period = load.reserve.map_or(0, |wanted| wanted.period_us);
         std::thread::sleep(Duration::from_micros(period.into()));
         Ok(())
     }
 
-    /// Takes back what they have reserved.
+    /// Releases their reservations.
     pub fn release(&self, control: &Control) -> Result<()> {
         let list = control.clients()?.clients;
         let mut reserved = self.of(&list).into_iter().filter(|client| client.period_us > 0);
         Ok(reserved.try_for_each(|client| control.release(client.client))?)
     }
 
-    /// Stops its clients in the middle of whatever they do, or lets them go on; x11perf alone can be.
+    /// Stops its clients wherever they are, or lets them continue. Only x11perf can be stopped.
     pub fn stop(&mut self, stops: bool) {
         if let Clients::Perf(load) = &mut self.clients {
             if stops { load.pause() } else { load.go_on() }
         }
     }
 
-    /// Bytes that its clients have written so far; `None` of clients of our own.
+    /// Bytes that its clients have written so far; `None` for our own clients.
     pub fn written(&self) -> Option<u64> {
         let Clients::Perf(load) = &self.clients else { return None };
         load.written().ok()
     }
 
-    /// Operations by x11perf's own count.
+    /// Operations, as counted by x11perf.
     pub fn work(&mut self, from: Instant, to: Instant) -> Result<Option<f64>> {
         let Clients::Perf(load) = &mut self.clients else { return Ok(None) };
         Ok(Some(load.work(from, to)?.iter().sum()))
     }
 
-    /// An error when a client is gone.
+    /// Fails if a client has ended.
     pub fn see_running(&mut self) -> Result<()> {
         match &mut self.clients {
             Clients::Perf(load) => load.see_running(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The clients that measure, and what each of them finds.
+//! The measuring clients, and the names of their samples and values.
 
 use super::beside::{self, PARTS};
 use super::case::Case;
@@ -19,7 +19,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Who measures.
+/// A kind of measuring client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
     Light,
@@ -34,7 +34,7 @@ pub(super) enum Measure {
     Command,
 }
 
-/// What it found, and the time that this is about.
+/// Samples and values, with the measured time.
 #[derive(Debug)]
 pub(super) struct Found {
     pub samples: BTreeMap<String, Vec<f64>>,
@@ -43,11 +43,11 @@ pub(super) struct Found {
     pub to: Instant,
 }
 
-/// A run of the user's own program that takes longer has failed.
+/// A run of the user's own program that takes longer counts as failed.
 const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 impl Measure {
-    /// Word in a file, samples and values that it finds.
+    /// Each kind with its word in experiment files, its samples and its values.
     const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 10] = [
         (Measure::Light, "light", &["at", "response", "kernel", "without_kernel"], &["missed"]),
         (Measure::Line, "line", &["receipt", "echo", "echo_by_server"], &["unanswered"]),
@@ -84,12 +84,12 @@ impl Measure {
             .ok_or_else(|| format!("nothing is called '{text}' that measures: write {}", known()))
     }
 
-    /// Whether it is there for a while before what it finds counts.
+    /// True if its first samples do not count.
     pub fn warms_up(self) -> bool {
         matches!(self, Measure::Light | Measure::Line | Measure::Film | Measure::Wheel | Measure::Drag)
     }
 
-    /// Everything that it finds.
+    /// Names of all its samples and values.
     pub fn finds(self) -> impl Iterator<Item = String> {
         let (.., samples, values) =
             Measure::ALL.into_iter().find(|(measure, ..)| *measure == self).expect("all are there");
@@ -102,7 +102,7 @@ impl Measure {
         samples.iter().chain(values).map(|&name| name.to_owned()).chain(cut)
     }
 
-    /// In the calling thread.
+    /// Measures in the calling thread.
     pub fn measure(
         self,
         case: &Case,
@@ -182,7 +182,7 @@ fn of_light(series: &Series) -> (Vec<(&'static str, Vec<f64>)>, f64) {
     (samples, series.missed_part())
 }
 
-/// One run of the user's own program: how long it took, and its lines `NAME NUMBER`.
+/// One run of the user's own program: its duration, and its lines `NAME NUMBER`.
 fn run(words: &[String], server: &Server) -> Result<(Duration, Vec<(String, f64)>)> {
     let (program, arguments) = words.split_first().context("no program is named")?;
     let mut command = Command::new(program);
@@ -193,7 +193,7 @@ fn run(words: &[String], server: &Server) -> Result<(Duration, Vec<(String, f64)
     let mut output = process.pipes().stdout.take().context("the program has no output")?;
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
-        // What is no text has no numbers in it.
+        // Output that is not text contains no numbers.
         let _ = output.read_to_string(&mut text);
         (text, Instant::now())
     });

@@ -21,25 +21,25 @@ use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, ClientList, ServerInfo};
 use xqos_client::Control;
 
-/// So often a window in which a server had no processor at all is taken again.
+/// Maximum number of repetitions of a time window in which the server had no processor.
 const MOST_PAUSES: u32 = 50;
-/// A reservation that asks for little, to see whether this user may have one.
+/// A small reservation, to test whether this user may make one.
 const LEAST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
-/// So often a case is measured again while the machine's host takes much of the processors.
+/// Maximum number of repetitions of a case while the machine's host takes much processor time.
 const MOST_AGAIN: u32 = 3;
 
-/// What is up at the moment.
+/// The running servers and loads.
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
     bench: &'a Bench,
     definition: &'a Definition,
     calibrated: Calibrated,
-    // Loads end before their servers.
+    // Drop order: loads end before their servers.
     kept: Vec<Kept>,
     servers: BTreeMap<String, Started>,
 }
 
-/// Loads that go on from turn to turn.
+/// Loads that continue from turn to turn.
 #[derive(Debug)]
 struct Kept {
     server: String,
@@ -53,7 +53,7 @@ impl<'a> Stage<'a> {
         Stage { bench, definition, calibrated: Calibrated::default(), kept: Vec::new(), servers: BTreeMap::new() }
     }
 
-    /// Ends all servers; what was found out of loads is forgotten too where `all`.
+    /// Ends all servers. If `all`, the calibration of loads is discarded, too.
     pub fn clear(&mut self, all: bool) {
         self.kept.clear();
         self.servers.clear();
@@ -66,12 +66,12 @@ impl<'a> Stage<'a> {
         self.servers.contains_key(&case.server_key())
     }
 
-    /// `None` where the case cannot be measured by this user, or on this machine.
+    /// `None` if this user or this machine cannot measure the case.
     pub fn trial(&mut self, case: &Case, turn: u32) -> Result<Option<Trial>> {
         let is_refused = |(budget, period)| Reserved::this_thread(budget, period).is_err();
         let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here())
             || case.measure == Measure::Drag && case.command.first().is_some_and(|program| require(program).is_err());
-        // A loan and a boost need the same right as a reservation.
+        // A loan and a boost need the same privilege as a reservation.
         let least = (case.loan || case.boost.is_some()).then_some(LEAST);
         if case.processor.or(least).is_some_and(is_refused) || is_missing {
             return Ok(None);
@@ -139,7 +139,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Those of the case, all others being stopped.
+    /// Starts or resumes the loads of the case, and stops all others.
     fn loads(&mut self, case: &Case) -> Result<Loads> {
         let server = &self.servers[&case.server_key()].server;
         let start = |calibrated: &mut Calibrated| {
@@ -164,7 +164,7 @@ impl<'a> Stage<'a> {
             other.stop(true);
         }
         if is_resumed {
-            // The server does what the others had asked for.
+            // Time for the server to process the others' pending requests.
             std::thread::sleep(case.warm_up);
             kept.stop(false);
         }
@@ -176,12 +176,12 @@ impl<'a> Stage<'a> {
         let started = self.servers.get_mut(&case.server_key()).context("the server of the case is gone")?;
         let Started { screen, server, control } = started;
         let control = control.as_ref();
-        // What mpv has reserved is its own.
+        // mpv makes its own reservation.
         let own = case.processor.filter(|_| case.measure != Measure::Film);
         let lends = case.loan || own.is_some();
         let loan = lends.then(|| Boost::start(server.display(), Duration::ZERO)).transpose()?;
         let processor = own.map(|(budget, period)| Reserved::this_thread(budget, period)).transpose()?;
-        // The wheel reads its own.
+        // The wheel reads its own trace.
         let level = case.trace.filter(|_| case.measure != Measure::Wheel);
         let traced = level.zip(control).map(|(level, control)| Traced::begin(control, level)).transpose()?;
         if !case.measure.warms_up() {
@@ -216,7 +216,7 @@ impl<'a> Stage<'a> {
         if !shares.is_empty() {
             trial.samples.insert("share".to_owned(), shares);
         }
-        // What was divided by nothing is not there.
+        // Drop values from a division by zero.
         trial.values.retain(|_, value| value.is_finite());
         Ok(trial)
     }
@@ -226,7 +226,7 @@ impl<'a> Stage<'a> {
 struct Loads {
     running: Vec<Running>,
     kept: Option<Kept>,
-    /// In the middle of a run of x11perf, whose count is worth nothing then.
+    /// True if x11perf was stopped during a run, whose count is then invalid.
     is_resumed: bool,
 }
 
@@ -247,13 +247,13 @@ impl Kept {
     }
 }
 
-/// After an answer a server that has nothing else to do sleeps again.
+/// Time after which an idle server sleeps again after an answer.
 const ASLEEP: Duration = Duration::from_millis(20);
 
-/// The name of xqos's own thread in a server.
+/// Name of xqos's own thread in a server.
 const WATCHER: &str = "xqos-watcher";
 
-/// What is counted from the beginning of a server on.
+/// Totals since the server started.
 struct Count {
     at: Instant,
     cpu: Duration,
@@ -267,7 +267,7 @@ struct Count {
 }
 
 impl Count {
-    /// Who asks the server wakes it, so it is asked before and after what is counted without it.
+    /// A query wakes the server, so queries are made before and after the counted time.
     fn before(server: &Server, control: Option<&Control>, loads: &[Running]) -> Result<Count> {
         let list = control.map(Control::clients).transpose()?;
         let info = control.map(Control::server_info).transpose()?;
@@ -299,7 +299,7 @@ impl Count {
         let seconds = before.until(self);
         let cpu_s = (self.cpu - before.cpu).as_secs_f64();
         let written = self.written.saturating_sub(before.written) as f64;
-        // The server counts from one query to the other.
+        // The server's counters cover the time between the two queries.
         let asked_s = match (&before.list, &self.list) {
             (Some(before), Some(after)) => (after.now_ns - before.now_ns) as f64 / 1e9,
             _ => seconds,
@@ -325,7 +325,7 @@ impl Count {
     }
 }
 
-/// Values of each trial that need no load and no measuring client.
+/// Values of every trial, independent of loads and measuring clients.
 pub(super) const ALWAYS: [&str; 14] = [
     "cpu",
     "watcher_cpu",
@@ -342,11 +342,11 @@ pub(super) const ALWAYS: [&str; 14] = [
     "steal",
     "again",
 ];
-/// Of each load, `NAME.` and its name after it; `work` and `work_per_cpu` stand alone for all loads together too.
+/// Values of each load, as `VALUE.LOAD`. `work` and `work_per_cpu` without a load are for all loads together.
 pub(super) const OF_A_LOAD: [&str; 8] =
     ["work", "work_per_cpu", "share", "reserved", "requests", "request", "longest", "depletions"];
 
-/// Operations a second of each load and of all, by wall-clock time and by the server's processor time.
+/// Operations per second of each load and of all, by wall-clock time and by the server's processor time.
 fn work(loads: &mut [Running], between: (Instant, Instant), seconds: f64, cpu_part: f64) -> Result<Vec<(String, f64)>> {
     let mut values = Vec::new();
     let mut all = 0.0;
@@ -363,7 +363,7 @@ fn work(loads: &mut [Running], between: (Instant, Instant), seconds: f64, cpu_pa
     Ok(values)
 }
 
-/// What each load got, by the server's own count and clock; and their shares of its time.
+/// Service of each load by the server's own counters and clock, and each load's share of its time.
 fn served(
     loads: &[Running],
     before: &Option<ClientList>,

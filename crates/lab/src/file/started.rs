@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A server of an experiment that is up, with the desktop on it, and the policy that a case sets.
+//! A running server of an experiment, with its desktop and the policy of a case.
 
 use super::case::{Case, Desktop};
 use super::onscreen::OnScreen;
@@ -10,22 +10,22 @@ use xqos_abi::Grouping;
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 
-/// Nobody is paced for longer from one move to the next: 20 frames a second.
+/// No client is paced longer than this from one move to the next: 20 frames a second.
 const FLOOR_US: u32 = 50_000;
 
 #[derive(Debug)]
 pub(super) struct Started {
-    // It ends before its server.
+    // Drop order: it ends before its server.
     pub screen: Option<OnScreen>,
     pub server: Server,
     pub control: Option<Control>,
 }
 
 impl Started {
-    /// An error when xqos stepped aside, for then nothing of it would be measured.
+    /// Fails if xqos has stepped aside, since nothing of it would be measured.
     pub fn new(setup: &Setup, desktop: Option<&Desktop>) -> Result<Started> {
         let server = setup.start()?;
-        // The first client makes a server touch what it needs once.
+        // The first client makes the server allocate what it needs once.
         drop(server.connect()?);
         let control = setup.module.as_ref().map(|_| server.armed()).transpose()?;
         if let Some(control) = &control {

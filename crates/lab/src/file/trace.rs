@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A trace that is read while a case is measured, as the recorder reads one: what it costs is part of the measurement. And
-//! one that is read afterwards.
+//! A trace that is read during a measurement, as the recorder does, so the measurement includes its cost; and a trace
+//! that is read afterwards.
 
 use anyhow::Result;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level};
 use xqos_client::Control;
 
-/// As the recorder does.
+/// The interval that the recorder uses.
 const READ_EVERY: Duration = Duration::from_millis(20);
 
-/// All that a trace holds now, and how many records it lost.
+/// All events that the trace holds now, and the number of lost records.
 pub(super) fn events(trace: &mut Reader) -> (Vec<Event>, u64) {
     let (mut events, mut lost) = (Vec::new(), 0);
     loop {
@@ -52,7 +52,7 @@ impl Traced {
         Ok(Traced { stop, reader })
     }
 
-    /// How many records there were, and how many were lost.
+    /// Numbers of records and of lost records.
     pub fn end(self) -> [(String, f64); 2] {
         self.stop.store(true, Ordering::Relaxed);
         let (records, lost) = self.reader.join().unwrap_or_default();
