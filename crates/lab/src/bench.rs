@@ -26,7 +26,7 @@ pub use run::{Options, run};
 pub use tables::table;
 
 pub(crate) use build::Build;
-pub(crate) use experiment::{Measure, Takes};
+pub(crate) use experiment::{Estimate, Measure};
 pub(crate) use parts::Parts;
 pub(crate) use results::Finding;
 #[cfg(test)]

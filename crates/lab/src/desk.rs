@@ -3,7 +3,7 @@
 
 use crate::canvas::Place;
 use crate::folder::Folder;
-use crate::hand::{Hand, Shown};
+use crate::input::{Input, ProgramWindow};
 use crate::mpv::film;
 use crate::process::Owned;
 use crate::server::Server;
@@ -74,7 +74,7 @@ impl Program {
 pub struct Desk {
     // Drop order: programs end before their folder is removed.
     programs: Vec<(&'static str, Owned)>,
-    player: Option<Shown>,
+    player: Option<ProgramWindow>,
     toolkit: Option<Toolkit>,
     _folder: Folder,
 }
@@ -89,7 +89,7 @@ impl Desk {
                 Program::Player => {
                     let mut command = Command::new("mpv");
                     command.args(["--no-border", "--geometry=+0+20", "--title=player"]).args(film((640, 360), 30));
-                    player = Some(Shown::start_titled(server, command, "player")?);
+                    player = Some(ProgramWindow::start_titled(server, command, "player")?);
                 }
                 Program::Terminal => {
                     let prints = "while :; do seq 1 200; sleep 0.05; done";
@@ -155,9 +155,9 @@ fn start(server: &Server, command: &mut Command) -> Result<Owned> {
 /// A toolkit's window that injected input scrolls and resizes.
 #[derive(Debug)]
 struct Toolkit {
-    shown: Shown,
+    shown: ProgramWindow,
     connection: RustConnection,
-    hand: Hand,
+    input: Input,
     alt: u8,
     step: u32,
     corner: (i16, i16),
@@ -169,11 +169,11 @@ impl Toolkit {
     fn start(server: &Server, folder: &Folder) -> Result<Toolkit> {
         let mut command = Command::new("gtk3-demo");
         command.args(["--run=listbox"]).env("HOME", folder.path(""));
-        let shown = Shown::start_titled(server, command, "List Box")?;
+        let shown = ProgramWindow::start_titled(server, command, "List Box")?;
         shown.put(server, PLACE)?;
-        let (connection, hand) = (server.connect()?, Hand::of(server)?);
-        let alt = hand.keycode_of(ALT_L)?;
-        Ok(Toolkit { shown, connection, hand, alt, step: 0, corner: (0, 0), sizes: Vec::new() })
+        let (connection, input) = (server.connect()?, Input::of(server)?);
+        let alt = input.keycode_of(ALT_L)?;
+        Ok(Toolkit { shown, connection, input, alt, step: 0, corner: (0, 0), sizes: Vec::new() })
     }
 
     fn use_it(&mut self) -> Result<()> {
@@ -183,7 +183,7 @@ impl Toolkit {
             let (place, size) = self.place()?;
             let middle = (place.0 + size.0 as i16 / 2, place.1 + size.1 as i16 / 2);
             for _ in 0..3 {
-                self.hand.click(middle, if step < SCROLLED / 2 { DOWN } else { UP })?;
+                self.input.click(middle, if step < SCROLLED / 2 { DOWN } else { UP })?;
             }
             return Ok(());
         }
@@ -191,18 +191,18 @@ impl Toolkit {
             let (place, size) = self.place()?;
             self.sizes.push(size);
             self.corner = (place.0 + size.0 as i16 - 30, place.1 + size.1 as i16 - 30);
-            self.hand.key_down(self.alt)?;
-            self.hand.press(self.corner, RESIZES)?;
+            self.input.key_down(self.alt)?;
+            self.input.press(self.corner, RESIZES)?;
         }
         // Larger in one round, smaller in the next.
         let stride = if round % 2 == 0 { STRIDE } else { -STRIDE };
         for _ in 0..MOTIONS {
             self.corner = (self.corner.0 + stride, self.corner.1 + stride / 2);
-            self.hand.point(self.corner)?;
+            self.input.point(self.corner)?;
         }
         if step + 1 == ROUND {
-            self.hand.release(RESIZES)?;
-            self.hand.key_up(self.alt)?;
+            self.input.release(RESIZES)?;
+            self.input.key_up(self.alt)?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ mod simulation;
 #[cfg(test)]
 pub(crate) mod sources;
 
-use crate::bench::{Experiment, Measure, Takes};
+use crate::bench::{Estimate, Experiment, Measure};
 use crate::file::File;
 
 macro_rules! file {

@@ -5,7 +5,7 @@
 //! turn ([`stage`], [`loads`], [`measure`]). Expressions over these trials ([`data`], [`expression`]) give the tables,
 //! verdicts and charts ([`study`], [`chart`]). docs/experiments/format.md describes the format.
 
-mod beside;
+mod around_load;
 mod bursts;
 mod case;
 mod chart;

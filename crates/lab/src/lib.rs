@@ -23,7 +23,7 @@
 //! | [`periodic`] | Packard's animation, and ocbench, the client of the QoS paper |
 //! | [`process`], [`tree`] | our processes, ended by their id, and the kernel's figures for any process |
 //! | [`program`] | programs that experiments need, with Debian's packages |
-//! | [`statistics`], [`machine`], [`disturbance`], `pauses` | figures, and the conditions of measurements |
+//! | [`statistics`], [`machine`], [`disturbance`], `os_noise` | figures, and the conditions of measurements |
 //! | [`mod@bench`] | runs experiments, stores raw data, renders them |
 //! | [`fleet`] | sessions of many hosts and users, simulated, as traces, captures and tables |
 //! | [`papers`] | published figures and their sources: `lab/papers` |
@@ -58,7 +58,7 @@ pub mod fleet;
 pub mod flood;
 pub mod folder;
 pub mod goals;
-mod hand;
+mod input;
 pub mod light;
 pub mod line;
 pub mod load;
@@ -66,10 +66,10 @@ pub mod machine;
 pub mod mpv;
 mod onscreen;
 pub mod order;
+mod os_noise;
 mod page;
 mod pages;
 pub mod papers;
-mod pauses;
 pub mod periodic;
 pub mod pointer;
 pub mod process;

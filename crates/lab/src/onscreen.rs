@@ -5,7 +5,7 @@
 //! one pixel or a line of text, with a round trip each.
 
 use crate::canvas::Canvas;
-use crate::hand::{Hand, Shown};
+use crate::input::{Input, ProgramWindow};
 use crate::server::{Kind, Server};
 use anyhow::{Context, Result, ensure};
 use std::process::Command;
@@ -89,9 +89,9 @@ fn look(eye: &RustConnection, root: Window, (x, y): (i16, i16), (width, height):
 #[derive(Debug)]
 pub struct Typist {
     eye: RustConnection,
-    hand: Hand,
+    input: Input,
     root: Window,
-    terminal: Shown,
+    terminal: ProgramWindow,
     at: (i16, i16),
     key: u8,
 }
@@ -103,13 +103,13 @@ impl Typist {
     pub fn start(server: &Server, at: (i16, i16)) -> Result<Typist> {
         let eye = server.connect()?;
         let root = eye.setup().roots[0].root;
-        let hand = Hand::of(server)?;
-        let key = hand.keycode_of('x'.into())?;
+        let input = Input::of(server)?;
+        let key = input.keycode_of('x'.into())?;
         let mut command = Command::new("xterm");
         command.args(["-name", NAME, "-fn", "6x13", "+sb", "+bc", "-b", "0"]);
         command.args(["-geometry", &format!("90x3+{}+{}", at.0, at.1), "-e", "cat"]);
-        let terminal = Shown::start(server, command, NAME).context("cannot show the terminal for typing")?;
-        let mut typist = Typist { eye, hand, root, terminal, at, key };
+        let terminal = ProgramWindow::start(server, command, NAME).context("cannot show the terminal for typing")?;
+        let mut typist = Typist { eye, input, root, terminal, at, key };
         let limit = Instant::now() + PATIENCE;
         // The cursor changes when the terminal gets the focus, which is no echo. Two echoes in a row are needed.
         let mut echoes = 0;
@@ -133,7 +133,7 @@ impl Typist {
     }
 
     fn click(&self) -> Result<()> {
-        self.hand.click((self.at.0 + 40, self.at.1 + 40), 1)?;
+        self.input.click((self.at.0 + 40, self.at.1 + 40), 1)?;
         std::thread::sleep(AFTER_CLICK);
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Typist {
     /// Time from a key press until its echo is on the screen; `None` beyond the limit.
     pub fn echo(&mut self) -> Result<Option<Duration>> {
         let before = self.look()?;
-        self.hand.key_down(self.key)?;
+        self.input.key_down(self.key)?;
         let pressed = Instant::now();
         let mut echo = None;
         while echo.is_none() && pressed.elapsed() < LIMIT {
@@ -150,7 +150,7 @@ impl Typist {
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        self.hand.key_up(self.key)?;
+        self.input.key_up(self.key)?;
         Ok(echo)
     }
 

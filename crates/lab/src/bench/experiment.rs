@@ -22,12 +22,12 @@ pub struct Experiment {
 #[derive(Debug)]
 enum Kind {
     File(Box<File>),
-    Code { takes: Takes, is_paired: bool, run: fn(&Bench) -> Result<Value>, study: fn(Value) -> Result<Study> },
+    Code { estimate: Estimate, is_paired: bool, run: fn(&Bench) -> Result<Value>, study: fn(Value) -> Result<Study> },
 }
 
 /// Approximate duration of an experiment on two cores.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Takes {
+pub(crate) struct Estimate {
     pub quick_s: u32,
     /// With the usual number of trials.
     pub full_s: u32,
@@ -38,7 +38,7 @@ pub(crate) trait Measure: Serialize + DeserializeOwned {
     const NAME: &'static str;
     const ABOUT: &'static str;
     /// Used for the time left. State it for each experiment.
-    const TAKES: Takes = Takes { quick_s: 40, full_s: 240 };
+    const ESTIMATE: Estimate = Estimate { quick_s: 40, full_s: 240 };
     /// True if it measures in pairs, false if it measures everything once.
     const PAIRED: bool = true;
 
@@ -52,7 +52,7 @@ impl Experiment {
     pub(crate) fn of<M: Measure>() -> Experiment {
         let run = |bench: &Bench| Ok(serde_json::to_value(M::run(bench)?)?);
         let study = |raw| Ok(serde_json::from_value::<M>(raw)?.study());
-        let kind = Kind::Code { takes: M::TAKES, is_paired: M::PAIRED, run, study };
+        let kind = Kind::Code { estimate: M::ESTIMATE, is_paired: M::PAIRED, run, study };
         Experiment { name: M::NAME.to_owned(), about: M::ABOUT.to_owned(), kind }
     }
 
@@ -83,10 +83,10 @@ impl Experiment {
     pub fn estimate_s(&self, quick: bool, trials: u32) -> f64 {
         match &self.kind {
             Kind::File(file) => file.estimate_s(quick, trials),
-            Kind::Code { takes, .. } if quick => f64::from(takes.quick_s),
-            Kind::Code { takes, is_paired, .. } => {
+            Kind::Code { estimate, .. } if quick => f64::from(estimate.quick_s),
+            Kind::Code { estimate, is_paired, .. } => {
                 let of_usual = if *is_paired { f64::from(trials) / f64::from(USUAL_TRIALS) } else { 1.0 };
-                f64::from(takes.full_s) * of_usual
+                f64::from(estimate.full_s) * of_usual
             }
         }
     }

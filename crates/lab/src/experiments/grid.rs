@@ -9,7 +9,7 @@ mod predicted;
 mod tables;
 
 use super::far::{self, Capture, Case, Cells, Line, Program, Route};
-use super::{Measure, Takes};
+use super::{Estimate, Measure};
 use crate::bench::Bench;
 use crate::goals::Key;
 use crate::program;
@@ -35,7 +35,7 @@ pub(super) struct Grid {
 impl Measure for Grid {
     const NAME: &'static str = "grid";
     const ABOUT: &'static str = "X over slow links: raw, ssh and nxproxy (Packard and Gettys 2003)";
-    const TAKES: Takes = Takes { quick_s: 60, full_s: 3_600 };
+    const ESTIMATE: Estimate = Estimate { quick_s: 60, full_s: 3_600 };
     const PAIRED: bool = false;
 
     fn run(bench: &Bench) -> Result<Self> {

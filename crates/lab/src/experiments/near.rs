@@ -8,7 +8,7 @@ mod cost;
 mod tables;
 
 use super::far::{self, Capture, Case, Cells, Line, Program, Route};
-use super::{Measure, Takes};
+use super::{Estimate, Measure};
 use crate::bench::Bench;
 use crate::goals::Key;
 use crate::order::in_turn;
@@ -44,7 +44,7 @@ pub(super) struct Near {
 impl Measure for Near {
     const NAME: &'static str = "near";
     const ABOUT: &'static str = "programs far from their X server, with and without xqos near";
-    const TAKES: Takes = Takes { quick_s: 120, full_s: 1_400 };
+    const ESTIMATE: Estimate = Estimate { quick_s: 120, full_s: 1_400 };
     const PAIRED: bool = false;
 
     fn run(bench: &Bench) -> Result<Self> {

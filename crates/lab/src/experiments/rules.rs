@@ -7,7 +7,7 @@
 //!
 //! This is code because a trial kills a program halfway and waits until the server has undone its settings.
 
-use super::{Measure, Takes};
+use super::{Estimate, Measure};
 use crate::bench::Bench;
 use crate::folder::Folder;
 use crate::goals::Key;
@@ -50,7 +50,7 @@ struct Trial {
 impl Measure for Rules {
     const NAME: &'static str = "rules";
     const ABOUT: &'static str = "the rules daemon with a rule for a player: cost, and what remains when it is killed";
-    const TAKES: Takes = Takes { quick_s: 25, full_s: 240 };
+    const ESTIMATE: Estimate = Estimate { quick_s: 25, full_s: 240 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let server = bench.xqos(bench.module(), 64)?;

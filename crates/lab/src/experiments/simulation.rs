@@ -14,7 +14,7 @@ mod live;
 mod reserved_share;
 mod tables;
 
-use super::{Measure, Takes};
+use super::{Estimate, Measure};
 use crate::bench::Bench;
 use crate::goals::Key;
 use crate::load::Perf;
@@ -121,7 +121,7 @@ impl Situation {
 impl Measure for Simulation {
     const NAME: &'static str = "simulation";
     const ABOUT: &'static str = "the simulator's predictions and measurements, and crowds too large to measure";
-    const TAKES: Takes = Takes { quick_s: 40, full_s: 300 };
+    const ESTIMATE: Estimate = Estimate { quick_s: 40, full_s: 300 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let module = Module { max_utilization_ppm: Some(reserved_share::MAX_UTILIZATION_PPM), ..bench.module() };

@@ -12,7 +12,7 @@ use super::trace::events;
 use crate::actor::{Actor, Role};
 use crate::canvas::Place;
 use crate::folder::Folder;
-use crate::hand::{Hand, Shown};
+use crate::input::{Input, ProgramWindow};
 use crate::process::Owned;
 use crate::processor::{Pinned, SCENE, now_ns};
 use crate::server::Server;
@@ -92,13 +92,13 @@ pub(super) fn drag(case: &Case, server: &Server, quick: bool) -> Result<Figures>
 /// All programs of the scene. They end when this is dropped.
 #[derive(Debug)]
 struct Scene {
-    hand: Hand,
+    input: Input,
     /// Connection that receives an event for each move.
     watch: RustConnection,
     from: (i16, i16),
     turn: i32,
     actors: Vec<Actor>,
-    shown: Vec<Shown>,
+    shown: Vec<ProgramWindow>,
     // Drop order: it ends after the windows that it manages, and before its folder is removed.
     manager: Owned,
     _folder: Folder,
@@ -125,7 +125,7 @@ impl Scene {
             Some((program, arguments)) => {
                 let mut command = Command::new(program);
                 command.args(arguments);
-                shown.push(Shown::start(server, command, program)?);
+                shown.push(ProgramWindow::start(server, command, program)?);
                 shown[0].put(server, PLACE)?;
                 shown[0].pid()
             }
@@ -133,26 +133,26 @@ impl Scene {
         let echo = Actor::start(display, Role::Answerer { work_us: 0, place: ECHO_PLACE })?;
         let mut clock = Command::new("xclock");
         clock.args(["-geometry", CLOCK]);
-        let clock = Shown::start(server, clock, "xclock")?;
+        let clock = ProgramWindow::start(server, clock, "xclock")?;
         drop(pinned);
         sleep(CALM);
-        let (hand, watch, corner) = (Hand::of(server)?, server.connect()?, clock.corner(server)?);
+        let (input, watch, corner) = (Input::of(server)?, server.connect()?, clock.corner(server)?);
         let moves = ChangeWindowAttributesAux::new().event_mask(EventMask::SUBSTRUCTURE_NOTIFY);
         watch.change_window_attributes(watch.setup().roots[0].root, &moves)?.check()?;
-        hand.type_into(echo.window)?;
+        input.type_into(echo.window)?;
         let from = (corner.0 + HANDLE.0, corner.1 + HANDLE.1);
-        hand.press(from, 1)?;
+        input.press(from, 1)?;
         let pids = [beneath, echo.pid()];
         actors.push(echo);
         shown.push(clock);
-        Ok(Scene { hand, watch, from, turn: 0, actors, shown, manager, _folder: folder, pids })
+        Ok(Scene { input, watch, from, turn: 0, actors, shown, manager, _folder: folder, pids })
     }
 
     /// Drags and types for this time. Returns the time of each key press.
     fn play(&mut self, time: Duration) -> Result<Vec<u64>> {
         let (mut motion_ns, mut key_ns, mut keys_ns) = (now_ns(), now_ns(), Vec::new());
         let end_ns = motion_ns + time.as_nanos() as u64;
-        let key = self.hand.keycode_of('x'.into())?;
+        let key = self.input.keycode_of('x'.into())?;
         loop {
             let next_ns = motion_ns.min(key_ns);
             if next_ns >= end_ns {
@@ -162,11 +162,11 @@ impl Scene {
             if next_ns == motion_ns {
                 motion_ns += MOTION.as_nanos() as u64;
                 self.turn += 1;
-                self.hand.point(pulled_to(self.from, self.turn))?;
+                self.input.point(pulled_to(self.from, self.turn))?;
             } else {
                 key_ns += KEY.as_nanos() as u64;
                 keys_ns.push(now_ns());
-                self.hand.key(key)?;
+                self.input.key(key)?;
             }
         }
     }
@@ -186,7 +186,7 @@ impl Scene {
         self.manager.see_running("twm")?;
         self.actors.iter_mut().try_for_each(|actor| actor.see_running("a program of ours"))?;
         self.shown.iter_mut().try_for_each(|shown| shown.see_running("a program of the drag"))?;
-        self.hand.release(1)?;
+        self.input.release(1)?;
         sleep(CALM);
         Ok(())
     }

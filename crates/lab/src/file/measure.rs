@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The measuring clients, and the names of their samples and values.
 
-use super::beside::{self, PARTS};
+use super::around_load::{self, PARTS};
 use super::case::Case;
 use super::data::Figures;
 use super::drag::drag;
@@ -9,7 +9,7 @@ use super::loads::Calibrated;
 use super::onscreen::OnScreen;
 use crate::light::{Light, Series};
 use crate::line;
-use crate::pauses::Pauses;
+use crate::os_noise::OsNoise;
 use crate::periodic::animate;
 use crate::process::Owned;
 use crate::server::Server;
@@ -36,7 +36,7 @@ pub(super) enum Measure {
 
 /// Samples and values, with the measured time.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Measurement {
     pub samples: BTreeMap<String, Vec<f64>>,
     pub values: BTreeMap<String, f64>,
     pub from: Instant,
@@ -109,24 +109,24 @@ impl Measure {
         (server, screen): (&Server, Option<&mut OnScreen>),
         calibrated: &mut Calibrated,
         quick: bool,
-    ) -> Result<Found> {
+    ) -> Result<Measurement> {
         let began = Instant::now();
-        let found = |samples: Vec<(&str, Vec<f64>)>, values: Vec<(&str, f64)>| Found {
+        let found = |samples: Vec<(&str, Vec<f64>)>, values: Vec<(&str, f64)>| Measurement {
             samples: samples.into_iter().map(|(name, all)| (name.to_owned(), all)).collect(),
             values: values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             from: began,
             to: Instant::now(),
         };
-        let with = |(samples, values): Figures| Found { samples, values, ..found(vec![], vec![]) };
+        let with = |(samples, values): Figures| Measurement { samples, values, ..found(vec![], vec![]) };
         Ok(match self {
-            Measure::Film => with(beside::film(case, server, calibrated, quick)?),
-            Measure::Wheel => with(beside::wheel(case, server, calibrated, quick)?),
+            Measure::Film => with(around_load::film(case, server, calibrated, quick)?),
+            Measure::Wheel => with(around_load::wheel(case, server, calibrated, quick)?),
             Measure::Drag => with(drag(case, server, quick)?),
             Measure::Light => {
                 let light = Light { reservation: case.reserve, warm_up: case.warm_up, ..Light::default() };
                 let measured = light.measure(server, case.time(quick))?;
                 let (samples, missed) = of_light(&measured.series);
-                Found { from: measured.from, to: measured.to, ..found(samples, vec![("missed", missed)]) }
+                Measurement { from: measured.from, to: measured.to, ..found(samples, vec![("missed", missed)]) }
             }
             Measure::Line => {
                 let echoes = line::measure(server, case.reserve, case.count(quick, 300) as u32)?;
@@ -144,7 +144,7 @@ impl Measure {
                 found(vec![("drawing", frames.latency_ms()), interval, ("spacing", frames.interval_ms())], vec![])
             }
             Measure::Pauses => {
-                let Pauses { part, longest_ms, mean_wait_ms } = Pauses::measure(case.time(quick));
+                let OsNoise { part, longest_ms, mean_wait_ms } = OsNoise::measure(case.time(quick));
                 found(vec![], vec![("pause_part", part), ("pause_longest", longest_ms), ("pause_wait", mean_wait_ms)])
             }
             Measure::OnScreen => {
@@ -163,7 +163,7 @@ impl Measure {
                     samples.entry("run".to_owned()).or_default().push(took.as_secs_f64() * 1e3);
                     printed.into_iter().for_each(|(name, value)| samples.entry(name).or_default().push(value));
                 }
-                Found { samples, ..found(vec![], vec![]) }
+                Measurement { samples, ..found(vec![], vec![]) }
             }
         })
     }

@@ -35,13 +35,13 @@ pub(super) struct Stage<'a> {
     definition: &'a Definition,
     calibrated: Calibrated,
     // Drop order: loads end before their servers.
-    kept: Vec<Kept>,
+    kept: Vec<KeptLoads>,
     servers: BTreeMap<String, Started>,
 }
 
 /// Loads that continue from turn to turn.
 #[derive(Debug)]
-struct Kept {
+struct KeptLoads {
     server: String,
     loads: Vec<LoadOf>,
     running: Vec<Running>,
@@ -149,13 +149,13 @@ impl<'a> Stage<'a> {
             return Ok(Loads { kept: None, running: start(&mut self.calibrated)?, is_resumed: false });
         }
         let loads: Vec<LoadOf> = case.loads.iter().map(LoadOf::clients_alone).collect();
-        let is_it = |kept: &Kept| kept.server == case.server_key() && kept.loads == loads;
+        let is_it = |kept: &KeptLoads| kept.server == case.server_key() && kept.loads == loads;
         let found = self.kept.iter().position(is_it);
         let mut kept = match found {
             Some(at) => self.kept.swap_remove(at),
             None => {
                 let running = start(&mut self.calibrated)?;
-                Kept { server: case.server_key(), loads, running, is_stopped: false }
+                KeptLoads { server: case.server_key(), loads, running, is_stopped: false }
             }
         };
         let others = self.kept.iter_mut().filter(|other| !other.is_stopped).collect::<Vec<_>>();
@@ -225,7 +225,7 @@ impl<'a> Stage<'a> {
 #[derive(Debug, Default)]
 struct Loads {
     running: Vec<Running>,
-    kept: Option<Kept>,
+    kept: Option<KeptLoads>,
     /// True if x11perf was stopped during a run, whose count is then invalid.
     is_resumed: bool,
 }
@@ -240,7 +240,7 @@ impl Loads {
     }
 }
 
-impl Kept {
+impl KeptLoads {
     fn stop(&mut self, stops: bool) {
         self.running.iter_mut().for_each(|load| load.stop(stops));
         self.is_stopped = stops;

@@ -21,23 +21,23 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// A program with its own window. It ends when this is dropped.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ProgramWindow {
     process: Owned,
     pub window: Window,
 }
 
-impl Shown {
+impl ProgramWindow {
     /// Starts the program and waits until its window, whose class begins with `class`, is mapped.
-    pub fn start(server: &Server, command: Command, class: &str) -> Result<Shown> {
-        Shown::start_with(server, command, (AtomEnum::WM_CLASS, class))
+    pub fn start(server: &Server, command: Command, class: &str) -> Result<ProgramWindow> {
+        ProgramWindow::start_with(server, command, (AtomEnum::WM_CLASS, class))
     }
 
     /// Starts a program with several windows and waits for the one with this title.
-    pub fn start_titled(server: &Server, command: Command, title: &str) -> Result<Shown> {
-        Shown::start_with(server, command, (AtomEnum::WM_NAME, title))
+    pub fn start_titled(server: &Server, command: Command, title: &str) -> Result<ProgramWindow> {
+        ProgramWindow::start_with(server, command, (AtomEnum::WM_NAME, title))
     }
 
-    fn start_with(server: &Server, mut command: Command, called: (AtomEnum, &str)) -> Result<Shown> {
+    fn start_with(server: &Server, mut command: Command, called: (AtomEnum, &str)) -> Result<ProgramWindow> {
         command.env("DISPLAY", server.display());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Owned::start(&mut command, GRACE)?;
@@ -46,7 +46,7 @@ impl Shown {
         loop {
             let root = connection.setup().roots[0].root;
             if let Some(window) = find(&connection, root, called)? {
-                return Ok(Shown { process, window });
+                return Ok(ProgramWindow { process, window });
             }
             if Instant::now() > limit {
                 bail!("{} does not show its window", called.1);
@@ -101,16 +101,16 @@ fn find(connection: &RustConnection, below: Window, called: (AtomEnum, &str)) ->
 
 /// Injected pointer and key input.
 #[derive(Debug)]
-pub struct Hand {
+pub struct Input {
     connection: RustConnection,
     root: Window,
 }
 
-impl Hand {
-    pub fn of(server: &Server) -> Result<Hand> {
+impl Input {
+    pub fn of(server: &Server) -> Result<Input> {
         let connection = server.connect()?;
         let root = connection.setup().roots.first().ok_or_else(|| anyhow!("the server has no screen"))?.root;
-        Ok(Hand { connection, root })
+        Ok(Input { connection, root })
     }
 
     /// Sets the keyboard focus to this window.

@@ -15,7 +15,7 @@ const SHORTEST_NS: u64 = 20_000;
 
 /// Figures over all processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Pauses {
+pub(crate) struct OsNoise {
     /// Fraction of the time.
     pub part: f64,
     pub longest_ms: f64,
@@ -23,16 +23,16 @@ pub(crate) struct Pauses {
     pub mean_wait_ms: f64,
 }
 
-impl Pauses {
+impl OsNoise {
     /// Keeps every processor busy for this time.
-    pub fn measure(time: Duration) -> Pauses {
+    pub fn measure(time: Duration) -> OsNoise {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let all = thread::scope(|scope| {
             let watchers: Vec<_> = (0..processors).map(|_| scope.spawn(|| watch(time))).collect();
             watchers.into_iter().filter_map(|watcher| watcher.join().ok()).collect::<Vec<_>>()
         });
-        let mean = |figure: fn(&Pauses) -> f64| all.iter().map(figure).sum::<f64>() / all.len().max(1) as f64;
-        Pauses {
+        let mean = |figure: fn(&OsNoise) -> f64| all.iter().map(figure).sum::<f64>() / all.len().max(1) as f64;
+        OsNoise {
             part: mean(|one| one.part),
             longest_ms: all.iter().map(|one| one.longest_ms).fold(0.0, f64::max),
             mean_wait_ms: mean(|one| one.mean_wait_ms),
@@ -40,7 +40,7 @@ impl Pauses {
     }
 }
 
-fn watch(time: Duration) -> Pauses {
+fn watch(time: Duration) -> OsNoise {
     let begin = now_ns();
     let end = begin + time.as_nanos() as u64;
     let (mut last, mut pauses) = (begin, Vec::new());
@@ -55,10 +55,10 @@ fn watch(time: Duration) -> Pauses {
 }
 
 /// A random moment falls into a pause with the pause's share of the time, and then waits for half of it.
-fn of(pauses: &[u64], time_ns: u64) -> Pauses {
+fn of(pauses: &[u64], time_ns: u64) -> OsNoise {
     let time = time_ns.max(1) as f64;
     let squares: f64 = pauses.iter().map(|&ns| (ns as f64).powi(2)).sum();
-    Pauses {
+    OsNoise {
         part: pauses.iter().sum::<u64>() as f64 / time,
         longest_ms: pauses.iter().max().map_or(0.0, |&ns| ns as f64 / 1e6),
         mean_wait_ms: squares / 2.0 / time / 1e6,
@@ -76,12 +76,12 @@ mod tests {
         let many = of(&[100_000; 100], 1_000_000_000);
         assert_eq!((many.part, many.longest_ms), (0.01, 0.1));
         assert!((many.mean_wait_ms - 0.0005).abs() < 1e-9, "{many:?}");
-        assert_eq!(of(&[], 1_000_000_000), Pauses::default());
+        assert_eq!(of(&[], 1_000_000_000), OsNoise::default());
     }
 
     #[test]
     fn pauses_can_be_measured_on_any_machine() {
-        let pauses = Pauses::measure(Duration::from_millis(50));
+        let pauses = OsNoise::measure(Duration::from_millis(50));
         assert!((0.0..=1.0).contains(&pauses.part) && pauses.longest_ms <= 1000.0, "{pauses:?}");
     }
 }
