@@ -138,7 +138,7 @@ impl Input {
         let map = self.connection.get_keyboard_mapping(min, max - min + 1)?.reply()?;
         let mut keys = map.keysyms.chunks(map.keysyms_per_keycode.into());
         let at = keys.position(|keysyms| keysyms.contains(&keysym));
-        at.map(|at| min + at as u8).ok_or_else(|| anyhow!("the keyboard has no key for keysym {keysym:#x}"))
+        at.map(|at| min + at as u8).ok_or_else(|| anyhow!("no key of the keyboard has the keysym {keysym:#x}"))
     }
 
     /// Presses and releases a pointer button at this place; 4 and 5 are the wheel.

@@ -82,8 +82,7 @@ impl Playing {
         arguments(&mut command, drops).env("DISPLAY", display);
         command.arg(format!("--input-ipc-server={}", folder.path("ipc").display()));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let process =
-            Owned::start(&mut command, Duration::from_secs(2)).context("mpv is in Debian's package of that name")?;
+        let process = Owned::start(&mut command, Duration::from_secs(2)).context("cannot start mpv")?;
         let images = [PUT_IMAGE, shared];
         Ok(Playing {
             process,
@@ -140,7 +139,7 @@ impl Playing {
 
     /// Ends the film. Returns the frames, and the numbers of dropped frames and of lost records.
     pub fn end(mut self) -> Result<(Vec<Drawn>, u64, u64)> {
-        let dropped = self.dropped().ok_or_else(|| anyhow!("mpv does not say how many frames it left out"))?;
+        let dropped = self.dropped().ok_or_else(|| anyhow!("mpv does not report how many frames it dropped"))?;
         self.read();
         Ok((self.drawn, dropped, self.lost))
     }

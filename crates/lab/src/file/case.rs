@@ -260,7 +260,7 @@ fn server_of(definition: &Definition, text: &str, fill: &impl Fn(&str) -> String
     let kind_text = server.kind.as_deref().unwrap_or("xvfb");
     let kind = kind(&fill(kind_text)).map_err(|what| Mistake::at(kind_text, what))?;
     if server.host.is_some() && !server.xqos {
-        return Err(Mistake::at(&name, format!("server '{name}' has a host and no xqos: write xqos = true")));
+        return Err(Mistake::at(&name, format!("server '{name}' has a host but no xqos: write xqos = true")));
     }
     let host = server.host.iter().map(|host| ("XQOS_HOST".into(), fill(host).into()));
     let own = server.environment.iter().map(|(name, value)| (name.into(), fill(value).into()));
@@ -354,7 +354,7 @@ fn one_of<T: Copy>(all: &[(&str, T)], text: &str) -> Result<T, String> {
 }
 
 fn whole(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("'{text}' is no whole number"))
+    text.parse().map_err(|_| format!("'{text}' is not a whole number"))
 }
 
 fn flood(text: &str) -> Result<Kind, String> {
@@ -372,7 +372,7 @@ fn reservation(text: &str) -> Result<Reservation, String> {
     if let Some((part, period)) = what.split_once(" of ") {
         let period: quantity::Micros = period.parse()?;
         let (over, under) =
-            part.split_once('/').ok_or_else(|| format!("'{part}' is no part: write one such as 1/6"))?;
+            part.split_once('/').ok_or_else(|| format!("'{part}' is not a fraction: write one such as 1/6"))?;
         let (over, under) = (u64::from(whole(over)?), u64::from(whole(under)?.max(1)));
         let budget_us = (u64::from(period.0) * over / under) as u32;
         return Ok(Reservation { budget_us, period_us: period.0, hard });

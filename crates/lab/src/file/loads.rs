@@ -207,7 +207,7 @@ fn draw_once(server: &Server) -> Result<RustConnection> {
 }
 
 fn program(words: &[String], display: &str) -> Result<Owned> {
-    let Some((program, arguments)) = words.split_first() else { bail!("no program is named") };
+    let Some((program, arguments)) = words.split_first() else { bail!("the command is empty") };
     let mut command = Command::new(program);
     command.args(arguments).env("DISPLAY", display);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

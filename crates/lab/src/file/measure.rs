@@ -79,9 +79,7 @@ impl Measure {
     pub fn named(text: &str) -> Result<Measure, String> {
         let known = || Measure::ALL.map(|(_, name, ..)| name).join(", ");
         let found = Measure::ALL.into_iter().find(|(_, name, ..)| *name == text);
-        found
-            .map(|(measure, ..)| measure)
-            .ok_or_else(|| format!("nothing is called '{text}' that measures: write {}", known()))
+        found.map(|(measure, ..)| measure).ok_or_else(|| format!("there is no measure '{text}': write {}", known()))
     }
 
     /// True if its first samples do not count.
@@ -148,8 +146,7 @@ impl Measure {
                 found(vec![], vec![("pause_part", part), ("pause_longest", longest_ms), ("pause_wait", mean_wait_ms)])
             }
             Measure::OnScreen => {
-                let (samples, values) =
-                    screen.context("nobody is to look at the screen")?.look(server, case.time(quick))?;
+                let (samples, values) = screen.context("the screen is not observed")?.look(server, case.time(quick))?;
                 found(samples, values)
             }
             Measure::Nothing => {
@@ -184,7 +181,7 @@ fn of_light(series: &Series) -> (Vec<(&'static str, Vec<f64>)>, f64) {
 
 /// One run of the user's own program: its duration, and its lines `NAME NUMBER`.
 fn run(words: &[String], server: &Server) -> Result<(Duration, Vec<(String, f64)>)> {
-    let (program, arguments) = words.split_first().context("no program is named")?;
+    let (program, arguments) = words.split_first().context("the command is empty")?;
     let mut command = Command::new(program);
     command.args(arguments).env("DISPLAY", server.display());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -199,7 +196,7 @@ fn run(words: &[String], server: &Server) -> Result<(Duration, Vec<(String, f64)
     });
     while process.is_running() {
         if began.elapsed() > LONGEST_RUN {
-            bail!("{program} does not end within {} s: each run of it is a sample", LONGEST_RUN.as_secs());
+            bail!("{program} did not end within {} s: each run must end by itself", LONGEST_RUN.as_secs());
         }
         std::thread::sleep(Duration::from_millis(1));
     }
