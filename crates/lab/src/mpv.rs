@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_left_out_only_where_that_is_allowed() {
+    fn frames_are_dropped_only_if_allowed() {
         let shown = |drops| format!("{:?}", arguments(&mut Command::new("mpv"), drops));
         assert!(shown(true).contains("framedrop=vo") && shown(false).contains("framedrop=no"));
     }

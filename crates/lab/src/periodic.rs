@@ -224,7 +224,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn a_period_has_the_kernels_part_of_its_frame_and_of_the_rest_after_it() {
+    fn a_period_includes_the_kernels_part_of_frame_and_pause() {
         let frames = Frames {
             at_ns: vec![MS, 13 * MS, 28 * MS],
             kernel_ns: vec![500_000, 0, 9],

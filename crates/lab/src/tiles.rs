@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twelve_fit_beside_the_light_client() {
+    fn twelve_copies_and_the_light_client_fit_the_screen() {
         let cells = cells(SCREEN.0 as i32, SCREEN.1 as i32);
         assert!(cells.len() >= 12);
         let rightmost = cells[..12].iter().map(|(x, _)| x + CELL.0).max().unwrap();

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_cut_by_when_the_load_came_and_went() {
+    fn samples_are_split_by_start_and_end_of_the_load() {
         let stay = Stay { began_ns: 20, busy_ns: 30, ended_ns: 50, gone_ns: 55, delayed: 0.0 };
         let all =
             [(0, 10, 1.0), (10, 20, 2.0), (19, 21, 3.0), (20, 29, 4.0), (30, 50, 5.0), (49, 51, 6.0), (55, 60, 7.0)];

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_burst_waited_for_is_told_apart() {
+    fn waits_of_a_burst_are_separated_by_cause() {
         let events = [
             served(OTHER, 2, 4, true),
             // The slice in progress at the arrival was recorded before it.

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_for_the_exposes_that_came_before_its_redraw_began() {
+    fn a_redraw_answers_exposes_before_its_beginning() {
         let seen = seen(&[1, 20, 28, 60], &[(26, 26), (51, 51), (76, 76)]);
         assert_eq!(seen.answers(25 * MS), [25.0, 31.0, 48.0], "the last one has no answer");
     }
@@ -289,13 +289,13 @@ mod tests {
     }
 
     #[test]
-    fn a_redraw_whose_expose_was_before_the_trace_answers_no_later_one() {
+    fn a_redraw_for_an_earlier_expose_answers_no_later_one() {
         assert_eq!(seen(&[5, 31, 57], &[(26, 26), (52, 52), (78, 78)]).answers(25 * MS), [47.0, 47.0]);
         assert_eq!(seen(&[40], &[(10, 11), (64, 65)]).answers(25 * MS), [25.0]);
     }
 
     #[test]
-    fn a_trace_tells_exposes_redraws_and_echoes_apart() {
+    fn exposes_redraws_and_echoes_are_read_from_a_trace() {
         let event = |ms: u64, what| Event { at: Time(ms * MS), what };
         let identity = |id: u16, pid| event(0, Entry::Identity { client: ClientId(id), pid, base: 0, uid: 0 });
         let served = |ms: u64, id: u16, still_ready| {
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn each_motion_leads_somewhere_else_and_the_way_ends_where_it_began() {
+    fn each_motion_moves_and_the_path_is_closed() {
         let places: Vec<_> = (0..=200).map(|turn| pulled_to((100, 50), turn)).collect();
         assert!(places.windows(2).all(|pair| pair[0] != pair[1]));
         assert_eq!((places[0], places[200]), ((100, 50), (100, 50)));
