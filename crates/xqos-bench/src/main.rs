@@ -90,9 +90,9 @@ enum Action {
     /// Updates the result tables in documents
     ///
     /// In each FILE, the text between `<!-- xqos bench table: WHAT -->` and `<!-- end of table -->` is replaced. WHAT
-    /// is `headlines` (as in the README), `goals` (all goals), `missed`, `verdicts of NAME`, or `NAME: TITLE` (the
-    /// table of experiment NAME whose title begins with TITLE). A FILE without these marks is not changed. Without
-    /// --into, the headlines are printed.
+    /// is `headlines` (as in the README), `goals` (all goals), `missed`, `verdicts of NAME`, or `NAME.KEY` (the table
+    /// of experiment NAME with this key). A FILE without these marks is not changed. Without --into, the headlines
+    /// are printed.
     Table {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
