@@ -339,6 +339,6 @@ mod tests {
         process.stop(true);
         let asked = Instant::now();
         process.end();
-        assert!(asked.elapsed() < Duration::from_secs(10), "it was killed, and did not end by itself");
+        assert!(asked.elapsed() < Duration::from_secs(10), "it was killed instead of ending by itself");
     }
 }

@@ -132,7 +132,7 @@ mod tests {
     fn the_time_left_shrinks_and_follows_the_pace() {
         let left = |plan: Plan, passed| plan.left(Duration::from_secs(passed)).as_secs();
         assert_eq!((left(PLAN, 0), left(PLAN, 20), left(PLAN, 60)), (180, 160, 120));
-        assert_eq!(left(PLAN, 500), 120, "one that takes longer than it said does not make the others shorter");
+        assert_eq!(left(PLAN, 500), 120, "an overdue experiment does not shorten the others");
         assert_eq!(left(Plan { pace: 2.0, ..PLAN }, 20), 340);
         let mut pace = Pace::default();
         assert_eq!(pace.factor(), 1.0);

@@ -267,7 +267,7 @@ mod tests {
     fn ratios_are_taken_within_a_turn() {
         let study = Simulation { turns: vec![turn(1.0), turn(5.0)], beyond: Vec::new() }.study();
         let fair = study.tables[0].rows.iter().find(|row| row[0] == "fair").unwrap();
-        assert_eq!(fair[3], "0.500 (0.500 .. 0.500)", "however the machine drifts");
+        assert_eq!(fair[3], "0.500 (0.500 .. 0.500)", "drift cancels out");
         let spread = study.verdicts[0].spread.unwrap();
         assert_eq!((spread.least, spread.median, spread.greatest), (0.5, 1.0, 1.0));
         let reserved = study.verdicts.last().unwrap();

@@ -49,7 +49,7 @@ fn generating_a_fleet_again_gives_the_same_bytes() {
     });
     let [first, second]: [Vec<PathBuf>; 2] = names;
     assert_eq!(first, second);
-    assert_eq!(first.len(), 3 * (2 + 6), "a trace, a capture and six tables for each session");
+    assert_eq!(first.len(), 3 * (2 + 6), "each session has a trace, a capture and six tables");
     for name in first {
         let bytes = [0, 1].map(|place: usize| fs::read(folders[place].join(&name)).unwrap());
         assert!(bytes[0] == bytes[1], "{} differs", name.display());
@@ -78,7 +78,7 @@ fn tables_agree_with_traces_and_captures() {
         *caused.entry(key).or_default() += row.get_long(5).unwrap();
     }
     for (burst, ns) in &caused {
-        assert_eq!(waited[burst], *ns, "{burst:?} waited for as long as its causes say");
+        assert_eq!(waited[burst], *ns, "{burst:?} waited as long as its causes add up to");
     }
     let connections = rows(&folder, "connections");
     let sums = [7, 8].map(|column| connections.iter().map(|row| row.get_long(column).unwrap()).sum::<i64>());
@@ -103,6 +103,6 @@ fn duckdb_queries_agree_with_the_traces() {
     let rows = answers["programs"]["rows"].as_array().unwrap();
     let times = rows.iter().map(|row| (row[0].as_str().unwrap().to_owned(), row[3].as_i64().unwrap()));
     assert_eq!(times.collect::<BTreeMap<_, _>>(), server_times(&folder.path("")));
-    assert_eq!(answers["p99-by-day"]["rows"].as_array().unwrap().len(), 5, "a day for each of the first ten sessions");
-    assert_eq!(answers["worst-waits"]["rows"][0][1], ":10", "displays are what they were");
+    assert_eq!(answers["p99-by-day"]["rows"].as_array().unwrap().len(), 5, "each session has its own day");
+    assert_eq!(answers["worst-waits"]["rows"][0][1], ":10", "the display is kept");
 }

@@ -56,7 +56,7 @@ fn each_goal_uses_the_value_that_enough_programs_reach() {
         cell.outcome = Ok(Start { is_quiet: true, from_command_s: 20.0, ..Start::default() });
     }
     let verdict = near.study().verdicts.swap_remove(0);
-    assert_eq!((verdict.is_met(), verdict.value), (Some(false), 1.05), "two of four are not three");
+    assert_eq!((verdict.is_met(), verdict.value), (Some(false), 1.05), "only two of four programs reach it");
 }
 
 #[test]
