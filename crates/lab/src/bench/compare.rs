@@ -61,8 +61,10 @@ impl Comparison {
         let mut notes = Vec::new();
         for one in a {
             let Some(other) = b.iter().find(|other| other.experiment == one.experiment) else { continue };
-            let find = |what: &str| other.study.verdicts.iter().find(|verdict| verdict.what == what);
-            let pairs = one.study.verdicts.iter().filter_map(|verdict| Some((verdict, find(&verdict.what)?)));
+            // The words of a verdict may change from one build to the next; its key stays.
+            let is_same = |a: &Verdict, b: &Verdict| a.what == b.what || !a.key.is_empty() && a.key == b.key;
+            let find = |wanted: &Verdict| other.study.verdicts.iter().find(|verdict| is_same(wanted, verdict));
+            let pairs = one.study.verdicts.iter().filter_map(|verdict| Some((verdict, find(verdict)?)));
             verdicts.extend(pairs.map(|(of_a, of_b)| Pair::of(&one.experiment, of_a, of_b)));
         }
         for (name, found, others) in [("A", a, b), ("B", b, a)] {

@@ -96,9 +96,8 @@ pub(super) struct Group {
 
 impl Case {
     pub fn time(&self, quick: bool) -> Duration {
-        let [full, hurried] = self.time;
-        let full = full.unwrap_or(Duration::from_secs(4));
-        if quick { hurried.unwrap_or(full / 4) } else { full }
+        let full = self.time[0].unwrap_or(Duration::from_secs(4));
+        if quick { self.time[1].unwrap_or(full / 4) } else { full }
     }
 
     /// The shortest time that consists of whole periods of every reservation, so that the phase does not matter.

@@ -87,7 +87,7 @@ fn lanes(text: &ChartText, data: &Data, within: &Cell, title: String) -> Option<
     let own = lanes.first_mut()?;
     (own.arrivals, own.ends, own.deadlines) = (of_own("arrivals"), of_own("ends"), of_own("deadlines"));
     let length = lanes.iter().flat_map(|lane| lane.slices.iter().map(|slice| slice[1])).fold(0.0, f64::max);
-    Some(Lanes { title, x_label: text.x_label.clone(), length, lanes, ..Lanes::default() })
+    Some(Lanes { title, x_label: text.x_label.clone(), length, lanes })
 }
 
 fn of(text: &ChartText, data: &Data, axes: &[String], within: &Cell) -> Vec<Cell> {

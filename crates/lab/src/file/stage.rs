@@ -249,7 +249,6 @@ impl KeptLoads {
 
 /// Time after which an idle server sleeps again after an answer.
 const ASLEEP: Duration = Duration::from_millis(20);
-
 /// Name of xqos's own thread in a server.
 const WATCHER: &str = "xqos-watcher";
 
@@ -286,8 +285,8 @@ impl Count {
         let switches = server.switches()?.iter().map(|thread| thread.voluntary + thread.involuntary).sum();
         let delayed_ns = server.schedstat().as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
         let written = loads.iter().filter_map(Running::written).sum();
-        let watcher = process::cpu_time_of_threads(server.pid(), WATCHER)?;
-        let (at, cpu, memory) = (Instant::now(), server.cpu_time()?, server.memory()?);
+        let (at, watcher) = (Instant::now(), process::cpu_time_of_threads(server.pid(), WATCHER)?);
+        let (cpu, memory) = (server.cpu_time()?, server.memory()?);
         Ok(Count { at, cpu, watcher, switches, delayed_ns, written, memory, list: None, info: None })
     }
 
