@@ -20,7 +20,7 @@ fn lanes() -> Lanes {
         ..Lane::default()
     };
     let (title, x_label) = ("Who was served".to_owned(), "milliseconds".to_owned());
-    Lanes { title, x_label, length: 90.0, lanes: (0..3).map(lane).collect(), ..Lanes::default() }
+    Lanes { title, x_label, length: 90.0, lanes: (0..3).map(lane).collect() }
 }
 
 fn finding() -> Finding {

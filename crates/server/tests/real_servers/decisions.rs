@@ -17,6 +17,8 @@ use xqos_core::{ClientId, Fact, Mode, ReservationState, Scheduler, Service, Time
 #[derive(Clone, Debug)]
 pub struct Slice {
     pub client: u32,
+    /// False if the server chose, as it does without contention.
+    pub is_chosen: bool,
     /// True if the client was chosen for its reservation.
     pub is_reserved: bool,
     pub decided: Time,
@@ -79,7 +81,9 @@ impl Replay {
         }
         match event.what {
             Entry::Identity { client, base, .. } => _ = self.bases.insert(client, base),
-            Entry::Dispatch { client, mode, .. } => self.chosen = Some((client, self.decided(event.at, mode))),
+            Entry::Dispatch { client, mode, .. } => {
+                self.chosen = Some((client, self.decided(event.at, mode, client.is_some())))
+            }
             Entry::Fact(Fact::Served(Service { client, start, .. })) => self.served(client, event.at.since(start)),
             _ => {}
         }
@@ -92,13 +96,13 @@ impl Replay {
         }
     }
 
-    fn decided(&self, decided: Time, mode: Mode) -> Slice {
+    fn decided(&self, decided: Time, mode: Mode, is_chosen: bool) -> Slice {
         let scheduler = self.scheduler.as_ref().expect("a trace begins with a snapshot");
         let ready = self.bases.iter().filter(|(id, _)| scheduler.is_ready(**id)).map(|(_, &base)| base).collect();
         let reservations =
             self.bases.iter().filter_map(|(&id, &base)| Some((base, scheduler.reservation_in_use(id)?))).collect();
         let is_reserved = mode == Mode::Reserved;
-        Slice { client: 0, is_reserved, decided, ns: 0, ready, reservations }
+        Slice { client: 0, is_chosen, is_reserved, decided, ns: 0, ready, reservations }
     }
 
     /// Records the end of a slice. The client must be the chosen one; if the server chose, it may be any.

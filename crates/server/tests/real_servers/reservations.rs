@@ -208,7 +208,9 @@ fn a_light_client_is_next_after_its_arrival_among_busy_ones() {
         let early_ends = control.server_info().unwrap().early_ends - before;
         let slices = decisions.end();
         let its = slices.iter().filter(|slice| slice.client == light.base).count();
-        let before_it = slices.iter().filter(|slice| slice.was_ready(light.base) && slice.client != light.base).count();
+        // On a busy machine contention may end for a while, and the server chooses.
+        let chosen = slices.iter().filter(|slice| slice.is_chosen);
+        let before_it = chosen.filter(|slice| slice.was_ready(light.base) && slice.client != light.base).count();
         assert!(its >= TURNS, "reserved {is_reserved}: {its} slices in {TURNS} turns");
         assert!(before_it <= TURNS / 10, "reserved {is_reserved}: {before_it} slices of others in {TURNS} turns");
         // An arrival ends the running slice. How often it arrives within a slice depends on the processors.
