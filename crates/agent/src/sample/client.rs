@@ -159,11 +159,12 @@ pub const CLIENT of client: Client as JSON;
     client.own(Value::Number(f64::from(client.entry.budget_us) / f64::from(client.entry.period_us.max(1))));
 "measured.state": "what auto finds: gathering, periodic, aperiodic or silent; null without a trace" =>
     Value::or_none(client.measured, |report| Value::Text(state(report).to_owned()));
-"measured.period_ms": "what it would reserve; null: nothing" =>
+"measured.period_ms": "period that auto would reserve; null: none" =>
     Value::or_none(client.measured.and_then(|report| report.need), |need| time(need.period_ns));
-"measured.budget_ms": "the same" =>
+"measured.budget_ms": "budget that auto would reserve; null: none" =>
     Value::or_none(client.measured.and_then(|report| report.need), |need| time(need.budget_ns));
-"measured.confidence": "0 to 1" => Value::or_none(client.measured, |report| Value::Number(report.confidence));
+"measured.confidence": "confidence of auto, 0 to 1" =>
+    Value::or_none(client.measured, |report| Value::Number(report.confidence));
 }
 
 impl Client {
