@@ -3,7 +3,7 @@
 //!
 //! Requests, replies, errors and events are those of the extension, in this machine's byte order, with the codes below.
 //! Each request gets an answer: an empty one if the extension defines no reply. Requests name a client by any of its
-//! resource ids; 0 is no client.
+//! resource ids; 0 is not a client.
 
 use std::path::PathBuf;
 

@@ -36,7 +36,7 @@ use xqos_tune::{Advice, Report, Room, Tuner};
 /// Longest delay until a burst is seen; a decision needs about a dozen bursts.
 const ACTIVE: Duration = Duration::from_millis(100);
 const SILENT: Duration = Duration::from_secs(1);
-/// Interval of asking the server for other reservations and the longest request.
+/// How often the server is asked for other reservations and the longest request.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Measures some clients of a server and keeps their reservations.

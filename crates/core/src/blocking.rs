@@ -4,7 +4,7 @@
 //! A request cannot be interrupted, so B is a lower bound of the response time (Manica et al., section 3.3) and a term
 //! of the admission test. The observed value is the maximum over a sliding window of two halves, so that an old outlier
 //! does not refuse reservations forever. Only waits of clients with a reservation count, and the value is cleared with
-//! the last reservation. The first reservation is therefore admitted by utilization alone, also on a server with long
+//! the last reservation. The first reservation is therefore admitted by utilization alone, even on a server with long
 //! requests.
 
 use crate::Time;

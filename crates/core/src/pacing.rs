@@ -16,8 +16,8 @@
 //!   the first one at the latest.
 //! - **Floor**: a client that keeps causing Exposes continues at least once per floor interval, however slow the others
 //!   are. Its own time counts, so that a slow mover is not slowed down further.
-//! - Only requests are held back, never input. A client with a reservation, the holder of the server grab, and a client
-//!   that exposes itself are not held.
+//! - Only requests are held back, never input. A client that has a reservation, holds the server grab, or is itself
+//!   exposing is not held.
 
 use crate::{ClientId, Time};
 

@@ -15,7 +15,7 @@
 //!
 //! A debt survives idleness: only a client that is not depleted gets the fresh budget of the first row. Otherwise a
 //! synchronous client would be forgiven each overrun. Changing a reservation does not cancel a debt either. However, a
-//! deadline then counts as no further away than the longest reserved period. No other reservation loses by that, and a
+//! deadline then counts as no further away than the longest reserved period. No other reservation loses by it, and a
 //! client that used an idle server for an hour under the paper's rule is not held back for an hour after a change to
 //! hard.
 

@@ -36,14 +36,14 @@ struct Shared {
     holder: Holder,
     state: ReservationState,
     members: usize,
-    /// The payment of the member picked last.
+    /// What the member picked last has paid; a new member starts with it.
     clock: i64,
     ready: Vec<(i64, ClientId)>,
     idle: Vec<ClientId>,
     known: usize,
 }
 
-/// The membership of a client; `reservation` is [`ABSENT`] if it is no member.
+/// The membership of a client; `reservation` is [`ABSENT`] if it is not a member.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     reservation: u16,
@@ -91,7 +91,7 @@ impl Reservations {
 
     // Settings.
 
-    /// Makes room for a client that is no member.
+    /// Makes room for a client that is not a member.
     pub(crate) fn connected(&mut self, client: ClientId) {
         if self.members.len() <= client.slot() {
             self.members.resize(client.slot() + 1, NO_MEMBER);
@@ -151,8 +151,8 @@ impl Reservations {
         true
     }
 
-    /// Makes a client a member of its own reservation, or else of its group's if there is one. Returns true if it left
-    /// a group's reservation by that.
+    /// Makes a client a member of its own reservation, or else of its group's if there is one. Returns true if it
+    /// thereby left a group's reservation.
     pub(crate) fn join(&mut self, client: ClientId, group: Option<Holder>) -> bool {
         let own = self.number_of(Holder::Client(client));
         let number = own.or_else(|| group.and_then(|group| self.number_of(group)));

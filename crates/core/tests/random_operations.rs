@@ -170,7 +170,7 @@ impl Server {
         assert!(self.scheduler.next_replenish().is_none_or(|at| at > self.now), "a replenishment is overdue");
     }
 
-    /// A client that uncovers others is held for at most the limit, unless it has a reservation or exposes itself.
+    /// A client that uncovers others is held for at most the limit, unless it has a reservation or is itself exposing.
     fn exposed(&mut self, client: ClientId, cause: Option<ClientId>) {
         let before = cause.and_then(|cause| self.scheduler.paced_until(cause));
         let was_exposing = self.scheduler.is_exposing(client, self.now);

@@ -118,7 +118,7 @@ fn choose(known: &mut Vec<Experiment>, names: &[String]) -> Result<Vec<usize>> {
     Ok(chosen)
 }
 
-/// A closed pipe is no error: the results are in the folder.
+/// A closed pipe is not an error: the results are in the folder.
 fn print(text: &str) -> Result<()> {
     progress::clear_line();
     let mut out = std::io::stdout().lock();

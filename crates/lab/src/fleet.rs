@@ -76,7 +76,7 @@ fn add(folder: &Path, session: &Session, total: &mut FleetSummary) -> Result<()>
     let trace = folder.join(format!("traces/{}.trace", session.name));
     let capture = folder.join(format!("captures/{}.pcapng", session.name));
     for file in [&trace, &capture] {
-        // Left by an earlier run; a missing file is no error.
+        // Left by an earlier run; a missing file is not an error.
         let _ = fs::remove_file(file);
     }
     let turns = session.serve(&trace, total)?;

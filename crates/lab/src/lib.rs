@@ -35,7 +35,7 @@
 //!
 //! - **Only ratios are claimed.** The compared cases are measured in one run, one after the other, in alternating
 //!   order. The median of the pairs is quoted with its range. Absolute figures are shown with the facts of the machine.
-//! - **Work is counted, not estimated**: x11perf's own operations between two instants, also on a stock server.
+//! - **Work is counted, not estimated**: x11perf's own operations between two instants, even on a stock server.
 //! - **The kernel's share is separated** from the X server's: each response includes the time in which a runnable
 //!   server or client had no processor.
 //! - **Raw data are stored** with their evaluation, which can be repeated from them.

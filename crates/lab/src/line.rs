@@ -62,7 +62,7 @@ impl Echoes {
     }
 }
 
-/// Moves the pointer `moves` times over the window of a line client, which makes `reservation`.
+/// Moves the pointer `moves` times over the window of a line client, which makes the given reservation first.
 pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) -> Result<Echoes> {
     let control = server.control()?;
     if let Some(wanted) = reservation {

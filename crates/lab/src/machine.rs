@@ -73,7 +73,7 @@ impl Machine {
     }
 }
 
-/// The module's version, which is ours, and a hash of the file.
+/// The module's version, which is the same as ours, and a hash of its file.
 pub fn module_version(path: &Path) -> Result<String> {
     let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     // Another standard library may hash differently; then results are only measured again.

@@ -181,7 +181,7 @@ impl Playing {
         }
     }
 
-    /// A launcher, which is a client, too, may have started mpv.
+    /// A launcher, itself a client, may have started mpv.
     fn is_of_mpv(&self, pid: u32) -> bool {
         let own = self.process.pid();
         process::name(pid).is_some_and(|name| name == "mpv") && (pid == own || process::parent(pid) == Some(own))

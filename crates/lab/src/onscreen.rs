@@ -111,7 +111,7 @@ impl Typist {
         let terminal = ProgramWindow::start(server, command, NAME).context("cannot show the terminal for typing")?;
         let mut typist = Typist { eye, input, root, terminal, at, key };
         let limit = Instant::now() + PATIENCE;
-        // The cursor changes when the terminal gets the focus, which is no echo. Two echoes in a row are needed.
+        // The cursor changes when the terminal gets the focus, which is not an echo. Two echoes in a row are needed.
         let mut echoes = 0;
         while echoes < 2 {
             ensure!(Instant::now() < limit, "xterm does not echo typed letters");

@@ -111,7 +111,7 @@ pub struct Periodic<'a> {
     habit: Habit,
 }
 
-/// Draws this many frames of the animation; the client makes `reservation`.
+/// Draws this many frames of the animation; the client makes the given reservation first.
 pub fn animate(server: &Server, reservation: Option<Reservation>, frames: usize) -> Result<Frames> {
     let control = server.control()?;
     if let Some(wanted) = reservation {

@@ -175,7 +175,7 @@ fn cpu_time_where(pid: u32, counts: impl Fn(u32) -> bool) -> Result<Duration> {
     let mut ran_ns = 0;
     for tid in thread_ids(pid)?.into_iter().filter(|&tid| counts(tid)) {
         let path = format!("/proc/{pid}/task/{tid}/schedstat");
-        // A thread that ended between the two readings is no error.
+        // A thread that ended between the two readings is not an error.
         if let Ok(text) = fs::read_to_string(&path) {
             ran_ns += parse_schedstat(&text).ok_or_else(|| anyhow!("{path} has no figures"))?.ran_ns;
         }

@@ -233,7 +233,7 @@ impl SharedState {
     fn note(&mut self, request: &[u8], known: Option<&Opcode>, is_long: bool, has_reply: Option<bool>, store: &Store) {
         self.context.hear(request, known);
         match request[0] {
-            // Remember each font, also those of cursors, which get no queries: opening a known font is silent.
+            // Remember each font, including those of cursors, which get no queries: opening a known font is silent.
             op::OPEN_FONT_REQUEST if self.order == NATIVE && !is_long => {
                 let name = text_at(self.order, request, 8, 12);
                 name.into_iter().for_each(|name| self.memory.add("", 0, &open_font(self.order, 0, name)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Loading of rules from folders, also with files from untrusted users.
+//! Loading of rules from folders, including files of untrusted users.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};

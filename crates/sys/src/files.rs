@@ -24,7 +24,7 @@ pub fn readable<const N: usize>(files: [BorrowedFd<'_>; N], timeout: Option<Dura
 }
 
 /// Waits until a descriptor is ready for the flags given with it. Returns what each is ready for, or nothing after a
-/// timeout. Descriptors with empty flags are not polled: one that is hung up would end the wait again and again.
+/// timeout. Descriptors with empty flags are not polled: a hang-up on one of them would end every wait immediately.
 pub fn ready(wanted: &[(BorrowedFd<'_>, PollFlags)], timeout: Option<Duration>) -> io::Result<Vec<PollFlags>> {
     let asked = wanted.iter().filter(|(_, flags)| !flags.is_empty());
     let mut polled: Vec<PollFd<'_>> = asked.map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();

@@ -65,7 +65,7 @@ pub struct Arguments {
     program: Vec<OsString>,
 }
 
-/// Options about how queries are answered and what is reported; `xqos ssh` has them too.
+/// Options that say how queries are answered and what is reported; `xqos ssh` has them too.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct NearOptions {
     /// Also answer right after requests without a reply, if they concern only the program's own windows

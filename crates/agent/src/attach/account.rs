@@ -36,11 +36,11 @@ pub struct Account {
     closed: i32,
 }
 
-/// The descriptor that the server works for at present.
+/// The descriptor that the server is working for.
 #[derive(Clone, Copy, Debug)]
 struct Running {
-    /// [`UNKNOWN`] after a wait. The server then executes requests that it has read earlier, for the client that it
-    /// reads from next.
+    /// [`UNKNOWN`] after a wait: the server then first executes requests that it read earlier. They belong to the
+    /// client that it reads from next.
     descriptor: i32,
     since_ns: u64,
     /// Time of the uninterrupted work for it before `since_ns`.

@@ -57,7 +57,7 @@ fn the_only_one() -> Result<Target> {
     }
 }
 
-/// The servers, one for each display. A compositor may also listen on behalf of its Xwayland; it is no server.
+/// The servers, one for each display. A compositor that listens on behalf of its Xwayland is not a server.
 fn servers() -> Vec<Target> {
     let sockets = Displays::read().listening;
     let mut found: Vec<Target> = Vec::new();

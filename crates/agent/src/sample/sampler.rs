@@ -16,7 +16,7 @@ use xqos_abi::trace::Level;
 use xqos_trace::histogram::Histogram;
 use xqos_trace::model::{Figures, Kind};
 
-/// Interval of reading the ring between samples.
+/// How often the ring is read between samples.
 const READ_EVERY: Duration = Duration::from_millis(100);
 /// Reading titles takes a round trip for each window.
 const TITLES_EVERY: Duration = Duration::from_secs(10);

@@ -298,7 +298,7 @@ fn the_papers_soft_rule_gives_a_busy_client_all_time_left_by_reservations() {
     check_budgets_are_given(&server, &all, 100 * US, 1);
     let got_ms = |client| server.service_ns(client, None).div_ceil(MS);
     assert_eq!((got_ms(all[0].client), got_ms(all[1].client)), (200, 200));
-    assert_eq!((got_ms(all[2].client), got_ms(best_effort)), (600, 0), "above best effort, also beyond its budget");
+    assert_eq!((got_ms(all[2].client), got_ms(best_effort)), (600, 0), "above best effort, even beyond its budget");
 }
 
 #[test]

@@ -37,7 +37,7 @@ mod tests {
     use crate::machine::Machine;
     use serde_json::json;
 
-    /// A stored result with raw data; the experiment needs little.
+    /// A stored result with raw data, of an experiment that needs only one value per trial.
     fn stored() -> Stored {
         let trial = |server: &str, switches: u64| {
             let case = json!({"clients": "0", "server": server});

@@ -194,7 +194,7 @@ pub(crate) fn text(found: &[Finding]) -> String {
     }
 }
 
-/// Replaces the file atomically: a reader finds the old or the new text, also after an interruption.
+/// Replaces the file atomically: a reader finds the old or the new text, even after an interruption.
 pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     let written = NewFile::create(path, 0o666).and_then(|new| {
         let mut file = new.file()?;

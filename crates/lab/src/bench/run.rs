@@ -154,7 +154,7 @@ impl Run<'_> {
         let Subject { server, module } = self.subject.clone();
         let parts = self.options.out.join(format!("{}.parts", experiment.name));
         if self.options.again {
-            // A missing file is no error.
+            // A missing file is not an error.
             let _ = fs::remove_file(&parts);
         }
         let of = format!("{server}, module {module}, quick {quick}, pairs {pairs}");

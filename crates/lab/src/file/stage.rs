@@ -247,7 +247,7 @@ impl KeptLoads {
     }
 }
 
-/// Time after which an idle server sleeps again after an answer.
+/// An idle server is asleep again this long after an answer.
 const ASLEEP: Duration = Duration::from_millis(20);
 /// Name of xqos's own thread in a server.
 const WATCHER: &str = "xqos-watcher";

@@ -171,7 +171,7 @@ pub struct Line {
     pub points: Vec<[f64; 2]>,
     /// Standard deviations, drawn as bars; empty, or one for each point. Only results of earlier builds have them.
     pub deviations: Vec<f64>,
-    /// True if points were removed, since a mark would look like a measurement.
+    /// Drawn without marks, because points were removed: a mark would look like a measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmarked: bool,
 }

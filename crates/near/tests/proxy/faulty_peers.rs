@@ -96,7 +96,7 @@ fn verify_reports_a_colour_missing_in_the_server() {
         assert_eq!(proxy.near.report().differences, differences);
     }
     assert_eq!(proxy.near.report().total().answered, 2, "all except the first, which was unknown");
-    // An error that the program itself caused is no difference.
+    // An error that the program itself caused does not count as a difference.
     proxy.say(&free);
     proxy.settle();
     assert_eq!(proxy.near.report().differences, 1);

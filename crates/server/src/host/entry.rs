@@ -3,7 +3,7 @@
 //! object.
 //!
 //! With the dix host both call LoadExtensionList, and the server runs `hooks::init_extension` with its own extensions,
-//! at start and after each reset. In a process that is no X server the constructor does nothing, so that a preload
+//! at start and after each reset. In a process that is not an X server the constructor does nothing, so that a preload
 //! survives wrapper scripts on the way to the server. Inside the server it removes itself from the environment
 //! immediately; the server's child `sh -c xkbcomp` would inherit it otherwise.
 

@@ -10,7 +10,7 @@ use xqos_abi::{ClientList, Order, Request, ServerInfo, Setting, Subject};
 use xqos_core::ReservationKind;
 use xqos_lab::server::{Kind, Setup};
 
-/// Must suffice on a busy machine, too.
+/// Long enough even for a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
 fn reserve(budget_us: u32, period_us: u32) -> Request {

@@ -16,7 +16,7 @@ use xqos_client::{Control, Error};
 use xqos_core::{ClientId, Fact, PolicyKind, Time};
 use xqos_lab::server::{Kind, Setup};
 
-/// Must suffice on a busy machine, too.
+/// Long enough even for a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
 fn setup_with_libc(kind: Kind) -> Setup {
@@ -175,7 +175,7 @@ fn no_other_client_is_chosen_between_the_arrival_of_a_reserved_client_and_its_sl
         control.reserve(wire.base, 3000, 10_000, false).unwrap();
         let mut reader = control.start_trace(Level::Slices, 0).unwrap();
         let mut turns = Turns { base: wire.base, ..Turns::default() };
-        // A request that arrives before the server has seen the end of the data is no new arrival.
+        // A request that arrives before the server has seen the end of the data is not a new arrival.
         for _ in 0..4 * TURNS {
             if turns.served + turns.depleted >= TURNS {
                 break;

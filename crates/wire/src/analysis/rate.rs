@@ -12,7 +12,8 @@
 /// Minimum bytes of a measurement. Errors of the round trip (some tenths of a millisecond) then matter only on links
 /// that are rarely busy.
 const MIN_BYTES: u64 = 2_500;
-/// Shortest duration of a measurement. Captures have microsecond timestamps, so anything shorter is no link.
+/// Shortest duration of a measurement. Captures have microsecond timestamps, so nothing shorter says anything
+/// about a link.
 const MIN_NS: u64 = 1_000;
 /// Number of bins, three per doubling of the rate, up to 2^43 bytes per second.
 const BINS: usize = 128;

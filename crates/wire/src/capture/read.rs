@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Reads capture files packet by packet.
 //!
-//! A truncated or damaged file is no error: all packets before the damage are read, and [`Reader::notes`] says what is
-//! missing.
+//! A truncated or damaged file is not an error: all packets before the damage are read, and [`Reader::notes`] says
+//! what is missing.
 
 use super::times::{Times, is_nanoseconds};
 use super::write::PROGRAM;

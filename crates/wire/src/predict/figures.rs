@@ -20,7 +20,7 @@ pub struct Prediction {
     pub proxy: Option<StartPrediction>,
 }
 
-/// Predicts the start, also with a proxy, over each link. `None` if a link drops so much that a start never ends.
+/// Predicts the start over each link, with and without a proxy. `None` if a link drops so much that a start never ends.
 pub fn predictions(script: &Script, proxied: Option<&Script>, links: &[Shape]) -> Option<Vec<Prediction>> {
     let prediction = |shape: &Shape| {
         Some(Prediction {

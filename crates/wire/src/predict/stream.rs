@@ -90,7 +90,7 @@ impl Sender {
         Some(segment)
     }
 
-    /// True if data wait for the windows.
+    /// True if there is data to send that a window does not allow yet.
     pub fn is_blocked(&self) -> bool {
         self.next_segment().is_some_and(|segment| !self.is_allowed(&segment))
     }

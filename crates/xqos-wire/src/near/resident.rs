@@ -40,7 +40,7 @@ const IDLE_FOR: Duration = Duration::from_secs(600);
 /// How long a new proxy may take until it listens: it needs three round trips.
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Interval of the checks for a lost server and for idle time.
+/// How often the proxy checks for a lost server and for idle time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Limit of the text that a launcher sends or receives.
 const MAX_WORDS: u64 = 64 << 10;

@@ -84,7 +84,7 @@ fn terminals() -> Evidence {
     }
 }
 
-/// Each of the two rules improves the figure even with the other one.
+/// Each of the two rules improves the figure even if the other one applies too.
 fn from_elsewhere(rule: &'static str) -> Evidence {
     Evidence {
         rule,

@@ -133,12 +133,12 @@ impl Line {
 /// The place where X packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::experiments) enum Capture {
-    /// At the program: shows what the program waits for, also from a proxy at its end.
+    /// At the program: shows what the program waits for, including replies from a proxy at its end.
     AtProgram,
     /// At the server: shows what a user waits for. No network is between a program and `xqos near`, so all transports
     /// are captured here.
     AtServer,
-    /// At the server, where the program runs, too.
+    /// At the server, on the machine where the program also runs.
     Local,
 }
 

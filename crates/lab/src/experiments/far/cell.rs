@@ -2,7 +2,7 @@
 //! One cell: a program from its command until it is quiet, measured by the capture, the queue's log and near's report.
 //!
 //! No figure includes the start of a proxy. The time in which the program loads before its first X packet is only in
-//! [`Start::from_command_s`]. A cell that is not quiet within its limit is no failure: its figures are lower bounds.
+//! [`Start::from_command_s`]. A cell that is not quiet within its limit is not a failure: its figures are lower bounds.
 
 use super::predicted::Predicted;
 use super::start::{self, StartFiles};

@@ -71,7 +71,7 @@ pub(super) fn daemon(site: &Site) -> Result<Owned> {
     Ok(daemon)
 }
 
-/// Options for an ssh client at the server's end, also for one that passes them on to ssh.
+/// Options for an ssh client at the server's end, including one that passes them on to ssh.
 pub(super) fn options(site: &Site) -> Vec<String> {
     let user = site.path("user").display().to_string();
     let known = format!("UserKnownHostsFile={}", site.path("known").display());

@@ -156,7 +156,7 @@ impl Symbols {
     /// the engine: the work may disconnect clients.
     pub fn do_queued_work(&self) {
         if let Some(process) = self.process_work_queue {
-            // SAFETY: on the server's thread, which calls this itself, too.
+            // SAFETY: on the server's thread, which also calls this itself.
             unsafe { process() }
         }
     }

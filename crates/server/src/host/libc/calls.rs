@@ -210,8 +210,8 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c
     // SAFETY: as above.
     let (whole, buffer) = unsafe { ((*part).iov_len, (*part).iov_base) };
     let Some(most) = before_read(fd, whole) else { return nothing() };
-    // SAFETY: guaranteed by the caller. The part is shortened only during the call. Descriptors come with its first
-    // byte.
+    // SAFETY: guaranteed by the caller. The part is shortened only during the call. Passed descriptors arrive with its
+    // first byte, so shortening it loses none.
     let read = unsafe {
         (*part).iov_len = most;
         let read = (real().recvmsg)(fd, message, flags);

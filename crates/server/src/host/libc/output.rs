@@ -40,7 +40,7 @@ impl Output {
         Output { head: [0; MESSAGE_BYTES], have: 0, rest }
     }
 
-    /// Processes the bytes that were written next.
+    /// Processes the next bytes that the server has written.
     pub fn written(&mut self, mut bytes: &[u8], is_swapped: bool) -> SeenEvents {
         let mut seen = SeenEvents::default();
         while !bytes.is_empty() {

@@ -30,7 +30,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Finds a display by name (`None`: DISPLAY). Returns the connection that tested it, which is no client yet.
+    /// Finds a display by name (`None`: DISPLAY). Returns the connection that tested it, which is not a client yet.
     pub fn find(name: Option<&str>) -> Result<(Upstream, Socket), RelayError> {
         let shown = || name.map_or_else(|| std::env::var("DISPLAY").unwrap_or_default(), str::to_owned);
         let display = parse_display(name).map_err(|_| match shown() {
