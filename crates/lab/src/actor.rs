@@ -2,7 +2,7 @@
 //! Separate processes that experiments need, so that the kernel and `xqos boost` treat them as any other program.
 //!
 //! An actor is this program, started again as `xqos bench act ROLE`. The role and the results that it prints are JSON.
-//! Its first line, `{"window": ID}`, means that it is ready. It ends on SIGTERM or when its role is finished.
+//! The first line of output, `{"window": ID}`, means that the actor is ready. It ends on SIGTERM or with its role.
 
 mod answerer;
 mod capture;
@@ -27,10 +27,10 @@ use x11rb::protocol::xproto::Window;
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Answers Exposes and keys, each time after this much processor time.
+    /// Answers each Expose and each key press after using this much processor time.
     Answerer { work_us: u32, place: Place },
-    /// Captures X on the loopback interface or on the link. It stops when a window is mapped and no packet has arrived
-    /// for `silence_ms`, or `limit_ms` after the first packet.
+    /// Captures X traffic on the loopback interface or on the link. The capture stops once a window is mapped and no
+    /// packet has arrived for `silence_ms`, or `limit_ms` after the first packet.
     Capture { on_loopback: bool, silence_ms: u64, limit_ms: u64 },
     /// Presses keys and reports when the screen changed. A stroke is over after `silence_ms` without a change.
     Typist { strokes: Strokes, silence_ms: u64 },
@@ -55,7 +55,7 @@ impl Actor {
         Actor::start_by(Command::new(program::own("xqos-bench")?), display, role)
     }
 
-    /// Starts the actor with `command`, to which the actor's arguments are added.
+    /// Starts the actor with `command`, after appending the actor's arguments to it.
     pub fn start_by(mut command: Command, display: &str, role: Role) -> Result<Actor> {
         const GRACE: Duration = Duration::from_millis(500);
         command.args(["act", &serde_json::to_string(&role)?]).env("DISPLAY", display);
@@ -90,7 +90,7 @@ impl Actor {
     }
 }
 
-/// Performs a role: `xqos bench act`. SIGTERM ends it with the process that started it.
+/// Performs a role, for `xqos bench act`. The process gets SIGTERM when its parent ends.
 pub fn perform(role: &str) -> Result<()> {
     match serde_json::from_str(role).context("an actor's role must be JSON that this program wrote")? {
         Role::Answerer { work_us, place } => answerer::perform(Duration::from_micros(work_us.into()), place),

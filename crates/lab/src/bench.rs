@@ -46,7 +46,7 @@ use std::time::Duration;
 /// Trials of a full run.
 pub const USUAL_TRIALS: u32 = 6;
 
-/// The benchmark as an experiment sees it.
+/// The services that the benchmark offers to an experiment.
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub quick: bool,
@@ -58,13 +58,13 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Parts that are already measured. Added parts survive an interruption.
+    /// The parts that are already measured. Parts that the experiment adds survive an interruption.
     pub fn parts<T: Serialize + DeserializeOwned>(&self) -> Result<Parts<T>> {
         let (path, of) = &self.parts;
         Parts::open(path, of)
     }
 
-    /// Prints a line of progress, with the time left as the experiment knows it.
+    /// Prints a line of progress, with the experiment's own estimate of the time left.
     pub fn say_with_left(&self, what: impl AsRef<str>, left: Duration) {
         self.progress.say_with_left(what.as_ref(), left);
     }
@@ -87,7 +87,7 @@ impl Bench {
         Setup { max_clients, screen: SCREEN, ..Setup::stock(Kind::Xvfb) }.start()
     }
 
-    /// Starts Xvfb with xqos. Fails if xqos has stepped aside, since nothing of it would be measured.
+    /// Starts Xvfb with xqos. Fails if xqos has stepped aside, because xqos would then not be measured.
     pub fn xqos(&self, module: Module, max_clients: u32) -> Result<Server> {
         let setup = Setup::with_module(Kind::Xvfb, module);
         let server = Setup { max_clients, screen: SCREEN, ..setup }.start()?;
@@ -96,7 +96,7 @@ impl Bench {
     }
 }
 
-/// Finds experiments by name; `all` selects every one. A file is added to the catalogue.
+/// Finds experiments by name; `all` selects every one. Experiment files are added to the catalogue.
 fn choose(known: &mut Vec<Experiment>, names: &[String]) -> Result<Vec<usize>> {
     if names.is_empty() || names.iter().any(|name| name == "all") {
         return Ok((0..known.len()).collect());

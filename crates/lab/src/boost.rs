@@ -8,15 +8,15 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Runs until this is dropped.
+/// A running `xqos boost`, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Boost {
     _process: Owned,
 }
 
 impl Boost {
-    /// Starts `xqos boost` and returns when it is ready; the error includes its message. With an `expose` of zero only
-    /// the server is boosted.
+    /// Starts `xqos boost` and returns when it is ready. An error includes its message. If `expose` is zero, only the
+    /// server is boosted.
     pub fn start(display: &str, expose: Duration) -> Result<Boost> {
         let mut command = Command::new(program::own("xqos")?);
         let limit = if expose.is_zero() { "off".to_owned() } else { format!("{}ms", expose.as_millis()) };

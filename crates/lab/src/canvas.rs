@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A window of one of our clients, which no window manager touches, with its graphics context.
+//! An override-redirect window of one of our clients, with its graphics context.
 
 use anyhow::Result;
 use x11rb::connection::Connection;
@@ -15,7 +15,7 @@ pub struct Canvas {
 }
 
 impl Canvas {
-    /// Creates the window, which is on the screen when this returns.
+    /// Creates the window. It is on the screen when this function returns.
     pub fn show(
         connection: &impl Connection,
         place: Place,

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use xqos_sim::Dice;
 
-/// No operation takes longer, including the wait for a reset.
+/// Time limit for an operation, including the wait for a reset.
 const BOUND_S: u64 = 90;
 const CHECKED_EVERY: u64 = 10;
 /// Operations before the first reset. Later resets are compared with the state after this one.
@@ -147,10 +147,10 @@ impl Run {
     }
 }
 
-/// Ends a server that takes too long, so that whatever waits for it gets an error.
+/// Ends a server that takes too long, so that threads waiting for it get an error.
 struct Watch {
     began: Instant,
-    /// Seconds from `began` to the start of the operation. The highest bit means that the server was ended.
+    /// Seconds from `began` to the start of the current operation. The highest bit means that the server was ended.
     since: Arc<AtomicU64>,
 }
 
@@ -162,7 +162,7 @@ impl Watch {
         let (began, since) = (watch.began, Arc::downgrade(&watch.since));
         std::thread::spawn(move || {
             while let Some(since) = since.upgrade() {
-                // Independent numbers: no ordering is needed.
+                // No other data depend on this number, so relaxed ordering is enough.
                 if began.elapsed().as_secs() > since.load(Ordering::Relaxed) + BOUND_S {
                     since.store(ENDED, Ordering::Relaxed);
                     xqos_sys::send(server as i32, libc::SIGKILL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A composited desktop: a window manager and a compositing manager, as users run them.
 //!
-//! A manager is ready when it owns its selection on screen 0. It ends when this is dropped.
+//! A manager is ready when it owns its selection on screen 0. All managers end when this is dropped.
 
 use crate::folder::Folder;
 use crate::process::Owned;
@@ -22,14 +22,14 @@ pub enum Managers {
     Openbox,
     /// openbox, with picom drawing through RENDER.
     Picom,
-    /// The same with OpenGL, on the processor if there is no graphics card.
+    /// openbox, with picom drawing through OpenGL, in software if there is no graphics card.
     PicomGl,
-    /// xfwm4, which does both.
+    /// xfwm4, which is both a window manager and a compositor.
     Xfwm4,
 }
 
 impl Managers {
-    /// Each with its name in experiment files.
+    /// All managers, with their names in experiment files.
     pub const ALL: [(&'static str, Managers); 4] = [
         ("openbox", Managers::Openbox),
         ("picom", Managers::Picom),
@@ -85,7 +85,7 @@ impl Composited {
         Some(first.pid())
     }
 
-    /// Call this at the end of a measurement.
+    /// Fails if a manager has ended. Call this at the end of a measurement.
     pub fn see_running(&mut self) -> Result<()> {
         self.programs.iter_mut().try_for_each(|(name, process)| process.see_running(name))
     }

@@ -18,7 +18,7 @@ use x11rb::rust_connection::RustConnection;
 const GRACE: Duration = Duration::from_millis(1500);
 /// Time for the programs to show their first windows.
 const SETTLING: Duration = Duration::from_secs(3);
-/// Place of the toolkit's window. At any size it covers neither the terminal for typing nor the rectangle.
+/// Place of the toolkit's window. At no size does it cover the terminal for typing or the painted rectangle.
 const PLACE: Place = (680, 30, 270, 500);
 /// Buttons of the wheel.
 const UP: u8 = 4;
@@ -59,7 +59,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// Each with its name in experiment files.
+    /// All programs, with their names in experiment files.
     pub const ALL: [(&'static str, Program); 5] = [
         ("player", Program::Player),
         ("terminal", Program::Terminal),
@@ -161,7 +161,7 @@ struct Toolkit {
     alt: u8,
     step: u32,
     corner: (i16, i16),
-    /// Its size at the start of each resize.
+    /// Size of the window at the start of each resize.
     sizes: Vec<(u16, u16)>,
 }
 
@@ -194,7 +194,7 @@ impl Toolkit {
             self.input.key_down(self.alt)?;
             self.input.press(self.corner, RESIZES)?;
         }
-        // Larger in one round, smaller in the next.
+        // Enlarge the window in one round and shrink it in the next.
         let stride = if round % 2 == 0 { STRIDE } else { -STRIDE };
         for _ in 0..MOTIONS {
             self.corner = (self.corner.0 + stride, self.corner.1 + stride / 2);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Disturbances of a measurement: work of other processes, and processor time that the host took away.
 //!
-//! Work of others is everything that ran (/proc/stat) less the descendants of this process. With much of it a figure
-//! says little about the server. All values are fractions of all processors together.
+//! The work of others is all processor time used (/proc/stat), minus that of this process and its descendants. If it is
+//! large, a figure says little about the server. All values are fractions of the time of all processors together.
 
 use crate::study::percent;
 use crate::tree;
@@ -21,8 +21,8 @@ pub struct Disturbance {
     pub others: f64,
     /// Processor time that a virtual machine's host gave to other guests.
     pub steal: f64,
-    /// Time in which a runnable task waited for a processor, including our own load. `None` if the kernel does not
-    /// record it.
+    /// Time in which a runnable task waited for a processor, including tasks of our own load. `None` if the kernel does
+    /// not record it.
     pub pressure: Option<f64>,
 }
 
@@ -72,7 +72,7 @@ impl Watch {
         Some(Watch { ticks, own: tree::used_ticks(), pressure_us: pressure_us(), began: Instant::now() })
     }
 
-    /// Servers and clients may have ended meanwhile, but this process must have waited for them.
+    /// Servers and clients may have ended meanwhile, but this process must have waited for (reaped) them.
     pub fn end(self) -> Option<Disturbance> {
         let own = tree::used_ticks().saturating_sub(self.own);
         let pressed = self.pressure_us.zip(pressure_us()).map(|(before, after)| after.saturating_sub(before));
@@ -98,13 +98,13 @@ impl Ticks {
     fn since(self, before: Ticks) -> Ticks {
         Ticks {
             busy: self.busy.saturating_sub(before.busy),
-            // The kernel's idle figure may run backwards.
+            // The kernel's idle figure can decrease.
             idle: self.idle.saturating_sub(before.idle),
             steal: self.steal.saturating_sub(before.steal),
         }
     }
 
-    /// Fractions used by others and by the host.
+    /// Fractions of the processor time that other processes used and that the host took.
     fn parts(self, own: u64) -> (f64, f64) {
         let all = (self.busy + self.idle + self.steal).max(1) as f64;
         (self.busy.saturating_sub(own) as f64 / all, self.steal as f64 / all)
@@ -149,7 +149,7 @@ mod tests {
         let noise = Disturbance { others: 0.0, steal: 0.06, pressure: Some(1.0) }.noise().unwrap();
         assert!(noise.contains("steal") && noise.contains("6.0 %"), "{noise}");
         assert_eq!(Disturbance { others: 0.1, steal: 0.05, pressure: Some(1.0) }.noise(), None);
-        // More than was counted: the two counts were not read at the same instant.
+        // Our own time can exceed the total, because the two were not read at the same instant.
         assert_eq!(Ticks { busy: 10, idle: 90, steal: 0 }.parts(12), (0.0, 0.0));
     }
 }

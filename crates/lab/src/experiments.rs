@@ -18,7 +18,7 @@ macro_rules! file {
     ($name:literal) => {{
         let text = include_str!(concat!("../../../lab/experiments/", $name, ".toml"));
         let file = File::read($name, concat!("lab/experiments/", $name, ".toml"), text);
-        // A test reads them all.
+        // A test parses all of them.
         Experiment::of_file(file.expect("the built-in experiments are valid"))
     }};
 }

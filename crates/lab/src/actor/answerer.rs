@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A program that answers Exposes and keys after a given processor time: the editor in Shatrov's message of 2005, or
-//! the smallest program that echoes.
+//! A program that answers each Expose and key press after using a given amount of processor time. It stands for the
+//! editor in Shatrov's message of 2005, or for a minimal program that echoes keys.
 //!
 //! Like a toolkit, it reads all pending events, works, draws once, and waits.
 
@@ -34,7 +34,7 @@ pub(super) fn perform(work: Duration, place: Place) -> Result<()> {
         }
         if is_called {
             burn(work);
-            // A different colour each time, to distinguish new from old drawing.
+            // Change the colour each time, to distinguish new drawing from old.
             ink = ink.wrapping_add(0x0003_0507) & 0x007f_7f7f;
             connection.change_gc(context, &ChangeGCAux::new().foreground(ink))?;
             connection.poly_fill_rectangle(window, context, &lines)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Captures X traffic in the network namespace in which it was started, which no process outside can do.
+//! Captures X traffic in the network namespace in which the actor was started. Processes outside it cannot do this.
 //!
-//! It alone sees the packets, so it decides when to stop: after a silence once a window is mapped, or after a time
-//! limit. The capture is written to [`FILE`] in the working folder.
+//! Only this actor sees the packets, so it decides when to stop: after a silence once a window is mapped, or after a
+//! time limit. The capture is written to [`FILE`] in the working folder.
 
 use super::{Ready, say};
 use anyhow::{Result, anyhow};
@@ -22,7 +22,7 @@ pub(crate) const FILE: &str = "capture.pcapng";
 const LINK: &str = "link0";
 /// Displays 0 to 63, including those of ssh and of proxies.
 const PORTS: std::ops::RangeInclusive<u16> = 6000..=6063;
-/// The kernel's buffer holds far more than arrives in this time.
+/// Polling interval. The kernel's buffer holds far more packets than arrive in this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The result that the actor prints when it ends.
@@ -36,8 +36,8 @@ pub(crate) struct Captured {
 }
 
 impl Captured {
-    /// The end of a start that began at `began_ns`: its last packet, by the analysis. A start that reached `limit`
-    /// lasted at least that long, with or without packets.
+    /// The end of a start that began at `began_ns`, which is its last packet according to the analysis. If the capture
+    /// reached `limit`, the start ends no earlier than `limit` after `began_ns`, even without packets.
     pub fn ended_ns(&self, analysis: &Analysis, began_ns: u64, limit: Duration) -> u64 {
         let last_ns = analysis.connections.values().map(|connection| connection.ended_ns).max().unwrap_or(began_ns);
         if self.is_quiet { last_ns } else { last_ns.max(began_ns + limit.as_nanos() as u64) }

@@ -23,7 +23,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Longest wait for the answer to a stroke.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A key or a button, with a modifier that is held down meanwhile.
+/// A key or a button, with a modifier that is held down at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stroke {
     /// Key symbol of the modifier.
@@ -33,7 +33,7 @@ pub struct Stroke {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeyOrButton {
-    /// Key symbol. The key is pressed and released.
+    /// Key symbol of a key that is pressed and released.
     Key(u32),
     /// Button number. With a modifier it is pressed and stays down; without one it is released.
     Button(u8),
@@ -42,7 +42,7 @@ pub enum KeyOrButton {
 /// A stroke that is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strokes {
-    /// Strokes before the measurement, with their number.
+    /// Number of strokes before the measurement, and which stroke.
     pub before: Option<(u32, Stroke)>,
     pub stroke: Stroke,
     /// Undoes the stroke after each repetition; not measured.
@@ -117,7 +117,7 @@ impl Desk {
         let connection = &self.connection;
         let mut largest = (0, [0; 3]);
         for window in connection.query_tree(self.root)?.reply()?.children {
-            // A window may be destroyed meanwhile.
+            // A window can be destroyed between these requests.
             let Ok(attributes) = connection.get_window_attributes(window)?.reply() else { continue };
             let Ok(place) = connection.get_geometry(window)?.reply() else { continue };
             let area = u32::from(place.width) * u32::from(place.height);
@@ -155,7 +155,7 @@ impl Desk {
         Ok(self.connection.flush()?)
     }
 
-    /// The first and the last change before nothing changed for `silence`.
+    /// Waits until nothing has changed for `silence`. Returns the first and the last change.
     fn settle(&self, silence: Duration) -> Result<[Option<Instant>; 2]> {
         let begun = Instant::now();
         let mut changes = [None; 2];

@@ -2,7 +2,7 @@
 //! The build that a report describes, and the mark of results from other builds.
 //!
 //! A report describes the module that was measured last. A run repeats only the experiments that were requested.
-//! Results of another module stay in the folder, and each of their lines is marked.
+//! Results of other modules stay in the folder, and the report marks each of their lines.
 
 use super::Finding;
 
@@ -23,7 +23,7 @@ impl<'a> Build<'a> {
         if self.0.is_empty() { "unknown" } else { self.0 }
     }
 
-    /// `another build` for a result of a different build.
+    /// Returns `another build` for a result of a different build.
     pub fn mark(self, finding: &Finding) -> Option<&'static str> {
         (finding.machine.module != self.0).then_some(MARK)
     }
@@ -33,7 +33,7 @@ impl<'a> Build<'a> {
         found.iter().find(|finding| self.mark(finding).is_none())
     }
 
-    /// The experiment's name, with the mark.
+    /// The experiment's name, marked if the result comes from another build.
     pub fn label(self, finding: &Finding) -> String {
         let mark = self.mark(finding).map_or(String::new(), |mark| format!(" ({mark})"));
         finding.experiment.clone() + &mark

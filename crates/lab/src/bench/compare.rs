@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Compares two folders of results: is B better or worse than A, or is no difference visible?
 //!
-//! The measurements behind a value spread. If the two ranges, from minimum to maximum, overlap, no difference is
-//! visible; this does not prove that there is none. A value that was measured once has no range, and nothing is claimed
-//! about it.
+//! Repeated measurements of a value vary. If the ranges of A and B, from minimum to maximum, overlap, no difference is
+//! visible; this does not prove that there is none. A value that was measured only once has no range, so the comparison
+//! draws no conclusion from it.
 
 use super::results::read_some;
 use super::{Build, Experiment, Finding};
@@ -32,7 +32,7 @@ pub struct Pair {
     pub b: Value,
     /// B divided by A; `None` if A is 0.
     pub ratio: Option<f64>,
-    /// `None` if one of them was measured once.
+    /// `None` if A or B was measured only once.
     pub spreads_overlap: Option<bool>,
     pub conclusion: &'static str,
 }
@@ -61,7 +61,7 @@ impl Comparison {
         let mut notes = Vec::new();
         for one in a {
             let Some(other) = b.iter().find(|other| other.experiment == one.experiment) else { continue };
-            // The words of a verdict may change from one build to the next; its key stays.
+            // The words of a verdict can change between builds, but its key does not.
             let is_same = |a: &Verdict, b: &Verdict| a.what == b.what || !a.key.is_empty() && a.key == b.key;
             let find = |wanted: &Verdict| other.study.verdicts.iter().find(|verdict| is_same(wanted, verdict));
             let pairs = one.study.verdicts.iter().filter_map(|verdict| Some((verdict, find(verdict)?)));
@@ -130,7 +130,7 @@ impl Value {
     }
 }
 
-/// "Better" follows the goal. Without a goal the text gives only the direction.
+/// The goal decides whether B is better or worse. Without a goal, B is only called more or less.
 fn conclusion(a: &Verdict, b: &Verdict, overlap: Option<bool>) -> &'static str {
     let is_more = b.value > a.value;
     match (overlap, a.goal) {

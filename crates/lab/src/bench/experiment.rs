@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! An experiment as the benchmark sees it: a file, or code where a file cannot express it.
+//! An experiment of the benchmark: a file, or code if a file cannot express it.
 
 use super::{Bench, USUAL_TRIALS};
 use crate::file::File;
@@ -37,7 +37,7 @@ pub(crate) struct Estimate {
 pub(crate) trait Measure: Serialize + DeserializeOwned {
     const NAME: &'static str;
     const ABOUT: &'static str;
-    /// Used for the time left. State it for each experiment.
+    /// Used to predict the time left. Each experiment should state its own.
     const ESTIMATE: Estimate = Estimate { quick_s: 40, full_s: 240 };
     /// True if it measures in pairs, false if it measures everything once.
     const PAIRED: bool = true;
@@ -91,7 +91,7 @@ impl Experiment {
         }
     }
 
-    /// Number of trials that it actually makes.
+    /// Number of trials that the experiment actually runs.
     pub(super) fn trials(&self, quick: bool, trials: u32) -> u32 {
         let is_once = matches!(self.kind, Kind::Code { is_paired: false, .. });
         if quick || is_once { 1 } else { trials.max(1) }

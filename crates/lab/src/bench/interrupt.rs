@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Interruption: ends what was started, and tells the user how to continue.
+//! Interruption: ends everything that was started, and tells the user how to continue.
 //!
-//! Experiments wait in many places. A thread therefore waits for the signal, ends all descendants of this process, and
-//! then the process itself. Errors that the experiment meets meanwhile are not reported.
+//! Experiments wait in many places. A separate thread therefore waits for the signal; it first ends all descendants of
+//! this process, and then the process itself. Errors that the experiment encounters meanwhile are not reported.
 
 use super::progress;
 use crate::{folder, tree};
@@ -20,10 +20,10 @@ const STATUS: i32 = 130;
 /// Servers end within milliseconds; x11perf ends when its server is gone.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A flag by itself: no other data depend on it, so no ordering is needed.
+/// No other data depend on this flag, so relaxed ordering is enough.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// From now on a signal ends this process in order. `out` is the folder of the results.
+/// Makes signals end this process and its descendants in an orderly way. `out` is the folder of the results.
 pub(super) fn watch(out: &Path) -> Result<()> {
     let mut signals = Signals::new(wanted()).context("cannot watch for signals")?;
     let out = out.to_owned();
@@ -43,7 +43,7 @@ pub(super) fn watch(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Does not return after a signal: errors that follow from it must not be reported.
+/// Does not return once a signal has arrived, because errors that follow from it must not be reported.
 pub(super) fn wait_if_ending() {
     // A terminal's ^C reaches the servers at the same time, so their errors may arrive before the signal is handled.
     std::thread::sleep(Duration::from_millis(100));

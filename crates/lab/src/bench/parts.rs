@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Finished parts of an experiment that takes hours. After an interruption the experiment continues with the next part.
 //!
-//! The first line of the file describes the run. If it differs from this run (another server, module or thoroughness),
-//! the file is started anew. Each further line is a part; an unfinished line is ignored.
+//! The first line of the file describes the run. If it does not match this run (another server, module or
+//! thoroughness), the file is emptied. Each further line is a part; an unfinished line is ignored.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -64,7 +64,7 @@ mod tests {
         parts.add(1).unwrap();
         parts.add(2).unwrap();
         assert_eq!(open("quick").list(), [1, 2]);
-        // The machine stopped in the middle of a line.
+        // As if the machine had stopped in the middle of a line.
         fs::write(&path, "quick\n1\n2\n3").unwrap();
         assert_eq!(open("quick").into_list(), [1, 2]);
         fs::write(&path, "quick\n1\n\"other\"\n3\n").unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Progress on standard error, with the time left: a terminal shows one line that is rewritten, other outputs one line
-//! each.
+//! Progress on standard error, with the time left. On a terminal, one line is rewritten; other outputs get a new line
+//! for each message.
 //!
 //! The time left is the sum of the estimates, scaled by how long earlier experiments took. It is printed only with
 //! other messages: a clock that wakes this process each second would disturb the measurement.
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// A longer line would wrap at the terminal's edge and could not be erased.
 const WIDTH: usize = 79;
-/// Erases the line with the cursor.
+/// Erases the line that the cursor is on.
 const ERASE: &str = "\r\x1b[K";
 
 /// Time that earlier experiments took, compared with their estimates.
@@ -32,10 +32,10 @@ impl Pace {
     }
 }
 
-/// An experiment's place in the run.
+/// The position of an experiment in the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Index from 1, and the number of experiments.
+    /// Number of the experiment, counted from 1, and number of all experiments.
     pub place: (usize, usize),
     pub of_this_s: f64,
     /// Estimate for all later experiments.
@@ -74,7 +74,7 @@ impl Progress {
     }
 
     fn show(&self, text: &str) {
-        // If this fails, too, there is nowhere to report it.
+        // If standard error fails as well, there is nowhere to report it.
         let _ = if stderr().is_terminal() {
             write!(stderr(), "{ERASE}{}", text.chars().take(WIDTH).collect::<String>())
         } else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The published results: everything that the report shows, without the raw samples.
 //!
-//! They are made from complete results by the code that renders those, and give the same report and the same
+//! The code that renders complete results also makes the published ones, so both give the same report and the same
 //! comparison.
 
 use super::results::{Finding, Stored, read_some, write};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Stored results, and what is made of them: text, a page, and verdicts as JSON.
+//! Stored results, and their renderings as text, as a page, and as verdicts in JSON.
 //!
-//! A stored result has the raw data, or, if it was published, only the study made of them.
+//! A stored result contains the raw data. A published result contains only the study made of them.
 
 use super::{Build, Experiment, print, summary};
 use crate::disturbance::Disturbance;
@@ -33,7 +33,7 @@ pub fn report(known: &[Experiment], folder: &Path, page: Option<&Path>) -> Resul
     print(&format!("{}\n{}\n", text(&found), written.display()))
 }
 
-/// The measured server and module. Results of others do not belong to this run.
+/// The measured server and module. Results of another server or module do not belong to this run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     pub server: String,
@@ -86,7 +86,7 @@ impl Stored {
             && (self.quick, self.pairs) == (quick, pairs)
     }
 
-    /// `of` evaluates raw data. A published study does not need it.
+    /// `of` is the experiment that evaluates raw data; a published study does not need it.
     pub fn finding(self, of: Option<&Experiment>) -> Result<Finding> {
         let Stored { experiment, quick, pairs, machine, disturbance, data } = self;
         let study = match data {
@@ -181,7 +181,7 @@ pub(super) fn write_findings(folder: &Path, found: &[Finding]) -> Result<()> {
     write(&folder.join("index.html"), &page::html(found)?)
 }
 
-/// A single experiment starts with its result, several start with the conclusions.
+/// The text of one experiment starts with its result; the text of several starts with the conclusions.
 pub(crate) fn text(found: &[Finding]) -> String {
     let build = Build::of(found);
     let conclusions = summary::conclusions(found).join("\n");
@@ -220,7 +220,7 @@ mod tests {
         let folder = crate::folder::Folder::create().unwrap();
         let path = folder.path("idle.json");
         write(&path, "old").unwrap();
-        // A folder blocks the name of the temporary file.
+        // A folder with the temporary file's name makes the write fail.
         let part = folder.path(&format!(".idle.json.{}.part", std::process::id()));
         fs::create_dir(&part).unwrap();
         assert!(write(&path, "new").is_err());

@@ -2,8 +2,8 @@
 //! Runs experiments one after the other.
 //!
 //! Results of the same servers and the same thoroughness are kept, so an interrupted run continues where it stopped. A
-//! missed goal is a finding, not an error. An experiment that could not run is an error, reported after all others have
-//! run.
+//! missed goal is a finding, not an error. An experiment that could not run is an error, which is reported after all
+//! others have run.
 
 use super::progress::{Pace, Plan, Progress};
 use super::results::{Data, Finding, Stored, Subject, read_all, write_findings};
@@ -28,7 +28,7 @@ pub struct Options {
     pub out: PathBuf,
     /// One short trial of each measurement: shows that everything works; its numbers are not for quoting.
     pub quick: bool,
-    /// Number of pairs or turns, of which the median is taken.
+    /// Number of pairs or turns. Results are the median over them.
     pub trials: u32,
     /// Repeats measurements that already have a result.
     pub again: bool,
@@ -125,7 +125,7 @@ impl Run<'_> {
         match self.measured(experiment, progress) {
             Ok(stored) => {
                 stored.write(&self.options.out)?;
-                // The result has all parts now. Most experiments have no such file.
+                // The result now contains all parts. Most experiments have no file of parts.
                 let _ = fs::remove_file(self.options.out.join(format!("{}.parts", experiment.name)));
                 print(&text(&stored.finding(Some(experiment))?))?;
                 Ok(State::Measured)
@@ -144,7 +144,7 @@ impl Run<'_> {
         let trials = experiment.trials(self.options.quick, self.options.trials);
         let is_alike = |stored: &Stored| stored.is_of(&self.subject, self.options.quick, trials);
         let stored = Stored::read(&self.options.out, &experiment.name)?.ok().filter(is_alike);
-        // A result that this version cannot evaluate belongs to another version.
+        // A result that this version cannot evaluate comes from another version and is measured again.
         stored.filter(|stored| !self.options.again && stored.clone().finding(Some(experiment)).is_ok())
     }
 
@@ -180,7 +180,7 @@ impl State {
     }
 }
 
-/// The text of one result, which belongs to its own build.
+/// The text of one result, without the mark of another build.
 fn text(finding: &Finding) -> String {
     finding.text(Build::of(std::slice::from_ref(finding))) + "\n"
 }
@@ -202,7 +202,7 @@ fn table(outcomes: &[Outcome]) -> Table {
     table
 }
 
-/// An error if an experiment could not run.
+/// Returns an error if an experiment could not run.
 fn verdict(outcomes: &[Outcome]) -> Result<()> {
     let mut reasons = Vec::new();
     for Outcome { name, state } in outcomes {

@@ -7,7 +7,7 @@ use crate::machine::date;
 use crate::render;
 use crate::study::Verdict;
 
-/// Further missed goals are only counted.
+/// Number of missed goals that are named. The others are only counted.
 const NAMED: usize = 2;
 
 /// At most six lines: goals met, the worst miss, other misses, credibility, the machine and build, and results of other
@@ -68,7 +68,7 @@ fn credibility(found: &[Finding]) -> String {
         .filter_map(|finding| Some((finding.experiment.as_str(), finding.disturbance?)))
         .filter(|(_, disturbance)| disturbance.noise().is_some())
         .collect();
-    // Name the worst disturbance of each kind; each result has its own.
+    // Name only the worst disturbance of each kind, because each result already names its own.
     let worst = noisy.iter().map(|(_, disturbance)| *disturbance).reduce(Disturbance::worse);
     let names: Vec<&str> = noisy.iter().map(|(name, _)| *name).collect();
     let noise = match worst.and_then(|worst| worst.noise()) {

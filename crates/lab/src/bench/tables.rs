@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tables in documents, generated from the published data. Each stands between two comments, and the first names the
-//! table.
+//! Tables in documents, generated from the published data. Each table stands between two comments. The first comment
+//! names the table.
 //!
 //! ```text
 //! <!-- xqos bench table: headlines -->
@@ -47,8 +47,8 @@ static HEADLINES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     read.expect("lab/headlines.toml is sound").headline
 });
 
-/// Prints the headlines of the results in `folder`, or regenerates the tables in these files. Files without tables
-/// stay.
+/// Prints the headlines of the results in `folder`, or regenerates the tables in these files. Files without tables are
+/// left unchanged.
 pub fn table(known: &[Experiment], folder: &Path, into: &[PathBuf]) -> Result<()> {
     let found = read_some(known, folder)?;
     if into.is_empty() {
@@ -63,7 +63,7 @@ pub fn table(known: &[Experiment], folder: &Path, into: &[PathBuf]) -> Result<()
     if made.is_empty() {
         bail!("there is no table to generate: none of the files has a line {BEGIN}...{}", BEGIN_ENDS.trim_end());
     }
-    // Nothing is written unless all files can be generated.
+    // Write nothing unless all files can be generated.
     made.iter().try_for_each(|(path, text)| write(path, text))
 }
 

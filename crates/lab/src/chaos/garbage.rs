@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Invalid bytes, sent on connections of their own.
+//! Sends invalid bytes, each time on a separate connection.
 
 use super::op::Target;
 use std::io::{Read, Write};
@@ -10,14 +10,14 @@ use std::time::Duration;
 use xqos_abi::{REQUESTS, control};
 use xqos_sim::Dice;
 
-/// GrabServer, ChangeHosts, SetAccessControl, SetCloseDownMode and KillClient may shut out other clients, and
-/// SetFontPath may take away their fonts.
+/// GrabServer, ChangeHosts, SetAccessControl, SetCloseDownMode and KillClient can shut out other clients, and
+/// SetFontPath can take away their fonts.
 const LEFT_OUT: [u8; 6] = [36, 51, 109, 111, 112, 113];
 /// Opcodes of the core protocol are smaller.
 const FIRST_EXTENSION: u64 = 128;
-/// Prefix of requests that set priorities and caps, after which other clients may get nothing.
+/// The request that sets priorities and caps. With random values it could leave other clients without service.
 const LEFT_OUT_OF_OURS: &str = "Set";
-/// A server that waits for the rest of a request may stop reading.
+/// A server that waits for the rest of a request may stop reading, so writes need a timeout.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Sends up to this many bytes. A missing or closed socket is not a failure.
@@ -33,7 +33,7 @@ pub(super) fn send(target: Target, display: u32, major: u8, (seed, bytes): (u64,
 
 fn paths(target: Target, display: u32) -> Vec<PathBuf> {
     match target {
-        // The owner of our folder in /proc is the user of this process.
+        // /proc/self belongs to the user of this process.
         Target::Control => {
             std::fs::metadata("/proc/self").map_or_else(|_| Vec::new(), |own| control::paths(display, own.st_uid()))
         }
@@ -46,7 +46,7 @@ fn talk(mut stream: UnixStream, target: Target, major: u8, (dice, bytes): (&mut 
     stream.set_read_timeout(Some(PATIENCE))?;
     if matches!(target, Target::Core | Target::Extension) {
         stream.write_all(&[b'l', 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
-        // The server's answer, as far as it has arrived.
+        // Read the server's answer, as far as it has arrived.
         let _ = stream.read(&mut [0; 65_536])?;
     }
     let mut sent = 0;
@@ -59,7 +59,7 @@ fn talk(mut stream: UnixStream, target: Target, major: u8, (dice, bytes): (&mut 
         stream.write_all(&piece)?;
         sent += piece.len();
     }
-    // Drain the answers, which would fill the socket otherwise.
+    // Read all answers, because a full socket would block the server.
     while stream.read(&mut [0; 65_536])? > 0 {}
     Ok(())
 }
@@ -72,13 +72,13 @@ fn core_major(dice: &mut Dice) -> (u8, u8) {
 }
 
 fn extension_minor(dice: &mut Dice) -> u8 {
-    // One of them does not exist.
+    // One more than there are, to include an unknown request.
     let minor = dice.below(REQUESTS.len() as u64 + 1) as usize;
     let is_left_out = REQUESTS.get(minor).is_some_and(|&(name, _)| name == LEFT_OUT_OF_OURS);
     if is_left_out { 0 } else { minor as u8 }
 }
 
-/// A request whose length field is usually right, with words that are sometimes valid.
+/// A request whose length field is usually right, and whose words are sometimes valid.
 fn request(dice: &mut Dice, opcodes: impl Fn(&mut Dice) -> (u8, u8)) -> Vec<u8> {
     let (major, minor) = opcodes(dice);
     let units = 1 + dice.below(12) as u16;

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | after each operation | the server runs, and xqos has not stepped aside |
 //! | every ten operations | a new client is answered; server time and reservations add up and are admitted |
-//! | after each reset | no thread is raised; no new descriptors are open; memory is bounded; no reservation is left |
+//! | after each reset | no thread has a raised priority; no new descriptors; bounded memory; no reservation is left |
 
 use super::stage::{PATIENCE, Stage};
 use crate::process;
@@ -68,7 +68,7 @@ pub(super) fn check_figures(stage: &Stage, before: &mut Counters) -> Result<()> 
     // Lowering the limit does not revoke reservations.
     ensure!(admitted <= limit.max(900_000), "{admitted} ppm are reserved, the limit is {limit}");
     let reserved = list.clients.iter().filter(|client| client.flags & RESERVED != 0).count() as u32;
-    // A client may leave between the answers.
+    // A client can disconnect between the two replies.
     let counts = earlier.reservations.min(info.reservations)..=earlier.reservations.max(info.reservations);
     ensure!(counts.contains(&reserved), "{reserved} clients have reservations, the server counts {counts:?}");
     Ok(())
@@ -79,7 +79,7 @@ pub(super) fn idle_state(stage: &Stage, first: Option<IdleState>) -> Result<Idle
     let pid = stage.server.pid();
     let until = Instant::now() + PATIENCE;
     let mut now = read_state(stage)?;
-    // The server frees resources of clients when it notices that they are gone.
+    // The server frees the resources of clients when it notices that the clients are gone.
     let is_settled = |now: &IdleState| first.is_none_or(|first| now.files <= first.files) && now.reservations == 0;
     while !is_settled(&now) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(50));

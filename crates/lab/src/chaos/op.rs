@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //! Operations on a server, as values: drawn by seeded dice and printed before they run.
 //!
-//! No operation may lock out other clients: priorities for `fixed` are below that of a new client, and caps leave a
-//! tenth.
+//! No operation may lock out other clients: priorities for `fixed` are lower than that of a new client, and a cap
+//! leaves its clients at least a tenth of the server.
 
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
 use xqos_core::PolicyKind;
 use xqos_sim::Dice;
 
-/// Number of programs at a time.
+/// Maximum number of programs that run at the same time.
 pub(super) const SLOTS: usize = 8;
-/// The programs are x11perf with these tests.
+/// Each program is x11perf with one of these tests.
 pub(super) const TESTS: [&str; 7] =
     ["-noop", "-rect10", "-rect500", "-getimagexy100", "-putimage100", "-ellipse100", "-pointer"];
 
@@ -27,7 +27,7 @@ pub(super) enum Target {
     Control,
 }
 
-/// One operation. `slot` names a program. If it does not run or is not connected yet, the operation does nothing.
+/// One operation. `slot` names a program. If that program is not running or not yet connected, nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     Start {
@@ -113,11 +113,11 @@ pub(super) enum Op {
     Rest {
         ms: u64,
     },
-    /// All programs end. The server resets with its last connection.
+    /// All programs end. The server resets when the last connection is closed.
     Reset,
 }
 
-/// Draws an operation. The ranges are shares of a thousand.
+/// Draws an operation. The ranges are probabilities in thousandths.
 pub(super) fn draw(dice: &mut Dice) -> Op {
     let slot = dice.below(SLOTS as u64) as usize;
     match dice.below(1000) {

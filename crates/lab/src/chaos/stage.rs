@@ -150,7 +150,7 @@ impl Stage {
     fn garbage(&self, target: Target, what: (u64, usize)) -> Result<()> {
         let number = self.server.display().trim_start_matches(':').parse()?;
         let extension = self.witness()?.connection()?.extension_information(xqos_abi::EXTENSION_NAME)?;
-        // Through libc there is no extension, so this is an opcode that nobody uses.
+        // If xqos was loaded through libc, there is no extension, so use an opcode that no extension has.
         garbage::send(target, number, extension.map_or(u8::MAX, |found| found.major_opcode), what);
         Ok(())
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A program far from its X server: cells measured one after the other, each with its own link between two network
+//! Measures programs far from their X server. Each measurement is a cell with its own link between two network
 //! namespaces.
 //!
 //! This is code because a file of lab/experiments describes servers and loads on one machine, without a network. The

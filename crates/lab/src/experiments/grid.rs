@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! X over slow links: the grid of Packard and Gettys (2003) for today's programs and transports.
 //!
-//! The measure is that of the paper: total network delay, relative to raw X over 10 Mb/s and 0.1 ms. The full grid
-//! takes an hour.
+//! The metric is the paper's: total network delay relative to raw X over 10 Mb/s and 0.1 ms. The full grid takes an
+//! hour.
 
 mod charts;
 mod predicted;
@@ -24,7 +24,7 @@ const QUICK_LIMIT: Duration = Duration::from_secs(7);
 /// If set to a part of a cell's title, such as `nxproxy`, only matching cells are measured.
 const ONLY: &str = "XQOS_GRID_ONLY";
 const ROUTES: [Route; 5] = [Route::Raw, Route::SshC, Route::Nx, Route::NxTaint, Route::Ssh];
-/// The line that all figures are relative to, with raw X.
+/// The base line. All figures are relative to raw X over this line.
 const BASE: Line = Line { kbit_per_s: 10_000, delay_us: 100 };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ fn all() -> Vec<Case> {
     cases
 }
 
-/// Corners of the fast end. xterm in UTF-8 requests 3 MB of font metrics and waits 260 times.
+/// Four of the fastest lines. xterm in UTF-8 requests 3 MB of font metrics and waits 260 times.
 fn quick() -> Vec<Case> {
     let lines = [(10_000, 100), (1_000, 100), (10_000, 1_000), (1_000, 1_000)];
     let lines = lines.into_iter().map(|(kbit_per_s, delay_us)| Line { kbit_per_s, delay_us });

@@ -32,7 +32,7 @@ const KBIT_PER_S: u64 = 10_000;
 /// The line to which the goals apply.
 const FARTHEST: Line = Line { kbit_per_s: KBIT_PER_S, delay_us: 100_000 };
 const QUICK: Line = Line { kbit_per_s: KBIT_PER_S, delay_us: 10_000 };
-/// Local starts differ little and are therefore measured in pairs.
+/// Local starts differ little, so they are compared in pairs.
 const LOCAL_TURNS: u32 = 5;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ fn quick() -> Vec<Case> {
 }
 
 impl Near {
-    /// Speed of the start relative to ssh.
+    /// Start-up speed relative to ssh.
     fn gain(&self, program: Program, way: Route) -> Option<f64> {
         let of = |way| Some(self.cells.start(program, way, FARTHEST)?.from_command_s);
         Some(of(Route::SshC)? / of(way)?)
@@ -106,13 +106,13 @@ impl Near {
         cells.filter_map(|cell| Some((cell.case.turn, cell.outcome.as_ref().ok()?.from_command_s)))
     }
 
-    /// With near over without, within each turn.
+    /// Ratio of the start-up time with near to that without, for each turn.
     fn local_ratios(&self, program: Program) -> Spread {
         let of = |way| self.local(program, way).collect::<Vec<_>>();
         ratios(&of(Route::Strict), &of(Route::Raw), |(turn, _)| *turn, |(_, seconds)| Some(*seconds))
     }
 
-    /// The value that the given number of programs reach at least.
+    /// Verdicts on start-up speed over the link. The value is the speed that at least `count` programs reach.
     fn over_the_link(&self) -> Vec<Verdict> {
         let reached = |way: Route, count: usize, goal| {
             let gain = |program| self.gain(program, way);

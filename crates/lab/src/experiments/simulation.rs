@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! Predictions of the simulator and measurements of the same situations, on real servers and as scenarios.
 //!
-//! Each turn first measures each client alone: the server time of its requests, and its own time. The simulator gets
-//! only these costs. The clients then run together under one scheduler after the other, both live and as scenarios, so
-//! the comparison shows the effect of scheduling.
+//! Each turn first measures each client alone: the server time of its requests, and the client's own time. The
+//! simulator gets only these costs. The clients then run together under each scheduler in turn, both live and as
+//! scenarios, so the comparison shows the effect of scheduling.
 //!
-//! If scenarios agree with real servers, they can predict situations that cannot be measured: ten thousand clients, and
-//! more players than this machine can decode.
+//! If scenarios agree with real servers, scenarios can predict situations that cannot be measured: ten thousand
+//! clients, or more films than this machine can decode.
 
 mod costs;
 mod crowds;
@@ -67,7 +67,7 @@ struct Reserved {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Times {
     response_ms: Vec<f64>,
-    /// Between the ends, or the beginnings, of two responses.
+    /// Intervals between the ends, or between the beginnings, of consecutive responses.
     interval_ms: Vec<f64>,
 }
 
@@ -100,7 +100,7 @@ impl Situation {
         }
     }
 
-    /// Name of a response.
+    /// The word for a response in verdicts and tables.
     fn response(self) -> &'static str {
         match self {
             Situation::Interactive => "echo",
@@ -216,7 +216,7 @@ impl Simulation {
         pairs.filter(move |pair| (pair.situation, pair.scheduler) == (situation, scheduler))
     }
 
-    /// Simulated over measured, within each turn.
+    /// Ratio of the simulated to the measured value, for each turn.
     fn ratio(&self, situation: Situation, scheduler: Scheduler, value: fn(&[f64]) -> f64) -> Spread {
         let ratio = |pair: &Pair| value(&pair.simulated.response_ms) / value(&pair.measured.response_ms);
         Spread::of(self.pairs(situation, scheduler).map(ratio))

@@ -45,7 +45,7 @@ pub(in crate::experiments) enum Route {
     Ssh,
     SshC,
     Nx,
-    /// nxproxy answers GetInputFocus itself.
+    /// nxproxy with `taint`: it answers GetInputFocus itself.
     NxTaint,
     Strict,
     Relaxed,
@@ -54,7 +54,7 @@ pub(in crate::experiments) enum Route {
 }
 
 impl Route {
-    /// In the order of the tables.
+    /// All transports, in the order of the tables.
     pub const ALL: [Self; 8] =
         [Self::Raw, Self::SshC, Self::Nx, Self::NxTaint, Self::Ssh, Self::Strict, Self::Relaxed, Self::ThroughSsh];
 
@@ -107,7 +107,7 @@ impl Line {
         Line::DELAYS.map(|delay_us| Line { kbit_per_s, delay_us })
     }
 
-    /// True if both machines are idle nearly all the time.
+    /// True if both machines are idle nearly all the time, because the link is slow.
     pub fn is_slow(self) -> bool {
         self.kbit_per_s <= 100 || self.delay_us >= 100_000
     }
@@ -122,8 +122,8 @@ impl Line {
         format!("{} ms", self.delay_us as f64 / 1000.0)
     }
 
-    /// A program is quiet after this time without a packet: 2 s, a round trip, and four full packets, since two may
-    /// wait for one acknowledgement.
+    /// A program is quiet after this time without a packet: 2 s, a round trip, and the time of four full packets, since
+    /// two of them may wait for one acknowledgement.
     pub fn silence(self) -> Duration {
         let packets_us = 4 * 1500 * 8 * 1000 / self.kbit_per_s;
         Duration::from_secs(2) + Duration::from_micros(2 * self.delay_us + packets_us)
@@ -135,10 +135,10 @@ impl Line {
 pub(in crate::experiments) enum Capture {
     /// At the program: shows what the program waits for, including replies from a proxy at its end.
     AtProgram,
-    /// At the server: shows what a user waits for. No network is between a program and `xqos near`, so all transports
-    /// are captured here.
+    /// At the server: shows what a user waits for. Here all transports can be compared, because there is no network
+    /// between a program and `xqos near`.
     AtServer,
-    /// At the server, on the machine where the program also runs.
+    /// At the server, which runs on the same machine as the program.
     Local,
 }
 
@@ -184,7 +184,7 @@ impl Case {
         Duration::from_secs_f64(START_S + shown_s + work_s) + self.line.silence()
     }
 
-    /// Names a program that is not installed.
+    /// Returns the name of a required program that is not installed.
     pub fn missing(self) -> Option<String> {
         let mut needs = self.program.command().iter().take(1).chain(self.way.facts().2);
         needs.find_map(|program| program::find(program).err()).map(|missing| missing.to_string())

@@ -42,7 +42,7 @@ pub(in crate::experiments) struct Start {
     pub limit_s: f64,
     /// From the program's first X packet to the last one before the silence.
     pub elapsed_s: f64,
-    /// From the command at the program's end to the same packet.
+    /// From the command at the program's end of the link to the same packet.
     pub from_command_s: f64,
     /// Total network delay: either direction blocked, or waiting for a reply.
     pub delay_s: f64,
@@ -50,18 +50,18 @@ pub(in crate::experiments) struct Start {
     pub round_trips: u64,
     /// X bytes in both directions.
     pub x_bytes: u64,
-    /// IP bytes on the link since the first X packet: from the program's end, and back.
+    /// IP bytes on the link since the first X packet: from the program's end, and towards it.
     pub link_bytes: [u64; 2],
-    /// Until the last of these packets, or until the program was quiet, whichever is later.
+    /// Time until the last of these packets, or until the program was quiet, whichever is later.
     pub link_s: f64,
     /// Packets that the kernel did not pass to the capture.
     pub dropped: u64,
-    /// For raw X at the program's end: fraction of the time in which the classifier and the queue's log agree on
-    /// requests, and on replies.
+    /// For raw X captured at the program's end: the fraction of the time in which the classifier agrees with the
+    /// queue's log, for requests and for replies.
     pub agreement: Option<[f64; 2]>,
-    /// Predicted from raw X at the program's end on the fastest line.
+    /// Predictions from raw X, captured at the program's end on the fastest line.
     pub predicted: Option<Predicted>,
-    /// From near's own report.
+    /// Round trips, from near's own report.
     pub waits: Option<Trips>,
     pub steady: Option<Steady>,
 }
@@ -99,7 +99,7 @@ fn measured(site: Site, case: Case, limit: Duration, start_files: &StartFiles) -
     let mut running = start::start(&site, case)?;
     let captured = site.wait_until_quiet(actor, &mut running[0], limit)?;
     if captured.is_quiet && case.watched == Capture::AtProgram && case.way != Route::Raw {
-        // If it does not become silent, the figures show it.
+        // If the link does not become silent, the figures show it.
         site.wait_until_silent(LINK_SILENCE, LINK_LIMIT)?;
     }
     let until_ns = capture_now_ns();
@@ -111,7 +111,7 @@ fn measured(site: Site, case: Case, limit: Duration, start_files: &StartFiles) -
         None
     };
     let command_ns = start::began_ns(&site)?;
-    // Closing the link ends all processes together, which is gentler than one after the other.
+    // Closing the link ends all its processes together.
     let folder = site.close()?;
     drop(running);
     let start = conclude(&folder, case, captured, limit, command_ns, until_ns)?;
@@ -134,7 +134,7 @@ fn conclude(
     let agreed = if is_whole { agreement(&analysis, Reader::open(&log)?)? } else { None };
     let mut opened_ns: Vec<u64> = analysis.connections.values().map(|connection| connection.opened.at_ns).collect();
     opened_ns.sort_unstable();
-    // The first connection of near is its own.
+    // The first connection through near is near's own.
     let began_ns = *opened_ns.get(usize::from(case.way.is_near())).context("no traffic of the program was captured")?;
     let ended_ns = captured.ended_ns(&analysis, opened_ns[0], limit);
     let delays_ns = analysis.connections.iter().map(|(id, connection)| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The cells of an experiment, as its study finds them, and the tables that both experiments have.
+//! The cells of an experiment, with the look-ups that its study needs and the tables that `grid` and `near` share.
 
 use super::{Capture, Case, Cell, Line, Program, Route, Start};
 use crate::study::{Columns, Table};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(in crate::experiments) struct Cells(pub Vec<Cell>);
 
 impl Cells {
-    /// The cell of a case over the link.
+    /// The cell of this case over the link.
     pub fn far(&self, program: Program, way: Route, line: Line) -> Option<&Cell> {
         let is_it = |case: &Case| (case.program, case.way, case.line) == (program, way, line);
         self.0.iter().find(|cell| cell.case.watched != Capture::Local && is_it(&cell.case))
@@ -53,7 +53,7 @@ impl Cells {
         self.programs().into_iter().filter_map(named).collect::<Vec<_>>().join(", ")
     }
 
-    /// Cells without figures; each reason once.
+    /// A table of the cells without figures. Cells that differ only in the line and have the same reason share a row.
     pub fn failed(&self) -> Table {
         let mut table = Table::new("Cells without figures", &["program", "over", "cells", "reason"]);
         for cell in &self.0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! X through nxproxy: a proxy next to the program, which sees it as its server, and a proxy next to the server.
+//! X through nxproxy: a proxy next to the program, to which the program connects, and a proxy next to the server.
 //!
 //! | detail | reason |
 //! |---|---|
@@ -23,14 +23,14 @@ use xqos_wire::link::Side;
 const LAST_DISPLAY: u16 = 63;
 /// Port on which the near proxy waits for the other one.
 const PORT: u16 = 4063;
-/// Time before the program is started, because the pair's own delay is not a cost of the link.
+/// Delay before the program is started, because the delay of the proxies themselves is not a cost of the link.
 const HEAD_START: Duration = Duration::from_secs(8);
 
 /// Starts both proxies and, once they are connected, the program.
 pub(super) fn start(site: &Site, program: &[&str], line: Line, taint: bool) -> Result<Vec<Owned>> {
     let display = LAST_DISPLAY - site.slot() as u16;
     let proxy = |side, name: &str, kind: &str, options: &str| {
-        // Its output goes to its own folder.
+        // Each proxy writes its output to its own folder.
         let root = site.path(name);
         fs::create_dir(&root)?;
         let root = root.display();
@@ -55,7 +55,7 @@ fn session(line: Line, taint: bool) -> String {
     format!("type=proxy,link={},taint={}", kind(line), u8::from(taint))
 }
 
-/// nxproxy's name for a link of this rate, by which it chooses the compression.
+/// nxproxy's name for a link of this rate. It determines the compression.
 fn kind(line: Line) -> &'static str {
     match line.kbit_per_s {
         0..=33 => "modem",

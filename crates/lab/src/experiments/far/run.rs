@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Measures the cells of an experiment: one at a time on links that keep a machine busy, eight at a time on slow links.
 //!
-//! On a slow link a cell may take its whole limit, during which its programs wait; all of them together use a few
+//! On a slow link a cell can take its whole time limit, but its programs mostly wait, so eight cells together use a few
 //! percent of a processor. Each cell has its own link, server, proxies and capture, so cells do not affect each other.
 //! Each finished cell is stored, so an interrupted run continues with the next one.
 
@@ -65,7 +65,7 @@ fn left(cases: &[Case], limit: Duration) -> Duration {
     of(false) + of(true) / CREW as u32
 }
 
-/// Works on all cases, approximately in their order. No two cells have the same slot at a time. After an error no
+/// Works on all cases, approximately in their order. No two cells use the same slot at the same time. After an error no
 /// further cell begins.
 fn crew(
     cases: &[Case],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A link with an X server at its far end and the program at the near end. Each cell has its own, and nothing remains
-//! of it.
+//! A link with an X server at its far end and the program at the near end. Each cell has its own site, which is removed
+//! completely afterwards.
 //!
 //! ```text
 //! the program's end, 10.0.0.2            10.0.0.1, the server's end
@@ -9,8 +9,8 @@
 //!   program ─ lo ─ nxproxy ─── link0 ════ link0 ── nxproxy ─ Xvfb
 //! ```
 //!
-//! The server listens on TCP only, which cannot be reached from outside the two namespaces, so it needs no cookie. It
-//! has no MIT-SHM: both ends are one machine, and pixels would bypass the link.
+//! The server listens only on TCP inside the two namespaces, where no other process can reach it, so it needs no
+//! cookie. It has no MIT-SHM: both ends are one machine, and pixels would bypass the link.
 
 use super::{Case, Line};
 use crate::actor::{Actor, Captured, Role, Strokes};
@@ -54,7 +54,7 @@ impl Site {
     pub fn open(line: Line, slot: usize) -> Result<Site> {
         let folder = Folder::create()?;
         for name in ["bin", "home", "home/run"] {
-            // Programs refuse a runtime directory that others may read.
+            // Programs refuse a runtime directory that other users can read.
             fs::DirBuilder::new().mode(0o700).create(folder.path(name))?;
         }
         let settings = Settings {
@@ -75,7 +75,7 @@ impl Site {
         let mut server = Owned::start(link.command_in(Side::Server, &mut command), GRACE)?;
         let said = server.pipes().stdout.take().context("Xvfb has no output")?;
         let mut number = String::new();
-        // Xvfb closes its end when it dies.
+        // If Xvfb dies, it closes its end of the pipe.
         BufReader::new(said).read_line(&mut number)?;
         if number.trim() != display.to_string() {
             let said = fs::read_to_string(folder.path(SERVER_ERRORS)).unwrap_or_default();
@@ -103,7 +103,7 @@ impl Site {
         self.folder.path(name)
     }
 
-    /// The environment of programs: nothing of the user's, and no session bus, which would belong to another machine.
+    /// The environment of programs: no variables of the user, and no session bus, which another machine would have.
     pub fn environment(&self) -> Vec<(String, String)> {
         let home = self.path("home").display().to_string();
         let set = [
@@ -145,7 +145,7 @@ impl Site {
         let text = fs::read(self.path(file)).ok()?;
         // The folder's name differs in each cell; remove it.
         let text = String::from_utf8_lossy(&text).replace(&self.path("").display().to_string(), "");
-        // nxproxy prints version lines that are no errors.
+        // nxproxy prints version lines that are not errors.
         text.lines().map(str::trim).rfind(|line| !line.is_empty() && !line.starts_with("Loop:")).map(str::to_owned)
     }
 
@@ -205,7 +205,7 @@ impl Site {
         Ok(captured)
     }
 
-    /// Waits until no packet crossed the link for `silence`, for at most `limit`.
+    /// Waits until no packet has crossed the link for `silence`, or until `limit` has passed.
     pub fn wait_until_silent(&self, silence: Duration, limit: Duration) -> Result<bool> {
         let (mut last, mut since) = (0, Instant::now());
         wait(limit, || {
@@ -217,7 +217,7 @@ impl Site {
         })
     }
 
-    /// Ends everything. The files stay as long as the folder.
+    /// Ends all processes. The files stay as long as the folder exists.
     pub fn close(self) -> Result<Folder> {
         let Site { mut server, link, folder, .. } = self;
         server.end();
@@ -230,7 +230,7 @@ fn display(slot: usize) -> u16 {
     FIRST_DISPLAY + slot as u16
 }
 
-/// Waits until `is_done`; `false` after `limit`.
+/// Waits until `is_done` returns true. Returns false if `limit` passes first.
 pub(super) fn wait(limit: Duration, mut is_done: impl FnMut() -> Result<bool>) -> Result<bool> {
     let end = Instant::now() + limit;
     while !is_done()? {

@@ -15,11 +15,11 @@ use std::process::{Command, Stdio};
 use xqos_wire::link::Side;
 
 const PORT: u16 = 2222;
-/// As root, sshd refuses to start without it.
+/// If run as root, sshd refuses to start without this folder.
 const PRIVILEGE_FOLDER: &str = "/run/sshd";
 
-/// Debian's service creates this folder, but need not run here. It is removed when this is dropped, unless it existed
-/// before. All cells share it.
+/// Debian's ssh service creates this folder, but the service may not be running here. The folder is removed when this
+/// is dropped, unless it existed before. All cells share it.
 #[derive(Debug)]
 pub(super) struct PrivilegeFolder(bool);
 
@@ -40,7 +40,7 @@ impl Drop for PrivilegeFolder {
     }
 }
 
-/// Starts both; the program runs once they are connected. As root this needs a [`PrivilegeFolder`].
+/// Starts daemon and client; the program runs once they are connected. As root this needs a [`PrivilegeFolder`].
 pub(super) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<Vec<Owned>> {
     let daemon = daemon(site)?;
     let mut command = Command::new(program::find("ssh")?);
@@ -63,7 +63,7 @@ pub(super) fn daemon(site: &Site) -> Result<Owned> {
     }
     fs::copy(site.path("user.pub"), site.path("authorized_keys"))?;
     fs::write(site.path("sshd_config"), settings(site))?;
-    // sshd starts itself again for each connection, for which it needs its full path.
+    // sshd starts itself again for each connection, so it must be started by its full path.
     let mut command = Command::new(program::find("sshd")?);
     command.args(["-D", "-e", "-f"]).arg(site.path("sshd_config"));
     let mut daemon = site.start(Side::Client, "sshd", "", &mut command)?;
@@ -71,7 +71,7 @@ pub(super) fn daemon(site: &Site) -> Result<Owned> {
     Ok(daemon)
 }
 
-/// Options for an ssh client at the server's end, including one that passes them on to ssh.
+/// Options for an ssh client at the server's end, or for a program that passes them on to ssh.
 pub(super) fn options(site: &Site) -> Vec<String> {
     let user = site.path("user").display().to_string();
     let known = format!("UserKnownHostsFile={}", site.path("known").display());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Starts a program over each transport, notes when, and provides what near learned at the program's first start.
+//! Starts a program over each transport, records the time, and installs what near learned at the program's first start.
 //!
-//! The first command that runs writes down the time. For `xqos near` this is near's own start, which the user waits
-//! for, too. For ssh it is the program's start, since the session may exist already. Near is measured at a program's
-//! second start: the first one uses a fast link, and its file is copied to the home folder of each cell. The file
-//! contains queries without answers, so the link of the first start does not matter.
+//! The first command that runs records the time. With `xqos near` this is the start of near itself, because the user
+//! waits for near as well. With ssh it is the start of the program, since the session may exist already. Near is
+//! measured at a program's second start: the first one uses a fast link, and its file is copied to the home folder of
+//! each cell. The file contains queries without answers, so the link of the first start does not matter.
 
 use super::site::wait;
 use super::{Capture, Case, Line, Program, Route, Site, nx, ssh};
@@ -22,7 +22,7 @@ use std::time::Duration;
 use xqos_wire::link::Side;
 
 const BEGAN: &str = "began";
-/// Time for a program that is asked to end and a proxy that reports then, with round trips of 0.2 s.
+/// Time for a program to end on request and for its proxy to report then, with round trips of 0.2 s.
 const PATIENCE: Duration = Duration::from_secs(15);
 const FIRST_START_LIMIT: Duration = Duration::from_secs(60);
 /// The display that ssh forwards in all cells.
@@ -34,12 +34,12 @@ pub(super) fn began_ns(site: &Site) -> Result<u64> {
     text.trim().parse().context("the time of the start is not a number")
 }
 
-/// Starts the case. The first process is the program, or the process with which the program ends.
+/// Starts the case. The first process returned is the program, or one that ends together with the program.
 pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
     let note = format!("date +%s%N > '{}'", site.path(BEGAN).display());
     site.script("begin", &format!("{note}\nexec \"$@\""))?;
     if case.way.is_near() {
-        // xqos ssh looks for this name there.
+        // `xqos ssh` finds xqos-wire at the program's end by this name.
         site.script("xqos-wire", &format!("{note}\nexec '{}' \"$@\"", program::own("xqos-wire")?.display()))?;
     }
     let begin = site.path("bin/begin").display().to_string();
@@ -78,12 +78,12 @@ pub(super) fn let_end(process: &mut Owned) -> Result<()> {
     wait(PATIENCE, || Ok(!process.is_running())).map(drop)
 }
 
-/// Near's file for each program.
+/// The file that near wrote for each program.
 #[derive(Debug, Default)]
 pub(super) struct StartFiles(BTreeMap<Program, Vec<u8>>);
 
 impl StartFiles {
-    /// Starts each program that these cases run through near once.
+    /// Starts, once each, all programs that these cases run through near.
     pub fn of(bench: &Bench, cases: &[Case]) -> Result<StartFiles> {
         let mut all = BTreeMap::new();
         for program in cases.iter().filter(|case| case.way.is_near()).map(|case| case.program) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Steady work: keys are pressed at the server, one after the other, and screen changes are observed.
 //!
-//! A change takes at least one round trip. Anything longer is time spent waiting for replies.
+//! A screen change takes at least one round trip. Any further time is spent waiting for replies.
 
 use super::{Case, Program, Site};
 use crate::actor::{KeyOrButton, ResponseTimes, Stroke, Strokes};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const SILENCE: Duration = Duration::from_millis(400);
 const SILENCE_OF_LETTER: Duration = Duration::from_millis(250);
 
-/// Medians over the strokes of each kind; `None` if the program has no such function, or the screen did not change.
+/// Medians over the strokes of each kind. `None` if the program has no such function or the screen did not change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::experiments) struct Steady {
     pub typing: Option<ResponseTimes>,
@@ -22,7 +22,7 @@ pub(in crate::experiments) struct Steady {
     pub menu: Option<ResponseTimes>,
 }
 
-/// Pixels of a letter; xterm's letters have 6 by 13.
+/// Pixels of a letter. A letter of xterm has 6 by 13.
 const LETTER: u32 = 120;
 const SMALL_LETTER: u32 = 60;
 
@@ -48,21 +48,21 @@ const fn there_and_back(stroke: Stroke, back: Stroke) -> Strokes {
     Strokes { back: Some(back), ..again(stroke, 3) }
 }
 
-/// Strokes for typing, scrolling and the menu. xterm's terminal echoes, and a line at its bottom scrolls. gtk3-demo
-/// shows the text of another demo for each line of its list.
+/// Strokes for typing, scrolling and the menu. In xterm, the terminal echoes letters, and Return on the bottom line
+/// scrolls. In gtk3-demo, each line of the list shows the text of another demo.
 fn strokes(program: Program) -> [Option<Strokes>; 3] {
     let letters = again(key(b'a'.into()), 10);
     let at_the_bottom = |strokes| Some(Strokes { before: Some((60, key(RETURN))), ..strokes });
     let stroke = |with, what| Stroke { with, what };
     match program {
-        // No text can be typed there.
+        // gtk3-demo has nothing to type into.
         Program::Gtk => [None, Some(again(key(DOWN), 5)), Some(there_and_back(key(F10), key(ESCAPE)))],
-        // A blinking cursor redraws as large an area as a letter, and the list of results is empty.
+        // The blinking cursor redraws as large an area as a letter, and the list of results is too empty to scroll.
         Program::Qt => {
             let menu = stroke(Some(ALT), KeyOrButton::Key(b's'.into()));
             [None, None, Some(there_and_back(menu, key(ESCAPE)))]
         }
-        // Emacs does not open its menu at each F10, nor close it at each Escape.
+        // Emacs does not open its menu on every F10, nor does it close the menu on every Escape.
         Program::Emacs => [Some(letters), at_the_bottom(there_and_back(key(PRIOR), key(NEXT))), None],
         Program::Xterm | Program::XtermFa => {
             let button = |with| stroke(with, KeyOrButton::Button(1));
@@ -74,7 +74,7 @@ fn strokes(program: Program) -> [Option<Strokes>; 3] {
 }
 
 impl Steady {
-    /// Requires a program that is quiet. From now on it has the keyboard focus.
+    /// The program must be quiet. It gets the keyboard focus and keeps it.
     pub(super) fn measure(site: &Site, case: Case) -> Result<Steady> {
         let round_trip = 2 * Duration::from_micros(case.line.delay_us);
         let of = |strokes: Option<Strokes>, silence| -> Result<Option<ResponseTimes>> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Compares the predictions from captures over the fastest line with the other cells, so that each grid tests the
-//! model, and shows predictions for proxies that cannot be run.
+//! Compares the predictions from captures over the fastest line with the other cells, so each grid tests the model.
+//! Also shows predictions for proxies that are not run.
 
 use super::super::far::{Cells, Line, Predicted, PredictedStart, Program, Route, Start, by_program};
 use crate::goals::Key;
@@ -59,7 +59,7 @@ fn left(cells: &Cells) -> Table {
     PROXIES.into_iter().enumerate().fold(columns, add).table()
 }
 
-/// Measured and predicted start-up times where round trips matter.
+/// Measured and predicted start-up times over the lines on which round trips matter.
 fn behind(cells: &Cells, program: Program) -> Table {
     let lines =
         [100_000, 10_000, 1_000].into_iter().flat_map(|kbit_per_s| Line::by_delay(kbit_per_s).into_iter().skip(2));
@@ -83,7 +83,7 @@ fn behind(cells: &Cells, program: Program) -> Table {
     PROXIES.into_iter().enumerate().fold(columns, add).table()
 }
 
-/// Delay that a line adds over the fastest one, behind a proxy relative to raw X; `None` if it was not predicted.
+/// Delay that `line` adds to the fastest one with this proxy, relative to raw X. `None` without a prediction.
 pub(super) fn added(cells: &Cells, program: Program, proxy: usize, line: Line) -> Option<f64> {
     let predicted = of(cells, program)?;
     let delay_s = |proxy, line| Some(predicted.start(proxy, line)?.delay_s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The grid as tables: the paper's figures, the delay of each cell, details of raw X, the compressed slow link, and
-//! failures.
+//! The grid as tables: comparison with the paper, the delay of each cell, details of raw X, the slow link with
+//! compression, and failures.
 
 use super::super::far::{Cells, Line, Program, Route, Start, by_program, comparison_table};
 use super::{BASE, predicted, relative};
@@ -52,8 +52,8 @@ fn fonts(cells: &Cells) -> String {
     if list.is_empty() { String::new() } else { format!("xterm {}", list.join(", ")) }
 }
 
-/// Effects of latency, bandwidth, compression and local answers, as the paper asks. Only starts that became quiet
-/// count.
+/// Effects of latency, bandwidth, compression and local answers, which the paper asks about. Only starts that became
+/// quiet are counted.
 fn added(cells: &Cells) -> Table {
     let rest_s = |program, way, line| Some(cells.start(program, way, line).filter(|start| start.is_quiet)?.delay_s);
     let added_s = |program, way, line| Some(rest_s(program, way, line)? - rest_s(program, way, BASE)?);
@@ -115,7 +115,7 @@ fn raw(cells: &Cells, program: Program) -> Table {
         .table()
 }
 
-/// Bytes of each transport on the link, and round trips, on the link with most measurements.
+/// Bytes that each transport sends over the link, and round trips, on the link with the most measurements.
 fn bytes(cells: &Cells) -> Table {
     let title = "Over 10 Mb/s, 0.1 ms: bytes on the link in both directions, round trips, seconds until quiet";
     let columns = by_program(title, cells.programs());
@@ -132,7 +132,7 @@ fn bytes(cells: &Cells) -> Table {
     cells.routes().into_iter().fold(columns, add).table()
 }
 
-/// The paper's desktop background, and our programs.
+/// Effective rate of the compressed slow link, for comparison with the paper's desktop background.
 fn compressed(cells: &Cells) -> Table {
     let bytes = Published("packard-gettys-2003.background_bytes").value();
     let seconds = Published("packard-gettys-2003.background_seconds").value();

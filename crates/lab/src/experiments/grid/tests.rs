@@ -35,7 +35,7 @@ fn invented() -> Grid {
     Grid { cells: Cells(all().into_iter().map(cell).collect()) }
 }
 
-/// Each predicted start takes a tenth longer than measured, and less behind proxies.
+/// Each predicted start takes a tenth longer than the measured one without a proxy, and less behind proxies.
 fn with_predictions() -> Grid {
     let mut grid = invented();
     let predicted = |program: Program| {

@@ -2,8 +2,8 @@
 //! The cost of near for a client that never waits: requests and images through near, relative to the relay of `xqos
 //! cap`.
 //!
-//! Both are measured one after the other on one Xvfb, in alternating order. The relay stores 96 bytes of each packet,
-//! so the disk does not dominate.
+//! Both are measured in turn on one Xvfb, in alternating order. The relay stores only 96 bytes of each packet, so the
+//! disk does not dominate.
 
 use crate::bench::Bench;
 use crate::folder::Folder;
@@ -18,7 +18,7 @@ use std::process::Command;
 /// x11perf tests: requests of 4 bytes, and images of 40 kB.
 pub(super) const TESTS: [&str; 2] = ["noop", "putimage100"];
 const PAIRS: u32 = 6;
-/// Runs that take 0.1 s each on an idle server.
+/// Number of x11perf runs, each of which takes 0.1 s on an idle server.
 const RUNS: u32 = 8;
 
 /// Arguments of xqos-wire, through which the client's requests pass.
@@ -54,7 +54,7 @@ impl Cost {
         Ok(cost)
     }
 
-    /// Near over the relay.
+    /// Ratios of near to the relay.
     pub fn ratios(&self) -> Spread {
         Spread::of(self.near.iter().zip(&self.relay).map(|(near, relay)| near / relay))
     }

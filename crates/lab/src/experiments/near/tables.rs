@@ -35,7 +35,7 @@ fn farthest(near: &Near) -> Table {
         .keyed("start")
 }
 
-/// Waits left, and all waits, from near's own report: of the longest delay without steady work.
+/// Waits left and all waits, from near's own report, in the cell without steady work that has the longest delay.
 fn waits_of(near: &Near, program: Program, way: Route) -> Option<(u64, u64)> {
     let all = near.cells.0.iter().filter(|cell| (cell.case.program, cell.case.way) == (program, way));
     let starts = all.filter_map(|cell| Some((cell.case, cell.outcome.as_ref().ok()?)));
@@ -72,7 +72,7 @@ fn comparison(near: &Near) -> Table {
     ])
 }
 
-/// A row for each delay: from the command, and without the time to load the program.
+/// Start-up times with a row for each delay: from the command, and without the time to load the program.
 fn delays(near: &Near, program: Program) -> Table {
     let has = |line: &Line| near.cells.routes().iter().any(|&way| near.cells.start(program, way, *line).is_some());
     let title = format!("{}: seconds from the command until quiet (from its first connection)", program.title());

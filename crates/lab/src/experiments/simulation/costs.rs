@@ -104,13 +104,13 @@ impl Readings {
         self.of_a_request(|look| look.server_time_ns)
     }
 
-    /// Time from one request to the next.
+    /// Time from the beginning of one request to that of the next.
     fn every_us(&self) -> f64 {
         self.of_a_request(|look| look.now_ns)
     }
 
-    /// The median over the intervals between two readings. Intervals in which the machine stalled say nothing about
-    /// requests.
+    /// The median over the intervals between two readings, because intervals in which the machine stalled say nothing
+    /// about requests.
     fn of_a_request(&self, ns: fn(&Reading) -> u64) -> f64 {
         let pairs = self.0.windows(2).filter(|pair| pair[1].requests > pair[0].requests);
         median(pairs.map(|pair| {

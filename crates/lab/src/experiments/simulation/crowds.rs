@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Scenarios that no available machine can run: they use the costs from their files, and there is no measurement.
+//! Scenarios that no available machine can run. Their costs come from their files, and nothing is measured.
 
 use crate::scheduler::Scheduler;
 use crate::statistics::Summary;
@@ -26,7 +26,7 @@ pub(super) struct Crowd {
     /// Clients that were never served.
     starved: usize,
     share: f64,
-    /// Reservations.
+    /// Reservations that clients requested.
     asked: u32,
     admitted: u32,
     took_s: f64,

@@ -33,7 +33,7 @@ pub(super) fn measure(
     alone(situation, bench, stage, Some(scheduler))
 }
 
-/// Measures the client alone.
+/// Measures the client without other clients.
 pub(super) fn alone(situation: Situation, bench: &Bench, stage: &Stage, scheduler: Option<Scheduler>) -> Result<Times> {
     let (server, reservation) = (stage.server(), scheduler.and_then(Scheduler::reservation));
     match situation {

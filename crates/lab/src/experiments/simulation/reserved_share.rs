@@ -25,7 +25,7 @@ pub(super) fn measure(
     let mut load = Load::start(server.display(), perf, 1, Placement::Stacked)?;
     let pid = load.pids()[0];
     control.reserve(entry(control, pid)?.1.client, budget_us, period_us, true)?;
-    // The first period still includes what the client did before.
+    // The first period still includes service from before the reservation.
     std::thread::sleep(Duration::from_micros(u64::from(period_us)));
     let ((began_ns, before), from) = (entry(control, pid)?, Instant::now());
     std::thread::sleep(time);
@@ -35,7 +35,7 @@ pub(super) fn measure(
     Ok((share, operations / (to - from).as_secs_f64()))
 }
 
-/// The server's clock, and the client of a process.
+/// Reads the server's clock and the entry of the client with this process id.
 fn entry(control: &Control, pid: u32) -> Result<(u64, ClientEntry)> {
     let list = control.clients()?;
     let found = list.clients.into_iter().find(|client| client.pid as u32 == pid);
