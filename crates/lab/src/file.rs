@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Experiments that are files: what is measured, on which servers, with which loads, and how it is evaluated.
 //!
-//! A file is checked ([`check`]), and its axes are multiplied into cases ([`case`]). Each case is measured once per
-//! turn ([`stage`], [`loads`], [`measure`]). Expressions over these trials ([`data`], [`expression`]) give the tables,
+//! A file is checked ([`check`]), and its axes are combined into cases ([`case`]). Each case is measured once per turn
+//! ([`stage`], [`loads`], [`measure`]). Expressions over these trials ([`data`], [`expression`]) give the tables,
 //! verdicts and charts ([`study`], [`chart`]). docs/experiments/format.md describes the format.
 
 mod around_load;
@@ -33,10 +33,10 @@ use serde::{Deserialize, Serialize};
 use stage::Stage;
 use std::fmt;
 
-/// A mistake in a file, and its place.
+/// A mistake in a file, and where it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mistake {
-    /// Text of the file, or a line number.
+    /// The quoted text, or a line number.
     at: Place,
     what: String,
 }
@@ -136,7 +136,7 @@ impl File {
         (if quick { turns.min(2) } else { turns }).min(self.definition.order.most_turns.unwrap_or(u32::MAX))
     }
 
-    /// Measures everything that is not measured yet, so an interrupted run continues.
+    /// Measures everything that is not measured yet, so a run can continue after an interruption.
     pub(crate) fn run(&self, bench: &Bench) -> Result<serde_json::Value> {
         let mut parts = bench.parts::<Trial>()?;
         let mut stage = Stage::new(bench, &self.definition);
@@ -205,7 +205,7 @@ impl File {
         all.flat_map(|keys| keys.values()).map(|key| key.split('(').next().unwrap_or(key).to_owned()).collect()
     }
 
-    /// The file with which raw data were measured.
+    /// The experiment file that was used to measure these raw data.
     pub(crate) fn of_raw(name: &str, raw: &serde_json::Value) -> Option<File> {
         let text = raw.get("file")?.as_str()?;
         File::parse(name, text).ok()

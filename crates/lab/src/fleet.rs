@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! A simulated fleet: sessions of fifty hosts, two hundred users and ten days, served by the simulator.
+//! A simulated fleet: sessions on fifty hosts, of two hundred users, over ten days, served by the simulator.
 //!
-//! Each session is a trace, as a server would write it, and a capture of its programs' traffic. Both are turned into
-//! tables by the code for real ones. The session's number is its seed, so the same fleet has the same bytes. In the
-//! first five days the servers are stock ones, afterwards they run xqos, so queries over days have a result.
+//! Each session is a trace, as a server would write it, and a capture of its programs' traffic. The code for real
+//! traces and captures turns both into tables. The session's number is its seed, so the same fleet always has the same
+//! bytes. In the first five days the servers are stock ones; then they run xqos, so queries over days have a result.
 
 mod capture;
 mod session;
@@ -96,7 +96,7 @@ fn add(folder: &Path, session: &Session, total: &mut FleetSummary) -> Result<()>
     Ok(())
 }
 
-/// The work of `xqos trace export`.
+/// Does the work of `xqos trace export`.
 fn export(file: &Path, tables: &Path, session: &Session) -> Result<(Written, Duration)> {
     let began = Instant::now();
     let trace = Trace::open(file)?;
@@ -106,7 +106,7 @@ fn export(file: &Path, tables: &Path, session: &Session) -> Result<(Written, Dur
     Ok((written, began.elapsed()))
 }
 
-/// The work of `xqos analyse --parquet`.
+/// Does the work of `xqos analyse --parquet`.
 fn analyse(file: &Path, tables: &Path, session: &Session) -> Result<(Written, u64, Duration)> {
     let began = Instant::now();
     let mut analysis = analysis::Analysis::default();
@@ -117,5 +117,5 @@ fn analyse(file: &Path, tables: &Path, session: &Session) -> Result<(Written, u6
     Ok((written, counts.packets, began.elapsed()))
 }
 
-/// Network latency for which savings are computed. The tables contain only counts.
+/// Network latency that is used to compute savings. The tables contain only counts.
 const LATENCY_S: f64 = 0.05;

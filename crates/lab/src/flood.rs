@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Our own clients that never pause: threads that repeat one request as fast as the server accepts it.
 //!
-//! Other experiments use x11perf, where each client is a process with requests of its own. Here a request has a
+//! Other experiments use x11perf, where each client is a process with the requests of its test. Here a request has a
 //! configurable length, or is that of plaid, the program that made the scheduler of 1987 unusable (Packard, sections 3
-//! and 7). Hundreds of clients cost only a thread each. A client writes until its socket is full, so its requests are
-//! always pending in the server. KillClient ends it, however many requests are pending. The exception is
+//! and 7). Each of hundreds of clients costs only a thread. A client writes until its socket is full, so its requests
+//! are always pending in the server. KillClient ends the client, regardless of pending requests. The exception is
 //! [`Drawing::Part`], which keeps the server busy for a part of the time and pauses.
 
 use crate::canvas::Canvas;
@@ -26,8 +26,8 @@ pub enum Drawing {
     /// The drawing of plaid: ten inverting rectangles that grow and shrink around the middle of a window of 101 x 201.
     /// A request takes some hundredths of a millisecond on today's machines.
     Original,
-    /// Twenty stripes of nearly the window's size per request: tenths of a millisecond. A pass over all buffers of 4 KB
-    /// takes tens of milliseconds.
+    /// Twenty stripes of nearly the window's size per request, which take tenths of a millisecond. Executing a buffer
+    /// of 4 KB from each client takes tens of milliseconds.
     Heavy,
     /// 160 of these stripes: a millisecond or more, so that under the scheduler of 1987 an echo takes 170 ms, as on the
     /// machine of 2000.
@@ -37,19 +37,19 @@ pub enum Drawing {
     Part(usize),
 }
 
-/// Sides of the window of squares and of one square: large enough that filling dominates the cost.
+/// Sides of the window for squares, and of one square: large enough that filling dominates the cost.
 const ROOM: u16 = 600;
 const SIDE: u16 = 250;
 /// With this many squares, a request is long enough on every known machine.
 const MOST_SQUARES: usize = 16_000;
-/// Side of a plaid's window. The server around an Xephyr, or a viewer, must show it, too, which no client scheduler can
-/// defer. The windows are therefore small, and much is drawn in them.
+/// Side of a plaid's window. The server around an Xephyr, or a viewer, must also show the window, and no client
+/// scheduler can defer that work. The windows are therefore small, and much is drawn in them.
 const SMALL: u16 = 150;
 const ORIGINAL: (u16, u16) = (101, 201);
 /// Pixels by which half a side changes from one rectangle to the next, and the thickness of a stripe.
 const STEP: u16 = 2;
 const THICK: u16 = 110;
-/// Interval in which [`Drawing::Part`] draws, and the time for one measurement of the server's load.
+/// Interval at which [`Drawing::Part`] draws, and the duration of one measurement of the server's load.
 const EVERY: Duration = Duration::from_millis(5);
 const LOAD_TIME: Duration = Duration::from_millis(1500);
 /// A client that has sent this many bytes must be waiting for the server: its buffer and the socket's hold less.
@@ -61,13 +61,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Flood {
     windows: Vec<Window>,
     threads: Vec<JoinHandle<()>>,
-    /// Connection that ends the others; the server reads its requests in spite of the flood.
+    /// Connection that ends the others. The server reads its requests in spite of the flood.
     killer: RustConnection,
 }
 
 impl Flood {
-    /// Starts the clients. Returns when the server has received more than their connections can hold, unless they
-    /// pause.
+    /// Starts the clients. Returns when the server has received more than their connections can hold, or immediately
+    /// for clients that pause.
     pub fn start(server: &Server, drawing: Drawing, count: usize) -> Result<Flood> {
         let mut flood = Flood { windows: Vec::new(), threads: Vec::new(), killer: server.connect()? };
         // All clients connect before the first one floods; otherwise the last would wait long for its connection.
@@ -138,7 +138,7 @@ impl Client {
         Ok(Client { connection, canvas, drawing })
     }
 
-    /// Time from sending such a request to its answer; without a request, that of the round trip alone.
+    /// Time from sending such a request to its answer. Without a request, the time of the round trip alone.
     fn time(&self, drawing: Option<Drawing>) -> Result<Duration> {
         let rectangles = drawing.map(|drawing| drawing.rectangles(0)).unwrap_or_default();
         let began = Instant::now();
@@ -162,7 +162,7 @@ impl Client {
             if let Drawing::Part(batch) = self.drawing {
                 (0..batch / rectangles.len()).try_for_each(|_| self.fill(&rectangles))?;
                 self.connection.get_input_focus()?.reply()?;
-                // Missed intervals are not made up for.
+                // Do not make up for missed intervals.
                 next = (next + EVERY).max(Instant::now());
                 std::thread::sleep(next - Instant::now());
             } else {
@@ -189,7 +189,7 @@ impl Drawing {
     pub fn of_length(server: &Server, length: Duration) -> Result<Drawing> {
         const TRIED: usize = 200;
         let client = Client::connect(server, Drawing::CHEAP, 0)?;
-        // The shortest of several, since the others include other work.
+        // Use the shortest of several times, because the others include other work.
         let shortest = |drawing| -> Result<Duration> {
             let times: Result<Vec<Duration>> = (0..15).map(|_| client.time(drawing)).collect();
             times?.into_iter().min().ok_or_else(|| anyhow!("nothing was timed"))
@@ -270,7 +270,7 @@ fn around_the_middle(step: usize) -> Rectangle {
     Rectangle { x, y, width: 2 * across, height: 2 * down }
 }
 
-/// The stripe moves across and down the window in turn.
+/// The stripe alternately moves down the window and across it.
 fn stripe(turn: usize, index: usize) -> Rectangle {
     let at = (turn as i64 * 7 + index as i64 * 13).rem_euclid(i64::from(SMALL - THICK)) as i16;
     match turn % 2 {

@@ -19,7 +19,7 @@ impl Folder {
         // Only uniqueness matters, so no ordering is needed.
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = place(count);
-        // Left behind by a killed process with the same id.
+        // A killed process with the same id may have left this folder behind.
         let _ = fs::remove_dir_all(&path);
         // Private, because an Xtigervnc accepts everyone who can reach its socket.
         let created = fs::DirBuilder::new().mode(0o700).create(&path);
@@ -32,7 +32,7 @@ impl Folder {
     }
 }
 
-/// Removes this process's folders when it ends without drops. No server may use them any more.
+/// Removes this process's folders when it ends without drops. No server may still be using them.
 pub(crate) fn remove_all() {
     for count in 0..COUNT.load(Ordering::Relaxed) {
         let _ = fs::remove_dir_all(place(count));

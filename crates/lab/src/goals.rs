@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The goals as data: `lab/goals.toml` lists the goal of each verdict, since when it applies, and why.
 //!
-//! Experiments name a goal by its [`Key`] and contain no limits, so a goal cannot change without its ledger. Tests
-//! check that every key is known and used, and that each change has a date and a reason.
+//! Experiments name a goal by its [`Key`] and contain no limits, so every goal is changed in the ledger. Tests check
+//! that every key is known and used, and that each change has a date and a reason.
 
 use crate::study::Goal;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ static LEDGER: LazyLock<BTreeMap<String, BTreeMap<String, Entry>>> =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(pub &'static str);
 
-/// All fields except the goal are for readers and for tests of the file.
+/// Only the goal is used at run time. The other fields are for readers and for tests of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(not(test), allow(dead_code))]

@@ -19,7 +19,7 @@ use x11rb::rust_connection::RustConnection;
 const PATIENCE: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A program with its own window. It ends when this is dropped.
+/// A program with its own window. The program ends when this is dropped.
 #[derive(Debug)]
 pub struct ProgramWindow {
     process: Owned,
@@ -79,7 +79,7 @@ impl ProgramWindow {
     }
 }
 
-/// Finds the mapped window with this class or title and a size: toolkits also have invisible windows.
+/// Finds the visible window whose class or title begins with this text. Toolkits also have invisible windows.
 fn find(connection: &RustConnection, below: Window, called: (AtomEnum, &str)) -> Result<Option<Window>> {
     for child in connection.query_tree(below)?.reply()?.children {
         let property = connection.get_property(false, child, called.0, AtomEnum::STRING, 0, 64)?;

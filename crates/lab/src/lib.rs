@@ -22,7 +22,7 @@
 //! | [`line`] | a client of Packard's paper: a line that follows the [`pointer`] |
 //! | [`periodic`] | Packard's animation, and ocbench, the client of the QoS paper |
 //! | [`process`], [`tree`] | our processes, ended by their id, and the kernel's figures for any process |
-//! | [`program`] | programs that experiments need, with Debian's packages |
+//! | [`program`] | programs that experiments need, with their Debian packages |
 //! | [`statistics`], [`machine`], [`disturbance`], `os_noise` | figures, and the conditions of measurements |
 //! | [`mod@bench`] | runs experiments, stores raw data, renders them |
 //! | [`fleet`] | sessions of many hosts and users, simulated, as traces, captures and tables |
@@ -38,7 +38,7 @@
 //! - **Work is counted, not estimated**: x11perf's own operations between two instants, even on a stock server.
 //! - **The kernel's share is separated** from the X server's: each response includes the time in which a runnable
 //!   server or client had no processor.
-//! - **Raw data are stored** with their evaluation, which can be repeated from them.
+//! - **Raw data are stored** with their evaluation, so the evaluation can be repeated.
 //! - **A missed goal is a finding** and is printed as one.
 //! - Nothing outlives its owner: servers and clients are ended by their own id when they are dropped.
 

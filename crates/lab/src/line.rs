@@ -32,7 +32,7 @@ const SIDE: u16 = 400;
 /// A mouse reports about a hundred times a second. Irregular steps avoid synchronising with anything.
 const STEPS_MS: [u64; 5] = [8, 11, 9, 13, 10];
 /// Delay before the first motion, after a viewer has connected: once a second xqos checks which sockets the server
-/// polls itself.
+/// itself polls.
 const SETTLE: Duration = Duration::from_millis(1200);
 /// Time limit for the last echoes.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -79,7 +79,7 @@ pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) ->
             if all_seen.recv_timeout(PATIENCE).is_ok() {
                 return moved;
             }
-            // The client still waits for echoes; this message ends its wait.
+            // The client still waits for echoes. This message ends its wait.
             let message = ClientMessageEvent::new(32, window, AtomEnum::STRING, [0; 5]);
             end.send_event(false, window, EventMask::NO_EVENT, message)?;
             end.flush()?;

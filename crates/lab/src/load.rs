@@ -4,27 +4,27 @@
 //! **How x11perf works.** It first times an empty loop (`sync time`, a second or more of round trips). Then it
 //! calibrates: it repeats the test with more and more repetitions until one run takes two seconds. Only then does it
 //! draw, in `-repeat` runs of about `-time` seconds, with a round trip (GetImage of one pixel) before and after each.
-//! `-reps N` skips both preparations: every run is N repetitions from the first moment on. Here N is chosen so that a
-//! run takes a tenth of a second on an idle server ([`Perf::calibrate`]). The two round trips then take well below one
-//! percent of it, and the client draws from its start until it is ended.
+//! `-reps N` skips both preparations: every run is N repetitions from the start. Here N is chosen so that a run takes a
+//! tenth of a second on an idle server ([`Perf::calibrate`]). The two round trips then take well below one percent of
+//! it, and the client draws from its start until it is ended.
 //!
 //! **How work is counted.** The rates that x11perf prints cannot be added: each copy subtracts its own estimate of the
 //! round trip and rounds to three digits. But each copy also prints the number of operations when a run is done. These
 //! lines are read as they arrive (`stdbuf -oL`) and stamped with our clock. Operations between two instants are
-//! counted, and a run across the border counts in proportion. The counted clients are thus the load itself, x11perf
-//! does the counting, and a stock server, which reports nothing, is counted exactly like one with xqos.
+//! counted; a run that crosses one of them counts in proportion. The counted clients are thus the load itself, x11perf
+//! does the counting, and a stock server, which reports nothing, is measured exactly like one with xqos.
 //!
-//! **What to avoid.** Twelve copies with `-repeat 1000 -time 5` are no steady load: for half a minute or longer some
-//! still time their empty loop or calibrate, waiting for the server after each request, while others already draw. In
-//! this phase a stock server looks several times better than once all twelve draw.
+//! **What to avoid.** Twelve copies with `-repeat 1000 -time 5` are not a steady load: for half a minute or longer,
+//! some copies still time their empty loop or calibrate, waiting for the server after each request, while others
+//! already draw. In this phase a stock server looks several times better than when all twelve draw.
 //!
 //! **Where it draws.** x11perf always puts its window in the same place, so eleven of twelve copies lie hidden below
-//! the twelfth. Hidden drawing is clipped, and their requests cost less: ellipses two thirds, rectangles and images a
-//! hundredth. This is [`Placement::Stacked`]. A sum of operations then shows which client was served rather than how
-//! much was done. So where work is compared, or where every client must send the longest request, the windows are
+//! the twelfth. Hidden drawing is clipped, so requests cost less: two thirds for ellipses, a hundredth for rectangles
+//! and images. This is [`Placement::Stacked`]. A sum of operations then shows which client was served, not how much was
+//! done. Where work is compared, or where every client must send the longest request, the windows are therefore
 //! [`Placement::SideBySide`]: each client really draws, and a request costs the same for all.
 //!
-//! A load counts as busy when the windows are in their places and every client has completed a run since.
+//! A load counts as busy when its windows are in place and every client has completed a run since then.
 
 use crate::process::{self, Owned};
 use crate::program;
@@ -43,7 +43,7 @@ const RUN: Duration = Duration::from_millis(100);
 const ENOUGH: Duration = Duration::from_millis(8);
 /// More runs than any experiment needs.
 const REPEAT: u64 = 1_000_000;
-/// x11perf handles signals only between requests, and these wait for the server.
+/// x11perf handles signals only between requests, and its requests wait for the server.
 const GRACE: Duration = Duration::from_millis(1500);
 
 /// An x11perf test and the number of repetitions in one run.
@@ -61,7 +61,7 @@ impl Perf {
         let mut perf = Perf { test: test.to_owned(), reps: 1 };
         loop {
             let runs = perf.run(display, 4)?;
-            // The shortest interval: a run that the kernel interrupted says nothing about the repetitions.
+            // Use the shortest interval: a run that the kernel interrupted says nothing about the repetitions.
             let took = runs.windows(2).map(|pair| pair[1].ended.duration_since(pair[0].ended)).min();
             let took = took.unwrap_or_default();
             let scale = if took >= ENOUGH { RUN.as_secs_f64() / took.as_secs_f64() } else { 12.0 };
@@ -138,7 +138,7 @@ impl Load {
         self.clients.iter_mut().try_for_each(|client| client.process.see_running(&name))
     }
 
-    /// Stops all clients wherever they are. The server becomes idle when it has processed their requests.
+    /// Suspends all clients at any point. The server becomes idle when it has processed their requests.
     pub fn pause(&mut self) {
         self.clients.iter_mut().for_each(|client| client.process.stop(true));
     }
@@ -214,7 +214,7 @@ impl Client {
     fn end(&mut self) {
         self.process.end();
         if let Some(reader) = self.reader.take() {
-            // The thread ends with the pipe. A panic in it would have been printed.
+            // The thread ends when the pipe closes. A panic in it would have been printed.
             let _ = reader.join();
         }
     }
@@ -253,7 +253,7 @@ pub(crate) fn parse_rate(line: &str) -> Option<f64> {
     line.split_once('(')?.1.split_once("/sec")?.0.trim().parse().ok()
 }
 
-/// Runs follow each other without a gap. A run across a border counts in proportion.
+/// Runs follow each other without a gap. A run that crosses a limit counts in proportion.
 fn operations_between(runs: &[Run], from: Instant, to: Instant) -> f64 {
     runs.windows(2)
         .map(|pair| {

@@ -76,7 +76,7 @@ impl Machine {
 /// The module's version, which is the same as ours, and a hash of its file.
 pub fn module_version(path: &Path) -> Result<String> {
     let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    // Another standard library may hash differently; then results are only measured again.
+    // If another standard library hashes differently, results are only measured again.
     let mut hasher = DefaultHasher::new();
     hasher.write(&file);
     Ok(format!("{} ({:016x})", env!("CARGO_PKG_VERSION"), hasher.finish()))

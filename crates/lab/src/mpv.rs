@@ -4,7 +4,7 @@
 //! mpv generates the picture itself (testsrc2 of libavfilter), so no file is needed. It draws through the server with
 //! X11 requests (`--vo=x11`): one ShmPutImage per frame, or one PutImage without shared memory. It sends the next frame
 //! only when at most one is in progress. A frame is requested when the server learns of mpv's work, and drawn when the
-//! server has executed its request. In between it waits behind others or for a processor. All times come from a trace
+//! server has executed its request. Meanwhile mpv waits for other clients or a processor. All times come from a trace
 //! of level `requests`, on the server's clock, so the measurement costs mpv nothing.
 //!
 //! It plays without sound, by its own clock. If it is less than 0.2 s late, it catches up; otherwise it continues from
@@ -57,17 +57,17 @@ pub struct Playing {
 /// A frame, on the server's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
-    /// The server had learned of mpv's work, and the previous frame was drawn.
+    /// When the server had learned of mpv's work and the previous frame was drawn.
     pub asked_ns: u64,
     /// Time for which others were served since then.
     pub behind_ns: u64,
-    /// The server had executed the request.
+    /// When the server had executed the request.
     pub drawn_ns: u64,
 }
 
 impl Playing {
-    /// Starts the film on the control's server and a trace of it, through `launcher` if there is one. `drops`: mpv may
-    /// drop late frames, which is its default.
+    /// Starts a trace of the control's server and the film on that server, through `launcher` if there is one. `drops`
+    /// lets mpv drop late frames, as it does by default.
     pub fn start(launcher: Option<Command>, control: &Control, display: &str, drops: bool) -> Result<Playing> {
         let shared = control.connection()?.extension_information("MIT-SHM")?;
         let shared = shared.map_or(PUT_IMAGE, |shm| u32::from(shm.major_opcode) | (SHM_PUT_IMAGE << 16));
@@ -181,7 +181,7 @@ impl Playing {
         }
     }
 
-    /// A launcher, itself a client, may have started mpv.
+    /// mpv may be a child of a launcher, which is itself a client.
     fn is_of_mpv(&self, pid: u32) -> bool {
         let own = self.process.pid();
         process::name(pid).is_some_and(|name| name == "mpv") && (pid == own || process::parent(pid) == Some(own))

@@ -19,7 +19,7 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-/// A change that is not seen within this time counts as seen then.
+/// A change that is not seen within this time counts as taking this time.
 pub const LIMIT: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Damage within this time belongs to one frame.
@@ -111,7 +111,7 @@ impl Typist {
         let terminal = ProgramWindow::start(server, command, NAME).context("cannot show the terminal for typing")?;
         let mut typist = Typist { eye, input, root, terminal, at, key };
         let limit = Instant::now() + PATIENCE;
-        // The cursor changes when the terminal gets the focus, which is not an echo. Two echoes in a row are needed.
+        // When the terminal gets the focus, its cursor changes, which is not an echo. Two echoes in a row are needed.
         let mut echoes = 0;
         while echoes < 2 {
             ensure!(Instant::now() < limit, "xterm does not echo typed letters");

@@ -2,8 +2,8 @@
 //! Pauses of the machine itself: a virtual machine's host or an interrupt takes the processor from a running program,
 //! without a decision of the kernel's scheduler.
 //!
-//! A program that reads the clock in a loop sees them. They happen while processors are busy: responses of an idle
-//! server have none, those under load do, with any scheduler.
+//! A program that reads the clock in a loop sees these pauses. They occur while processors are busy: with any
+//! scheduler, responses under load have them, and responses of an idle server do not.
 
 use crate::processor::now_ns;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub(crate) struct OsNoise {
     /// Fraction of the time.
     pub part: f64,
     pub longest_ms: f64,
-    /// Mean wait for the end of a pause, for an event at a random moment.
+    /// Mean time that an event at a random moment waits for the end of a pause.
     pub mean_wait_ms: f64,
 }
 
@@ -54,7 +54,7 @@ fn watch(time: Duration) -> OsNoise {
     of(&pauses, last - begin)
 }
 
-/// A random moment falls into a pause with the pause's share of the time, and then waits for half of it.
+/// The chance of hitting a pause is its share of the time. Half of the pause is then left on average.
 fn of(pauses: &[u64], time_ns: u64) -> OsNoise {
     let time = time_ns.max(1) as f64;
     let squares: f64 = pauses.iter().map(|&ns| (ns as f64).powi(2)).sum();

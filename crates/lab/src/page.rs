@@ -42,7 +42,7 @@ pub(crate) fn html(findings: &[Finding]) -> Result<String> {
         write_study(&mut body, finding, (findings.len() == 1, build), &mut charts);
     }
     let conclusions = list(&conclusions(findings));
-    // A single experiment starts with its result, several start with the conclusions.
+    // The page of one experiment starts with its result; the page of several starts with the conclusions.
     let (title, contents, conclusions_of_one) = match findings {
         [one] => (one.study.title.clone(), String::new(), conclusions),
         _ => ("xqos: what it does and what it costs".to_owned(), conclusions + &contents(findings), String::new()),
@@ -174,7 +174,7 @@ fn write_verdicts(out: &mut String, verdicts: &[Verdict]) {
 }
 
 fn write_table(out: &mut String, table: &Table) {
-    // Most cells are numbers and therefore have no class.
+    // Only text has a class, because most cells are numbers.
     let class = |column| if is_numeric(table, column) { "" } else { " class=\"text\"" };
     let _ = write!(out, "<div class=\"table\"><table><caption>{}</caption><thead><tr>", escape(&table.title));
     for (column, name) in table.head.iter().enumerate() {

@@ -36,7 +36,7 @@ fn prose(page: &str) -> String {
     let body: Vec<&str> = page.lines().skip(1).filter(command).collect();
     let body = body.join("\n");
     let sections = body.split("\n## ").filter(|section| !section.starts_with("Figures"));
-    // Headings below those of the report.
+    // Put headings below those of the report.
     sections.collect::<Vec<_>>().join("\n#### ")
 }
 

@@ -57,7 +57,7 @@ enum Number {
     Rows(Vec<Vec<f64>>),
 }
 
-/// The single figure with a key such as `packard-2000.echo_old`, if a file has it.
+/// The single figure with a key such as `packard-2000.echo_old`, if one of the files has it.
 pub(crate) fn value(key: &str) -> Option<f64> {
     match find(key)?.value {
         Number::One(one) => Some(one),
@@ -83,7 +83,7 @@ impl Published {
         self.one(Some(&self.figure().value))
     }
 
-    /// As tables show it: values that the paper does not state are marked.
+    /// The figure as tables show it. A value that the paper does not state is marked.
     pub fn text(self) -> String {
         let mark = if self.figure().derived.is_some() { " (derived)" } else { "" };
         crate::study::figure(self.value()) + mark

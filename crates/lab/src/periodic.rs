@@ -43,14 +43,14 @@ pub struct Habit {
 
 const REST: Duration = Duration::from_millis(15);
 pub const ANIMATION: Habit = Habit { side: 300, spokes: 24, waits: false, rest: REST };
-/// The window is so large that fewer than [`MOST_SPOKES`] spokes take [`REDRAW`].
+/// The window is large enough that [`REDRAW`] is reached with fewer than [`MOST_SPOKES`] spokes.
 pub const OCBENCH: Habit = Habit { side: 600, spokes: 50, waits: true, rest: Duration::from_millis(10) };
 
 /// Time of a frame of ocbench on an idle server: `a` in the paper.
 const REDRAW: Duration = Duration::from_millis(2);
-/// Number that fits into the connection's buffer of 16 kB, so that a frame is one write.
+/// Number of spokes that fit into the connection's buffer of 16 kB, so that a frame is one write.
 const MOST_SPOKES: usize = 600;
-/// Frames that are timed to find the number of spokes, and the number of repetitions.
+/// Number of frames that are timed to find the number of spokes, and how often this is repeated.
 const CALIBRATED_BY: usize = 30;
 const CALIBRATIONS: usize = 3;
 /// A full turn in the protocol's unit, 1/64 degree, and the rotation from one frame to the next.
@@ -72,7 +72,7 @@ pub struct Frames {
     wake_kernel_ns: Vec<u64>,
 }
 
-/// Begin, end, and the kernel's part.
+/// Beginning, end, and the kernel's part.
 pub type Stretch = (u64, u64, u64);
 
 impl Frames {
@@ -129,13 +129,13 @@ impl<'a> Periodic<'a> {
         Ok(Periodic { connection, canvas, habit })
     }
 
-    /// ocbench with the number of spokes at which a frame takes [`REDRAW`] on a server that must be idle now.
+    /// Returns ocbench with the number of spokes for which a frame takes [`REDRAW`]. The server must be idle.
     pub fn calibrate(server: &Server) -> Result<Habit> {
         let connection = server.connect()?;
         let mut client = Periodic::new(&connection, OCBENCH)?;
         for _ in 0..CALIBRATIONS {
-            // The median: the shortest time is that of a processor at its best, and a wheel calibrated by it usually
-            // takes 3 ms.
+            // Use the median: the shortest time is that of a processor at its highest speed, and a wheel calibrated
+            // with it usually takes 3 ms.
             let took_ms = median(client.run(None, CALIBRATED_BY, |_| {})?.latency_ms()).max(1e-6);
             let spokes = client.habit.spokes as f64 * REDRAW.as_secs_f64() * 1e3 / took_ms;
             client.habit.spokes = (spokes as usize).clamp(1, MOST_SPOKES);
@@ -197,7 +197,7 @@ impl<'a> Periodic<'a> {
         Ok(connection.flush()?)
     }
 
-    /// When the next frame was drawn, on both clocks.
+    /// Waits until the next frame is drawn. Returns the time on both clocks.
     fn drawn(&self) -> Result<(u64, u32)> {
         loop {
             if let Event::PropertyNotify(changed) = self.connection.wait_for_event()? {

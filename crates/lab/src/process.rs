@@ -41,7 +41,7 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Starts the process. `grace` is the time to end after SIGTERM. [`Missing`] if the program is not installed.
+    /// Starts the process. It gets `grace` to end after SIGTERM. Fails with [`Missing`] if it is not installed.
     pub fn start(command: &mut Command, grace: Duration) -> Result<Owned> {
         xqos_sys::end_with_this_thread(command);
         let program = command.get_program().to_string_lossy().into_owned();
@@ -66,7 +66,7 @@ impl Owned {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Call this at the end of a measurement. [`Ended`] if the process is gone.
+    /// Call this at the end of a measurement. Fails with [`Ended`] if the process is gone.
     pub fn see_running(&mut self, name: &str) -> Result<()> {
         if self.is_running() { Ok(()) } else { Err(Ended(name.to_owned()).into()) }
     }
@@ -75,7 +75,7 @@ impl Owned {
     pub fn complaint(&mut self) -> String {
         let mut line = String::new();
         if let Some(errors) = self.child.stderr.take() {
-            // An unreadable line counts as none.
+            // A line that cannot be read counts as no line.
             let _ = BufReader::new(errors).read_line(&mut line);
         }
         if line.is_empty() { "it ended without an error message".to_owned() } else { line.trim().to_owned() }
@@ -89,14 +89,14 @@ impl Owned {
         }
     }
 
-    /// Stops the process wherever it is, or lets it continue.
+    /// Suspends the process at any point, or lets it continue.
     pub fn stop(&mut self, stops: bool) {
         self.signal(if stops { libc::SIGSTOP } else { libc::SIGCONT });
     }
 
     fn signal(&mut self, signal: i32) {
         if self.is_running() {
-            // It has not been waited for yet, so the id is still its own.
+            // The process has not been waited for yet, so its id has not been reused.
             xqos_sys::send(self.child.id() as i32, signal);
         }
     }
@@ -107,7 +107,7 @@ impl Owned {
         let deadline = Instant::now() + self.grace;
         while self.is_running() {
             if Instant::now() >= deadline {
-                // Errors mean that it is gone already.
+                // An error means that the process is gone already.
                 let _ = self.child.kill();
                 let _ = self.child.wait();
                 return;
@@ -208,7 +208,7 @@ pub fn switches(pid: u32) -> Result<Vec<ThreadSwitches>> {
     Ok(threads)
 }
 
-/// Memory of a process. Private dirty memory is its cost beyond files shared with others.
+/// Memory of a process. Private dirty memory is what it costs in addition to files shared with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     pub rss_kb: u64,

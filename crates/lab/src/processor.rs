@@ -28,7 +28,7 @@ impl Pinned {
         Ok(Pinned { before })
     }
 
-    /// Pins measuring threads to the last processor. This is [`SCENE`] itself if there is only one.
+    /// Pins the calling thread to the last processor. If there is only one, that is [`SCENE`].
     pub fn beside_the_scene() -> Result<Pinned> {
         Pinned::to(std::thread::available_parallelism().map_or(0, |count| count.get() - 1))
     }
@@ -41,7 +41,7 @@ impl Drop for Pinned {
     }
 }
 
-/// Works until this thread has used so much processor time, however long this takes.
+/// Works until this thread has used this much processor time, however long this takes.
 pub fn burn(work: Duration) {
     let end = used() + work;
     while used() < end {

@@ -40,15 +40,15 @@ pub(crate) fn own(name: &str) -> Result<PathBuf> {
     xqos_cli::sibling::find(name).ok_or_else(|| Missing::new(name).into())
 }
 
-/// `xqos run` with both reservations; the program's name follows. If a reservation is refused, the program does not
-/// start.
+/// `xqos run` with both reservations; the caller appends the program's name. If a reservation is refused, the program
+/// does not start.
 pub fn run_reserved(of_server: &str, of_processor: &str) -> Result<Command> {
     let mut command = Command::new(own("xqos")?);
     command.args(["run", "--strict", "--quiet", "--reserve", of_server, "--cpu", of_processor, "--"]);
     Ok(command)
 }
 
-/// A program that is not installed. It skips the experiment; the others still run.
+/// A program that is not installed. The experiment is skipped, and the others still run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Missing {
     program: String,
@@ -73,7 +73,7 @@ impl fmt::Display for Missing {
 
 impl error::Error for Missing {}
 
-/// For a program that another one starts for us; in other cases [`Owned::start`](crate::process::Owned::start) checks.
+/// Checks for a program that another one starts; for the rest, [`Owned::start`](crate::process::Owned::start) checks.
 pub fn require(program: &str) -> Result<(), Missing> {
     find(program).map(drop)
 }

@@ -23,11 +23,11 @@ const BLOCKING_US: u32 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheduler {
-    /// The one of 1987 (Packard 3.1).
+    /// The scheduler of 1987 (Packard 3.1).
     Classic,
-    /// The one of 2000, as the paper describes it (Packard 5).
+    /// The scheduler of 2000, as the paper describes it (Packard 5).
     Smart,
-    /// The current server's own.
+    /// The current X server's own scheduler.
     Stock,
     /// xqos with its default settings.
     Fair,
@@ -39,7 +39,7 @@ impl Scheduler {
     pub const ALL: [Scheduler; 5] =
         [Scheduler::Classic, Scheduler::Smart, Scheduler::Stock, Scheduler::Fair, Scheduler::Cbs];
 
-    /// Also the name of its colour in a page.
+    /// The name, which is also the name of its colour in a page.
     pub fn name(self) -> &'static str {
         match self {
             Scheduler::Classic => "classic",
@@ -89,7 +89,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Fails if xqos has stepped aside, since nothing of it would be measured.
+    /// Fails if xqos has stepped aside, because xqos would then not be measured.
     pub fn of(setup: Setup) -> Result<Stage> {
         let server = setup.start()?;
         let control = server.armed()?;
@@ -110,8 +110,8 @@ impl Stage {
     }
 }
 
-/// Lets the server follow this policy, with these slices (the maximum, and the one to which `smart` lets the slices of
-/// a client alone grow) or the policy's own. `reserves`: a measured client has a reservation.
+/// Makes the server follow this policy, with these slices or the policy's own: the maximum, and the limit to which
+/// slices grow under `smart` if a client runs alone. `reserves`: a measured client has a reservation.
 pub(crate) fn follow(
     control: &Control,
     policy: PolicyKind,
@@ -120,7 +120,7 @@ pub(crate) fn follow(
 ) -> Result<()> {
     let usual = Parameters::default();
     let us = |ns: u64| Some((ns / 1000) as u32);
-    // One request: with slices of 5 ms a second one would wait for the server's own timer.
+    // Send one request: with slices of 5 ms, a second request would wait for the server's own timer.
     Ok(control.set_policy(PolicyChange {
         policy: Some(policy),
         slice_us: slice_us.or(us(usual.slice_ns)),

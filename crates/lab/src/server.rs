@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Real X servers for experiments and tests: Xvfb, Xephyr, Xtigervnc and Xorg, stock or with xqos.
 //!
-//! The server chooses its own free display and reports it (`-displayfd`), so any number of them run side by side. Its
-//! log and configuration are in a private folder that is removed with it. The server is ended by its own id. An
-//! Xwayland is started by its own compositor.
+//! The server chooses its own free display and reports it (`-displayfd`), so any number of servers can run side by
+//! side. The log and configuration are in a private folder that is removed with the server. A server is ended by its
+//! own process id. An Xwayland is started by its own compositor.
 
 mod compositor;
 
@@ -45,7 +45,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All servers that export the symbols that xqos needs in Debian.
+    /// All servers that, as packaged by Debian, export the symbols that xqos needs.
     pub const ALL: [Kind; 4] = [Kind::Xvfb, Kind::Xephyr, Kind::Xtigervnc, Kind::Xorg];
 
     /// The program's path. Debian's /usr/bin/Xorg may be a wrapper that refuses to run without a console.
@@ -170,7 +170,7 @@ impl Setup {
     }
 
     fn add_environment(&self, command: &mut Command, host: Option<&Server>) {
-        // The user's settings are for the user's servers.
+        // Settings in the user's environment are for the user's own servers.
         command.env_remove("LD_PRELOAD");
         for name in [
             "XQOS_POLICY",
@@ -305,12 +305,12 @@ impl Server {
         self.process.is_running() && self.xwayland.as_ref().is_none_or(Xwayland::is_running)
     }
 
-    /// Stops the server wherever it is, or lets it continue. With Xwayland this stops the compositor.
+    /// Suspends the server at any point, or lets it continue. With Xwayland this suspends the compositor.
     pub fn stop(&mut self, stops: bool) {
         self.process.stop(stops);
     }
 
-    /// Its output so far.
+    /// The server's output so far.
     pub fn log(&self) -> String {
         let read = |name| fs::read(self.folder.path(name)).unwrap_or_default();
         String::from_utf8_lossy(&[read("log"), read("errors")].concat()).into_owned()
@@ -326,7 +326,7 @@ impl Server {
         Control::connect(Some(&self.display))?.ok_or_else(|| anyhow!("no XQOS in {}:\n{}", self.display, self.log()))
     }
 
-    /// Like [`Server::control`], but also fails if xqos has stepped aside, since nothing of it would be measured.
+    /// Like [`Server::control`], but also fails if xqos has stepped aside, because xqos would then not be measured.
     pub fn armed(&self) -> Result<Control> {
         let control = self.control()?;
         let info = control.server_info()?;
@@ -365,7 +365,7 @@ impl Server {
     fn wait_until_ready(&mut self, ready: &mut UnixStream) -> Result<String> {
         ready.set_read_timeout(Some(Duration::from_secs(20)))?;
         let mut number = String::new();
-        // The server closes its end after writing the number; a server that dies closes it, too.
+        // The server closes its end of the pipe after writing the number, or when it dies.
         let outcome = ready.read_to_string(&mut number);
         if outcome.is_err() || number.trim().parse::<u32>().is_err() {
             bail!("{} did not start:\n{}", self.kind.program(), self.log());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Findings of an experiment, in a form for every renderer: verdicts, tables, charts, and how it was measured.
+//! Findings of an experiment in a form that every renderer can use: verdicts, tables, charts, and how it was measured.
 //!
-//! An experiment consists of `run` (stored raw data), `study` (raw data to this) and `render` (this to text or a page).
+//! An experiment has `run` (gives raw data), `study` (raw data to findings) and `render` (findings to text or a page).
 //! Evaluation never measures, so a stored result can be rendered again at any time.
 
 mod chart;
@@ -40,7 +40,7 @@ pub struct Verdict {
     pub goal: Goal,
     /// Range of the measurements whose median is the value; `None` for a single one.
     pub spread: Option<Spread>,
-    /// Samples behind the value, in the trial with the fewest.
+    /// Number of samples behind the value, in the trial with the fewest.
     #[serde(default)]
     pub samples: Samples,
 }
@@ -113,7 +113,7 @@ impl Verdict {
         Some(is_within && !self.samples.too_few())
     }
 
-    /// The miss relative to the goal, which may be 0; `None` unless the goal is missed with enough samples.
+    /// The miss relative to the goal, whose limit can be 0. `None` unless the goal is missed with enough samples.
     pub fn missed_by(&self) -> Option<f64> {
         let limit = self.goal.limit()?;
         let is_missed = self.is_met() == Some(false) && !self.samples.too_few();

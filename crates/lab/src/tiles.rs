@@ -58,7 +58,7 @@ fn windows_by_client(connection: &RustConnection) -> Result<BTreeMap<Window, Cop
     let windows = connection.query_tree(setup.roots[0].root)?.reply()?.children;
     let mut clients: BTreeMap<Window, Copy> = BTreeMap::new();
     for window in windows {
-        // A window that disappeared meanwhile belongs to a copy that ended.
+        // If a window disappeared meanwhile, its copy has ended.
         let Ok(geometry) = connection.get_geometry(window)?.reply() else { continue };
         let copy = clients.entry(window & !setup.resource_id_mask).or_default();
         copy.add(window, &geometry);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Our own process tree: its processor time, and its end when we are interrupted.
 //!
-//! Experiments end processes by dropping them ([`Owned`](crate::process::Owned)). A signal leaves no time for this: a
-//! separate thread then ends all descendants, each by its own id. Orphans become our children
+//! Experiments end processes by dropping them ([`Owned`](crate::process::Owned)). A signal leaves no time for this, so
+//! a separate thread then ends all descendants, each by its own id. Orphans become our children
 //! ([`xqos_sys::adopt_orphans`]), so a process whose parent ended first is found as well. No process can be started
-//! after the end has begun.
+//! once this has begun.
 
 use anyhow::{Result, bail};
 use std::collections::{BTreeSet, HashMap};
@@ -13,10 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use xqos_sys::{Process, Processes, Procfs};
 
-/// Held while a process is started. True once nothing may be started any more.
+/// Locked while a process is started. Becomes true when no process may be started any more.
 static IS_ENDING: Mutex<bool> = Mutex::new(false);
 
-/// [`end_all`] sees every process that is started while this is held.
+/// While the caller holds this lock, [`end_all`] waits, so it sees every process that the caller starts.
 pub(crate) fn leave_to_start() -> Result<MutexGuard<'static, bool>> {
     let is_ending = IS_ENDING.lock().unwrap_or_else(PoisonError::into_inner);
     if *is_ending {
@@ -39,8 +39,8 @@ pub fn end_all(grace: Duration) {
                 return;
             }
             for pid in left.into_iter().filter(|&pid| signalled.insert(pid)) {
-                // This id belonged to a descendant a moment ago. The kernel assigns ids in turn, so it is not reused so
-                // soon. SIGCONT wakes a stopped process.
+                // This id belonged to a descendant a moment ago. The kernel assigns ids in sequence, so it has not
+                // reused this one yet. SIGCONT wakes a stopped process.
                 for signal in [signal, libc::SIGCONT] {
                     xqos_sys::send(pid, signal);
                 }

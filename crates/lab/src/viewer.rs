@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! A viewer of an Xtigervnc: a remote user who moves the pointer and receives every picture.
 //!
-//! RFB 3.8 on a Unix socket, no security, raw pixels. A thread reads and discards the pixels. It requests the next
-//! update as soon as one begins to arrive, as TigerVNC's viewer does, so a request is always pending. Any other message
-//! ends the viewer, and the next motion fails.
+//! It speaks RFB 3.8 on a Unix socket, without security and with raw pixels. A thread reads and discards the pixels.
+//! The thread requests the next update as soon as one begins to arrive, as TigerVNC's viewer does, so a request is
+//! always pending. Any other message ends the viewer, and the next motion fails.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{self, BufReader, Read, Write};
@@ -99,7 +99,7 @@ fn follow(mut stream: UnixStream, request: &[u8], begins: &Sender<()>) -> io::Re
             [0] => {
                 let [_, c0, c1] = read(&mut input)?;
                 stream.write_all(request)?;
-                // Only the first update is waited for.
+                // The receiver waits only for the first update, so later sends fail.
                 let _ = begins.send(());
                 for _ in 0..u16::from_be_bytes([c0, c1]) {
                     let [_, _, _, _, w0, w1, h0, h1, _, _, _, _] = read(&mut input)?;

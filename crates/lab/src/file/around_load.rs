@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Clients that measure before, during and after a load: a film played by mpv, and ocbench's wheel.
 //!
-//! Each trial includes time without the load, so the compared samples are measured within seconds. The suffix of a
-//! sample names its part: `_before` the load, `_idle` (before or after it), `_beside` (from the start of its first
-//! client until it is asked to end), and `_busy` (the same without the start of its clients).
+//! Each trial includes time without the load, so the compared samples are measured within seconds of each other. The
+//! suffix of a sample names its part of the trial: `_before` the load, `_idle` (before or after it), `_beside` (from
+//! the start of its first client until it is asked to end), and `_busy` (the same without the start of its clients).
 
 use super::bursts::Recorder;
 use super::case::Case;
@@ -26,7 +26,7 @@ use xqos_client::Control;
 
 /// Suffixes of samples that are split into parts.
 pub(super) const PARTS: [&str; 4] = ["before", "idle", "beside", "busy"];
-/// The window is created and shown during the first frames.
+/// The first frames do not count, because the window is created and shown during them.
 const FIRST: usize = 10;
 /// Holds the records of several seconds, since the trace is not read meanwhile.
 const CAPACITY: u32 = 1 << 19;
@@ -35,7 +35,7 @@ const LOOKS: u32 = 8;
 
 /// Start and end of the load, on the clock of traces.
 struct Stay {
-    /// Its clients were started; all were busy; they were asked to end; all were gone.
+    /// When its clients were started, were all busy, were asked to end, and were all gone.
     began_ns: u64,
     busy_ns: u64,
     ended_ns: u64,
@@ -70,7 +70,7 @@ impl Stay {
         Ok(Stay { began_ns, busy_ns, ended_ns, gone_ns: now_ns(), delayed })
     }
 
-    /// Splits samples into the parts. Each sample has a begin, an end and a value.
+    /// Splits samples into the parts. Each sample has a beginning, an end and a value.
     fn cut(&self, name: &str, all: impl Iterator<Item = (u64, u64, f64)>) -> Vec<(String, Vec<f64>)> {
         let mut parts = PARTS.map(|part| (format!("{name}_{part}"), Vec::new()));
         for (from, to, value) in all {
@@ -151,7 +151,7 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
         let loading = scope.spawn(move || beside_wheel(case, server, calibrated, base, &signals));
         let frames = ocbench.run(server.schedstat(), load_until + case.after(quick).max(1), |activation| {
             if [load_from, load_until].contains(&activation) {
-                // The other thread reports a load that could not be started.
+                // If the load cannot be started, the other thread reports it.
                 let _ = signal.send(());
             }
         })?;
@@ -173,7 +173,7 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
     Ok((samples, named([("delayed_beside", stay.delayed), ("reserved", reserved)])))
 }
 
-/// Starts the load at the first signal and ends it at the second. Meanwhile a reservation may be searched for.
+/// Starts the load at the first signal and ends it at the second. Meanwhile runs `xqos reserve auto` if the case does.
 fn beside_wheel(
     case: &Case,
     server: &Server,
@@ -199,8 +199,8 @@ fn look_for_reservation(server: &Server, client: u32) -> Result<Owned> {
     Owned::start(&mut command, Duration::from_secs(2))
 }
 
-/// `xqos run`, if it searches for a reservation or also reserves processor time. If this is refused, mpv does not
-/// start.
+/// The program that starts mpv: `xqos run`, if the case searches for a reservation or also reserves processor time. If
+/// `xqos run` is refused a reservation, mpv does not start.
 fn launcher(case: &Case) -> Result<Option<Command>> {
     if case.finds_reservation {
         let mut command = Command::new(program::own("xqos")?);

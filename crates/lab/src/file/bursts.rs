@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Extracts the bursts of one client from a trace, and determines what each burst waited for.
 //!
-//! A burst begins when the server learns of it and ends when its queue is empty. In between, the server serves the
-//! client, serves others, or does neither: it polls, or the kernel runs another task.
+//! A burst begins when the server learns of it and ends when the client's queue is empty. In between, the server serves
+//! the client, serves others, or does neither because it polls or the kernel runs another task.
 
 use super::data::{Figures, named};
 use super::trace::events;
@@ -24,7 +24,7 @@ pub(super) struct Recorder {
     base: u32,
     /// Indices into `slices`.
     places: BTreeMap<ClientId, usize>,
-    /// Slices of the client, then those of other processes except our own.
+    /// Slices of the client, then of each other client except those of this process.
     slices: Vec<Vec<Slice>>,
     /// Scheduling deadlines of its reservation, and when each was set.
     deadlines_ns: Vec<(u64, u64)>,
@@ -81,7 +81,7 @@ impl Recorder {
     pub fn figures(&self) -> Figures {
         let first = self.bursts.get(DRAWN_BURST).or(self.bursts.last());
         let from_ns = first.map_or(0, |burst| burst.arrived_ns.saturating_sub(LEAD_NS));
-        // The page needs no more than microseconds, and short numbers.
+        // Microseconds are precise enough for the page, and the numbers stay short.
         let place = |ns: u64| (ns.saturating_sub(from_ns).min(DRAWN_NS) / 1000) as f64 / 1e3;
         let is_drawn = |ns: &u64| (from_ns..from_ns + DRAWN_NS).contains(ns);
         let each = |ns: fn(&Burst) -> u64| self.bursts.iter().map(ns);
@@ -223,7 +223,7 @@ mod tests {
     fn waits_of_a_burst_are_separated_by_cause() {
         let events = [
             served(OTHER, 2, 4, true),
-            // The slice in progress at the arrival was recorded before it.
+            // The record of the slice in progress precedes that of the arrival.
             served(OTHER, 5, 13, true),
             arrived(10),
             budget(10, 3, 20),

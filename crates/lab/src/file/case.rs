@@ -25,16 +25,16 @@ pub(super) struct Case {
     pub cell: Cell,
     /// The server's name and setup.
     pub server: (String, Setup),
-    /// `None` without a desktop, unless the screen is observed.
+    /// `None` if there is no desktop and the screen is not observed.
     pub desktop: Option<Desktop>,
     pub policy: Option<PolicyKind>,
-    /// In microseconds: the maximum slice, and the one to which `smart` lets the slices of a client alone grow.
+    /// In microseconds: the maximum slice, and the limit to which slices grow under `smart` if a client runs alone.
     pub slices_us: [Option<u32>; 2],
     pub groups: Option<Grouping>,
     pub measure: Measure,
     pub loads: Vec<LoadOf>,
     pub reserve: Option<Reservation>,
-    /// True if its reservation is found by measurement.
+    /// True if the measuring client's reservation is found by measurement.
     pub finds_reservation: bool,
     /// Budget and period of a reservation of processor time.
     pub processor: Option<(Duration, Duration)>,
@@ -100,7 +100,7 @@ impl Case {
         if quick { self.time[1].unwrap_or(full / 4) } else { full }
     }
 
-    /// The shortest time that consists of whole periods of every reservation, so that the phase does not matter.
+    /// The time of the case, rounded up to whole periods of the longest reservation, so the phase does not matter.
     pub fn whole_periods(&self, quick: bool) -> Duration {
         let time = self.time(quick);
         let reserved = self.loads.iter().filter_map(|load| load.reserve);
@@ -149,7 +149,7 @@ pub(super) fn cells(axes: &[&AxisValues]) -> Vec<Cell> {
     })
 }
 
-/// Replaces each `{AXIS}` in the text with the result of `show` for the axis and its value.
+/// Replaces each `{AXIS}` in the text with the result of `show` for this axis and its value.
 pub(super) fn filled(text: &str, cell: &Cell, show: impl Fn(&str, &str) -> String) -> String {
     cell.iter().fold(text.to_owned(), |text, (axis, value)| text.replace(&format!("{{{axis}}}"), &show(axis, value)))
 }
@@ -166,7 +166,7 @@ pub(super) fn setting(definition: &Definition, axes: &[AxisValues], cell: &Cell)
 pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) -> Result<Case, Mistake> {
     let setting = setting(definition, axes, cell);
     let fill = |text: &str| filled(text, cell, |_, value| value.to_owned());
-    // Parses a text. A mistake quotes the text as it is in the file, to find its line.
+    // Parses a text. An error quotes the text as it is in the file, so that its line can be found.
     fn read<T>(
         text: &Option<String>,
         fill: impl Fn(&str) -> String,
@@ -177,7 +177,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     let server = setting.server.clone().unwrap_or_else(|| "xqos".to_owned());
     let loads = setting.load.iter().flat_map(|loads| &loads.0);
     let given = setting.reserve.clone().filter(|reserve| reserve != "auto");
-    // A client that starts before the load has found its pace when the load starts.
+    // A client that starts before the load has settled by the time the load starts.
     let usual_warm_up = Duration::from_millis(if setting.before.is_some() { 0 } else { 500 });
     let measure = read(&setting.measure, fill, Measure::named)?.unwrap_or(Measure::Light);
     let slice = |text: &str| quantity::slice(text).map(|quantity::Micros(us)| us);
@@ -345,7 +345,7 @@ fn managers(text: &str) -> Result<Option<Managers>, String> {
     if text == "none" { Ok(None) } else { one_of(&Managers::ALL, text).map(Some) }
 }
 
-/// The value of a word.
+/// The value that this word names.
 fn one_of<T: Copy>(all: &[(&str, T)], text: &str) -> Result<T, String> {
     let known = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = all.iter().find(|(name, _)| *name == text).map(|&(_, value)| value);

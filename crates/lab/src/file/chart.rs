@@ -9,7 +9,7 @@ use crate::study::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges,
 
 /// Kinds of charts.
 pub(super) const KINDS: [&str; 4] = ["ranges", "lines", "scatter", "lanes"];
-/// Points to draw; more cannot be distinguished.
+/// Maximum number of points to draw. More could not be distinguished.
 const CHARTED: usize = 100;
 
 /// The charts for which there are measurements.
@@ -94,7 +94,7 @@ fn of(text: &ChartText, data: &Data, axes: &[String], within: &Cell) -> Vec<Cell
     measured(data, axes, &text.only, within)
 }
 
-/// Each value of the chart's axis `of`, with its cell.
+/// Each value of the chart's axis `of`, with the cell of that value.
 fn cases(text: &ChartText, data: &Data, within: &Cell) -> Vec<(String, Cell)> {
     let of = of(text, data, std::slice::from_ref(&text.of), within);
     of.into_iter().filter_map(|cell| Some((cell.get(&text.of)?.clone(), cell))).collect()
@@ -104,7 +104,7 @@ fn braced(axes: &[String]) -> String {
     axes.iter().map(|axis| format!("{{{axis}}}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Medians of the turns.
+/// For each case, the medians over the turns.
 fn ranges(text: &ChartText, data: &Data, within: &Cell) -> Vec<Range> {
     let range = |(case, cell): (String, Cell)| {
         let summaries: Vec<Summary> = data
@@ -125,7 +125,7 @@ fn ranges(text: &ChartText, data: &Data, within: &Cell) -> Vec<Range> {
     cases(text, data, within).into_iter().filter_map(range).collect()
 }
 
-/// Points over an axis of numbers, or samples: one name over another, or in their order.
+/// Points over a numeric axis, or samples: those of one name over those of another, or in their order.
 fn points(text: &ChartText, data: &Data, cell: &Cell) -> Vec<[f64; 2]> {
     let axis = text.x.as_ref().and_then(|name| data.axis(name));
     if let Some(axis) = axis {
@@ -144,7 +144,7 @@ fn points(text: &ChartText, data: &Data, cell: &Cell) -> Vec<[f64; 2]> {
         let Some(y) = at.samples(&text.y) else { continue };
         match text.x.as_ref().and_then(|x| at.samples(x)) {
             Some(x) => {
-                // The page needs no more than microseconds, and short numbers.
+                // Microseconds are precise enough for the page, and the numbers stay short.
                 let short = |value: f64| (value * 1e3).round() / 1e3;
                 points.extend(x.iter().zip(y.iter()).map(|(&x, &y)| [short(offset + x), short(y)]));
                 offset = points.last().map_or(offset, |point| point[0]);

@@ -25,7 +25,7 @@ pub(super) fn turns(text: &str) -> Option<u32> {
 struct Check<'a> {
     definition: &'a Definition,
     axes: &'a [AxisValues],
-    /// All names that some case measures, including what the user's own program prints.
+    /// The names of everything that at least one case measures, including what the user's own program prints.
     found: BTreeSet<String>,
 }
 
@@ -167,9 +167,9 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// `bound` lists the axes that have one value where the expression is used.
+    /// `bound` lists the axes whose value is fixed where the expression is used.
     fn expression(&self, text: &str, bound: &[String], write: &str) -> Result<(), Mistake> {
-        // Braces are replaced by values. Any value shows whether the rest is valid.
+        // Replace braces with values. The first value of each axis is enough to check the rest.
         let cell: Cell = cells(&self.axes.iter().collect::<Vec<_>>()).into_iter().next().unwrap_or_default();
         let full = filled(text, &cell, |_, value| value.to_owned());
         let expression = Expression::parse(&full).map_err(|what| Mistake::at(text, what))?;

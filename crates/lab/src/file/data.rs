@@ -15,7 +15,7 @@ pub(super) fn named<const N: usize>(values: [(&str, f64); N]) -> BTreeMap<String
     values.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// The name of a value for each axis.
+/// The name of one value for each axis.
 pub(super) type Cell = BTreeMap<String, String>;
 
 /// One measurement of a case.
@@ -127,7 +127,7 @@ impl<'a> At<'a> {
         self.data.trials.get(&(self.cell.clone(), self.turn))
     }
 
-    /// A value of the trial, the number of an axis, or the mean of samples.
+    /// A value of the trial, the number of an axis value, or the mean of samples.
     pub fn value(&self, name: &str) -> Option<f64> {
         if let Some(value) = self.cell.get(name) {
             return number(value);
@@ -141,8 +141,8 @@ impl<'a> At<'a> {
         self.trial()?.samples.get(name).map(Vec::as_slice)
     }
 
-    /// A published figure under the name that an axis value gives it: `PAPER.FIGURE`, or a table cell
-    /// `PAPER.FIGURE(AXIS, AXIS)` with rows and columns.
+    /// A published figure that an axis value or the file gives this name: `PAPER.FIGURE`, or a table cell
+    /// `PAPER.FIGURE(AXIS, AXIS)`, whose row and column are the positions of the two axes' values.
     pub fn published(&self, name: &str) -> Option<f64> {
         let of_axis = |axis: &AxisValues| {
             let value = self.cell.get(&axis.name)?;

@@ -33,14 +33,14 @@ const WORK_US: u32 = 25_000;
 /// Places on the screen of the program below and of the program that echoes keys.
 const PLACE: Place = (200, 150, 1200, 800);
 const ECHO_PLACE: Place = (1450, 150, 100, 100);
-/// A typical size. The window stays over the program below on its whole path.
+/// A typical size. The window covers the program below during the whole drag.
 const CLOCK: &str = "600x450+260+250";
 /// A point in its title bar between twm's two buttons, relative to its corner.
 const HANDLE: (i16, i16) = (60, -10);
-/// Length of the pointer's path, which it follows to and fro, and of one step.
+/// Length of the pointer's path, along which it moves back and forth, and of one step.
 const WAY: i32 = 400;
 const STRIDE: i32 = 4;
-/// A mouse reports at this rate. The interval of keys avoids synchronising with it.
+/// A mouse reports at this rate. The interval between keys is chosen so that keys do not synchronise with motions.
 const MOTION: Duration = Duration::from_millis(8);
 const KEY: Duration = Duration::from_millis(61);
 /// Time for all programs to become idle, and for the last answers.
@@ -50,7 +50,7 @@ const GRACE: Duration = Duration::from_secs(1);
 const CAPACITY: u32 = 1 << 19;
 /// Exposes of one move reach a program within this time.
 const TOGETHER_NS: u64 = 500_000;
-/// twm moves windows opaquely and places them automatically. A quick second click has no special meaning.
+/// twm moves windows opaquely and places them automatically. A quick second click has no special meaning to it.
 const TWMRC: &str = "OpaqueMove\nRandomPlacement \"on\"\nUsePPosition \"on\"\nNoGrabServer\nConstrainedMoveTime 0\n\
                      Button1 = : title : f.move\n";
 
@@ -99,7 +99,7 @@ struct Scene {
     turn: i32,
     actors: Vec<Actor>,
     shown: Vec<ProgramWindow>,
-    // Drop order: it ends after the windows that it manages, and before its folder is removed.
+    // Drop order: twm ends after the windows that it manages, and before its folder is removed.
     manager: Owned,
     _folder: Folder,
     /// The program below and the program that echoes keys.
@@ -148,7 +148,7 @@ impl Scene {
         Ok(Scene { input, watch, from, turn: 0, actors, shown, manager, _folder: folder, pids })
     }
 
-    /// Drags and types for this time. Returns the time of each key press.
+    /// Drags and types for this time. Returns when each key was pressed.
     fn play(&mut self, time: Duration) -> Result<Vec<u64>> {
         let (mut motion_ns, mut key_ns, mut keys_ns) = (now_ns(), now_ns(), Vec::new());
         let end_ns = motion_ns + time.as_nanos() as u64;
@@ -192,7 +192,7 @@ impl Scene {
     }
 }
 
-/// The path: to and fro horizontally, and slowly up and down.
+/// The path: back and forth horizontally, and slowly up and down.
 fn pulled_to(from: (i16, i16), turn: i32) -> (i16, i16) {
     let there_and_back = |steps: i32, way: i32| {
         let at = steps % (2 * way);
@@ -244,9 +244,9 @@ impl Seen {
         seen
     }
 
-    /// Time from each Expose to the end of the redraw that began after it, since a redraw in progress does not include
-    /// it. A program that works for `work_ns` begins immediately, and at the latest this long before the end. A toolkit
-    /// (0) waits for its next frame, which takes little time.
+    /// Time from each Expose to the end of the first redraw that began after it; a redraw in progress does not include
+    /// it. A program that works for `work_ns` begins immediately, and not later than `work_ns` before the end. A
+    /// toolkit (`work_ns` is 0) waits for its next frame, which takes little time.
     fn answers(&self, work_ns: u64) -> Vec<f64> {
         let mut exposes = self.exposes.iter().copied().peekable();
         let (mut answers, mut free_ns) = (Vec::new(), 0);

@@ -2,8 +2,8 @@
 //! Expressions over measurements: `mean(response)[case=stock] / mean(response)[case=fair]`.
 //!
 //! A name is a value of a trial, or the number of an axis value. Statistics apply to a trial's samples. Brackets select
-//! another case of the same turn, so a ratio compares measurements that followed each other. An expression has no value
-//! if a measurement that it needs is missing.
+//! another case of the same turn, so a ratio compares measurements that were made one after the other. An expression
+//! has no value if a measurement that it needs is missing.
 
 use super::data::{At, Samples};
 use crate::statistics::{deviation, jain_index, mean, quantile};
@@ -88,7 +88,7 @@ impl Expression {
         }
     }
 
-    /// Each name with the places that brackets select for it.
+    /// Each name, with the axis values that brackets select for it.
     pub fn leaves(&self) -> Vec<(&Expression, Vec<&(String, String)>)> {
         match self {
             Expression::Calculated(_, one, other) => [one.leaves(), other.leaves()].concat(),
@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
         Ok(Expression::Calculated(operation, Box::new(one), Box::new(self.sum()?)))
     }
 
-    /// Parses the places after an opening bracket: `case=stock, load=noop]`.
+    /// Parses the selected axis values after an opening bracket: `case=stock, load=noop]`.
     fn places(&mut self) -> Result<Vec<(String, String)>, String> {
         let inside = self.rest();
         let end = inside.find(']').ok_or("a ']' is missing at the end")?;

@@ -35,7 +35,7 @@ pub(super) struct Definition {
     pub chart: Vec<Chart>,
 }
 
-/// A sentence with figures.
+/// A sentence that contains figures.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Answer {
@@ -44,7 +44,7 @@ pub(super) struct Answer {
     pub figures: BTreeMap<String, (String, String)>,
 }
 
-/// The values of an axis: plain names, used in braces in other texts, or names with settings.
+/// The values of an axis: plain names that other texts use in braces, or names with settings.
 #[derive(Clone, Debug)]
 pub(super) struct Axis(pub IndexMap<String, Setting>);
 
@@ -98,7 +98,7 @@ settings! {
     policy: String,
     /// The maximum slice; with `smart` also the timer interval.
     slice: String,
-    /// The maximum to which `smart` lets the slices of a client alone grow.
+    /// The limit to which slices grow under `smart` if a client runs alone.
     maximum_slice: String,
     /// Grouping of clients: `none`, `app` (the default) or `user`.
     groups: String,
@@ -110,7 +110,7 @@ settings! {
     reserve: String,
     /// Budget and period of processor time for the measuring client. The server gets a raised priority meanwhile.
     processor: String,
-    /// `xqos boost` raises the server's priority while it works for a client with a reservation.
+    /// `xqos boost` raises the server's priority while the server works for a client with a reservation.
     loan: bool,
     /// The server's counters are not queried, because that requires a second client.
     unasked: bool,
@@ -159,7 +159,7 @@ pub(super) struct Loads(pub Vec<LoadText>);
 pub(super) struct LoadText {
     #[serde(default)]
     pub x11perf: Option<String>,
-    /// Requests of this length, `cheap` ones, or those of a plaid, sent without a pause.
+    /// Requests that are sent without a pause: of this length, `cheap` ones, or those of a plaid.
     #[serde(default)]
     pub flood: Option<String>,
     /// Connected clients that send nothing.
@@ -201,16 +201,16 @@ pub(super) struct Order {
     /// Axes outside the turns: all turns of one value run before the next value, with new servers.
     #[serde(default)]
     pub outside: Vec<String>,
-    /// Start new servers for each `turn` or `case`, or after `12 turns`. `server`: for each turn, one server at a time.
+    /// Start new servers each `turn` or `case`, or every `12 turns`. `server`: each turn, with one server at a time.
     #[serde(default)]
     pub new_servers: Option<String>,
-    /// Excluded cases: those whose values are all listed.
+    /// Excluded cases. A case is excluded if one of these entries lists all its values.
     #[serde(default)]
     pub without: Vec<BTreeMap<String, Vec<String>>>,
     /// Loads continue from turn to turn, and are stopped while another case is measured.
     #[serde(default)]
     pub keep_loads: bool,
-    /// Turns for each requested trial.
+    /// Number of turns for each requested trial.
     #[serde(default)]
     pub turns: Option<u32>,
     /// Total number of turns, independent of the requested trials.
@@ -245,7 +245,7 @@ pub(super) struct Table {
     pub pooled: bool,
 }
 
-/// Head, expression, and format: `median`, `spread`, `percent`, `least` or `greatest`.
+/// Heading, expression, and format: `median`, `spread`, `percent`, `least` or `greatest`.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Column(pub String, pub String, #[serde(default)] pub Option<String>);
 

@@ -19,7 +19,7 @@ use xqos_client::Control;
 
 /// Time limit for a program to connect to the server.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Size of what silent clients draw before they fall silent.
+/// Size of what silent clients draw before they become silent.
 const DRAWN: i16 = 100;
 /// Default duration of a run; see [`crate::load`].
 const USUAL_RUN: Duration = Duration::from_millis(100);
@@ -112,7 +112,7 @@ impl Running {
         clients.iter().filter(|one| pids.contains(&(one.pid as u32)) || bases.contains(&one.client)).collect()
     }
 
-    /// Applies the case's settings to its clients.
+    /// Applies the case's settings to the clients of the load.
     pub fn set(&self, load: &LoadOf, control: &Control) -> Result<()> {
         if load.clients_alone() == *load {
             return Ok(());
@@ -153,20 +153,20 @@ impl Running {
                 control.reserve_group(first, wanted.budget_us, wanted.period_us, wanted.hard)?;
             }
         }
-        // The first period still includes what a client did before.
+        // The first period still includes service from before the reservation.
         let period = load.reserve.map_or(0, |wanted| wanted.period_us);
         std::thread::sleep(Duration::from_micros(period.into()));
         Ok(())
     }
 
-    /// Releases their reservations.
+    /// Releases the reservations of its clients.
     pub fn release(&self, control: &Control) -> Result<()> {
         let list = control.clients()?.clients;
         let mut reserved = self.of(&list).into_iter().filter(|client| client.period_us > 0);
         Ok(reserved.try_for_each(|client| control.release(client.client))?)
     }
 
-    /// Stops its clients wherever they are, or lets them continue. Only x11perf can be stopped.
+    /// Suspends its clients at any point, or lets them continue. Only x11perf can be suspended.
     pub fn stop(&mut self, stops: bool) {
         if let Clients::Perf(load) = &mut self.clients {
             if stops { load.pause() } else { load.go_on() }

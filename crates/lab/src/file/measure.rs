@@ -43,11 +43,11 @@ pub(super) struct Measurement {
     pub to: Instant,
 }
 
-/// A run of the user's own program that takes longer counts as failed.
+/// Time limit for a run of the user's own program.
 const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 impl Measure {
-    /// Each kind with its word in experiment files, its samples and its values.
+    /// Each kind with its name in experiment files, its samples and its values.
     const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 10] = [
         (Measure::Light, "light", &["at", "response", "kernel", "without_kernel"], &["missed"]),
         (Measure::Line, "line", &["receipt", "echo", "echo_by_server"], &["unanswered"]),
@@ -190,7 +190,7 @@ fn run(words: &[String], server: &Server) -> Result<(Duration, Vec<(String, f64)
     let mut output = process.pipes().stdout.take().context("the program has no output")?;
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
-        // Output that is not text contains no numbers.
+        // Ignore errors: output that is not text contains no numbers.
         let _ = output.read_to_string(&mut text);
         (text, Instant::now())
     });

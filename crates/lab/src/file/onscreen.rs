@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A desktop on the server of a case, and a client that watches the screen: when do drawings and typed letters appear?
 //!
-//! It lives as long as its server. A change that is not seen within [`LIMIT`] counts as seen at that time.
+//! Both end with the server. A change that is not seen within [`LIMIT`] counts as taking [`LIMIT`].
 
 use super::case::Desktop;
 use crate::composited::Composited;
@@ -18,7 +18,7 @@ use xqos_client::Control;
 /// Outside the windows of x11perf and of the desktop's programs.
 const PAINTER_AT: (i16, i16) = (1100, 100);
 const TERMINAL_AT: (i16, i16) = (640, 850);
-/// Pause between two readings, plus up to [`MORE`]: readings in step with the load would always meet the same phase.
+/// Pause between two readings, plus up to [`MORE`]. Readings in step with the load would always see the same phase.
 const PAUSE: Duration = Duration::from_millis(55);
 const MORE: Duration = Duration::from_millis(11);
 
@@ -37,7 +37,7 @@ pub(super) struct OnScreen {
 }
 
 impl OnScreen {
-    /// `control`: connection to a server with xqos.
+    /// `control` is a connection to a server with xqos.
     pub fn start(server: &Server, control: Option<&Control>, desktop: &Desktop) -> Result<OnScreen> {
         let viewer = server.viewer_socket().map(|socket| Viewer::connect(&socket)).transpose()?;
         let managers = desktop.managers.map(|managers| Composited::start(server, managers)).transpose()?;

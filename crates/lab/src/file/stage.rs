@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, ClientList, ServerInfo};
 use xqos_client::Control;
 
-/// Maximum number of repetitions of a time window in which the server had no processor.
+/// Maximum number of repetitions of a measurement during which the server had no processor time.
 const MOST_PAUSES: u32 = 50;
-/// A small reservation, to test whether this user may make one.
+/// A small reservation, which tests whether this user may make one.
 const LEAST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
 /// Maximum number of repetitions of a case while the machine's host takes much processor time.
 const MOST_AGAIN: u32 = 3;
@@ -53,7 +53,7 @@ impl<'a> Stage<'a> {
         Stage { bench, definition, calibrated: Calibrated::default(), kept: Vec::new(), servers: BTreeMap::new() }
     }
 
-    /// Ends all servers. If `all`, the calibration of loads is discarded, too.
+    /// Ends all servers. If `all` is set, also discards the calibration of loads.
     pub fn clear(&mut self, all: bool) {
         self.kept.clear();
         self.servers.clear();
@@ -66,7 +66,7 @@ impl<'a> Stage<'a> {
         self.servers.contains_key(&case.server_key())
     }
 
-    /// `None` if this user or this machine cannot measure the case.
+    /// Measures a case. `None` if this user or this machine cannot measure it.
     pub fn trial(&mut self, case: &Case, turn: u32) -> Result<Option<Trial>> {
         let is_refused = |(budget, period)| Reserved::this_thread(budget, period).is_err();
         let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here())
@@ -164,7 +164,7 @@ impl<'a> Stage<'a> {
             other.stop(true);
         }
         if is_resumed {
-            // Time for the server to process the others' pending requests.
+            // Let the server process the pending requests of the other loads.
             std::thread::sleep(case.warm_up);
             kept.stop(false);
         }
@@ -247,7 +247,7 @@ impl KeptLoads {
     }
 }
 
-/// An idle server is asleep again this long after an answer.
+/// Time after an answer until an idle server sleeps again.
 const ASLEEP: Duration = Duration::from_millis(20);
 /// Name of xqos's own thread in a server.
 const WATCHER: &str = "xqos-watcher";
@@ -362,7 +362,7 @@ fn work(loads: &mut [Running], between: (Instant, Instant), seconds: f64, cpu_pa
     Ok(values)
 }
 
-/// Service of each load by the server's own counters and clock, and each load's share of its time.
+/// Service of each load by the server's own counters and clock, and each load's share of the server's time.
 fn served(
     loads: &[Running],
     before: &Option<ClientList>,

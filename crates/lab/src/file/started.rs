@@ -10,22 +10,22 @@ use xqos_abi::Grouping;
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 
-/// No client is paced longer than this from one move to the next: 20 frames a second.
+/// Maximum pacing from one move to the next, so that a paced client still reaches 20 frames a second.
 const FLOOR_US: u32 = 50_000;
 
 #[derive(Debug)]
 pub(super) struct Started {
-    // Drop order: it ends before its server.
+    // Drop order: the clients of the screen end before the server.
     pub screen: Option<OnScreen>,
     pub server: Server,
     pub control: Option<Control>,
 }
 
 impl Started {
-    /// Fails if xqos has stepped aside, since nothing of it would be measured.
+    /// Fails if xqos has stepped aside, because xqos would then not be measured.
     pub fn new(setup: &Setup, desktop: Option<&Desktop>) -> Result<Started> {
         let server = setup.start()?;
-        // The first client makes the server allocate what it needs once.
+        // The first client makes the server allocate memory that it allocates only once.
         drop(server.connect()?);
         let control = setup.module.as_ref().map(|_| server.armed()).transpose()?;
         if let Some(control) = &control {

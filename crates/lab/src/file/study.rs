@@ -54,7 +54,7 @@ pub(super) fn titled(text: &str, cell: &Cell, data: &Data) -> String {
     filled(text, cell, |axis, value| data.axis(axis).map_or(value, |axis| axis.title(value)).to_owned())
 }
 
-/// One value for each turn that has one.
+/// One value for each turn in which the expression has one.
 pub(super) fn spread(expression: &Expression, at: &At) -> Spread {
     Spread::of(at.turns().filter_map(|at| expression.value(&at)).filter(|value| value.is_finite()))
 }
@@ -143,7 +143,7 @@ fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<V
     Some(if samples.is_empty() { verdict } else { verdict.counting(samples) })
 }
 
-/// The key of one of several tables or verdicts, with the values of its axes. An empty key stays empty.
+/// The key of one of several tables or verdicts, followed by the values of its axes. An empty key stays empty.
 fn in_brackets(key: &str, cell: &Cell) -> String {
     let values: Vec<&str> = cell.values().map(String::as_str).collect();
     if key.is_empty() || values.is_empty() { key.to_owned() } else { format!("{key}[{}]", values.join(", ")) }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Files that are refused, each with a line that says what to write, and the evaluation of trials.
+//! Tests of files that are refused, each with a message that says what to write, and of the evaluation of trials.
 
 use super::data::tests::trial;
 use super::*;
@@ -94,7 +94,7 @@ fn an_invalid_file_is_refused_with_line_and_correction() {
     ];
     for (from, to, line, says) in wrong {
         assert!(SOUND.contains(from), "{from}");
-        // The first occurrence is the one that the expected line number refers to.
+        // The expected line number refers to the first occurrence.
         let text = SOUND.replacen(from, to, 1);
         let error = File::read("own", "own.toml", &text).unwrap_err();
         assert!(error.starts_with(&format!("own.toml:{line}: ")) && error.contains(says), "{to}: {error}");

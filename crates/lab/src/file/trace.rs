@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A trace that is read during a measurement, as the recorder does, so the measurement includes its cost; and a trace
-//! that is read afterwards.
+//! Reads a trace during a measurement, as the recorder does, so that the measurement includes its cost; or reads the
+//! events of a trace afterwards.
 
 use anyhow::Result;
 use std::sync::Arc;

@@ -20,7 +20,7 @@ const DISPLAY_0: u16 = 6000;
 
 const INTERN_ATOM: u8 = 16;
 const QUERY_POINTER: u8 = 38;
-/// XSync waits by this request.
+/// XSync sends this request and waits for its reply.
 const GET_INPUT_FOCUS: u8 = 43;
 
 /// Bytes in transit.
@@ -91,7 +91,7 @@ fn traffic(session: &Session, place: usize, turns: &[Turn]) -> ClientTraffic {
     for (number, turn) in (0..).zip(own()) {
         let is_sync = dice.below(100) < program.syncs;
         let request = if is_sync { vec![GET_INPUT_FOCUS, 0, 1, 0] } else { vec![QUERY_POINTER, 0, 2, 0, 1, 0, 0, 0] };
-        // No two requests are the same, so none could be answered from a cache.
+        // All requests are different, so none could be answered from a cache.
         traffic.ask(request, (turn.asked_unix_ns, turn.done_unix_ns.max(turn.asked_unix_ns + 1)), number);
     }
     traffic

@@ -16,7 +16,7 @@ use xqos_trace::file::{Header, Writer};
 const MS: u64 = 1_000_000;
 const HOUR_NS: u64 = 3_600_000 * MS;
 const SPAN_NS: u64 = 8_000 * MS;
-/// CLOCK_MONOTONIC at the beginning of a trace. In some places 0 means "never".
+/// CLOCK_MONOTONIC at the beginning of a trace. Not 0, because 0 means "never" in some places.
 const BEGAN: Time = Time(1_000 * MS);
 /// 2026-03-02, midnight.
 const FIRST_DAY_NS: u64 = 1_772_409_600 * 1_000 * MS;
@@ -25,13 +25,13 @@ const DAYS: u32 = 10;
 const FIRST_FAIR_DAY: u32 = 5;
 const HOSTS: u32 = 50;
 const USERS: u32 = 200;
-/// Keeps the seeds of consecutive sessions far apart.
+/// Separates the seeds of consecutive sessions.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A program's requests: bursts of random length with random pauses.
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// Runs as root, since it belongs to the host and not to a user.
+    /// Runs as root, because it belongs to the host and not to a user.
     is_of_host: bool,
     /// Mean pause between two bursts; 0 means that it draws without a pause.
     rest_ns: u64,
@@ -41,7 +41,7 @@ pub(super) struct Program {
     request: u32,
     /// Atoms that it queries one by one when it starts.
     pub(super) atoms: u32,
-    /// Percentage of bursts that end with a round trip whose answer is not needed.
+    /// Percentage of bursts that end with a round trip whose reply is not needed.
     pub(super) syncs: u64,
 }
 
@@ -69,7 +69,7 @@ pub(super) const PROGRAMS: [Program; 9] = [
 ];
 /// Programs that every session has.
 const ALWAYS: [usize; 2] = [0, 7];
-/// Draws without end. One session in four has it.
+/// A program that draws without a pause. One session in four has it.
 const PLOTTER: usize = 6;
 
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use crate::bench::Finding;
 use crate::machine::Machine;
 use crate::study::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter, Study};
 
-/// Three clients take turns of 1 ms in 90 ms. The first one is reserved and has a deadline each 30 ms.
+/// Three clients take turns of 1 ms for 90 ms. The first one has a reservation and a deadline every 30 ms.
 fn lanes() -> Lanes {
     let slices = |client: usize| (0..30).map(|turn| (3 * turn + client) as f64).map(|at| [at, at + 1.0]).collect();
     let lane = |client: usize| Lane {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Wayland compositors that display nothing, and how each is made to run the script that starts its Xwayland.
 //!
-//! A compositor chooses the display and starts Xwayland itself. A script is therefore put before Xwayland, like the one
-//! of `xqos xwayland install`: it writes down the display and the process, and starts Xwayland with the setup's
+//! A compositor chooses the display and starts Xwayland itself. A script therefore takes the place of Xwayland, like
+//! the one of `xqos xwayland install`: it records the display and the process id, and starts Xwayland with the setup's
 //! options.
 //!
 //! | compositor | finds the script through | notes |
@@ -29,7 +29,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use xqos_sys as sys;
 
-/// Some compositors draw in software while the processors are busy.
+/// Some compositors draw in software, and the processors may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(5);
 /// Files in the folder: the copied program, and the process and display that the script writes.
@@ -168,12 +168,12 @@ impl Compositor {
 
 fn filled(text: &str, folder: &Folder, (width, height): (u32, u32)) -> String {
     let path = std::env::var("PATH").unwrap_or_default();
-    // The values inserted last may contain any of the words.
+    // Replace these last, because their values can contain any of the words.
     let sizes = text.replace("WIDTH", &width.to_string()).replace("HEIGHT", &height.to_string());
     sizes.replace("PATH", &path).replace("FOLDER", folder.path("").to_str().unwrap_or_default())
 }
 
-/// Writes the script, which starts a copy of Xwayland: under mutter it replaces the program itself.
+/// Writes the script, which starts a copy of Xwayland, because under mutter the script replaces the program itself.
 fn put_before_xwayland(xwayland: &Command, folder: &Folder) -> Result<()> {
     fs::create_dir(folder.path("real"))?;
     fs::copy(program::find("Xwayland")?, folder.path(COPY))?;

@@ -75,10 +75,10 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-/// The ends of straight pieces that pass all points within `tolerance`.
+/// The ends of straight pieces that pass every point within `tolerance`.
 ///
-/// From the last end, each further point narrows the range of slopes that pass it. A piece ends before the point that
-/// leaves no slope. Points that go back on the x axis are all kept.
+/// From the last end, each further point narrows the range of slopes that a piece can have. A piece ends before the
+/// point that leaves no possible slope. Points that go back on the x axis are all kept.
 fn bends(points: &[[f64; 2]], tolerance: f64) -> Vec<[f64; 2]> {
     let mut kept: Vec<[f64; 2]> = Vec::new();
     let mut slopes = (f64::NEG_INFINITY, f64::INFINITY);

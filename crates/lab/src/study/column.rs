@@ -51,7 +51,7 @@ impl<R> Columns<R> {
 }
 
 impl<T> Columns<Row<'_, T>> {
-    /// Only the rows that have samples.
+    /// A table with only the rows that have samples.
     pub fn of_measured<'a>(
         title: impl Into<String>,
         rows: impl IntoIterator<Item = Row<'a, T>>,
