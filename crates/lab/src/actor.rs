@@ -2,7 +2,7 @@
 //! Separate processes that experiments need, so that the kernel and `xqos boost` treat them as any other program.
 //!
 //! An actor is this program, started again as `xqos bench act ROLE`. The role and the results that it prints are JSON.
-//! The first line of output, `{"window": ID}`, means that the actor is ready. It ends on SIGTERM or with its role.
+//! It prints `{"window": ID}` first, when it is ready. It ends on SIGTERM or when its role is finished.
 
 mod answerer;
 mod capture;

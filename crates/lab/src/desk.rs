@@ -18,7 +18,7 @@ use x11rb::rust_connection::RustConnection;
 const GRACE: Duration = Duration::from_millis(1500);
 /// Time for the programs to show their first windows.
 const SETTLING: Duration = Duration::from_secs(3);
-/// Place of the toolkit's window. At no size does it cover the terminal for typing or the painted rectangle.
+/// Place of the toolkit's window. At any size, it leaves the terminal for typing and the painted rectangle visible.
 const PLACE: Place = (680, 30, 270, 500);
 /// Buttons of the wheel.
 const UP: u8 = 4;

@@ -3,9 +3,9 @@
 //!
 //! Other experiments use x11perf, where each client is a process with the requests of its test. Here a request has a
 //! configurable length, or is that of plaid, the program that made the scheduler of 1987 unusable (Packard, sections 3
-//! and 7). Each of hundreds of clients costs only a thread. A client writes until its socket is full, so its requests
-//! are always pending in the server. KillClient ends the client, regardless of pending requests. The exception is
-//! [`Drawing::Part`], which keeps the server busy for a part of the time and pauses.
+//! and 7). Hundreds of clients are cheap, since each is only a thread. A client writes until its socket is full, so its
+//! requests are always pending in the server. KillClient ends the client, regardless of pending requests. The exception
+//! is [`Drawing::Part`], which keeps the server busy for a part of the time and pauses.
 
 use crate::canvas::Canvas;
 use crate::server::Server;
@@ -200,7 +200,7 @@ impl Drawing {
         Ok(Drawing::Squares(squares.clamp(1, MOST_SQUARES), SIDE))
     }
 
-    /// The drawing at which the server, with its other work, is busy for this part of the time.
+    /// The drawing that keeps the server, including its other work, busy for this percentage of the time.
     pub fn of_part(server: &Server, percent: u32) -> Result<Drawing> {
         let busy = |batch: f64| -> Result<f64> {
             let _flood = Flood::start(server, Drawing::Part(batch as usize), 1)?;

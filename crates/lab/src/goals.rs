@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The goals as data: `lab/goals.toml` lists the goal of each verdict, since when it applies, and why.
 //!
-//! Experiments name a goal by its [`Key`] and contain no limits, so every goal is changed in the ledger. Tests check
-//! that every key is known and used, and that each change has a date and a reason.
+//! Experiments name a goal by its [`Key`] and contain no limits, so a goal changes only in the ledger. Tests check that
+//! every key is known and used, and that each change has a date and a reason.
 
 use crate::study::Goal;
 use serde::Deserialize;

@@ -27,7 +27,7 @@
 //! | [`mod@bench`] | runs experiments, stores raw data, renders them |
 //! | [`fleet`] | sessions of many hosts and users, simulated, as traces, captures and tables |
 //! | [`papers`] | published figures and their sources: `lab/papers` |
-//! | [`goals`] | the goals of verdicts, since when and why: `lab/goals.toml` |
+//! | [`goals`] | the goals of verdicts, with dates and reasons: `lab/goals.toml` |
 //! | `experiments` | one file each: `run` measures, `study` evaluates, nothing else |
 //! | [`study`], [`render`], `page` | findings as types, as text, and as a web page |
 //!

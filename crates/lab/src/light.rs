@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The light client: what a user at the screen experiences.
+//! The light client, which measures what a user at the screen experiences.
 //!
 //! Every 10 ms it draws 200 lines, each in a request of its own, followed by GetInputFocus, all in one write. The
 //! response time lasts from just before that write until the answer arrives. It includes the way through the kernel and

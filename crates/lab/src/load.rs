@@ -138,7 +138,7 @@ impl Load {
         self.clients.iter_mut().try_for_each(|client| client.process.see_running(&name))
     }
 
-    /// Suspends all clients at any point. The server becomes idle when it has processed their requests.
+    /// Suspends all clients, whatever they are doing. The server becomes idle when it has processed their requests.
     pub fn pause(&mut self) {
         self.clients.iter_mut().for_each(|client| client.process.stop(true));
     }

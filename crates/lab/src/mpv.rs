@@ -30,7 +30,7 @@ const FRAMES_PER_SECOND: u32 = 25;
 /// On the screen of [`crate::tiles`], next to the windows of the load.
 const PLACE: (i32, i32) = (2432, 40);
 const SIZE: (u32, u32) = (640, 360);
-/// Holds the records of half a minute, since the trace is not read meanwhile.
+/// Enough records for half a minute, because the trace is read only afterwards.
 const CAPACITY: u32 = 1 << 19;
 /// Time limit of every wait for mpv.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -48,7 +48,7 @@ pub struct Playing {
     trace: Reader,
     clients: BTreeSet<ClientId>,
     activated_ns: u64,
-    /// Slices of others since the last frame.
+    /// Slices of other clients since the last frame.
     others: Vec<(u64, u64)>,
     drawn: Vec<Drawn>,
     lost: u64,
@@ -59,7 +59,7 @@ pub struct Playing {
 pub struct Drawn {
     /// When the server had learned of mpv's work and the previous frame was drawn.
     pub asked_ns: u64,
-    /// Time for which others were served since then.
+    /// Time for which other clients were served since `asked_ns`.
     pub behind_ns: u64,
     /// When the server had executed the request.
     pub drawn_ns: u64,

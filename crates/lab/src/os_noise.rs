@@ -3,7 +3,7 @@
 //! without a decision of the kernel's scheduler.
 //!
 //! A program that reads the clock in a loop sees these pauses. They occur while processors are busy: with any
-//! scheduler, responses under load have them, and responses of an idle server do not.
+//! scheduler, responses under load include pauses, and responses of an idle server do not.
 
 use crate::processor::now_ns;
 use serde::{Deserialize, Serialize};

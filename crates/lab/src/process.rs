@@ -89,7 +89,7 @@ impl Owned {
         }
     }
 
-    /// Suspends the process at any point, or lets it continue.
+    /// Suspends the process, whatever it is doing, or lets it continue.
     pub fn stop(&mut self, stops: bool) {
         self.signal(if stops { libc::SIGSTOP } else { libc::SIGCONT });
     }

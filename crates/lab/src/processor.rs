@@ -2,7 +2,7 @@
 //! The processor of a thread, processor time by the thread's own clock, and its reservation.
 //!
 //! Children and threads inherit the processors of the thread that starts them. A whole scene runs on one processor if
-//! it is started inside a [`Pinned`].
+//! it is started while a [`Pinned`] exists.
 
 use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

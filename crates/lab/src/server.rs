@@ -305,7 +305,7 @@ impl Server {
         self.process.is_running() && self.xwayland.as_ref().is_none_or(Xwayland::is_running)
     }
 
-    /// Suspends the server at any point, or lets it continue. With Xwayland this suspends the compositor.
+    /// Suspends the server, whatever it is doing, or lets it continue. With Xwayland this suspends the compositor.
     pub fn stop(&mut self, stops: bool) {
         self.process.stop(stops);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The benchmark from end to end, with xqos in a server: stored results and their evaluation.
+//! Tests the benchmark from end to end, with xqos in a server: stored results and their evaluation.
 //!
 //! It needs the module: `make build`, or XQOS_MODULE.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The viewer with a real Xtigervnc: the server's pointer follows the viewer.
+//! Tests the viewer with a real Xtigervnc: the server's pointer follows the viewer's.
 
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;

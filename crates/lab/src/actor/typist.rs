@@ -42,7 +42,7 @@ pub enum KeyOrButton {
 /// A stroke that is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strokes {
-    /// Number of strokes before the measurement, and which stroke.
+    /// A stroke before the measurement, with the number of its repetitions.
     pub before: Option<(u32, Stroke)>,
     pub stroke: Stroke,
     /// Undoes the stroke after each repetition; not measured.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Invariants that hold whatever is done to the server.
+//! Invariants of the server that must hold after any operation.
 //!
 //! | when | what |
 //! |---|---|

@@ -48,7 +48,7 @@ impl Stage {
         Ok(Stage { programs: Default::default(), rules: None, rings: Vec::new(), witness, server, folder })
     }
 
-    /// A client that only queries.
+    /// A connection that is used only for queries.
     pub(super) fn witness(&self) -> Result<&Control> {
         self.witness.as_ref().context("there is no connection while the server resets")
     }

@@ -99,7 +99,7 @@ impl Near {
         Some(of(Route::SshC)? / of(way)?)
     }
 
-    /// Turn and seconds of each start on the server's machine.
+    /// Turn number and duration in seconds of each start on the server's machine.
     fn local(&self, program: Program, way: Route) -> impl Iterator<Item = (u32, f64)> + '_ {
         let is_it = move |case: &Case| case.watched == Capture::Local && (case.program, case.way) == (program, way);
         let cells = self.cells.0.iter().filter(move |cell| is_it(&cell.case));

@@ -28,7 +28,7 @@ use xqos_client::Control;
 pub(super) const PARTS: [&str; 4] = ["before", "idle", "beside", "busy"];
 /// The first frames do not count, because the window is created and shown during them.
 const FIRST: usize = 10;
-/// Holds the records of several seconds, since the trace is not read meanwhile.
+/// Enough records for several seconds, because the trace is not read in between.
 const CAPACITY: u32 = 1 << 19;
 /// Readings of the reserved share while a film plays with the load.
 const LOOKS: u32 = 8;

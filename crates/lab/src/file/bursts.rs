@@ -2,7 +2,7 @@
 //! Extracts the bursts of one client from a trace, and determines what each burst waited for.
 //!
 //! A burst begins when the server learns of it and ends when the client's queue is empty. In between, the server serves
-//! the client, serves others, or does neither because it polls or the kernel runs another task.
+//! the client, serves other clients, or does neither because it polls or the kernel runs another task.
 
 use super::data::{Figures, named};
 use super::trace::events;
@@ -31,7 +31,7 @@ pub(super) struct Recorder {
     bursts: Vec<Burst>,
     /// Number of lost records.
     lost: u64,
-    /// The burst in progress, and the slices of others since the previous burst.
+    /// The burst in progress, and the slices of other clients since the previous burst.
     burst: Option<Burst>,
     others: Vec<Slice>,
 }
@@ -157,7 +157,7 @@ struct Burst {
     done_ns: u64,
     /// Total time of the client's own slices.
     served_ns: u64,
-    /// Total time of others' slices since the arrival.
+    /// Total time of other clients' slices since the arrival.
     behind_ns: u64,
     /// The deadline at the arrival; `None` without a reservation.
     deadline_ns: Option<u64>,

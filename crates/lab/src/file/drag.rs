@@ -46,7 +46,7 @@ const KEY: Duration = Duration::from_millis(61);
 /// Time for all programs to become idle, and for the last answers.
 const CALM: Duration = Duration::from_millis(700);
 const GRACE: Duration = Duration::from_secs(1);
-/// Holds the records of ten seconds, since the trace is not read meanwhile.
+/// Enough records for ten seconds, because the trace is read only afterwards.
 const CAPACITY: u32 = 1 << 19;
 /// Exposes of one move reach a program within this time.
 const TOGETHER_NS: u64 = 500_000;
@@ -244,9 +244,9 @@ impl Seen {
         seen
     }
 
-    /// Time from each Expose to the end of the first redraw that began after it; a redraw in progress does not include
-    /// it. A program that works for `work_ns` begins immediately, and not later than `work_ns` before the end. A
-    /// toolkit (`work_ns` is 0) waits for its next frame, which takes little time.
+    /// Time from each Expose to the end of the first redraw that began after it, since a redraw in progress does not
+    /// answer it. A program that works for `work_ns` begins immediately, and at the latest `work_ns` before the end.
+    /// The redraw of a toolkit (`work_ns` is 0) begins when its requests arrive.
     fn answers(&self, work_ns: u64) -> Vec<f64> {
         let mut exposes = self.exposes.iter().copied().peekable();
         let (mut answers, mut free_ns) = (Vec::new(), 0);

@@ -166,7 +166,7 @@ impl Running {
         Ok(reserved.try_for_each(|client| control.release(client.client))?)
     }
 
-    /// Suspends its clients at any point, or lets them continue. Only x11perf can be suspended.
+    /// Suspends its clients, whatever they are doing, or lets them continue. Only x11perf can be suspended.
     pub fn stop(&mut self, stops: bool) {
         if let Clients::Perf(load) = &mut self.clients {
             if stops { load.pause() } else { load.go_on() }

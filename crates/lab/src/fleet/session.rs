@@ -125,7 +125,7 @@ impl Session {
             policy: self.policy,
             parameters: Parameters::default(),
             reservations: BTreeMap::new(),
-            // A stock server looks for input only between slices.
+            // A stock server checks for input only between slices.
             watches: self.policy != PolicyKind::Stock,
         };
         let mut turns = Turns { since: BTreeMap::new(), list: Vec::new(), offset_ns: self.offset_ns() };
