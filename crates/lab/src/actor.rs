@@ -36,7 +36,7 @@ pub enum Role {
     Typist { strokes: Strokes, silence_ms: u64 },
 }
 
-/// A running actor. It is ended when this is dropped.
+/// A running actor. Its process ends when this is dropped.
 #[derive(Debug)]
 pub struct Actor {
     process: Owned,

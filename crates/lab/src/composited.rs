@@ -79,7 +79,7 @@ impl Composited {
         Ok(Composited { programs, _folder: folder })
     }
 
-    /// Process of the compositing manager.
+    /// Process id of the compositing manager.
     pub fn compositor_pid(&self) -> Option<u32> {
         let (_, first) = self.programs.first().filter(|(name, _)| *name != "openbox")?;
         Some(first.pid())

@@ -33,14 +33,14 @@ pub struct FleetSummary {
     pub table_bytes: u64,
     pub table_rows: u64,
     pub table_files: u64,
-    /// Time from traces to tables.
+    /// Time to turn traces into tables.
     pub export_s: f64,
     /// Packets of all captures.
     pub packets: u64,
     pub capture_bytes: u64,
     pub report_bytes: u64,
     pub report_rows: u64,
-    /// Time from captures to tables.
+    /// Time to turn captures into tables.
     pub analyse_s: f64,
 }
 

@@ -70,7 +70,7 @@ impl Flood {
     /// for clients that pause.
     pub fn start(server: &Server, drawing: Drawing, count: usize) -> Result<Flood> {
         let mut flood = Flood { windows: Vec::new(), threads: Vec::new(), killer: server.connect()? };
-        // All clients connect before the first one floods; otherwise the last would wait long for its connection.
+        // All clients connect before the first one floods; otherwise the last one would wait a long time to connect.
         let clients = (0..count).map(|index| Client::connect(server, drawing, index)).collect::<Result<Vec<_>>>()?;
         let sent = Arc::new(AtomicU64::new(0));
         for client in clients {
@@ -177,7 +177,7 @@ impl Client {
 impl Drawing {
     /// The smallest drawing request.
     pub const CHEAP: Drawing = Drawing::Squares(1, 1);
-    /// Each with its name in experiment files.
+    /// Drawings that experiment files can use, with their names.
     pub const ALL: [(&'static str, Drawing); 4] = [
         ("cheap", Drawing::CHEAP),
         ("original", Drawing::Original),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The light client, which measures what a user at the screen experiences.
 //!
-//! Every 10 ms it draws 200 lines, each in a request of its own, followed by GetInputFocus, all in one write. The
+//! Every 10 ms it draws 200 lines, each in a separate request, followed by GetInputFocus, all in one write. The
 //! response time lasts from just before that write until the answer arrives. It includes the way through the kernel and
 //! back, the wait for the server, and the drawing.
 //!
@@ -82,7 +82,7 @@ pub struct Measured {
 /// Samples as columns. Values with the same index belong together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
-    /// Instant of the write, from the start of the measurement.
+    /// Time of the write, since the start of the measurement.
     pub at_us: Vec<u64>,
     pub response_ns: Vec<u64>,
     /// Time in which the server was runnable without a processor while the answer was outstanding.

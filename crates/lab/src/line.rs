@@ -29,7 +29,7 @@ use xqos_client::Control;
 
 /// Side of the window at the lower right of the screen, in pixels.
 const SIDE: u16 = 400;
-/// A mouse reports about a hundred times a second. Irregular steps avoid synchronising with anything.
+/// A mouse reports about a hundred times a second. Irregular steps do not synchronise with other periodic work.
 const STEPS_MS: [u64; 5] = [8, 11, 9, 13, 10];
 /// Delay before the first motion, after a viewer has connected: once a second xqos checks which sockets the server
 /// itself polls.

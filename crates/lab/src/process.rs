@@ -57,7 +57,7 @@ impl Owned {
         self.child.id()
     }
 
-    /// The process's pipes, as far as they were requested.
+    /// The process's pipes, if they were requested.
     pub fn pipes(&mut self) -> &mut Child {
         &mut self.child
     }
@@ -183,7 +183,7 @@ fn cpu_time_where(pid: u32, counts: impl Fn(u32) -> bool) -> Result<Duration> {
     Ok(Duration::from_nanos(ran_ns))
 }
 
-/// How often a thread stopped running. Each wakeup of a sleeping thread ends in at least one of these.
+/// How often a thread stopped running. Each wakeup of a sleeping thread ends in at least one such switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadSwitches {
     pub tid: u32,

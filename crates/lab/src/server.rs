@@ -34,7 +34,7 @@ const RFB_SOCKET: &str = "rfb";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Xvfb,
-    /// Shown inside an Xvfb of its own.
+    /// Shown inside a separate Xvfb.
     Xephyr,
     /// Listens only on a socket in its private folder.
     Xtigervnc,
@@ -291,7 +291,7 @@ impl Server {
         self.host.as_deref()
     }
 
-    /// The folder of its files. It is also the runtime folder of an Xwayland's compositor.
+    /// The folder of the server's files. It is also the runtime folder of an Xwayland's compositor.
     pub fn folder(&self) -> PathBuf {
         self.folder.path("")
     }
@@ -344,7 +344,7 @@ impl Server {
         Ok(format!("{:?} {} ({vendor})", self.kind, version_text(setup.release_number)))
     }
 
-    /// Processor time of all its threads so far.
+    /// Processor time of all threads of the server so far.
     pub fn cpu_time(&self) -> Result<Duration> {
         process::cpu_time(self.pid())
     }

@@ -83,7 +83,7 @@ impl Goal {
 }
 
 impl Verdict {
-    /// A verdict with the median of a range, which is shown with it.
+    /// A verdict whose value is the median of `spread`. The range is shown with it.
     ///
     /// Each value counts as one measurement, unless [`Verdict::counting`] gives the numbers of samples. Then a single
     /// trial is enough, as in a quick run.

@@ -18,7 +18,7 @@ impl<'a> Build<'a> {
         Build(last.map_or("", |finding| &finding.machine.module))
     }
 
-    /// `0.1.0 (a3ebcec2a98130f8)`.
+    /// Version and hash, such as `0.1.0 (a3ebcec2a98130f8)`.
     pub fn name(self) -> &'a str {
         if self.0.is_empty() { "unknown" } else { self.0 }
     }

@@ -26,7 +26,7 @@ pub struct Options {
     pub names: Vec<String>,
     /// Folder of the results; created if missing.
     pub out: PathBuf,
-    /// One short trial of each measurement: shows that everything works; its numbers are not for quoting.
+    /// One short trial of each measurement. It shows that everything works, but its numbers must not be quoted.
     pub quick: bool,
     /// Number of pairs or turns. Results are the median over them.
     pub trials: u32,

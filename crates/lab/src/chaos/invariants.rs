@@ -118,8 +118,8 @@ fn read_state(stage: &Stage) -> Result<IdleState> {
     Ok(IdleState { files, private_kb, memory_bytes: info.memory_bytes, reservations: info.reservations })
 }
 
-/// Open descriptors of the server, from /proc. Those for its epoll's fdinfo are left out: xqos opens them once, when a
-/// client first keeps others waiting.
+/// Open descriptors of the server, from /proc. Those for the fdinfo of its epoll are left out, because xqos opens them
+/// when a client first keeps others waiting.
 fn open_files(pid: u32) -> Result<Vec<String>> {
     let links = fs::read_dir(format!("/proc/{pid}/fd"))?.flatten().filter_map(|file| fs::read_link(file.path()).ok());
     let names = links.map(|link| link.to_string_lossy().into_owned());

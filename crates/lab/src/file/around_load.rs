@@ -217,7 +217,7 @@ fn share_reserved(control: &Control, is_meant: impl Fn(&ClientEntry) -> bool) ->
     let clients = control.clients()?.clients;
     let reserved = clients.iter().filter(|client| is_meant(client) && client.period_us > 0);
     let parts = reserved.map(|client| f64::from(client.budget_us) / f64::from(client.period_us));
-    // The sum of no values is -0.
+    // `sum` would return -0 for no values.
     Ok(parts.fold(0.0, std::ops::Add::add))
 }
 

@@ -35,7 +35,7 @@ const PLACE: Place = (200, 150, 1200, 800);
 const ECHO_PLACE: Place = (1450, 150, 100, 100);
 /// A typical size. The window covers the program below during the whole drag.
 const CLOCK: &str = "600x450+260+250";
-/// A point in its title bar between twm's two buttons, relative to its corner.
+/// A point in xclock's title bar between twm's two buttons, relative to the window's corner.
 const HANDLE: (i16, i16) = (60, -10);
 /// Length of the pointer's path, along which it moves back and forth, and of one step.
 const WAY: i32 = 400;
@@ -171,7 +171,7 @@ impl Scene {
         }
     }
 
-    /// Moves since the last call. twm requests each move twice.
+    /// Number of moves since the last call. twm requests each move twice.
     fn moves(&self) -> Result<usize> {
         self.watch.get_input_focus()?.reply()?;
         let mut moves = 0;

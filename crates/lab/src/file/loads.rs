@@ -85,7 +85,7 @@ impl Calibrated {
                 Clients::Silent { _open: open }
             }
             Kind::Fill(percent) => {
-                // All servers use the amount of the first one, so that the work is the same.
+                // Use the amount of the first server for all servers, so that the work is the same.
                 let found = self.parts.get(percent).copied().map_or_else(|| Drawing::of_part(server, *percent), Ok)?;
                 self.parts.insert(*percent, found);
                 Clients::Flood(Box::new(Flood::start(server, found, load.clients)?))

@@ -44,7 +44,7 @@ pub(in crate::experiments) struct Start {
     pub elapsed_s: f64,
     /// From the command at the program's end of the link to the same packet.
     pub from_command_s: f64,
-    /// Total network delay: either direction blocked, or waiting for a reply.
+    /// Total network delay: time in which either direction was blocked or a reply was outstanding.
     pub delay_s: f64,
     pub reply_wait_s: f64,
     pub round_trips: u64,

@@ -55,7 +55,7 @@ fn session(line: Line, taint: bool) -> String {
     format!("type=proxy,link={},taint={}", kind(line), u8::from(taint))
 }
 
-/// nxproxy's name for a link of this rate. It determines the compression.
+/// nxproxy's name for a link of this rate, which determines the compression.
 fn kind(line: Line) -> &'static str {
     match line.kbit_per_s {
         0..=33 => "modem",
