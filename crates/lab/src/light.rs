@@ -2,8 +2,8 @@
 //! The light client, which measures what a user at the screen experiences.
 //!
 //! Every 10 ms it draws 200 lines, each in a separate request, followed by GetInputFocus, all in one write. The
-//! response time lasts from just before that write until the answer arrives. It includes the way through the kernel and
-//! back, the wait for the server, and the drawing.
+//! response time lasts from just before that write until the answer arrives. It includes the path through the kernel
+//! and back, the wait for the server, and the drawing.
 //!
 //! The client must use little processor time: a task that has just used its share is preempted during the measurement.
 //! The requests are therefore prepared once, and a turn is one write and one read. (x11rb polls the socket before each

@@ -18,11 +18,11 @@
 //! some copies still time their empty loop or calibrate, waiting for the server after each request, while others
 //! already draw. In this phase a stock server looks several times better than when all twelve draw.
 //!
-//! **Where it draws.** x11perf always puts its window in the same place, so eleven of twelve copies lie hidden below
-//! the twelfth. Hidden drawing is clipped, so requests cost less: two thirds for ellipses, a hundredth for rectangles
-//! and images. This is [`Placement::Stacked`]. A sum of operations then shows which client was served, not how much was
-//! done. Where work is compared, or where every client must send the longest request, the windows are therefore
-//! [`Placement::SideBySide`]: each client really draws, and a request costs the same for all.
+//! **Where it draws.** x11perf always puts its window in the same place, so the twelfth copy hides the other eleven.
+//! Hidden drawing is clipped, so a hidden request costs only two thirds (ellipses) or a hundredth (rectangles and
+//! images) of a visible one. This is [`Placement::Stacked`]. A sum of operations then shows which client was served,
+//! not how much was done. Where work is compared, or where every client must send the longest request, the windows are
+//! therefore [`Placement::SideBySide`]: each client really draws, and a request costs the same for all.
 //!
 //! A load counts as busy when its windows are in place and every client has completed a run since then.
 

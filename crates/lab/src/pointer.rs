@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The pointer, moved from outside the measured server.
 //!
-//! A client of the server that injects motion (XTEST) would be scheduled like the others, and the measurement would
+//! A client that injects motion into the server (XTEST) would be scheduled like the others, and the measurement would
 //! include its own wait. Motion for an Xephyr is therefore injected into the server that shows it; motion for Xtigervnc
 //! comes from a viewer.
 

@@ -36,8 +36,8 @@ pub(crate) struct Captured {
 }
 
 impl Captured {
-    /// The end of a start that began at `began_ns`, which is its last packet according to the analysis. If the capture
-    /// reached `limit`, the start ends no earlier than `limit` after `began_ns`, even without packets.
+    /// The end of a start that began at `began_ns`: the time of its last packet, according to the analysis. If the
+    /// capture reached its limit, the end is at least `limit` after `began_ns`, even without packets.
     pub fn ended_ns(&self, analysis: &Analysis, began_ns: u64, limit: Duration) -> u64 {
         let last_ns = analysis.connections.values().map(|connection| connection.ended_ns).max().unwrap_or(began_ns);
         if self.is_quiet { last_ns } else { last_ns.max(began_ns + limit.as_nanos() as u64) }

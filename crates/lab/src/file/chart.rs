@@ -9,7 +9,7 @@ use crate::study::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges,
 
 /// Kinds of charts.
 pub(super) const KINDS: [&str; 4] = ["ranges", "lines", "scatter", "lanes"];
-/// Maximum number of points to draw. More could not be distinguished.
+/// Maximum number of samples to draw over their index. More could not be distinguished.
 const CHARTED: usize = 100;
 
 /// The charts for which there are measurements.
@@ -125,7 +125,7 @@ fn ranges(text: &ChartText, data: &Data, within: &Cell) -> Vec<Range> {
     cases(text, data, within).into_iter().filter_map(range).collect()
 }
 
-/// Points over a numeric axis, or samples: those of one name over those of another, or in their order.
+/// Points over a numeric axis, or samples: those of one name over those of another, or over their index.
 fn points(text: &ChartText, data: &Data, cell: &Cell) -> Vec<[f64; 2]> {
     let axis = text.x.as_ref().and_then(|name| data.axis(name));
     if let Some(axis) = axis {

@@ -103,7 +103,7 @@ impl Site {
         self.folder.path(name)
     }
 
-    /// The environment of programs: no variables of the user, and no session bus, which another machine would have.
+    /// The environment of programs: no variables of the user, and no session bus (the user's is on another machine).
     pub fn environment(&self) -> Vec<(String, String)> {
         let home = self.path("home").display().to_string();
         let set = [

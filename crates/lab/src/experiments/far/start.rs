@@ -22,7 +22,7 @@ use std::time::Duration;
 use xqos_wire::link::Side;
 
 const BEGAN: &str = "began";
-/// Time for a program to end on request and for its proxy to report then, with round trips of 0.2 s.
+/// Time for a program to end on request, and for its proxy to report, with round trips of 0.2 s.
 const PATIENCE: Duration = Duration::from_secs(15);
 const FIRST_START_LIMIT: Duration = Duration::from_secs(60);
 /// The display that ssh forwards in all cells.

@@ -83,7 +83,7 @@ fn behind(cells: &Cells, program: Program) -> Table {
     PROXIES.into_iter().enumerate().fold(columns, add).table()
 }
 
-/// Delay that `line` adds to the fastest one with this proxy, relative to raw X. `None` without a prediction.
+/// Delay of `line` beyond that of the fastest line, with this proxy relative to raw X. `None` without a prediction.
 pub(super) fn added(cells: &Cells, program: Program, proxy: usize, line: Line) -> Option<f64> {
     let predicted = of(cells, program)?;
     let delay_s = |proxy, line| Some(predicted.start(proxy, line)?.delay_s);
