@@ -90,7 +90,7 @@ impl ClientEntry {
 }
 
 impl Grouping {
-    /// The word on the command line.
+    /// The name used on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Grouping::None => "none",

@@ -9,8 +9,8 @@
 //!            record n is in slot n % capacity
 //! ```
 //!
-//! There is one writer and any number of readers, which the writer does not know: a slow reader costs it nothing and
-//! detects overwritten records. Readers map the memory read-only, and seals keep it from shrinking.
+//! There is one writer and any number of readers. The writer does not know its readers: a slow one costs it nothing,
+//! and detects overwritten records itself. Readers map the memory read-only, and seals keep it from shrinking.
 //!
 //! `protocol` defines the order in which both sides access the words, and why no reader sees half a record.
 //! [`crate::trace::Event::decode`] handles whatever a hostile writer stores.
@@ -107,7 +107,7 @@ impl Drop for Mapping {
     }
 }
 
-/// The server's end.
+/// The server's end of a ring.
 #[derive(Debug)]
 pub struct Writer {
     fd: OwnedFd,
@@ -151,7 +151,7 @@ impl Writer {
         self.mapping.capacity as u32
     }
 
-    /// Records written so far, which is the number of the next one.
+    /// The number of records written so far, which is also the number of the next record.
     pub fn head(&self) -> u64 {
         self.head
     }
@@ -182,7 +182,7 @@ pub enum Next {
     Ended,
 }
 
-/// A reader's end.
+/// A reader's end of a ring.
 #[derive(Debug)]
 pub struct Reader {
     mapping: Mapping,
@@ -193,8 +193,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Maps a ring received from a server, to read from record `next` on. Refuses an invalid ring: a descriptor that
-    /// could shrink, and sizes that do not match.
+    /// Maps a ring received from a server, to read from record `next` on. Refuses a file that could shrink, and sizes
+    /// that do not match.
     pub fn open(fd: OwnedFd, next: u64) -> io::Result<Reader> {
         let unfit = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("not a trace ring: {what}"));
         // SAFETY: the descriptor is open, and the call takes no pointers.
@@ -323,7 +323,7 @@ mod tests {
         assert!(Mapping::new(writer.fd(), 256, true).is_err());
     }
 
-    /// Uses plain memory so that Miri can check each access; the mapping has only its length and alignment.
+    /// Uses plain memory, with the length and alignment of a mapping, so that Miri can check each access.
     #[test]
     fn two_threads_share_the_words_of_a_mapping_and_nothing_else() {
         const CAPACITY: u64 = 8;
@@ -332,7 +332,7 @@ mod tests {
         let memory: Vec<AtomicU64> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
         let mapping = || {
             let start = NonNull::new(memory.as_ptr().cast_mut()).unwrap();
-            // Must not be unmapped.
+            // This memory is not a real mapping and must not be unmapped.
             ManuallyDrop::new(Mapping { start, bytes, capacity: CAPACITY })
         };
         let (writers, readers) = (mapping(), mapping());

@@ -14,7 +14,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Takes the next record. The last one returns the snapshot's words for [`xqos_core::Scheduler::restore`].
+    /// Takes a record. The last one of a snapshot returns its words for [`xqos_core::Scheduler::restore`].
     pub fn take(&mut self, what: &Entry) -> Option<Vec<u64>> {
         match *what {
             Entry::Begin { words, .. } => self.begin_anew(Some(words as usize)),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Trace records: the events inside the server, one per 32 bytes.
+//! Trace records: the events inside the server, each in 32 bytes.
 //!
 //! Seven kinds are those of Manica et al., section 2.1: begin, end, creation, destruction, activation, deactivation (a
-//! slice after which the client has no more requests) and dispatch. With the other facts, replay makes the same calls
-//! of [`xqos_core::Scheduler`] as the server did. Records are in the order of these calls. `at` is the time of the
-//! event, which for an activation can be earlier than the previous record.
+//! slice after which the client has no more requests) and dispatch. Together with the other facts, they let replay make
+//! the same calls of [`xqos_core::Scheduler`] as the server did. Records are in the order of these calls. `at` is the
+//! time of the event, which for an activation can be earlier than the previous record.
 //!
 //! `record` defines the layout and the names. Any four words decode to an event or to `None`; nothing panics on any
 //! input.
@@ -27,7 +27,7 @@ words! {
     Level {
         /// Decisions and slices, without any work per request.
         Slices = 1,
-        /// Each request as well, with its length and duration.
+        /// In addition, each request with its length and duration.
         Requests = 2
     }
 }
@@ -60,7 +60,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Why a scheduler that has just picked this slice chose it.
+    /// The reason why a scheduler has just picked this slice.
     pub fn for_slice(slice: &Slice, scheduler: &Scheduler) -> Reason {
         match slice.choice {
             Choice::Server if scheduler.grab().is_some() => Reason::Grab,
@@ -86,7 +86,7 @@ pub struct Event {
 /// An entry of a trace: a fact, or an event that the scheduler does not learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A fact passed to the scheduler. For [`Fact::Served`], `at` is the end.
+    /// A fact passed to the scheduler. For [`Fact::Served`], `at` is the end of the slice.
     Fact(Fact),
     /// A request for a reservation that was not admitted.
     Refused(Fact),

@@ -102,7 +102,7 @@ impl<const BYTES: usize> Field<BYTES> for String {
     }
 }
 
-/// Modules of constants for the bits of a word.
+/// Declares modules of constants for the bits of a word.
 macro_rules! bits {
     ($($(#[$meta:meta])* $name:ident { $($bit:ident = $value:literal),* })*) => {$(
         $(#[$meta])*
@@ -113,7 +113,7 @@ macro_rules! bits {
     )*};
 }
 
-/// Enumerations that take one word.
+/// Declares enumerations that take one word.
 macro_rules! words {
     ($($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $item:ident = $code:literal),* })*) => {$(
         $(#[$meta])*
@@ -170,7 +170,7 @@ macro_rules! requests {
                 })
             }
 
-            /// Like [`encode`](Self::encode) in a given byte order, to test foreign clients.
+            /// Like [`encode`](Self::encode), but in a given byte order, to test clients with the other one.
             pub fn encode_as(&self, major_opcode: u8, order: Order) -> Vec<u8> {
                 let minor = self.minor();
                 let mut out = Writer::new(order);
@@ -207,7 +207,7 @@ macro_rules! settings {
             }
         }
 
-        /// The code, and room for the longest value.
+        /// Encoded as the code, with room for the longest value.
         impl Field<36> for Setting {
             fn put(&self, out: &mut Writer) {
                 let end = out.len() + 36;

@@ -21,7 +21,7 @@ pub enum Error {
     Admission { failing_client: u32 },
     /// This client has no permission.
     Access,
-    /// A value out of range, or an unknown client.
+    /// A value is out of range, or a client is unknown.
     Value(u32),
     /// The request needs to see single X requests, but xqos serves this server through libc.
     NeedsSingleRequests,
@@ -98,7 +98,7 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// The error that a server answered in place of a reply; `kind`: the error as x11rb names it.
+    /// The error that a server sent instead of a reply; `kind`: the error as x11rb names it.
     pub(crate) fn of_answer(code: u8, value: u32, first_error: u8, kind: ErrorKind) -> Error {
         match code {
             2 => Error::Value(value),
@@ -109,7 +109,7 @@ impl Error {
     }
 }
 
-/// Each message already names its cause, so there is no source; it would be printed twice.
+/// Each message already names its cause. With a source, the cause would be printed twice.
 impl std::error::Error for Error {}
 
 impl From<ConnectionError> for Error {
@@ -122,7 +122,7 @@ impl From<ConnectionError> for Error {
 mod tests {
     use super::*;
 
-    /// XQOS_HOST=libc selects libc also for a server that exports all symbols.
+    /// XQOS_HOST=libc selects libc even for a server that exports all symbols.
     #[test]
     fn the_error_for_the_host_libc_does_not_blame_missing_symbols() {
         let text = Error::NeedsSingleRequests.to_string();

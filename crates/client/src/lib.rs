@@ -155,7 +155,7 @@ impl Control {
         self.version
     }
 
-    /// Lists all clients. Our own X connection is marked on either transport.
+    /// Lists all clients. Our own X connection is marked with either transport.
     pub fn clients(&self) -> Result<ClientList> {
         let mut list = self.ask(Request::ListClients, ClientList::decode)?;
         if let (Transport::Socket(_), Some(own)) = (&self.transport, self.own_base()) {
@@ -172,7 +172,7 @@ impl Control {
         self.ask(Request::GetReservation { client }, ReservationReport::decode)
     }
 
-    /// The result is the same for each kind of reservation.
+    /// Tests whether a reservation would be admitted. The result does not depend on its kind.
     pub fn check_admission(&self, subject: Subject, budget_us: u32, period_us: u32) -> Result<AdmissionReport> {
         let subject = self.subject(subject);
         let reservation = reservation(budget_us, period_us, false);
@@ -199,7 +199,7 @@ impl Control {
         self.send(Request::LendProcessor { on, limit_before })
     }
 
-    /// Starts a trace from a new beginning. `capacity`: the number of records in the ring, if it has no reader yet; 0:
+    /// Starts a trace with a new snapshot. `capacity`: the number of records in the ring, if it has no reader yet; 0:
     /// the default.
     pub fn start_trace(&self, level: Level, capacity: u32) -> Result<ring::Reader> {
         let Answer { reply, mut descriptors } = self.answer(Request::StartTrace { level, capacity })?;
@@ -255,7 +255,7 @@ impl Control {
         Some(self.connection.as_ref()?.setup().resource_id_base)
     }
 
-    /// The subject of a request. On the control socket a request has no sender, so our own X connection is named
+    /// The subject of a request. On the control socket a request has no sender, so it names our own X connection
     /// explicitly.
     fn subject(&self, subject: Subject) -> Subject {
         match &self.transport {

@@ -21,7 +21,7 @@ impl Control {
     }
 
     /// Connects like [`connect`](Control::connect), but over the control socket if there is one. The server answers
-    /// there during a server grab and when it has no free client slot; then there is no X connection.
+    /// there during a server grab and when it has no free client slot; in these cases there is no X connection.
     pub fn open(display: Option<&str>) -> Result<Option<Control>> {
         let Some(number) = number_of(display) else { return Control::connect(display) };
         let as_client = || Control::over(connect_within(display, PATIENCE, || true)?, Some(number));
@@ -42,7 +42,7 @@ impl Control {
     }
 
     /// Connects only to the control socket of a display, until a deadline. `Ok(None)`: there is no such socket, the
-    /// server ends, or it does not answer users without a client.
+    /// server is exiting, or it does not answer users without a client.
     pub fn at_socket(display: u32, until: Option<Instant>) -> Result<Option<Control>> {
         let Some(socket) = Socket::of_display(display, until) else { return Ok(None) };
         match Control::negotiate(None, 0, Transport::Socket(socket)) {

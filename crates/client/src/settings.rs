@@ -51,7 +51,7 @@ impl Control {
         self.set(Subject::Server, Setting::Grouping(grouping))
     }
 
-    /// Moves a client to the group of this name; an empty name restores the group of the grouping.
+    /// Moves a client to the group of this name; an empty name restores the group that the grouping determines.
     pub fn set_client_group(&self, client: u32, name: &str) -> Result<()> {
         self.set(Subject::Client(client), Setting::Group(Label::new(name)))
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The client side of a server's control socket. Programs that ask many servers also use it for the display's own
+//! The client side of a server's control socket. Programs that query many servers also use it for the display's own
 //! socket, which frames records in the same way.
 //!
-//! A deadline limits the time that a hanging server can cost. Data from a process that may not be a real server never
+//! A deadline limits the time that a hanging server can cost. The other end may not be a real server, so its data never
 //! makes us allocate without limit.
 
 use crate::{Error, Result};
@@ -24,13 +24,13 @@ use x11rb_protocol::x11_utils::TryParse;
 use xqos_abi::control::{EVENT, FIRST_ERROR, paths};
 use xqos_abi::{EXTENSION_NAME, Notify, Order, Request};
 
-/// A server that does not answer within this time hangs.
+/// A server that does not answer within this time counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Size of an event, an error, and the fixed part of a reply.
 const RECORD_BYTES: usize = 32;
 /// The code of a GenericEvent, the only event that can be longer than a record.
 const GENERIC_EVENT: u8 = 35;
-/// More than a list of the largest possible number of clients.
+/// More than the longest possible list of clients.
 const MAX_REPLY_BYTES: usize = 4 << 20;
 /// More than any program leaves unread.
 const MAX_EVENTS: usize = 1 << 16;
@@ -81,7 +81,7 @@ impl Socket {
         Socket::of_user(display, peer(connection)?.uid, None)
     }
 
-    /// The same without an X connection: the server's user is the owner of the display's socket.
+    /// Like `of_server` without an X connection: the owner of the display's socket counts as the server's user.
     pub(crate) fn of_display(display: u32, until: Option<Instant>) -> Option<Socket> {
         Socket::of_user(display, std::fs::metadata(format!("/tmp/.X11-unix/X{display}")).ok()?.uid(), until)
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! The admission test: which reservations may exist together.
 //!
-//! For all i in order of T: sum(Qj/Tj, j <= i) + B/Ti <= U (Manica et al., section 3.3, after Baker). U is the server's
-//! limit instead of 1, so best effort always keeps 1 - U.
+//! The test, for each i in order of period T: sum(Qj/Tj, j <= i) + B/Ti <= U (Manica et al., section 3.3, after Baker).
+//! U is the server's limit, not 1, so best effort always keeps 1 - U.
 
 use crate::{ClientId, GroupId, Reservation};
 
-/// Millionths, rounded up, so that rounding never admits too much.
+/// The ratio in millionths, rounded up so that rounding never admits too much.
 fn ppm(part_ns: u64, whole_ns: u64) -> u32 {
     let parts = (u128::from(part_ns) * 1_000_000).div_ceil(u128::from(whole_ns.max(1)));
     u32::try_from(parts).unwrap_or(u32::MAX)
@@ -38,11 +38,11 @@ impl From<GroupId> for Holder {
 pub struct Term {
     /// The holder of reservation i.
     pub holder: Holder,
-    /// Ti.
+    /// The period Ti.
     pub period_ns: u64,
-    /// sum(Qj/Tj, j <= i), millionths.
+    /// sum(Qj/Tj, j <= i), in millionths.
     pub sum_ppm: u32,
-    /// B/Ti, millionths.
+    /// B/Ti, in millionths.
     pub blocking_ppm: u32,
 }
 
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_failing_term_is_reported() {
-        // 0.3 + 0.2 for the first reservation, then 0.3 + 0.25 + 0.1 for the second.
+        // The first term is 0.3 + 0.2, the second 0.3 + 0.25 + 0.1.
         let set = [ms(3, 10), ms(5, 20)];
         assert!(matches!(run(&set, 2, 650_000), Some(Admission::Admitted(_))));
         let Some(Admission::Refused(term)) = run(&set, 2, 640_000) else { panic!("0.65 is above 0.64") };

@@ -2,16 +2,16 @@
 //! The blocking time B: the longest time for which a running request kept a client with a reservation waiting.
 //!
 //! A request cannot be interrupted, so B is a lower bound of the response time (Manica et al., section 3.3) and a term
-//! of the admission test. The observed value is the maximum over a sliding window of two halves, so that an old outlier
-//! does not refuse reservations forever. Only waits of clients with a reservation count, and the value is cleared with
-//! the last reservation. The first reservation is therefore admitted by utilization alone, even on a server with long
+//! of the admission test. The observed value is the maximum over a sliding window of two halves, so an old outlier does
+//! not cause refusals forever. Only waits of clients with a reservation count, and the value is cleared when the last
+//! reservation ends. The first reservation is therefore admitted by utilization alone, even on a server with long
 //! requests.
 
 use crate::Time;
 use crate::word_reader::WordReader;
 use alloc::vec::Vec;
 
-/// 30 s: an observation is forgotten after 30 to 60 s.
+/// Half of the window is 30 s, so an observation is forgotten after 30 to 60 s.
 const HALF_WINDOW_NS: u64 = 30_000_000_000;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,13 +3,13 @@
 //!
 //! A cap is a Constant Bandwidth Server that limits a group but guarantees it nothing. It is charged for all server
 //! time of the group's clients. When it is used up, clients without reservation budget are held back until the period
-//! ends. A new period begins with the first use after the last one ended. An overrun is paid back in the following
-//! periods. Desktop clients and the client that holds the server grab are never held back, because other clients wait
-//! for them.
+//! ends. A new period begins with the first use after the previous one has ended. An overrun is deducted from the
+//! following periods. Desktop clients and the client that holds the server grab are never held back, because other
+//! clients wait for them.
 //!
-//! A cap does not stop clients that run from a reservation, nor desktop clients. Their use is charged to at most half
-//! of each period's budget, so the other half always remains for the clients that the cap does stop. Otherwise a
-//! reservation larger than the cap would lock them out and leave a debt that grows.
+//! A cap does not stop desktop clients or clients that run from a reservation. Their use is charged to at most half of
+//! each period's budget, so the other half always remains for the clients that the cap does stop. Otherwise a
+//! reservation larger than the cap would lock these clients out, and its overrun would keep growing.
 
 use crate::{GroupId, Reservation, ReservationKind, ReservationState, Time};
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ pub(crate) struct Cap {
     pub(crate) state: ReservationState,
 }
 
-/// Usually empty.
+/// The caps of all groups; usually there are none.
 #[derive(Debug, Default)]
 pub(crate) struct Caps(Vec<Cap>);
 
@@ -76,7 +76,7 @@ impl Caps {
         })
     }
 
-    /// Charges server time to the group's cap; `stops`: the cap can hold this client back. Returns true if this use
+    /// Charges server time to the group's cap; `stops`: the cap can hold this client back. Returns true if this
     /// exhausts the cap.
     pub(crate) fn charge(&mut self, group: GroupId, start: Time, ns: u64, stops: bool) -> bool {
         let Some(cap) = self.0.iter_mut().find(|cap| cap.group == group) else { return false };
@@ -89,7 +89,7 @@ impl Caps {
         cap.state.charge(if stops { ns } else { ns.min(beyond_half_ns) }) && !was_used_up
     }
 
-    /// The earliest end of the period of an exhausted cap.
+    /// The earliest time at which the period of an exhausted cap ends.
     pub(crate) fn next(&self) -> Option<Time> {
         self.0.iter().filter(|cap| cap.state.depleted).map(|cap| cap.state.deadline).min()
     }

@@ -2,20 +2,20 @@
 //! Contention: whether the server is so busy that clients wait for each other.
 //!
 //! Most servers are idle most of the time. Then the server's own order is good enough, and ending slices early, waiting
-//! for a compositor or using short kernel slices only costs time. `fair` therefore decides only under contention;
+//! for a compositor or using short kernel slices would only cost time. `fair` therefore decides only under contention;
 //! otherwise the server chooses, and only reservations, caps and pacing apply.
 //!
-//! Contention begins when the server has been busy for [`BEGINS_AFTER_NS`] without a pause, and eventually on every
-//! server that is busy for more than [`BUSY_PERCENT`] % of the time. It ends when idle time has compensated for that.
-//! The measure is a level: it rises while the server is busy, falls while it is idle, and stays constant at
-//! [`BUSY_PERCENT`] %. A burst as long as a frame does not start contention, and a small change of the load does not
-//! toggle it.
+//! Contention begins when the server has been busy for [`BEGINS_AFTER_NS`] without a pause, and eventually on any
+//! server that is busy for more than [`BUSY_PERCENT`] % of the time. It ends when the server has been idle for long
+//! enough. The measure is a level that rises while the server is busy and falls while it is idle. At a load of
+//! [`BUSY_PERCENT`] % it stays constant. A burst as long as a frame does not start contention, and a small change of
+//! the load does not toggle it.
 
 use crate::Time;
 
-/// A server that is busy for a larger share of the time has contention.
+/// The load, in percent, above which there is contention.
 pub const BUSY_PERCENT: u64 = 85;
-/// The longest busy stretch without contention: longer than a frame, short for a person.
+/// The longest busy stretch without contention: longer than a frame, but too short for a person to notice.
 pub const BEGINS_AFTER_NS: u64 = 20_000_000;
 /// The level at which contention begins.
 const FULL: u64 = BEGINS_AFTER_NS * (100 - BUSY_PERCENT);
@@ -24,7 +24,7 @@ const FULL: u64 = BEGINS_AFTER_NS * (100 - BUSY_PERCENT);
 /// [`Fact::Contention`](crate::Fact::Contention).
 #[derive(Clone, Copy, Debug)]
 pub struct Contention {
-    /// Hundredths of a nanosecond.
+    /// In hundredths of a nanosecond.
     level: u64,
     is_on: bool,
     /// The end of the last slice, or of a wait for a client.
@@ -69,7 +69,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Keeps the server busy for the first part of each period. Returns when contention began and ended, in
+    /// Keeps the server busy for `busy_us` at the beginning of each period. Returns when contention began and ended, in
     /// milliseconds.
     fn changes(contention: &mut Contention, busy_us: u64, period_us: u64, until_ms: u64) -> Vec<(u64, bool)> {
         let begin = contention.since.0 / 1000;

@@ -19,7 +19,7 @@ pub struct Parameters {
 }
 
 impl Default for Parameters {
-    /// The stock server's intervals, and U = 0.9.
+    /// The intervals of the stock server, and U = 0.9.
     fn default() -> Self {
         Parameters {
             slice_ns: 5_000_000,
@@ -34,12 +34,12 @@ impl Default for Parameters {
 /// The distance between adjacent SYNC priorities in [`Rank::tier`]. Desktop clients use the odd tiers in between.
 const TIERS: i64 = 2;
 
-/// The account that pays for a slice.
+/// How a slice is paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// From the client's reservation.
+    /// From the reservation of the client or of its group.
     Reserved,
-    /// Under the policy.
+    /// As best effort, under the policy.
     BestEffort,
 }
 
@@ -54,7 +54,7 @@ pub struct Rank {
 
 impl Rank {
     pub(crate) const RESERVED: i64 = i64::MIN;
-    /// Never ends a slice.
+    /// A rank that never ends a slice.
     pub const LAST: Rank = Rank { tier: i64::MAX, key: i64::MAX };
 
     /// The rank of a client with reservation budget.
@@ -67,19 +67,19 @@ impl Rank {
         -TIERS * i64::from(sync_priority)
     }
 
-    /// True for an idle compositor or window manager.
+    /// True if this is the rank of a compositor or window manager.
     pub(crate) fn is_desktop(&self) -> bool {
         *self != Rank::LAST && self.tier % TIERS != 0
     }
 
-    /// True for clients that are watched even if no client had a long slice: clients with budget, compositors and
-    /// window managers.
+    /// True for the ranks of clients that are always watched, even if no client had a long slice recently: clients with
+    /// reservation budget, compositors and window managers.
     pub(crate) fn is_always_watched(&self) -> bool {
         self.tier == Rank::RESERVED || self.is_desktop()
     }
 }
 
-/// The running slice, as seen by arrivals. Plain data, so that the watcher can decide without the scheduler.
+/// What an arrival must beat to end the running slice: plain data, so the watcher can decide without the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contest {
     /// The rank of the running client when the slice began.
@@ -120,13 +120,13 @@ impl Contest {
 /// The client to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// This client, paid from this account.
+    /// This client, and how its slice is paid for.
     Client(ClientId, Mode),
-    /// The server's own scheduler chooses: policy `stock`, `fair` without contention, or a server grab.
+    /// The server's own scheduler chooses: under `stock`, under `fair` without contention, or during a server grab.
     Server,
 }
 
-/// A decision.
+/// A decision of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// The client to serve.
@@ -161,7 +161,7 @@ pub struct Service {
     pub requests: u32,
     /// Bytes of requests if the slice was limited by bytes; otherwise 0.
     pub bytes: u64,
-    /// The last request: major opcode + 65536 * minor opcode.
+    /// The last request, as major opcode + 65536 * minor opcode.
     pub last_request: u32,
     /// The client has more requests.
     pub still_ready: bool,
@@ -170,7 +170,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A slice without requests after which the client is idle; the caller fills in the rest.
+    /// A slice without requests after which the client is idle; the caller fills in the other fields.
     pub const fn new(client: ClientId, start: Time, end: Time) -> Service {
         Service { client, start, end, requests: 0, bytes: 0, last_request: 0, still_ready: false, ended_early: false }
     }

@@ -2,29 +2,29 @@
 //! The desktop rule: compositors and window managers are served first, one turn per frame.
 //!
 //! A compositing manager draws what all other clients have drawn; a window manager places their windows. While one of
-//! them waits, every client's output is late, so an equal share per connection delays the whole screen. Such a client
-//! also makes many round trips per frame (picom: one or more per damaged window). Other clients draw in the meantime
-//! and cause more round trips; served once per round, the compositor may never get to paint. The rule follows bandwidth
+//! them waits, every client's output is late, so an equal share per connection delays the whole screen. A compositor
+//! also makes many round trips per frame (picom: at least one per damaged window). Meanwhile other clients draw and
+//! cause more round trips. A compositor served once per round might never get to paint. The rule follows bandwidth
 //! inheritance (Lamastra, Lipari, Abeni, RTSS 2001): a client that others wait for runs in their place and at their
 //! cost.
 //!
 //! - **Turns.** A desktop client that becomes ready begins a turn. It is served before all best-effort clients of its
 //!   SYNC priority or lower, and its arrival ends their slices at the next request boundary. When it has no request
 //!   left, the server waits [`WAIT_NS`] for the next one and serves no other client. If none arrives, the turn ends.
-//! - **Limit.** A turn uses its service time plus these waits: at most `share` of [`FRAME_NS`], plus the request in
-//!   progress. Other clients are served first until the next turn, which begins used / `share` after the turn began.
-//!   Under contention desktop clients thus get at most `share` of any interval, plus one turn and one request. A turn
-//!   that was not cut short defers the next one, which begins after [`DEFERRAL_FACTOR`] times the time used, or after
-//!   two frames if that is earlier. Above 30 frames per second this leaves 90 % to other clients.
+//! - **Limit.** Service time and these waits count as used. A turn uses at most `share` of [`FRAME_NS`], plus the
+//!   request in progress. The next turn begins used / `share` after the turn began; until then other clients are served
+//!   first. Under contention desktop clients thus get at most `share` of any interval, plus one turn and one request.
+//!   If a turn was not cut short, the next one begins at least [`DEFERRAL_FACTOR`] times the time used after it began,
+//!   or two frames if that is less. Above 30 frames per second this leaves 90 % to other clients.
 //! - **Window managers.** All window managers together have [`MANAGERS_NS`] per turn, enough to place a window; then
 //!   the turn ends. A window manager and a client that answer each other endlessly thus delay other clients by no more
 //!   than a slice.
 //! - **Called turns.** A client counts as rested after it was idle for half a frame or received input. When a request
 //!   of such a client causes an event for a desktop client, the next [`CALLED_TURNS`] turns begin as early as the limit
 //!   allows: a person is probably waiting for the result. Each rest counts once.
-//! - **Accounting.** A compositor works for all clients: its turns are charged to no account, so the order of and the
-//!   fairness among the other clients are those of a server without it. A window manager works for one client at a
-//!   time, the last one whose request caused an event for it, and that client pays. Keeping a window manager busy
+//! - **Accounting.** A compositor works for all clients: its turns are charged to no account, so the other clients are
+//!   served as fairly and in the same order as on a server without a compositor. A window manager works for one client
+//!   at a time, the last one whose request caused an event for it, and that client pays. Keeping a window manager busy
 //!   therefore gives a client no more than its share.
 //! - Among desktop clients, the one that has waited longest is served first.
 //!
@@ -41,10 +41,10 @@ pub const FRAME_NS: u64 = 16_666_667;
 /// How long the server waits for the next request of a desktop client. 0.1 ms was too short for picom on a loaded
 /// machine with two processors; 0.2 and 0.4 ms gave the same result as 0.3 ms.
 pub const WAIT_NS: u64 = 300_000;
-/// Turns that the work of a rested client may need: one for earlier requests, one to query the damage, one to paint it
-/// (xfwm4 paints about 1 ms later).
+/// The number of turns that the work of a rested client may need: one for earlier requests, one to query the damage,
+/// one to paint it (xfwm4 paints about 1 ms later).
 pub const CALLED_TURNS: u8 = 3;
-/// The most server time of window managers in one turn.
+/// The maximum server time of all window managers in one turn.
 pub const MANAGERS_NS: u64 = 3_000_000;
 /// The shortest interval between the beginnings of two called turns.
 pub const CALLED_GAP_NS: u64 = 1_000_000;
@@ -96,7 +96,7 @@ pub(crate) struct Turn {
     pub(crate) used_ns: u64,
     /// Service time of window managers that are not compositors; part of `used_ns`.
     pub(crate) managers_ns: u64,
-    /// This many following turns are not deferred, because a rested client has caused work.
+    /// The number of following turns that are not deferred, because a rested client has caused work.
     pub(crate) calls: u8,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct Desktop {
     /// The largest share of the server under contention, in millionths; 0: the rule is off.
     pub(crate) share_ppm: u32,
     pub(crate) turn: Option<Turn>,
-    /// Clients with a role, in no order.
+    /// Clients with a role, in no particular order.
     pub(crate) members: Vec<ClientId>,
     /// Desktop clients that wait for service, by SYNC priority, then longest wait first.
     pub(crate) ready: Heap<(i64, Time)>,
@@ -130,23 +130,23 @@ impl Desktop {
         }
     }
 
-    /// The time left for such a client in the current turn, or in one that begins now.
+    /// The time left for a client with this role in the current turn, or in one that begins now.
     pub(crate) fn left_ns(&self, now: Time, role: Role) -> u64 {
         let turn = self.turn.filter(|turn| self.is_open(turn, now)).unwrap_or_default();
         let left_ns = self.most_ns() - turn.used_ns;
         if role.compositor { left_ns } else { left_ns.min(MANAGERS_NS - turn.managers_ns) }
     }
 
-    /// How long the server waits for a request of a client that was served in this turn.
+    /// Until when the server waits for the next request of a client that was served in this turn.
     pub(crate) fn waits_until(&self, now: Time) -> Option<Time> {
         let turn = self.turn.filter(|turn| self.is_open(turn, now))?;
         let until = turn.served.after(WAIT_NS.min(self.most_ns() - turn.used_ns));
         (now < until).then_some(until)
     }
 
-    /// Records a slice of a desktop client; `others_wait`: others are waiting now. If no other client waits, the slice
-    /// does not count, unless a window manager used up its part of the turn: clients that became ready meanwhile are
-    /// then served first.
+    /// Records a slice of a desktop client; `others_wait`: other clients are waiting now. If none waits, the slice does
+    /// not count, unless a window manager used up its part of the turn: then clients that became ready meanwhile are
+    /// served first.
     pub(crate) fn served(&mut self, role: Role, (start, end): (Time, Time), others_wait: bool) {
         let is_all = !role.compositor && end.since(start) >= MANAGERS_NS;
         let was_alone = !others_wait || self.turn_from(start) > start;
@@ -165,7 +165,7 @@ impl Desktop {
         self.turn = Some(turn);
     }
 
-    /// A rested client caused work for a desktop client.
+    /// Records that a rested client caused work for a desktop client.
     pub(crate) fn called(&mut self) {
         if let Some(turn) = self.turn.as_mut() {
             turn.calls = CALLED_TURNS;

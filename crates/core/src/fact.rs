@@ -22,12 +22,12 @@ pub enum Fact {
     Withdrawn { client: ClientId },
     /// User input was delivered to a client.
     Input { client: ClientId },
-    /// An Expose was delivered to a client; `cause` is the client that caused it with a request. If the client counts
-    /// as exposing from now on, the outcome is [`Outcome::Held`] if the cause now has to wait for it, otherwise
+    /// An Expose was delivered to a client; `cause` is the client that caused it with a request. If the client then
+    /// starts to count as exposing, the outcome is [`Outcome::Held`] if the cause has to wait for it, otherwise
     /// [`Outcome::Changed`].
     Exposed { client: ClientId, cause: Option<ClientId> },
-    /// A request of this client caused work for a compositor or window manager. [`Outcome::Changed`] if that has an
-    /// effect: the client had rested or received input.
+    /// A request of this client caused work for a compositor or window manager. The outcome is [`Outcome::Changed`] if
+    /// the client had rested or received input; otherwise there is no effect.
     CausedWork { client: ClientId },
     /// From now on this window manager works for client `payer`, which caused the work with a request and is charged
     /// for it.
@@ -35,25 +35,25 @@ pub enum Fact {
     /// A client grabbed the server, or the grab ended.
     Grabbed { by: Option<ClientId> },
     /// The slice that just ended lasted `ns` longer than allowed, because a request was still executing. If a client
-    /// with a reservation is chosen next, this is its blocking time. The driver measures it without the time for which
-    /// the kernel ran other threads.
+    /// with a reservation is chosen next, this is its blocking time. The driver excludes the time for which the kernel
+    /// ran other threads.
     Overran { ns: u64 },
     /// A slice ended.
     Served(Service),
-    /// A hold may have ended. Each call resumes one holder: a depleted client gets budget or a paced client continues
-    /// ([`Outcome::Resumed`]), or a depleted group gets budget ([`Outcome::GroupResumed`]). Repeat until the outcome is
+    /// A hold may have ended. Each call resumes one holder. [`Outcome::Resumed`]: a depleted client gets budget, or a
+    /// paced client continues. [`Outcome::GroupResumed`]: a depleted group gets budget. Repeat until the outcome is
     /// [`Outcome::None`].
     Replenish,
-    /// Sets the policy. All clients start fresh in it.
+    /// Sets the policy. It starts without any history of the clients.
     Policy(PolicyKind),
     /// Sets the parameters. The policy restarts if they affect it.
     Parameters(Parameters),
     /// Sets the pacing of clients that uncover others. Clients that are held now are released.
     Pacing(Pacing),
-    /// The processor time of the server itself, for admissions from now on.
+    /// Sets the processor time of the server itself, which later admission tests take into account.
     Supply(Supply),
-    /// The largest share of compositors and window managers under contention, in millionths; 0: the desktop rule is
-    /// off.
+    /// Sets the largest share of compositors and window managers under contention, in millionths; 0: the desktop rule
+    /// is off.
     DesktopShare { ppm: u32 },
     /// Contention begins or ends ([`Contention`](crate::Contention)). Without this fact the scheduler assumes
     /// contention.

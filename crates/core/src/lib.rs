@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The scheduler: decides which X client runs next. Policies, reservations, admission and accounting.
+//! The scheduler, which decides which X client runs next: policies, reservations, admission and accounting.
 //!
 //! The same code runs inside the server, in the simulator and in replay. It is therefore pure: no clock, no I/O, no
 //! dependencies, no unsafe code. The caller passes [`Fact`]s with the time at which they happened and gets decisions
@@ -102,6 +102,6 @@ impl ClientId {
 pub struct GroupId(pub u16);
 
 impl GroupId {
-    /// A client with this id is in no group and has an account of its own.
+    /// A client with this group id is in no group and has its own account.
     pub const NONE: GroupId = GroupId(0);
 }

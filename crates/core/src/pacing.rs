@@ -7,15 +7,15 @@
 //! second").
 //!
 //! - A client is **exposing** from the Expose until it has answered (one of its requests was served and it is idle
-//!   again), for at most the limit (N ms of that message).
+//!   again), for at most the limit (the N ms of that message).
 //! - A client that did not answer its last Expose in time is **behind**: it is still in an earlier redraw, which does
-//!   not cover the new Expose. It owes two answers; otherwise the waiting client would be released each time an old
+//!   not cover the new Expose. It must answer twice; otherwise the waiting client would be released each time an old
 //!   redraw ends.
 //! - While clients are exposing, requests of the client that **caused** the Exposes wait at a request boundary until
-//!   all of them have answered and 5 ms have passed, because toolkits redraw in parts. The wait ends at the limit of
-//!   the first one at the latest.
+//!   all of them have answered and 5 ms have passed, because toolkits redraw in parts. The wait ends at the latest when
+//!   the limit of the first Expose has passed.
 //! - **Floor**: a client that keeps causing Exposes continues at least once per floor interval, however slow the others
-//!   are. Its own time counts, so that a slow mover is not slowed down further.
+//!   are. The interval includes its own running time, so that a slow client is not slowed down further.
 //! - Only requests are held back, never input. A client that has a reservation, holds the server grab, or is itself
 //!   exposing is not held.
 
@@ -26,7 +26,7 @@ const LIMIT_NS: u64 = 25_000_000;
 /// A redraw can have several parts (GTK paints a second frame 1 to 4 ms after the first), so the hold ends this long
 /// after the answer.
 pub(crate) const SETTLING_NS: u64 = 5_000_000;
-/// A client that was not held for this long starts afresh.
+/// If a client was not held for this long, its next floor interval starts with the hold.
 const FORGET_NS: u64 = 1_000_000_000;
 
 /// The pacing of clients that uncover others.
@@ -49,7 +49,7 @@ impl Pacing {
         if self.is_on() { self.limit_ns } else { LIMIT_NS }
     }
 
-    /// The latest end of a hold of a client last released at `resumed`; `None` if the floor does not allow a hold.
+    /// The latest end of a hold that begins now (`resumed`: the last release); `None` if the floor allows no hold.
     pub(crate) fn held_until(&self, resumed: Time, now: Time) -> Option<Time> {
         let began = if now.since(resumed) < FORGET_NS { resumed } else { now };
         let until = now.after(self.limit_ns).min(began.after(self.floor_ns));
@@ -61,7 +61,7 @@ impl Pacing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub until: Time,
-    /// The client that waits for the answer, and the beginning of its hold, which tells it from a later hold.
+    /// The client that waits for the answer, and the beginning of its hold, which distinguishes it from a later hold.
     pub holds: Option<(ClientId, Time)>,
     /// The client was still in an earlier redraw; the end of that redraw is not an answer to this Expose.
     pub mid_redraw: bool,
@@ -70,8 +70,8 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// True if another Expose now would find the client in the middle of a redraw. After one more limit the client is
-    /// assumed not to draw at all.
+    /// True if another Expose now would find the client in the middle of a redraw. After a second limit the client is
+    /// assumed not to draw.
     pub fn is_mid_redraw(&self, limit_ns: u64, now: Time) -> bool {
         !self.redraw_ended && now < self.until.after(limit_ns)
     }

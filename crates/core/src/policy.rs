@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use core::fmt::Debug;
 
 named! {
-    /// The policies by name. The numbers are those of the XQOS extension.
+    /// The policies with their names. Their order determines the codes in the XQOS extension.
     #[derive(Default)]
     #[non_exhaustive]
     PolicyKind {
@@ -65,12 +65,12 @@ impl PolicyKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(pub u64, pub u64);
 
-/// Properties of a client that a policy knows, apart from its behaviour.
+/// The properties of a client that a policy takes into account, apart from the client's behaviour.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     /// The descriptor of the socket: the order of the 1987 scheduler.
     pub(crate) descriptor: u32,
-    /// In hundredths.
+    /// The weight in hundredths.
     pub(crate) weight: u32,
     pub(crate) fixed_priority: i32,
     pub(crate) sync_priority: i32,
@@ -103,7 +103,7 @@ pub(crate) struct Allowance {
     pub(crate) bytes: u32,
 }
 
-/// The position of a running client against arrivals that contest its slice.
+/// What an arrival must beat to end the slice of the running client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Defence {
     pub(crate) key: i64,
@@ -134,12 +134,12 @@ pub(crate) trait Policy: Debug + Send {
         false
     }
 
-    /// True if the server chooses without contention ([`crate::Contention`]).
+    /// True if the server chooses while there is no contention ([`crate::Contention`]).
     fn needs_contention(&self) -> bool {
         false
     }
 
-    /// A client connected, or the policy was set while it was connected. The only call that allocates.
+    /// A client connected, or the policy was set while it was connected. Only this call allocates memory.
     fn join(&mut self, client: ClientId, facts: &Facts);
 
     /// A client disconnected.
@@ -161,7 +161,7 @@ pub(crate) trait Policy: Debug + Send {
         0
     }
 
-    /// The number of clients in that group; `None`: all clients.
+    /// The number of clients in that group; `None`: all clients are in one group.
     fn members(&self, _client: ClientId) -> Option<usize> {
         None
     }

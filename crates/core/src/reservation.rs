@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A reservation (Q, T): the Constant Bandwidth Server of one client (Manica et al., sections 3.1 and 3.3).
+//! A reservation of budget Q in each period T: a Constant Bandwidth Server (Manica et al., sections 3.1 and 3.3).
 //!
 //! | event | rule |
 //! |---|---|
@@ -13,11 +13,11 @@
 //! until q is positive, so it continues above best effort with a later deadline. While such a client is busy, best
 //! effort gets only what the reservations leave, so this rule is not the default. All kinds guarantee Q every T.
 //!
-//! A debt survives idleness: only a client that is not depleted gets the fresh budget of the first row. Otherwise a
-//! synchronous client would be forgiven each overrun. Changing a reservation does not cancel a debt either. However, a
-//! deadline then counts as no further away than the longest reserved period. No other reservation loses by it, and a
-//! client that used an idle server for an hour under the paper's rule is not held back for an hour after a change to
-//! hard.
+//! A negative q (a debt) survives idleness: only a client that is not depleted gets the fresh budget of the first row.
+//! Otherwise a synchronous client would be forgiven each overrun. Changing a reservation does not cancel a debt either,
+//! but a deadline then counts as no further away than the longest reserved period. This harms no other reservation.
+//! Without it, a client that used an idle server for an hour under the paper's rule would be held back for an hour when
+//! it changes to hard.
 
 use crate::{Time, admission};
 
@@ -59,7 +59,7 @@ impl From<bool> for ReservationKind {
     }
 }
 
-/// The terms of a reservation. `budget_ns` <= `period_ns`, both above 0.
+/// The terms of a reservation: 0 < `budget_ns` <= `period_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// Q.
@@ -86,7 +86,7 @@ pub struct ReservationState {
     pub budget_left_ns: i64,
     /// d: the scheduling deadline.
     pub deadline: Time,
-    /// True while the reservation waits for its deadline to be replenished.
+    /// True while the budget is used up, until it is replenished at the deadline.
     pub depleted: bool,
     /// The last deadline counted as missed.
     missed: Time,
@@ -104,7 +104,7 @@ impl ReservationState {
     }
 
     /// Replaces this reservation with another. The excess service of the client, (d - t) Q/T - q, is charged to the new
-    /// one; otherwise a client could renew its budget and cancel its debts by asking again. `longest_ns`: the longest
+    /// one; otherwise a client could renew its budget and cancel its debts by repeating it. `longest_ns`: the longest
     /// period of all reservations.
     pub(crate) fn replaced_by(&self, reservation: Reservation, now: Time, longest_ns: u64) -> Self {
         let fresh = ReservationState::new(reservation, now);
@@ -175,8 +175,8 @@ impl ReservationState {
         !self.depleted
     }
 
-    /// Pays a debt with as many periods as needed, at most `most_periods`. Computed in one step, because a damaged
-    /// trace may contain an enormous debt.
+    /// Adds as many budgets as a debt needs, but at most `most_periods`. This is computed in one step, because a
+    /// damaged trace may contain an enormous debt.
     fn recharge(&mut self, most_periods: u64, now: Time) {
         let (budget_ns, period_ns) = (signed(self.reservation.budget_ns).max(1), self.reservation.period_ns.max(1));
         let debt_ns = self.budget_left_ns.min(0).unsigned_abs();
@@ -185,7 +185,7 @@ impl ReservationState {
         self.budget_left_ns = i64::try_from(left_ns).unwrap_or(i64::MAX);
         self.deadline = self.deadline.after(periods.saturating_mul(period_ns));
         self.depleted = self.budget_left_ns <= 0;
-        // Done only after the debt is paid: the periods that passed during the client's own long request count as well.
+        // Only after the debt is paid, because periods that passed during the client's own long request count as well.
         if !self.depleted && self.deadline <= now {
             self.deadline = now.after(self.reservation.period_ns);
         }

@@ -15,10 +15,9 @@
 //!   Members of a **hard** one are held back. Under the **paper's** soft rule the next budget begins immediately, with
 //!   a later deadline.
 //!
-//! The end or renewal of a budget does not touch each member: members of a soft reservation are always in the
-//! best-effort queue as well, which is not consulted while a reservation has budget. When the budget is renewed, idle
-//! members have to be watched again. In `idle`, members that the watcher already knows come before index `known`, which
-//! is then reset.
+//! Members are not moved one by one when a budget ends or is renewed: members of a soft reservation are always in the
+//! best-effort queue as well, which is not consulted while a reservation has budget. A renewal resets `known`, because
+//! idle members have to be watched again: only the members of `idle` before that index are known to the watcher.
 //!
 //! Invariants: a member that is not paced is in `ready` or in `idle`. A reservation is in `with_budget` if it has
 //! budget and a ready member, in `to_watch` if it has budget and an idle member that the watcher does not know, and in
@@ -48,7 +47,7 @@ struct Shared {
 struct Member {
     reservation: u16,
     idle_place: u16,
-    /// Budget used / weight, with the weight in hundredths.
+    /// The budget used, in nanoseconds * 100 / weight.
     paid: i64,
 }
 
@@ -65,7 +64,7 @@ pub(crate) enum MemberList {
 
 #[derive(Debug)]
 pub(crate) struct Reservations {
-    /// Indexed by number; a number stays the same, so there are gaps.
+    /// The reservations by number. A number never changes, so there can be gaps.
     all: Vec<Option<Shared>>,
     members: Vec<Member>,
     ready_places: Vec<u16>,
@@ -113,7 +112,7 @@ impl Reservations {
         self.put(holder, state, 0);
     }
 
-    /// Sets the state of a reservation. `clock`: what the member picked last had paid, for a new one.
+    /// Sets the state of a reservation or creates it. `clock`: for a new one, what the member picked last had paid.
     pub(crate) fn put(&mut self, holder: Holder, state: ReservationState, clock: i64) {
         let number = self.number_of(holder).unwrap_or_else(|| {
             let free = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
@@ -151,8 +150,8 @@ impl Reservations {
         true
     }
 
-    /// Makes a client a member of its own reservation, or else of its group's if there is one. Returns true if it
-    /// thereby left a group's reservation.
+    /// Makes a client a member of its own reservation, or else of its group's if there is one. Returns true if it left
+    /// a group's reservation to do so.
     pub(crate) fn join(&mut self, client: ClientId, group: Option<Holder>) -> bool {
         let own = self.number_of(Holder::Client(client));
         let number = own.or_else(|| group.and_then(|group| self.number_of(group)));

@@ -7,13 +7,13 @@
 //! |---|---|---|
 //! | `reservations` | ready, with a reservation (its own or its group's) | scheduling deadline, then budget used |
 //! | `waiting` | ready, with a soft reservation or none | SYNC priority, the policy's key of its group, its own key |
-//! | `desktop.ready` | the same, if the desktop rule applies | SYNC priority, then time waited |
+//! | `desktop.ready` | as in `waiting`, if the desktop rule applies | SYNC priority, then time waited |
 //! | `idle` | not ready; to be watched once it could end a slice early | rank on arrival |
 //! | none | not ready and watched at its present rank, or held back (depleted and hard, or paced) | - |
 //!
 //! See [`crate::reservations`], [`crate::waiting`] and [`crate::desktop`]. A ready client with a soft reservation is
 //! also in `waiting` or `desktop.ready`, so nothing moves when the budget ends. A paced client ([`crate::pacing`]) is
-//! in `paced`, ordered by the end of its hold; ready or not, it does not wait for service in any queue.
+//! in `paced`, ordered by the end of its hold; whether ready or not, it does not wait for service in any queue.
 //! [`Scheduler::verify`] checks this.
 
 mod control;
@@ -35,7 +35,7 @@ use crate::{ClientId, Contest, Fact, GroupId, Holder, Mode, Outcome, Parameters,
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// After a slice longer than this, idle clients are watched: they would have to wait.
+/// After a slice longer than this, idle clients are watched, because they might have to wait.
 const LONG_SLICE_NS: u64 = 1_000_000;
 /// A client that issued one request and waited for the reply is expected to run at most this many times as long as its
 /// last slice. Arrivals that would end the slice only later are not watched: with a dozen such clients, watching all
@@ -52,7 +52,7 @@ struct Client {
     waits_since: Time,
     idle_since: Time,
     role: Role,
-    /// Its longest slice; 0: the policy's.
+    /// The maximum length of its slices; 0: that of the policy.
     slice_us: u32,
     /// The client that this window manager works for.
     works_for: Option<ClientId>,
@@ -112,7 +112,7 @@ pub struct Scheduler {
     watched: usize,
     last_long_slice: Option<Time>,
     blocking: Blocking,
-    /// The overrun of the last slice; 0 if no limit had passed.
+    /// The overrun of the last slice; 0 if it ended in time.
     overran_ns: u64,
     reservation_count: usize,
     admitted_ppm: u32,
@@ -212,7 +212,7 @@ impl Scheduler {
         }
     }
 
-    /// All indices that may hold a client. Does not borrow, so that callers can change clients.
+    /// All indices that may hold a client. The iterator borrows nothing, so callers can change clients.
     fn ids(&self) -> impl Iterator<Item = ClientId> + use<> {
         (0..self.clients.len() as u16).map(ClientId)
     }
@@ -241,7 +241,7 @@ impl Scheduler {
         if ready {
             self.idle.remove(client);
         } else {
-            // Watched clients too: the rank may have changed, and the watcher has to learn that.
+            // Watched clients are included, because the watcher has to learn of a changed rank.
             let rank = self.rank_by_itself(client);
             self.idle.set(client, rank);
         }
@@ -259,7 +259,7 @@ impl Scheduler {
         self.waiting.join(client, self.policy.group(client), members);
     }
 
-    /// The client became ready or disconnected.
+    /// Marks a client as not watched, because it became ready or disconnected.
     fn unwatch(&mut self, client: ClientId) {
         if let Some(record) = self.client_mut(client) {
             let was_watched = core::mem::take(&mut record.watched);

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
-//! Supply: the processor time that the server itself gets, if less than a whole processor. Admission then covers both
-//! levels.
+//! Supply: the processor time that the server itself gets, if less than a whole processor. Admission then takes both
+//! levels of scheduling into account.
 //!
 //! A server that runs under a kernel reservation (SCHED_DEADLINE) of Qs in each Ts gets at least a (t - D) in any
 //! interval t, with a = Qs/Ts and D = 2 (Ts - Qs): the longest gap lies between a budget served immediately and the
 //! next one served as late as possible. EDF on top of it meets all deadlines if, for all i in order of T, sum(Qj/Tj, j
 //! <= i) + (B + a D)/Ti <= a (the hierarchical analysis that Manica et al. name as future work; the periodic resource
-//! model of Shin and Lee, 2003, in its linear form). The gap therefore counts as blocking, and at most a share of a is
-//! promised.
+//! model of Shin and Lee, 2003, in its linear form). The gap therefore counts as blocking, and reservations together
+//! get at most the share a.
 
-/// A processor reservation; period 0: as far as known, the server gets the processor whenever it needs it.
+/// A processor reservation. Period 0: as far as is known, the server gets the processor whenever it needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Supply {
-    /// Qs, nanoseconds.
+    /// Qs, in nanoseconds.
     pub budget_ns: u64,
-    /// Ts, nanoseconds.
+    /// Ts, in nanoseconds.
     pub period_ns: u64,
 }
 
 impl Supply {
-    /// a in millionths, rounded down.
+    /// The share a, in millionths, rounded down.
     pub fn share_ppm(&self) -> u32 {
         if self.period_ns == 0 {
             return 1_000_000;

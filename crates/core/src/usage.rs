@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Accounting: what a client has used and how long it has waited. Counted per slice, never per request.
+//! Accounting: what a client has used and how long it has waited, counted per slice, never per request.
 //!
 //! Sums saturate, because a replayed trace may contain any times.
 
 use crate::{Mode, Service, Time};
 
-/// Upper bounds of the classes in which waits are counted; the last class has no bound. The range is from a hundredth
-/// of what a person notices up to what makes people complain.
+/// Upper bounds of the classes in which waits are counted; the last class has no bound. The bounds range from a
+/// hundredth of what a person notices up to what makes people complain.
 pub const WAIT_BOUNDS_NS: [u64; 7] =
     [1_000_000, 5_000_000, 20_000_000, 50_000_000, 100_000_000, 250_000_000, 1_000_000_000];
 /// A grab of at least this length visibly freezes the screen.
@@ -19,7 +19,7 @@ pub struct Usage {
     pub connected: Time,
     /// Server time used in its slices.
     pub server_time_ns: u64,
-    /// Server time that it caused: with what window managers did for it, without what it did for other clients.
+    /// Server time charged to it. Includes what window managers did for it, but not what it did for other clients.
     pub charged_ns: u64,
     /// The part of the server time that was paid from its reservation.
     pub reserved_time_ns: u64,
@@ -27,11 +27,11 @@ pub struct Usage {
     pub requests: u64,
     /// Number of slices.
     pub slices: u64,
-    /// Sum of its waits: from arrival, or from the end of its last slice while still ready, to dispatch.
+    /// Sum of its waits. A wait begins with an arrival, or with the end of a slice if it is still ready.
     pub waited_ns: u64,
     /// The longest wait.
     pub longest_wait_ns: u64,
-    /// Number of waits in each class of [`WAIT_BOUNDS_NS`]; the last: above all bounds. The counters wrap around.
+    /// Number of waits in each class of [`WAIT_BOUNDS_NS`] and, last, above all bounds. The counters wrap around.
     pub waits: [u32; WAIT_BOUNDS_NS.len() + 1],
     /// Total time for which it held the server grab.
     pub grabbed_ns: u64,

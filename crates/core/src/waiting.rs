@@ -4,7 +4,7 @@
 //! `groups` orders the groups by the tier of their best client and by the policy's key; each group has a queue for its
 //! clients. Finding the first client costs O(1), moving a client or a whole group O(log n).
 //!
-//! Invariants: a group is in `groups` exactly if its queue is not empty; `places[c]` is the position of `c` in the
+//! Invariants: a group is in `groups` if and only if its queue is not empty; `places[c]` is the position of `c` in the
 //! queue of its group. Only [`Waiting::join`] allocates.
 
 use crate::ClientId;
@@ -17,7 +17,7 @@ type Place = (i64, Key);
 
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    /// Groups by number, which is also below [`ClientId::LIMIT`].
+    /// Groups by number, which fits a `ClientId` because it is below [`ClientId::LIMIT`].
     groups: Heap<Place>,
     queues: Vec<Vec<(Place, ClientId)>>,
     /// The position of each client in the queue of its group.

@@ -5,7 +5,7 @@
 
 use crate::{ClientId, GroupId, Time};
 
-/// An instant or length above this (a century) is damage.
+/// An instant or length above this (over a century) indicates damage.
 const LATEST_NS: u64 = 1 << 62;
 
 /// The words that have not been read yet.

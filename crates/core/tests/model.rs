@@ -100,8 +100,8 @@ impl Pair {
         Some(slice)
     }
 
-    /// A slice ends when the budget or the slice is used up, or earlier when a depleted client resumes. If that client
-    /// would win, the slice must end then.
+    /// A slice ends when the budget or the policy's time is used up, or earlier when a depleted client resumes. If that
+    /// client would win, the slice must end then.
     fn check_end(&self, slice: &Slice, decision: &Decision) {
         let until = slice.until.0;
         let first_resumption = self.reference.resumptions(self.now, decision.end).min();

@@ -138,7 +138,7 @@ fn decisions_allocate_nothing_under_any_policy() {
     }
 }
 
-/// Reallocating memory for each client of a group leaves holes, which cost several times the memory in use.
+/// Reallocating for each client of a group would fragment memory, which costs several times the memory in use.
 #[test]
 fn many_clients_of_one_group_connect_with_few_allocations() {
     for policy in PolicyKind::ALL {

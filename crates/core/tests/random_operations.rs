@@ -38,7 +38,7 @@ impl Server {
         self.scheduler.reservation_in_use(client).filter(|state| !state.depleted && !is_paced)
     }
 
-    /// Paced, or held back with its group, and not the holder of the grab.
+    /// True if the client is paced or held back with its group, and does not hold the grab.
     fn is_held_for_others(&self, client: ClientId) -> bool {
         let is_capped = self.scheduler.is_capped(client);
         let shared = self.scheduler.reservation_in_use(client).filter(|_| self.scheduler.shares_reservation(client));
@@ -139,7 +139,7 @@ impl Server {
         }
     }
 
-    /// Replenishes until nothing is left. Each client may resume only once, since all time that has passed is paid for.
+    /// Replenishes until nothing changes. Each client may resume only once, since that accounts for all time passed.
     fn replenish(&mut self) {
         let (mut told, mut groups) = (Vec::new(), Vec::new());
         loop {
@@ -235,7 +235,7 @@ impl Server {
             Choice::Client(client, Mode::BestEffort) => {
                 assert_eq!(with_budget().next(), None, "best effort is picked while a reserved client has work");
                 assert_ne!(scheduler.policy(), PolicyKind::Stock, "stock picks no client");
-                // Two desktop turns are a gap apart if other clients wait.
+                // If other clients wait, there is a gap between two desktop turns.
                 let must_wait = |id| scheduler.is_desktop_client(id) && scheduler.desktop_turn(self.now) > self.now;
                 let higher = ready().find(|&id| !must_wait(id) && self.place(id) < self.place(client));
                 assert_eq!(higher, None, "{client:?} is picked before this client of a better tier");

@@ -16,7 +16,7 @@ const MAX_DIFFERENCES: usize = 10;
 pub struct Difference {
     pub at: Time,
     pub recorded: Entry,
-    /// The scheduler's own decision. `None` if it serves no client or refuses.
+    /// The scheduler's own decision. `None` if it serves no client.
     pub decided: Option<Entry>,
 }
 

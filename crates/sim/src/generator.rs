@@ -61,7 +61,7 @@ impl Generator {
         Generator::Habit { habit, dice, next }
     }
 
-    /// The first burst. A habit starts at a random time of its first interval; otherwise all clients would be in step.
+    /// The first burst. A habit starts at a random time in its first interval, so that clients are not in step.
     pub(crate) fn first(&mut self) -> Option<NextBurst> {
         match self {
             Generator::Plan { began, .. } => {
@@ -136,7 +136,7 @@ fn next_burst(habit: &Habit, asked: Time) -> Option<NextBurst> {
     (asked < habit.until).then_some(NextBurst { asked, way_ns: habit.way_ns, has_input: habit.has_input })
 }
 
-/// Random numbers that a seed repeats on any machine (SplitMix, Steele et al. 2014).
+/// Random numbers, the same on any machine for the same seed (SplitMix, Steele et al. 2014).
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 

@@ -29,11 +29,11 @@ pub struct GroupResult {
     pub served_ns: Vec<u64>,
     /// Requests of all clients.
     pub requests: u64,
-    /// For each burst, from its request or input until it was finished.
+    /// For each burst, the time from its request or input until it was finished.
     pub response_ns: Vec<u64>,
-    /// From input until the server saw it.
+    /// The times from input until the server saw it.
     pub receipt_ns: Vec<u64>,
-    /// Between the ends of a client's successive bursts.
+    /// The times between the ends of a client's successive bursts.
     pub interval_ns: Vec<u64>,
     /// Bursts that were unfinished at the end.
     pub waiting: u64,

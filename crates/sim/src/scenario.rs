@@ -130,7 +130,7 @@ pub struct Scenario {
     pub(crate) groups: Vec<Group>,
 }
 
-/// Settings for all clients of a name, in addition to the scenario.
+/// Settings for all clients with the same name, in addition to the scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Weight for policy `fair`, in hundredths.
@@ -151,7 +151,7 @@ pub(crate) struct Group {
     pub(crate) is_measured: bool,
     pub(crate) reservation: Option<Reservation>,
     pub(crate) settings: Settings,
-    /// The seed is the file's; each client adds its index.
+    /// The seed is that of the file, to which each client adds its index.
     pub(crate) habit: Habit,
 }
 

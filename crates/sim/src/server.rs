@@ -31,11 +31,11 @@ pub struct Rules {
     pub parameters: Parameters,
     /// Reservations, by index of the plan in the workload.
     pub reservations: BTreeMap<usize, Reservation>,
-    /// Check the sockets of idle clients during slices, as the watcher does.
+    /// Checks the sockets of idle clients during slices, as the watcher does.
     pub watches: bool,
 }
 
-/// The reason for which a workload cannot be served.
+/// The reason why a workload cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
@@ -60,7 +60,7 @@ pub(crate) enum Polling {
 pub(crate) trait Observer {
     fn record(&mut self, event: Event);
 
-    /// A burst is finished, or the simulation has ended before.
+    /// A burst is finished, or the simulation ended before that.
     fn burst(&mut self, _result: &BurstResult) {}
 }
 
@@ -127,7 +127,7 @@ fn descriptor_of(id: ClientId) -> u32 {
     u32::from(id.0) + 3
 }
 
-/// Index 0 is the server's own.
+/// Client 0 is the server itself.
 fn id_of(index: usize) -> ClientId {
     ClientId(index as u16 + 1)
 }
@@ -291,7 +291,7 @@ impl Server {
         let client = &mut self.clients[index];
         let burst = client.generator.burst();
         client.tasks.push_back(Task { asked, seen, runs: burst.runs.into() });
-        // With input, the next burst was scheduled when the input was seen.
+        // If bursts respond to input, the next one was scheduled when its input was seen.
         if !client.generator.has_input() {
             let next = client.generator.unprompted();
             self.expect(index, next);

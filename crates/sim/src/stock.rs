@@ -48,7 +48,7 @@ pub(crate) struct Stock {
     arrivals: u64,
     served_last: [u16; LEVELS],
     last: Option<ClientId>,
-    /// Tick since which `last` has been the last client to run.
+    /// The tick since which `last` has been the last client to run.
     last_since: u64,
     slice_ticks: u64,
     clock: Clock,

@@ -19,8 +19,8 @@ use std::sync::atomic::AtomicU64;
 
 /// Runs `child` in a copy of this process, which then exits. Returns the pid.
 ///
-/// The copy has only one thread. Other threads' locks may be held forever there: glibc and musl keep memory allocation
-/// usable, but `child` must not use standard streams, the environment or other threads.
+/// The copy has only one thread. Locks of other threads may stay held forever in it: glibc and musl keep memory
+/// allocation usable, but `child` must not use standard streams, the environment or other threads.
 pub fn fork(child: impl FnOnce()) -> io::Result<i32> {
     // SAFETY: the copy runs `child`, catches its panics and never returns into the caller's frames. A lock held by
     // another thread can make it wait forever, but it never sees torn data.
@@ -58,8 +58,8 @@ pub fn isolate(kept: BorrowedFd<'_>) {
         libc::setsid();
         libc::chdir(c"/".as_ptr());
         libc::prctl(libc::PR_SET_NAME, c"xqos link guard".as_ptr());
-        // Standard streams go to /dev/null: our output must not be held open, and later files must not become standard
-        // streams.
+        // Standard streams go to /dev/null: otherwise the copy would hold our output open, or a file opened later could
+        // become a standard stream.
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
         for standard in (0..3).filter(|&standard| standard != kept) {
             libc::dup2(null, standard);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// A process that runs, or has exited and was not waited for yet.
+/// A process that is running, or has exited and has not been waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pub parent: i32,
@@ -15,7 +15,7 @@ pub struct Process {
     pub started: u64,
     /// It has exited; only its entry is left.
     pub zombie: bool,
-    /// Processor time in clock ticks: its own, and that of its children that have exited.
+    /// Processor time in clock ticks, including that of its children that have exited.
     pub ticks: u64,
 }
 

@@ -18,7 +18,7 @@ pub fn program(pid: i32) -> String {
     named_by(&line, || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned())
 }
 
-/// The last part of a path, after the last `/`, or `\` of Windows.
+/// The last part of a path, after the last `/`, or `\` as on Windows.
 pub fn last_part(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The kernel's scheduling of a thread: reading and setting its `struct sched_attr`.
 //!
-//! The module uses it for the server's thread, `xqos boost` for exposing programs, `xqos run --cpu` for its program;
-//! other commands show these settings. Raised settings use reset-on-fork: children and new threads start with default
-//! scheduling.
+//! The module uses it for the server's thread, `xqos boost` for exposing programs, and `xqos run --cpu` for its
+//! program; other commands show these settings. Raised settings use reset-on-fork: children and new threads start with
+//! default scheduling.
 
 use rustix::thread::set_current_timer_slack;
 use std::io;
@@ -123,7 +123,7 @@ pub fn allow_real_time(pid: i32, priority: u32) -> io::Result<u32> {
 
 /// Makes this thread wake up on time: no timer slack, and ahead of all ordinary threads if permitted.
 pub fn wake_on_time() {
-    // Failures change nothing.
+    // If a call fails, the thread keeps its scheduling.
     let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
     let _ = Attributes::real_time(1).give(0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Signals: receiving them through a file, sending them, and their state in child processes.
+//! Signals: receiving them through a file, sending them, and unblocking them in child processes.
 
 use rustix::process::{Pid, Signal as SignalNumber, kill_process};
 use std::io;
@@ -94,7 +94,7 @@ pub fn unblock_signals_in(command: &mut Command) {
 
 /// Sends a signal; a process that has exited is not an error.
 pub fn send(pid: i32, signal: i32) {
-    // Only a pid above 0 means a single process.
+    // Only a pid above 0 stands for a single process.
     if let (true, Some(pid), Some(signal)) = (pid > 0, Pid::from_raw(pid), SignalNumber::from_named_raw(signal)) {
         let _ = kill_process(pid, signal);
     }

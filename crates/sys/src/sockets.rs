@@ -17,7 +17,7 @@ const PEER: u16 = 2;
 const HEADER_BYTES: usize = 16;
 const SOCKET_BYTES: usize = 16;
 
-/// The name of each connected Unix socket that has one (a server's end), and the inode of its peer.
+/// The name of each connected Unix socket that has a name (a server's end), and the inode of its peer.
 pub fn connected_sockets() -> io::Result<Vec<(String, u32)>> {
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
     send(&socket, &request(), SendFlags::empty())?;

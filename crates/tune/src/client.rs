@@ -10,8 +10,8 @@
 //! | periodic | the mean demand is less than 1 % of T | periodic without a need: `fair` suffices |
 //! | aperiodic | 1 s has passed, later 2 s | gathering |
 //! | given up | 4 s have passed | gathering |
-//! | any | no requests and no service for 1 s or 10 T | silent; the reservation ends, T and Q are remembered for 60 s |
-//! | silent | a burst | gathering; six jobs suffice to confirm a remembered period |
+//! | any | no requests or service for 1 s and 10 T | silent; the reservation ends, T and Q are remembered for 60 s |
+//! | silent | a burst | gathering; six jobs are enough to confirm a remembered period |
 //!
 //! Source: our own. Twenty jobs are required in addition to 3 s, because a client with four periods per second has only
 //! a dozen jobs in 3 s, and two estimates need 16.
@@ -39,7 +39,7 @@ const MEMORY_NS: u64 = 60 * SECOND_NS;
 /// A mean demand of T / 100 is enough to start a reservation, and T / 125 to keep it.
 const WORTH_PERCENT: u64 = 100;
 const STILL_WORTH_PERCENT: u64 = 125;
-/// The last bursts, enough for six jobs, with which gathering restarts.
+/// The number of last bursts with which gathering restarts, enough for six jobs.
 const BURSTS_KEPT: usize = 32;
 
 /// The reservation that a client should get.
@@ -183,8 +183,8 @@ impl Client {
         }
     }
 
-    /// When the client becomes silent unless it has a burst; call [`advance`](Client::advance) then. `None` if it is
-    /// silent.
+    /// The time at which the client becomes silent unless it has a burst before; call [`advance`](Client::advance)
+    /// then. `None` if it is silent.
     pub fn next_update(&self) -> Option<Time> {
         let period_ns = self.need.map_or(0, |need| need.period_ns);
         let silence_ns = SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS));
@@ -223,7 +223,7 @@ impl Client {
         }
     }
 
-    /// Jobs of this attempt. The detector with the smallest gap counts the most.
+    /// Jobs of this attempt. The detector with the smallest gap finds the most.
     fn gathered(&self) -> usize {
         let Phase::Gathering(gathering) = &self.phase else { return 0 };
         gathering.detectors.iter().map(|detector| detector.count).max().unwrap_or(0)

@@ -5,12 +5,12 @@
 //! A client is a closed loop if its rests (from the end of a job to the next start) scatter less than its intervals.
 //! Then T = median(rest) + Q, the interval that it would have if it were served immediately.
 //!
-//! Source: Manica et al. 2008, section 2, measure such a client (it rests for 10 ms and draws; 12 ms idle, 35.6 ms
-//! while an x11perf runs). Cucinotta et al. (EuroSys 2010) would use the observed period of 35.6 ms.
+//! Source: Manica et al. 2008, section 2, measure such a client: it rests for 10 ms and draws, at intervals of 12 ms,
+//! or of 35.6 ms while an x11perf runs. Cucinotta et al. (EuroSys 2010) would use the observed period of 35.6 ms.
 //!
-//! On an idle server both kinds look alike, and both rules give the same T. Random pauses, whose scatter is all in the
-//! rest, are no loop. In a dozen frames of a clock the rests may by chance scatter less than the intervals. The rests
-//! must therefore scatter less than 0.4 times the intervals, and the intervals by at least 5 %.
+//! On an idle server loops and clocks look alike, and both rules give the same T. A client with random pauses is not a
+//! loop, because its rests scatter as much as its intervals. In a dozen frames of a clock, rests may scatter less by
+//! chance. They must therefore scatter less than 0.4 times as much as the intervals, and the intervals by at least 5 %.
 //!
 //! Invariant: a rest is shorter than the longest period.
 
@@ -21,7 +21,7 @@ use crate::order;
 const STEADIER: f64 = 0.4;
 /// Minimum scatter of intervals, relative to their median. With less, the clock rule gives the same T.
 const LEAST_SCATTER: f64 = 0.05;
-/// At least half of the rests are this close to their median.
+/// Maximum scatter of rests, relative to their median.
 const SCATTER: f64 = 0.1;
 const NEAR_PERCENT: u64 = 25;
 const NEAR: f64 = 0.75;

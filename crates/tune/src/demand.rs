@@ -10,14 +10,14 @@
 //! | wanted was below 0.9 Q for 4 s and 25 jobs, or 150 jobs | the maximum wanted then, but at most a quarter less |
 //! | anything else | unchanged |
 //!
-//! e is the median lateness of the last four jobs, by which they ended after start + T. It counts only while one of the
+//! e is the median lateness of the last four jobs: how long after start + T they ended. It counts only while one of the
 //! four used more than Q, and T / (T - e) is at most 2. A job that is late with a sufficient budget was blocked, or the
 //! processor was busy; a larger Q helps in neither case.
 //!
 //! Source: the feedback of Cucinotta et al. (EuroSys 2010) and of ARSim (github.com/tomcucinotta/arsim), b = spread * H
 //! / (T + e* - max(e, 0)) over a quantile of the last demands. Compositors' render journals and Android's performance
-//! hints also rise quickly and decay slowly. Two margins replace a single factor: the H of an uneven client already
-//! includes its variation, while an even client, whose H is its median, needs 12 % more. A fall waits for 4 s to avoid
+//! hints also rise quickly and decay slowly. Two margins replace a single factor: the H of an unsteady client already
+//! includes its variation, while a steady client, whose H is its median, needs 12 % more. A fall waits for 4 s to avoid
 //! frequent changes.
 //!
 //! Invariant: 0.2 ms <= Q <= T/2.
@@ -29,14 +29,14 @@ use xqos_core::Time;
 
 /// Covers the error of a quantile of 48 jobs.
 const OVER_QUANTILE_PERCENT: u64 = 107;
-/// Covers the variation of even demand from one scene to the next.
+/// Covers the variation of a steady demand from one scene to the next.
 const OVER_MEDIAN_PERCENT: u64 = 112;
 const JOBS_KEPT: usize = 48;
 const RECENT: usize = 4;
-/// Overruns among the recent jobs, above `STEP_PERCENT` of Q, that count as a step in demand.
+/// The number of recent jobs above `STEP_PERCENT` of Q that count as a step in demand.
 const OVERRUNS: usize = 2;
 const STEP_PERCENT: u64 = 125;
-/// Overruns among all stored jobs. One in eight is more than twice the goal.
+/// The number of overruns among all stored jobs that raises Q. One in eight is more than twice the goal.
 const OFTEN: usize = 6;
 const UP_PERCENT: u64 = 120;
 const DOWN_PERCENT: u64 = 90;
@@ -66,7 +66,7 @@ pub(crate) struct Demand {
 struct Low {
     since: Time,
     jobs: u32,
-    /// The maximum wanted.
+    /// The maximum that was wanted during this time.
     most_ns: u64,
 }
 
@@ -200,7 +200,7 @@ mod tests {
             Shown { demand: Demand::new(&vec![job; 16], T), now: Time(0) }
         }
 
-        /// The budgets during this many jobs.
+        /// The budgets before and after each of this many jobs.
         fn takes(&mut self, jobs: usize, demand_us: u64, response_us: u64) -> Vec<u64> {
             let mut budgets = vec![self.demand.budget_ns() / US];
             for _ in 0..jobs {

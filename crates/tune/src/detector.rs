@@ -7,7 +7,7 @@
 //! | enough jobs since the last estimate | estimate: a rest if there is one, else a period |
 //! | an estimate within 5 % of the previous one | accept it |
 //! | no estimate, or a different one | compare the next one with it |
-//! | none: the client does not rest | restart |
+//! | no job, because the client does not rest | restart |
 //!
 //! The period decides which bursts form a job, and the jobs decide the period. There is therefore a detector for each
 //! of several gaps g, which accepts only periods for which its g is right: g <= T/4, at most 10 ms.
@@ -23,14 +23,14 @@ use crate::period::{self, Fit};
 use std::collections::VecDeque;
 use xqos_core::Time;
 
-/// Steps of clamp(T/4, 2 ms, 10 ms), largest first.
+/// The gaps g, largest first: steps of clamp(T/4, 2 ms, 10 ms).
 pub(crate) const GAPS_NS: [u64; 6] = [10_000_000, 8_000_000, 6_000_000, 4_000_000, 3_000_000, 2_000_000];
 const LEAST_GAP_NS: u64 = 2_000_000;
 
-/// Stored jobs: one or two seconds of frames.
+/// The number of stored jobs: one or two seconds of frames.
 const JOBS_KEPT: usize = 64;
 const WINDOW_NS: u64 = 2_000_000_000;
-/// Minimum for slow clients, enough for two estimates.
+/// The minimum for slow clients, enough for two estimates.
 const LEAST_KEPT: usize = 20;
 
 /// The source of a client's rhythm.
@@ -71,7 +71,7 @@ impl Beat {
 pub(crate) struct Condition {
     pub(crate) jobs: usize,
     pub(crate) span_ns: u64,
-    /// Jobs between two estimates.
+    /// The number of jobs between two estimates.
     pub(crate) apart: usize,
 }
 
@@ -164,7 +164,7 @@ impl Detector {
         Detection { beat, jobs, joiner }
     }
 
-    /// Includes the open job, which has only a start.
+    /// The jobs, including the open one, which has only a start.
     fn with_open(&self, start: Time) -> Vec<Job> {
         self.jobs.iter().copied().chain([Job { start, end: start, demand_ns: 0 }]).collect()
     }
@@ -195,7 +195,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The period of frames with these bursts, the gap that found it, and the time when, in ms.
+    /// The period of frames with these bursts, the gap that found it, and the time at which it was found, in ms.
     fn found(period_ms: u64, offsets_ms: &[u64]) -> Option<(u64, u64, u64)> {
         let mut detectors = GAPS_NS.map(Detector::new);
         for frame in 0..60 {

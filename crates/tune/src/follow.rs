@@ -9,16 +9,16 @@
 //!
 //! | every 16 jobs, an estimate from the last 64 | verdict |
 //! |---|---|
-//! | finds a period more than 2 % off, twice and within 1 % | changed to that |
+//! | finds a period more than 2 % off, twice within 1 % | changed to this period |
 //! | finds nothing, three times in a row | gone |
 //!
 //! For a closed loop, rests take the place of intervals.
 //!
 //! Source: our own. The limit is 25 % because all intervals of 24 frames per second on a 60 Hz display are 20 % off.
-//! The second row finds a change from 25 to 30 frames per second, which is 17 %. A dropped frame spans two periods and
-//! is no change.
+//! The second row finds a change from 25 to 30 frames per second, which is 17 %. An interval with a dropped frame spans
+//! two periods and is not a change.
 //!
-//! Invariant: one interval is never a change, however long it is.
+//! Invariant: a single interval never counts as a change, however long it is.
 
 use crate::detector::{Beat, estimate};
 use crate::jobs::Job;
@@ -79,13 +79,13 @@ impl Follow {
         let jobs: Vec<Job> = self.jobs.iter().copied().collect();
         match estimate(&jobs) {
             Some(beat) => self.compare(beat),
-            // A loop that is served immediately looks like a clock, and other rests fail the interval check.
+            // Not a loss: a loop that is served immediately looks like a clock, and a change of its rests fails the
+            // interval check.
             None => self.miss(),
         }
     }
 
-    /// Start of the first job with the new period: the first of the unbroken last intervals that differ from the old
-    /// one.
+    /// Start of the first job with the new period. From this job on, all intervals differ from the old period.
     pub(crate) fn changed_at(&self) -> Time {
         let intervals = self.intervals();
         let length_ns = self.beat.length_ns();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Joins bursts into jobs: all that a client requests in one period, in one or more bursts.
+//! Joins bursts into jobs. A job is all that a client requests in one period, in one or more bursts.
 //!
 //! | the next burst | rule |
 //! |---|---|
@@ -8,16 +8,16 @@
 //! | neither | new job |
 //! | belongs to a job longer than 250 ms | the client does not rest: it has no jobs until it does |
 //!
-//! Source: Cucinotta, Checconi, Abeni, Palopoli, "Self-tuning schedulers for legacy real-time applications" (EuroSys
-//! 2010), use single events. X clients flush their buffers when these are full, so their events arrive in groups. The
+//! Source: Cucinotta, Checconi, Abeni and Palopoli ("Self-tuning schedulers for legacy real-time applications", EuroSys
+//! 2010) use single events. X clients flush their buffers when these are full, so their events arrive in groups. The
 //! second row is our own: under load, service of other clients moves the parts of a group further apart than g.
 //!
 //! Invariant: jobs are in order of time and do not overlap. All service of a client that rests belongs to a job.
 
 use xqos_core::Time;
 
-/// From the end of a job's service to a start that still belongs to it. A client needs 0.05 - 0.3 ms to react to a
-/// reply on a busy machine; real rests are longer.
+/// The longest time from the end of a job's service to a burst that still belongs to it. A client needs 0.05 - 0.3 ms
+/// to react to a reply on a busy machine; real rests are longer.
 const GOES_ON_NS: u64 = 1_000_000;
 
 /// The longest period that is detected, and therefore the longest job.

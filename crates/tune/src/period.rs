@@ -3,15 +3,15 @@
 //!
 //! 1. Candidates: median, mean and lower quartile of the intervals.
 //! 2. For each candidate, jobs are numbered by rounding intervals to whole periods; a line is fitted with slope T.
-//! 3. Each fit has: misfit = median distance of a start from the line / T; coverage = jobs / periods (or its inverse,
-//!    with more than one job per period); near = fraction of intervals within 25 % of T; scatter = median distance of
-//!    an interval from T / T.
+//! 3. Each fit has: misfit = (median distance of a start from the line) / T; coverage = jobs / periods (or its inverse,
+//!    with more than one job per period); near = fraction of intervals within 25 % of T; scatter = (median distance of
+//!    an interval from T) / T.
 //! 4. Accepted fits precede others; among them the largest coverage - 2 misfit wins.
 //!
 //! | accepted | min. jobs | misfit | scatter | near | coverage |
 //! |---|---|---|---|---|---|
 //! | a clock accurate to a few percent | any | <= 0.045 | | >= 0.9 | >= 0.9 |
-//! | the same with dropped frames | 32 | <= 0.06 | | >= 0.75 | >= 0.75 |
+//! | such a clock with dropped frames | 32 | <= 0.06 | | >= 0.75 | >= 0.75 |
 //! | a clock with large jitter | 48 | <= 0.1 | | >= 0.85 | >= 0.85 |
 //! | a short wait between frames, so that the phase drifts | 24 | | <= 0.06 | >= 0.9 | >= 0.9 |
 //! | pulldown, 24 frames on a 60 Hz display: even and odd jobs lie on two lines | 16 | <= 0.03 | | >= 0.9 | >= 0.9 |
@@ -97,7 +97,7 @@ fn pulldown(starts: &[Time], intervals: &[u64]) -> Option<Fit> {
     let period_ns = (even.period_ns / 2).saturating_add(odd.period_ns / 2) / 2;
     is_same.then(|| Fit {
         period_ns,
-        // In periods of all jobs, which are half as long.
+        // Converted to periods of all jobs, which are half as long as those of one line.
         misfit: 2.0 * even.misfit.max(odd.misfit),
         coverage: even.coverage.min(odd.coverage),
         near: order::near(intervals, period_ns, NEAR_PERCENT),

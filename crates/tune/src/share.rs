@@ -3,12 +3,12 @@
 //!
 //! 1. Measured reservations may use U_auto = min(0.6 or the configured limit, U - sum of fixed - B / shortest T).
 //!    Manual reservations are fixed: they are counted and never changed.
-//! 2. If B/T alone exceeds half of what the fixed ones leave, the need becomes (2Q, 2T): the same share, half the
-//!    blocking.
+//! 2. If B/T alone exceeds half of what the fixed reservations leave, the need becomes (2Q, 2T): the same share, half
+//!    the blocking.
 //! 3. Each need gets at least its floor, the median demand. If the floors do not fit, the lightest needs are dropped,
 //!    newest first.
-//! 4. The rest is divided between floor and need in proportion to weight. No client gets more than its need; the rest
-//!    goes to the others.
+//! 4. What is left raises the clients from their floors toward their needs, in proportion to weight. No client gets
+//!    more than its need; the excess goes to the others.
 //!
 //! Source: the admission test of Manica et al. 2008, section 3.3 (`admission` in `xqos_core`). The compression is that
 //! of AQuoSA, b = g + (r - g) * factor, with a factor for each weight.
@@ -19,7 +19,7 @@ use crate::client::Need;
 use crate::jobs::LONGEST_NS;
 use xqos_core::{Reservation, ReservationKind, Time};
 
-/// Maximum for all measured reservations. The rest stays available for manual ones.
+/// Maximum for all measured reservations. The remaining capacity stays available for manual ones.
 pub const AUTO_LIMIT_PPM: u32 = 600_000;
 const US: u64 = 1_000;
 
@@ -73,7 +73,7 @@ pub fn divide(room: &Room, asked: &[WeightedNeed]) -> Vec<Option<Reservation>> {
     let mut shares: Vec<Share> =
         asked.iter().enumerate().map(|(index, asked)| Share::new(index, asked, room)).collect();
     shares.retain(Share::is_possible);
-    // Sort the heaviest and oldest first.
+    // The heaviest come first; among equals, the oldest.
     shares.sort_by_key(|share| (std::cmp::Reverse(share.weight), share.since, share.index));
     while !shares.is_empty() && extra_ppm(room, &shares).is_none() {
         shares.pop();
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn needs_are_compressed_by_weight_and_never_below_their_floor() {
         let all = [asked(2000, 4000, 10, 200, 0), asked(2000, 4000, 10, 100, 1)];
-        // 0.2 is left above the floors: two thirds for the heavier one.
+        // 0.2 is left above the floors, of which the heavier client gets two thirds.
         assert_eq!(given_us(&room(0, &[]), &all), [Some((3333, 10_000)), Some((2666, 10_000))]);
         let all = [asked(2000, 2600, 10, 1000, 0), asked(2000, 4000, 10, 100, 1)];
         assert_eq!(

@@ -8,8 +8,8 @@
 //! | Q within 10 % and T within 2 %, as long as all fit together | none |
 //! | anything else | change |
 //!
-//! Releases precede decreases, and decreases precede increases, so that each step is admitted. A client that is
-//! refused, because of other new reservations, gets advice for twice the period once, and then none for 10 s.
+//! Releases precede decreases, and decreases precede increases, so that each step is admitted. If a reservation is
+//! refused because of other new ones, the client once gets advice for twice the period, and then none for 10 s.
 //!
 //! Source: our own, with the order of AQuoSA's supervisor: decreases before increases.
 //!
@@ -25,7 +25,7 @@ use xqos_core::{Reservation, Time};
 const REFUSED_NS: u64 = 10_000_000_000;
 const SAME_BUDGET_PERCENT: u64 = 10;
 const SAME_PERIOD_PERCENT: u64 = 2;
-/// Hundredths.
+/// In hundredths.
 const USUAL_WEIGHT: u32 = 100;
 
 /// The action for a client.
@@ -136,7 +136,7 @@ impl<K: Ord + Copy> Tuner<K> {
     }
 
     /// Reports that the server did not admit a reservation. The first time this returns (2Q, 2T) to try, which halves
-    /// the blocking; when that is refused, too, there is no advice for the client for a while.
+    /// the blocking. If that is refused as well, there is no advice for the client for a while.
     pub fn refused(&mut self, key: K, now: Time) -> Option<Reservation> {
         let tuned = self.clients.get_mut(&key)?;
         let twice = tuned.granted.filter(|_| !tuned.is_doubled).and_then(doubled);

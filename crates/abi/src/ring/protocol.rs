@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! The access order with which records pass from one writer to readers that it never waits for.
+//! The order of memory accesses with which one writer passes records to readers without ever waiting for them.
 //!
 //! Writer: release fence, words (relaxed), head (release). Reader: head (acquire), words (relaxed), acquire fence, head
 //! again. The second read of head pairs with the fence: a reader that saw a word of record n also sees a head of at
 //! least n, so it knows that the slot of record n - capacity was being overwritten. Therefore only capacity - 1 slots
 //! are readable. A record is returned whole or counted as lost.
 //!
-//! Generic over the memory, so that the mapping and the model use the same code; loom tries every interleaving of the
-//! model.
+//! The code is generic over the memory, so that the mapping and the model share it; loom tries every interleaving of
+//! the model.
 
 #![deny(unsafe_code)]
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Accounts of groups and clients under `fair`: the server time that each has paid.
 //!
-//! A group has one account for each SYNC priority of its clients. A client in no group has a group account of its own.
+//! A group has one account for each SYNC priority of its clients. A client in no group has its own group account.
 //! Invariant: each connected client has an account and is counted in exactly one group account; a group account without
 //! clients does not exist.
 
@@ -9,7 +9,7 @@ use super::Facts;
 use crate::{ClientId, GroupId};
 use alloc::vec::Vec;
 
-/// `paid` is nanoseconds / weight, with the weight in hundredths. It is signed because a client may be behind 0.
+/// `paid` is nanoseconds of server time * 100 / weight. It is signed because it can be negative.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Account {
     group: usize,
@@ -79,8 +79,8 @@ impl Accounts {
         self.groups.iter().flatten().any(|group| group.sync_priority == sync_priority)
     }
 
-    /// Opens an account for a client, in its group's account or in a new one that starts with `paid`. The only call
-    /// that allocates.
+    /// Opens an account for a client, in its group's account or in a new one that starts with `paid`. Only this call
+    /// allocates memory.
     pub(super) fn enter(&mut self, client: ClientId, facts: &Facts, paid: i64) {
         let is_its = |group: &Option<Group>| group.as_ref().is_some_and(|group| group.is_for(facts));
         let known = if facts.group == GroupId::NONE { None } else { self.groups.iter().position(is_its) };
@@ -102,7 +102,7 @@ impl Accounts {
         self.set_weights(client, facts);
     }
 
-    /// Closes a client's account, and the group's account with its last client.
+    /// Closes a client's account, and its group's account if this was the group's last client.
     pub(super) fn leave(&mut self, client: ClientId) -> Account {
         let account = self.account(client);
         if let Some(closed) = self.clients.get_mut(client.slot()) {
@@ -126,7 +126,7 @@ impl Accounts {
         self.weigh(self.group_number(client));
     }
 
-    /// Updates a group's weight: the one that was set, otherwise that of its heaviest client.
+    /// Updates a group's weight: the weight that was set, otherwise that of its heaviest client.
     fn weigh(&mut self, number: usize) {
         let Some(group) = self.groups.get_mut(number).and_then(Option::as_mut) else { return };
         let members = self.clients.iter().flatten().filter(|account| account.group == number);

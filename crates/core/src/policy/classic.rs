@@ -5,11 +5,11 @@
 //! their descriptors, round after round, until the buffers of all of them are empty. Only then does the server look at
 //! its sockets again, so a client that became ready meanwhile waits for the next pass.
 //!
-//! A buffer was 4 KB and was filled once per pass. Today's servers keep reading while there is data, so the end of the
-//! buffer is counted: 4096 bytes of requests, or no more data.
+//! In 1987 a buffer held 4 KB and was filled once per pass. Today's servers keep reading while there is data, so here a
+//! buffer counts as empty after 4096 bytes of requests, or when there is no more data.
 //!
-//! Passes and rounds are numbered, and a client's position is (pass, round, descriptor). Fixing the set is therefore a
-//! comparison, not a copy.
+//! Passes and rounds are numbered, and a client's position is (pass, round, descriptor). The set is therefore fixed by
+//! comparing numbers, without copying it.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::word_reader::WordReader;

@@ -9,19 +9,19 @@
 //! client in no group is a group of one; below, "client" means both.
 //!
 //! - **Contention** ([`crate::Contention`]): the policy decides only under contention. Otherwise the server chooses,
-//!   but clients pay all the same.
+//!   but clients still pay for their server time.
 //! - **Return from idleness.** An idle client re-enters at most [`CREDIT_NS`] behind the virtual clock, which is the
 //!   payment of the last picked client. It is served soon but cannot save up time by sleeping. If two clients return
-//!   with the same payment, the one that was idle longer goes first: one that only waited for a reply uses more of the
-//!   server. (Such ties are common if requests take longer than the credit.)
+//!   with the same payment, the one that was idle longer goes first, because a client that only waited for a reply uses
+//!   more of the server. (Such ties are common if requests take longer than the credit.)
 //! - **Arrivals.** An arrival that has paid at least [`MARGIN_NS`] less than the running client ends the slice at the
 //!   next request boundary. The margin keeps two busy synchronous clients from preempting each other all the time. An
 //!   arrival from the running client's own group ends the slice after the margin; then the clients' own payments
 //!   decide.
 //! - **Input and Expose** improve latency, never bandwidth: a client that receives one moves half a slice ahead until
-//!   it is picked, and then gets only the other half. It pays for what it uses.
-//! - **SYNC priorities** are strict, so each has its own virtual clock: a client of low priority does not wait for time
-//!   that higher ones used. For the same reason a group has one account per priority.
+//!   it is picked; its slice is then half as long. It pays for what it uses.
+//! - **SYNC priorities** are strict, so each has its own virtual clock. With a common clock, clients of low priority
+//!   would wait for time used at higher ones. For the same reason a group has one account per priority.
 
 use super::accounts::{Account, Accounts};
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
@@ -44,7 +44,7 @@ struct Clock {
 #[derive(Debug)]
 pub(crate) struct Fair {
     accounts: Accounts,
-    /// Sorted by SYNC priority; usually one.
+    /// The clocks, sorted by SYNC priority; usually there is one.
     clocks: Vec<Clock>,
     slice_ns: u64,
 }
@@ -77,7 +77,7 @@ impl Fair {
         }
     }
 
-    /// Half a slice of server time for a client that received input or an Expose.
+    /// Half a slice of server time for a client that received input or an Expose, otherwise 0.
     fn head_start_ns(&self, account: &Account) -> u64 {
         if account.noticed { self.slice_ns / 2 } else { 0 }
     }

@@ -3,9 +3,9 @@
 //!
 //! - Each client has a base priority (0). The ready client of the highest priority runs; equals take turns (5.1).
 //! - A turn is one timer interval of server time. A client that uses up its turn loses one level, down to a minimum. A
-//!   client that was not *ready* for some time gains one level, up to the base (5.2). "Some time" is two intervals
-//!   here, and every two intervals gain a level. A shorter pause does not end the turn; otherwise synchronous clients
-//!   would never lose a level and keep a busy client out.
+//!   client that was not *ready* for some time gains one level, up to the base (5.2). Here "some time" is two
+//!   intervals, and each two intervals gain one level. A shorter pause does not end the turn; otherwise synchronous
+//!   clients would never lose a level and would keep a busy client out.
 //! - Delivered user input gains one level, up to a maximum above the base (5.3).
 //! - A client that was alone for a second gets a longer slice, up to the maximum slice (5.5).
 //! - SYNC priorities come first (5.1); the scheduler ensures this for every policy.
@@ -14,10 +14,10 @@
 //! wait. With three busy clients, all of them then stay at the base like a light one. As in the original, no arrival
 //! ends a running slice.
 //!
-//! The paper's rules can starve a client, unlike the code: clients that pause just long enough between long turns stay
-//! at the base and keep a busy client, at the minimum, out forever. Therefore a level is worth ten intervals here, at
-//! most [`MOST_LEVEL_NS`]. A client is served before one of higher priority if it has waited longer by this time per
-//! level between them.
+//! Unlike the released code, the paper's rules can starve a client: clients that pause just long enough between long
+//! turns stay at the base and keep a busy client, at the minimum, out forever. Therefore a level is worth ten intervals
+//! here, at most [`MOST_LEVEL_NS`]. A client is served before one of higher priority if it has waited longer by this
+//! time for each level in between.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::word_reader::WordReader;
@@ -25,13 +25,13 @@ use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
 const BASE: i8 = 0;
-/// The range in the released code.
+/// The range of priorities in the released code.
 const MINIMUM: i8 = -20;
 const MAXIMUM: i8 = 20;
 /// A level is worth ten intervals. It scales with the interval, so that with short intervals a client does not wait for
 /// many turns per lost level.
 const LEVEL_INTERVALS: u64 = 10;
-/// At most this long: a client 20 levels below the base waits for at most a second of other clients' server time.
+/// The upper limit: a client 20 levels below the base waits for at most a second of other clients' server time.
 const MOST_LEVEL_NS: u64 = 50_000_000;
 /// "An extended time (one second)", section 5.5.
 const ALONE_NS: u64 = 1_000_000_000;

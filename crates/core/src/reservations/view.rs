@@ -57,7 +57,7 @@ impl Reservations {
         Some((deadline, client))
     }
 
-    /// The next idle member to watch, of a reservation with budget.
+    /// The next idle member to watch among the members of reservations with budget.
     pub(crate) fn first_to_watch(&self) -> Option<(Time, ClientId)> {
         let ((deadline, _), number) = self.to_watch.peek()?;
         let shared = self.all[number.slot()].as_ref()?;

@@ -11,7 +11,7 @@ use crate::{ClientId, GroupId, Outcome, Parameters, Reservation, Supply, Time};
 use alloc::vec::Vec;
 
 impl Scheduler {
-    /// Sets the policy. All clients start fresh in it.
+    /// Sets the policy. It starts without any history of the clients.
     pub(super) fn set_policy(&mut self, kind: PolicyKind, now: Time) {
         self.policy = kind.build(&self.parameters);
         self.rejoin(now);
@@ -70,7 +70,7 @@ impl Scheduler {
         }
     }
 
-    /// Sets the cap of a group. The group starts with a full budget, so none of its clients is held back for it.
+    /// Sets the cap of a group. The group starts with a full budget, so the cap does not hold back any client at first.
     pub(super) fn set_group_cap(&mut self, group: GroupId, ppm: u32, now: Time) {
         self.caps.set(group, ppm, now);
         self.ids().for_each(|client| self.update_cap(client, now));
@@ -109,8 +109,8 @@ impl Scheduler {
         self.pacing
     }
 
-    /// Would this reservation be admitted along with the others? `None` if the client is not connected, and for
-    /// [`GroupId::NONE`].
+    /// Tests whether this reservation would be admitted along with the others. `None` if the client is not connected,
+    /// and for [`GroupId::NONE`].
     pub fn check_admission(&self, holder: impl Into<Holder>, reservation: Reservation, now: Time) -> Option<Admission> {
         let holder = holder.into();
         match holder {

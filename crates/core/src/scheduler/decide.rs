@@ -33,15 +33,15 @@ impl Scheduler {
     }
 
     /// The next idle client that would end the current slice early by becoming ready, with its rank on arrival. The
-    /// driver watches its socket until it becomes ready; it is returned again if the rank may have changed. Only
-    /// clients with a reservation, compositors and window managers are returned unless a client had a long slice
-    /// recently. While a synchronous client runs, only those are returned that would win soon enough.
+    /// driver watches its socket until it becomes ready; the client is returned again if its rank may have changed.
+    /// Unless a client had a long slice recently, only clients with a reservation, compositors and window managers are
+    /// returned. While a synchronous client runs, only clients that would win before its expected end are returned.
     pub fn next_to_watch(&mut self, now: Time) -> Option<(ClientId, Rank)> {
         let (rank, client) = self.first_to_watch(now)?;
         let running = self.running.and_then(|(client, _)| self.client(client));
         let expected_ns = running.map_or(u64::MAX, |record| record.expected_ns);
         let slice_end = self.until.min(self.contest.start.after(expected_ns.min(self.parameters.slice_ns)));
-        // A compositor that has just had its turn may have to wait, so later clients in the queue may win earlier.
+        // A compositor after its turn may have to wait, but must not end this search: later clients may win earlier.
         let comes_first = rank.is_desktop() && rank.tier < self.contest.rank.tier;
         let ends_at = if comes_first { self.contest.start } else { self.contest.ends_for(rank) };
         if ends_at >= slice_end {
@@ -54,7 +54,7 @@ impl Scheduler {
         Some((client, self.rank_on_arrival(client, now)))
     }
 
-    /// The idle client with the best rank on arrival; without long slices, only among those that are always watched.
+    /// The idle client with the best rank on arrival; without recent long slices, only among those always watched.
     fn first_to_watch(&self, now: Time) -> Option<(Rank, ClientId)> {
         let reserved = self.reservations.first_to_watch().map(|(deadline, id)| (Rank::reserved(deadline), id));
         reserved.into_iter().chain(self.first_by_itself(now)).min()
@@ -86,7 +86,7 @@ impl Scheduler {
         }
     }
 
-    /// The same without reservation budget.
+    /// The rank on arrival of a client without reservation budget.
     pub(super) fn rank_by_itself(&self, client: ClientId) -> Rank {
         let Some(record) = self.client(client) else { return Rank::LAST };
         let tier = self.tier(client);
@@ -99,7 +99,7 @@ impl Scheduler {
         self.policy.challenge(client).map_or(Rank::LAST, |key| Rank { tier, key })
     }
 
-    /// The client with the earliest deadline that has budget of its own or of its group.
+    /// The client with the earliest deadline among those with reservation budget (their own or that of their group).
     pub(super) fn next_reserved(&self) -> Option<(Time, ClientId)> {
         self.reservations.first()
     }
@@ -134,7 +134,7 @@ impl Scheduler {
         Slice { requests, bytes, ..Slice::new(Choice::Client(client, Mode::BestEffort), until, contest) }
     }
 
-    /// The compositor or window manager to serve now, if a turn goes on or may begin.
+    /// The compositor or window manager to serve now, if a turn continues or can begin.
     fn next_desktop(&self, now: Time) -> Option<ClientId> {
         let ((tier, _), client) = self.desktop.ready.peek()?;
         let Some((others, _)) = self.waiting.peek() else { return Some(client) };

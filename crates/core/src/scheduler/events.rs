@@ -30,7 +30,7 @@ impl Scheduler {
 
     pub(super) fn gone(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client_mut(client) else { return };
-        // Marked as idle first: otherwise it would count as an arrival when it joins its group's reservation below.
+        // Mark the client as idle first; otherwise it would count as arriving when it joins its group's reservation.
         record.ready = false;
         self.end_reservation(Holder::Client(client), now);
         self.set_role(client, Role::NONE, now);
@@ -162,8 +162,8 @@ impl Scheduler {
         } else if !self.is_desktop(service.client) {
             let served = Served { length_ns, requests: service.requests, bytes: service.bytes };
             if picked.is_none() && is_servers_choice {
-                // Advances virtual time. Otherwise a client that was served without contention would have to wait for
-                // that time once there is contention.
+                // Advance virtual time. Otherwise a client that was served without contention would have to wait for as
+                // long once contention begins.
                 self.policy.picked(service.client, false, service.start);
             }
             self.policy.served(service.client, &served);
@@ -184,7 +184,7 @@ impl Scheduler {
         }
     }
 
-    /// A window manager's service is charged to the client that it works for; a compositor's to no client.
+    /// A window manager's service is charged to the client that it works for; that of a compositor to no client.
     fn charge_cause(&mut self, manager: ClientId, length_ns: u64, end: Time) {
         let Some(record) = self.client(manager).filter(|record| !record.role.compositor) else { return };
         if let Some(payer) = record.works_for.filter(|&payer| !self.is_desktop(payer)) {
@@ -207,7 +207,7 @@ impl Scheduler {
         }
     }
 
-    /// Resumes one client or group whose time has come.
+    /// Resumes one client or group whose hold has ended.
     pub(super) fn replenish(&mut self, now: Time) -> Outcome {
         if let Some((_, client)) = self.paced.peek().filter(|&(at, _)| at <= now) {
             self.end_hold(client, now);
@@ -254,7 +254,7 @@ impl Scheduler {
         Some(client)
     }
 
-    /// True if a client is still held back by a cap that is no longer used up:
+    /// True if a client is still held back by a cap that is no longer used up, because
     /// [`Fact::Replenish`](crate::Fact::Replenish) resumes one client per call.
     pub fn is_uncapped_to_resume(&self) -> bool {
         !self.caps.is_empty() && self.uncapped().is_some()
@@ -287,7 +287,7 @@ impl Scheduler {
         Some(now)
     }
 
-    /// A client has redrawn, or will not. The client that waits for it continues after `settling_ns`.
+    /// A client has redrawn or is not expected to redraw. The client that waits for it continues after `settling_ns`.
     pub(super) fn answered(&mut self, client: ClientId, now: Time, settling_ns: u64) {
         let Some(mark) = self.client_mut(client).and_then(|record| record.exposing.take()) else { return };
         let Some((cause, since)) = mark.holds else { return };

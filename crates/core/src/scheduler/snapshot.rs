@@ -2,8 +2,8 @@
 //! Snapshots: the whole state of a scheduler as words. A trace begins with one, so that replay starts from the server's
 //! state.
 //!
-//! A snapshot does not include the accounting, which affects no decision, nor the set of watched clients, which the
-//! driver is given again. Invalid words are refused; any accepted snapshot can be continued without a panic.
+//! A snapshot lacks the accounting, which affects no decision, and the set of watched clients, which are returned to
+//! the driver again. Invalid words are refused; no accepted snapshot leads to a panic.
 
 use super::{Client, Scheduler};
 use crate::caps::Cap;
@@ -74,7 +74,7 @@ impl Scheduler {
         out
     }
 
-    /// The scheduler of a snapshot; `None` if the words are invalid.
+    /// Restores the scheduler of a snapshot; `None` if the words are invalid.
     pub fn restore(words: &[u64]) -> Option<Scheduler> {
         let mut words = WordReader::new(words);
         let (mut scheduler, (grab, running)) = Scheduler::load_server(&mut words)?;
@@ -98,7 +98,7 @@ impl Scheduler {
         (words.is_empty() && scheduler.connected == clients.len()).then_some(scheduler)
     }
 
-    /// The server's settings, the holder of the grab and the running client.
+    /// Loads the server's settings, the holder of the grab and the running client.
     fn load_server(words: &mut WordReader) -> Option<(Scheduler, Served)> {
         let kind = PolicyKind::from_code(u8::try_from(words.next()?).ok()?)?;
         let parameters = Parameters {
@@ -119,7 +119,7 @@ impl Scheduler {
         Some((scheduler, (grab, running.map(|id| (id, mode)))))
     }
 
-    /// A client and its own reservation.
+    /// Loads a client and its own reservation.
     fn load_client(&mut self, words: &mut WordReader) -> Option<(ClientId, Option<ReservationState>)> {
         let id = words.id()?;
         let (client, [own, past]) = Client::load(words)?;
@@ -217,7 +217,7 @@ impl Scheduler {
         }
     }
 
-    /// The states that reservations must have once all clients are in their queues.
+    /// Loads the reservations of groups. Returns the states that they must have once all clients are in their queues.
     fn load_group_reservations(
         &mut self,
         clients: &[ClientId],

@@ -52,7 +52,7 @@ impl Scheduler {
         self.admitted_ppm
     }
 
-    /// U of the admission test, limited to the share of the processor that the server gets itself.
+    /// U of the admission test, limited to the server's own share of the processor.
     pub fn limit_ppm(&self) -> u32 {
         self.parameters.max_utilization_ppm.min(self.supply.share_ppm())
     }
@@ -81,7 +81,7 @@ impl Scheduler {
         Some(self.client(client)?.usage)
     }
 
-    /// The longest slice of a client; 0: the policy's.
+    /// The maximum length of a client's slices; 0: that of the policy.
     pub fn slice_us(&self, client: ClientId) -> u32 {
         self.client(client).map_or(0, |record| record.slice_us)
     }
@@ -112,7 +112,7 @@ impl Scheduler {
         self.desktop.share_ppm
     }
 
-    /// True if the last [`Fact::Contention`](crate::Fact::Contention) reported contention, or there was none yet.
+    /// True if the last [`Fact::Contention`](crate::Fact::Contention) reported contention, or if there was none yet.
     pub fn is_contended(&self) -> bool {
         self.contended
     }
@@ -186,7 +186,7 @@ impl Scheduler {
         self.grab
     }
 
-    /// Memory used for clients, without the policy's few bytes for each.
+    /// Memory used for clients, except for the policy's few bytes per client.
     pub fn memory_bytes(&self) -> usize {
         let queues = [
             self.waiting.memory_bytes(),
@@ -204,9 +204,9 @@ impl Scheduler {
         hold.into_iter().chain(self.caps.next()).chain(self.reservations.next_replenish()).min()
     }
 
-    /// True if a client must not be served now. It is paced; or its hard reservation, or its group's, is depleted; or
-    /// its group's cap is used up and it has no reservation budget. The holder of the server grab is never held back,
-    /// because all clients wait for it.
+    /// True if a client must not be served now: it is paced, its hard reservation (or that of its group) is depleted,
+    /// or its group's cap is used up and it has no reservation budget. The holder of the server grab is never held
+    /// back, because all clients wait for it.
     pub fn is_held_back(&self, client: ClientId) -> bool {
         let reserved = self.reservations.state_of(client);
         let is_depleted = reserved.is_none_or(|state| state.depleted);
@@ -230,7 +230,7 @@ impl Scheduler {
         now < self.exposing_until(client)
     }
 
-    /// The limit of a client's last Expose; 0 if it was answered.
+    /// The time until which a client may take to answer its last Expose; 0 if it has answered.
     pub fn exposing_until(&self, client: ClientId) -> Time {
         self.client(client).and_then(|record| record.exposing).map_or(Time(0), |mark| mark.until)
     }

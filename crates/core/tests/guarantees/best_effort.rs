@@ -4,13 +4,13 @@
 use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
 use xqos_core::{Choice, ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Time};
 
-/// All policies but two: `fixed` starves by design, and under `stock` the server chooses.
+/// All policies except two: `fixed` starves clients by design, and under `stock` the server chooses.
 const STARVE_NOBODY: [PolicyKind; 3] = [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair];
 
 fn random_behaviour(random: &mut Random) -> Behaviour {
     match random.within(0..=2) {
         0 => Behaviour::Backlogged,
-        // Round trips on the same machine or within a house, so that several such clients keep the server busy.
+        // Round trips on the same machine or a local network, so that several such clients keep the server busy.
         1 => Behaviour::RoundTrip { think_ns: random.within(10 * US..=4 * MS) },
         _ => {
             Behaviour::Periodic { period_ns: random.within(20 * MS..=100 * MS), requests: random.within(1..=9) as u32 }
@@ -18,7 +18,7 @@ fn random_behaviour(random: &mut Random) -> Behaviour {
     }
 }
 
-/// Checks that no client waited longer than `rounds` turns of all clients, stretched by the time for reservations.
+/// Checks that no client waited longer than `rounds` turns of all clients, plus the time for reservations in between.
 fn check_waits(server: &Server, clients: &[ClientId], longest_ns: u64, rounds: u64, setup: &str) {
     let turn_ns =
         server.scheduler.parameters().maximum_slice_ns.max(server.scheduler.parameters().slice_ns) + longest_ns;
@@ -71,7 +71,7 @@ fn synchronous_clients_do_not_starve_a_busy_one() {
 
 #[test]
 fn clients_that_pause_between_turns_do_not_starve_a_busy_one() {
-    // Each returns at the base of `smart`, and together they demand more than the whole server.
+    // Each one returns at the base priority of `smart`, and together they demand more than the whole server.
     for policy in STARVE_NOBODY {
         let mut server = Server::new(policy, Parameters::default(), 1);
         let busy = server.connect(Load::backlogged(100 * US..=100 * US));
@@ -116,7 +116,7 @@ fn greedy_soft_reservations_starve_no_client() {
 
 #[test]
 fn a_soft_reservation_never_reduces_its_clients_share() {
-    // A small budget, depleted in each period: the client must get at least an equal share as well.
+    // The small budget is depleted in each period, but the client must still get at least an equal share.
     for policy in [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair, PolicyKind::Fixed] {
         let mut server = Server::new(policy, Parameters::default(), 1);
         let clients = [(); 5].map(|()| server.connect(Load::backlogged(200 * US..=400 * US)));
@@ -198,7 +198,7 @@ fn twelve_hogs(seed: u64, light: Load, hog_cost_ns: u64) -> (Server, ClientId) {
 fn a_light_client_among_twelve_hogs_waits_only_for_the_running_request() {
     for seed in 0..30 {
         let behaviour = Behaviour::Periodic { period_ns: 10 * MS, requests: 1 };
-        // Starts after the first round of the hogs, during which all have paid the same.
+        // The light client starts after the first round of the hogs, in which they have all paid the same.
         let light = Load { start_ns: 100 * MS, ..Load::new(behaviour, 200 * US..=300 * US) };
         let (mut server, light) = twelve_hogs(seed, light, 60 * US);
         server.run_until(5 * SECOND);

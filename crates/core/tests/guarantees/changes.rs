@@ -128,7 +128,7 @@ fn changing_the_only_reservation_does_not_forget_the_blocking_time() {
 
 #[test]
 fn a_client_saves_up_nothing_during_a_reservation() {
-    // It is held back or served from its budget, so it enters the policy's queue only after two seconds.
+    // The client is held back or served from its budget, so it enters the policy's queue only after two seconds.
     for policy in [PolicyKind::Fair, PolicyKind::Classic] {
         let mut server = Server::new(policy, Parameters::default(), 1);
         let others = [(); 2].map(|()| server.connect(Load::backlogged(100 * US..=300 * US)));

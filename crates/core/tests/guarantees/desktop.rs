@@ -22,7 +22,7 @@ fn desktop(seed: u64, compositor: Load, busy: usize, longest_ns: u64) -> (Server
     (server, id)
 }
 
-/// Always has another request.
+/// A load that always has another request.
 fn endless() -> Load {
     Load::backlogged(20 * US..=400 * US)
 }
@@ -48,7 +48,7 @@ fn a_compositor_in_its_turn_waits_for_at_most_one_request_of_others() {
     for seed in 0..40 {
         let mut random = Random(seed);
         let longest_ns = random.one_of(&[20 * US, 300 * US, 3 * MS, 12 * MS]);
-        // Longer than two frames, so that each arrival may begin a turn.
+        // The pauses are longer than two frames, so that each arrival can begin a turn.
         let behaviour = Behaviour::RoundTrip { think_ns: random.within(40 * MS..=70 * MS) };
         let (mut server, compositor) = desktop(seed, Load::new(behaviour, 50 * US..=MS), 6, longest_ns);
         server.run_until(2 * SECOND);
@@ -78,7 +78,7 @@ fn no_other_client_is_served_between_the_requests_of_a_turn() {
     }
     turns.pop();
     let expected = FRAME_NS * 2 / 3 / (20 * US + think_ns) - 1;
-    // The last request of a turn may arrive when less than a wait is left; others then run first.
+    // The last request of a turn may arrive when less than a wait is left; other clients then run first.
     assert!(turns.len() > 20 && turns.iter().all(|&turn| turn == 1 || turn >= expected), "requests in each: {turns:?}");
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Normalised service is server time * 100 / weight. A client is picked when it has paid least, and then pays for a
 //! slice and at most one more request. Two clients that are busy from the start are therefore never further apart than
-//! that, and in any interval the difference changes by at most the sum of both.
+//! such a step, and in any interval the difference changes by at most the sum of their steps.
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
 use xqos_core::{ClientId, Fact, GroupId, Parameters, PolicyKind, Reservation, ReservationKind, Time};
@@ -16,7 +16,7 @@ struct Busy {
 }
 
 impl Busy {
-    /// A slice and a request at this client's price.
+    /// The step of this client: a slice and a request at its price.
     fn step(&self, slice_ns: u64) -> i64 {
         ((slice_ns + self.longest_ns) * 100 / u64::from(self.weight)) as i64
     }
@@ -68,7 +68,7 @@ fn check_drift(seed: u64, noticed: bool) {
     for (place, &a) in busy.iter().enumerate() {
         for &b in &busy[place + 1..] {
             let (least, greatest) = extremes_of_drift(&server, a, b);
-            // One nanosecond per slice.
+            // Rounding adds at most one nanosecond per slice.
             let rounding = server.slices.len() as i64;
             let (ahead_a, ahead_b) = (a.step(slice_ns) + rounding, b.step(slice_ns) + rounding);
             assert!(

@@ -43,7 +43,7 @@ fn classic_makes_an_arrival_wait_for_the_end_of_the_pass() {
     let mut server = Server::new(PolicyKind::Classic, Parameters::default(), 1);
     server.connect_as(busy(10 * US), 20);
     server.connect_as(busy(10 * US), 30);
-    // It has the smallest descriptor and arrives early in the first pass.
+    // The third client has the smallest descriptor and arrives early in the first pass.
     server.connect_as(Load { start_ns: 200 * US, ..busy(10 * US) }, 10);
     server.run_until((2 + 3) * 256 * 10 * US);
     let first_pass = [alternating(&[1, 2], 25, 10), alternating(&[1, 2], 1, 6)].concat();
@@ -74,7 +74,7 @@ fn classic_never_repeats_passes_for_a_client_of_lower_sync_priority() {
     server.disconnect(high);
     server.run_until(2 * SECOND);
     let waited_ns = server.longest_wait_ns(late);
-    // 10 ms for the client of high priority, then the current pass of the older client.
+    // The bound: 10 ms for the client of high priority, then the current pass of the older client.
     assert!(
         waited_ns <= 10 * MS + 2 * 256 * 20 * US,
         "it waited {waited_ns} ns: as many passes of its elder as the client of high priority has had"

@@ -18,7 +18,7 @@ pub struct Reserved {
     pub reservation: Reservation,
 }
 
-/// A server with best-effort load and random reservations of busy clients: as many of `count` as are admitted.
+/// A server with best-effort load and up to `count` random reservations of busy clients, if they are admitted.
 fn loaded_server(
     seed: u64,
     count: usize,
@@ -52,7 +52,7 @@ fn loaded_server(
     (server, reserved)
 }
 
-/// The largest shortfall of the client's reserved service against k Q at the end of its k-th period, and that k.
+/// The largest shortfall of the client's reserved service against k Q at the end of its k-th period, and this k.
 fn worst_shortfall(server: &Server, reserved: Reserved) -> (u64, u64) {
     let Reservation { budget_ns, period_ns, .. } = reserved.reservation;
     let runs: Vec<&Run> =
@@ -87,7 +87,7 @@ fn a_backlogged_reserved_client_gets_its_budget_in_every_period_within_one_block
         let mut random = Random(seed ^ 0xa);
         let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
         let count = random.within(1..=8) as usize;
-        // Leaves room for an excess of each reservation, so that all budgets are given in time.
+        // The limit leaves room for an excess of each reservation, so that all budgets are given in time.
         let (mut server, reserved) =
             loaded_server(seed, count, longest_ns, longest_ns * count as u64, &ReservationKind::ALL);
         server.run_until(1500 * MS);
@@ -129,11 +129,11 @@ fn the_earliest_deadline_is_served_first_in_any_order_of_replenishment() {
 
 /// The maximum service of a hard reservation in a window of m periods.
 ///
-/// Let a_k be the times from which its budgets count (deadline minus T). An arrival renews a budget only if the rest
-/// covers the bandwidth until the deadline, so between a_k and a_k+1 the client uses at most (a_k+1 - a_k) Q/T. A
-/// window contains at most: a first budget that is used up just before the next one begins, whole budgets at that
-/// bandwidth, and a last one that is used immediately. The sum is m Q + 2 Q (1 - Q/T), plus the request that exceeds
-/// the last budget. A client that is never idle has only whole periods: (m + 1) Q plus the request.
+/// Let a_k be the times from which its budgets count (deadline minus T). An arrival renews a budget only if what is
+/// left of it covers the bandwidth until the deadline, so between a_k and a_k+1 the client uses at most (a_k+1 - a_k)
+/// Q/T. A window contains at most: a first budget that is used up just before the next one begins, whole budgets at
+/// that bandwidth, and a last one that is used immediately. The sum is m Q + 2 Q (1 - Q/T), plus the request that
+/// exceeds the last budget. A client that is never idle has only whole periods: (m + 1) Q plus the request.
 pub fn hard_bound_ns(reservation: Reservation, periods: u64, longest_ns: u64, goes_idle: bool) -> u64 {
     let Reservation { budget_ns, period_ns, .. } = reservation;
     let edges = if goes_idle { 2 * budget_ns * (period_ns - budget_ns) / period_ns } else { budget_ns };
@@ -244,7 +244,7 @@ fn a_hard_reservation_does_not_make_up_for_a_stall() {
     server.stall(10 * SECOND);
     server.run_until(12 * SECOND);
     check_hard_bound(&server, Reserved { client, reservation }, 100 * US, false, "a stall of 10 s");
-    // The bound of a window in which it is served first: (1 + 1) Q and a request.
+    // The reserved client is served first for at most (1 + 1) Q and a request.
     let waited_ns = server.longest_wait_ns(others) - 10 * SECOND;
     assert!(waited_ns <= 15 * MS, "best effort waits {waited_ns} ns after the stall, not 1 - U of the time");
 }
@@ -275,7 +275,7 @@ fn best_effort_keeps_the_time_that_reservations_leave() {
         let reserved_ns: u64 = reserved.iter().map(|one| server.service_ns(one.client, Some(Mode::Reserved))).sum();
         let total_ns: u64 = server.runs.iter().map(|run| run.end_ns - run.start_ns).sum();
         let admitted = f64::from(server.scheduler.admitted_utilization_ppm()) / 1e6;
-        // The last period of each may have begun with its whole budget and ended with an excess.
+        // The last period of each reservation may have begun with its whole budget and ended with an excess.
         let edges_ns: u64 = reserved.iter().map(|one| one.reservation.budget_ns + longest_ns).sum();
         let most_ns = (admitted * server.now_ns as f64) as u64 + edges_ns;
         assert!(reserved_ns <= most_ns, "seed {seed}: reservations used {reserved_ns} ns, {most_ns} ns were admitted");

@@ -62,7 +62,7 @@ pub struct Load {
     pub request_bytes: u64,
     /// The arrival of its first request.
     pub start_ns: u64,
-    /// The interval at which it receives input and an Expose in turn; 0: never.
+    /// The interval at which it receives input and an Expose alternately; 0: never.
     pub noticed_every_ns: u64,
     /// Each request causes work for compositors and window managers.
     pub causes_work: bool,
@@ -91,7 +91,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The part of it within a window.
+    /// The length of the part within a window.
     pub fn within(&self, from_ns: u64, to_ns: u64) -> u64 {
         self.end_ns.min(to_ns).saturating_sub(self.start_ns.max(from_ns))
     }
@@ -174,7 +174,7 @@ impl Server {
         }
     }
 
-    /// Descriptors grow in the order of connection.
+    /// Connects a client. Descriptors grow in the order of connection.
     pub fn connect(&mut self, load: Load) -> ClientId {
         self.connect_as(load, self.clients.len() as u32 + 11)
     }
@@ -220,7 +220,7 @@ impl Server {
         }
     }
 
-    /// Server time of a client, from one account or both.
+    /// Server time of a client in this mode; `None`: in both modes.
     pub fn service_ns(&self, client: ClientId, mode: Option<Mode>) -> u64 {
         let of_client = self.runs.iter().filter(|run| run.client == client && mode.is_none_or(|mode| run.mode == mode));
         of_client.map(|run| run.end_ns - run.start_ns).sum()
@@ -238,7 +238,7 @@ impl Server {
         client.longest_wait_ns.max(waits)
     }
 
-    /// True if a request of the client had arrived by then and had not begun earlier.
+    /// True if a request of the client had arrived by `at_ns` and had not begun before.
     pub fn had_work_at(&self, client: ClientId, at_ns: u64) -> bool {
         let client = &self.clients[usize::from(client.0) - 1];
         let served_since = self.runs.iter().rev().take_while(|run| run.start_ns >= at_ns);

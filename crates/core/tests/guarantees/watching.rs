@@ -94,8 +94,8 @@ fn members_are_returned_again_when_the_budget_of_their_group_is_replenished() {
             scheduler.handle(at(0), Fact::Group { client, group });
         }
         assert!(scheduler.handle(at(0), Fact::Reserve { holder: group.into(), reservation }).is_admitted());
-        // First with the budget of its group, which another member uses up; then as best effort, since it received
-        // input.
+        // The idle client is returned first with the budget of its group, which another member uses up. Then it is
+        // returned as best effort, since it received input.
         scheduler.handle(at(0), Fact::Arrived { client: HOG });
         scheduler.decide(at(0));
         assert_eq!(next_to_watch(scheduler, at(0)), Some(IDLE));
@@ -163,7 +163,7 @@ fn a_reserved_client_is_watched_without_long_slices() {
 
 #[test]
 fn a_client_that_cannot_win_within_the_slice_is_not_watched() {
-    // It has paid 10 ms more than the hog, whose slice is 5 ms.
+    // The idle client has paid 10 ms more than the hog, whose slice is 5 ms.
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
     scheduler.handle(at(0), Fact::Connected { client: HOG, descriptor: 11 });
     scheduler.handle(at(0), Fact::Connected { client: IDLE, descriptor: 12 });
@@ -176,7 +176,7 @@ fn a_client_that_cannot_win_within_the_slice_is_not_watched() {
         assert_eq!(next_to_watch(&mut scheduler, at(start)), None, "at {start} ms");
         serve(&mut scheduler, HOG, at(start), at(start + 5), true);
     }
-    // From 16 ms on the hog is close enough.
+    // Once the hog has paid 16 ms, the difference is small enough.
     serve(&mut scheduler, HOG, at(30), at(37), true);
     scheduler.decide(at(37));
     assert_eq!(next_to_watch(&mut scheduler, at(37)), Some(IDLE));
@@ -184,8 +184,8 @@ fn a_client_that_cannot_win_within_the_slice_is_not_watched() {
 
 #[test]
 fn a_synchronous_client_is_interrupted_only_within_its_expected_time() {
-    // It returns 3 ms behind the hog and is served for that long. Its arrival then ends a slice after the margin of 1
-    // ms, less what the hog has used since.
+    // The idle client returns 3 ms behind the hog and is served for this length. Its arrival then ends a slice after
+    // the margin of 1 ms, minus what the hog has used since.
     let named_after = |length_us: u64, still_ready| {
         let mut scheduler = hogged_scheduler(|_| ());
         scheduler.handle(at(20), Fact::Arrived { client: IDLE });

@@ -50,7 +50,7 @@ fn kind() -> impl Strategy<Value = ReservationKind> {
     prop::sample::select(ReservationKind::ALL.as_slice())
 }
 
-/// Q <= T, both above 0; callers of the scheduler must ensure this.
+/// A reservation with 0 < Q <= T, as callers of the scheduler must ensure.
 fn reservation() -> impl Strategy<Value = Reservation> {
     let period = prop::sample::select(vec![2 * MS, 5 * MS, 10 * MS, 10 * MS + 1, 40 * MS]);
     (period, prop_oneof![Just(50), 1..=60u64], kind()).prop_map(|(period_ns, percent, kind)| {
@@ -176,8 +176,8 @@ thread_local! {
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs a sequence and turns a failed assertion into an error. Shrinking fails thousands of times, and only the last
-/// message matters.
+/// Runs a sequence and turns a failed assertion into an error. While a failure is shrunk, the run fails thousands of
+/// times, and only the last message matters.
 pub fn report(run: impl FnOnce()) -> Result<(), TestCaseError> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|panic| PANIC.set(panic.to_string())));

@@ -61,7 +61,7 @@ impl Reference {
         Some(decision)
     }
 
-    /// Picks the client that has waited longest, for one slice; if others wait, no longer than the turn.
+    /// Picks the client that has waited longest, for one slice; if others wait, at most until the turn ends.
     fn pick_desktop(&mut self, contenders: &[ClientId], now: u64) -> Decision {
         let longest = contenders.iter().min_by_key(|&&id| (self.clients[&id].waits_since, id));
         let client = *longest.expect("a client is ready");

@@ -14,7 +14,7 @@ pub struct Desktop {
     pub work: BTreeMap<ClientId, ClientId>,
     /// The slices of the last turn: beginning, end, and whether a compositor ran.
     slices: Vec<(u64, u64, bool)>,
-    /// Turns that are not deferred, because a rested client has caused work.
+    /// The number of turns that are not deferred, because a rested client has caused work.
     pub calls: u8,
 }
 
@@ -40,7 +40,7 @@ impl Desktop {
         self.work.get(&id).copied().filter(|_| !self.roles[&id].compositor)
     }
 
-    /// The slices, and the wait before each but the first.
+    /// The total length of the slices, and of the wait before each slice but the first.
     fn used_ns(&self) -> u64 {
         let served: u64 = self.slices.iter().map(|(start, end, _)| end - start).sum();
         let waited: u64 = self.slices.windows(2).map(|pair| (pair[1].0 - pair[0].1).min(WAIT_NS)).sum();
@@ -83,13 +83,13 @@ impl Desktop {
         self.left_ns(now).min(for_manager_ns)
     }
 
-    /// How long the server waits for the next request.
+    /// Until when the server waits for the next request.
     pub fn waits_until(&self, now: u64) -> Option<u64> {
         let &(_, end, _) = self.slices.last().filter(|_| self.is_open(now))?;
         Some(end + WAIT_NS.min(self.left_ns(now))).filter(|&until| now < until)
     }
 
-    /// Before the first turn there is nothing to call early.
+    /// Has no effect before the first turn, because no turn is deferred yet.
     pub fn called(&mut self) {
         self.calls = if self.slices.is_empty() { 0 } else { CALLED_TURNS };
     }

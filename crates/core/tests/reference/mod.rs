@@ -126,7 +126,7 @@ impl Reference {
         }
     }
 
-    /// Applies a fact. Returns true if the outcome reports a change. Not for facts that have a method of their own.
+    /// Applies a fact that has no method of its own here. Returns true if the outcome reports a change.
     pub fn handle(&mut self, now: u64, fact: Fact) -> bool {
         let changed = self.take(now, fact);
         self.update_groups(now);
@@ -505,7 +505,7 @@ impl Reference {
     /// The clients and groups that have budget again.
     pub fn replenish(&mut self, now: u64) -> (Vec<ClientId>, Vec<GroupId>) {
         let mut told = self.paced.release_due(now);
-        // A client that got a reservation while it was paced arrives now.
+        // A client that got a reservation while it was paced counts as arriving now.
         for id in &told {
             let client = self.clients.get_mut(id).filter(|client| client.ready);
             if let Some(budget) = client.and_then(|client| client.budget.as_mut()) {

@@ -14,7 +14,7 @@ struct Mark {
     until: u64,
     /// The client that waits for it, and the beginning of that wait.
     holds: Option<(ClientId, u64)>,
-    /// The number of answers that it owes, and that it has given.
+    /// The number of answers that it has to give, and the number that it has given.
     owed: u32,
     came: u32,
 }
@@ -44,7 +44,7 @@ impl Paced {
         }
         let is_on = self.pacing.limit_ns > 0;
         let limit_ns = if is_on { self.pacing.limit_ns } else { LIMIT_NS };
-        // It is still working on the previous Expose, unless that was too long ago.
+        // The client is still working on the previous Expose, unless that was too long ago.
         let is_behind = self.marks.get(&id).is_some_and(|mark| mark.came == 0 && now < mark.until + limit_ns);
         self.forgotten(id, now);
         let cause = cause.filter(|&cause| is_on && cause != id);
@@ -76,7 +76,7 @@ impl Paced {
         }
     }
 
-    /// No client waits for it after `at`.
+    /// After `at`, no client waits for this one any more.
     fn forgotten(&mut self, id: ClientId, at: u64) {
         let Some(holds) = self.marks.remove(&id).and_then(|mark| mark.holds) else { return };
         let others_wait = self.marks.values().any(|mark| mark.holds == Some(holds));
@@ -85,7 +85,7 @@ impl Paced {
         }
     }
 
-    /// Its hold ends at `at`, if not earlier.
+    /// Ends the client's hold at `at`, if it does not end earlier.
     pub fn end(&mut self, id: ClientId, at: u64) {
         if let Some((_, until)) = self.held.get_mut(&id) {
             *until = (*until).min(at);

@@ -111,7 +111,7 @@ impl Rules {
         }
     }
 
-    /// The same clients under another policy; all of them start fresh.
+    /// The same clients under another policy, which starts without any history of them.
     pub fn replaced_by(&self, kind: PolicyKind, parameters: Parameters) -> Self {
         let mut rules = Rules::new(kind, parameters);
         rules.group_weights = self.group_weights.clone();
@@ -378,7 +378,7 @@ impl Rules {
         }
     }
 
-    /// The time after which an arrival of an idle client ends the slice that `running` began with this standing.
+    /// The time after which an arrival of this idle client ends a slice; `running` is the standing at its beginning.
     pub fn ends_after(&self, running: Standing, defence: Defence, arrival: ClientId) -> Option<u64> {
         let standing = self.standings[&arrival];
         if !matches!(self.kind, PolicyKind::Fair | PolicyKind::Fixed) || standing.sync_priority < running.sync_priority
@@ -398,18 +398,18 @@ impl Rules {
         Some(u64::try_from(lead.max(0) * i128::from(defence.weight) / 100).expect("a lead of less than 500 years"))
     }
 
-    /// The position of a client's group against arrivals.
+    /// What an arrival must beat: the payment and the weight of the client's group.
     pub fn defence(&self, id: ClientId) -> Defence {
         Defence { paid: self.accounts[&self.account_key(id)].paid, weight: self.account_weight(id) }
     }
 
-    /// `fair`: smaller comes first.
+    /// `fair`: the position of the group of this client; smaller comes first.
     fn place_of_group(&self, first: ClientId) -> i128 {
         let head_start = self.head_start(&self.standings[&first], self.account_weight(first));
         self.accounts[&self.account_key(first)].paid - head_start
     }
 
-    /// `fair`, within a group: smaller comes first.
+    /// `fair`: the position of a client within its group; smaller comes first.
     fn place(&self, id: ClientId) -> i128 {
         let standing = &self.standings[&id];
         standing.paid - self.head_start(standing, standing.weight)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Reservations of groups: their members, and the order among these.
+//! Reservations of groups: their members, and the order of the members.
 
 use super::{Budget, Client};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl SharedBudgets {
         true
     }
 
-    /// Makes a client a member of that group's reservation. Returns true if it was a member before and is none now.
+    /// Makes a client a member of that group's reservation. Returns true if it was a member before and is not one now.
     pub fn update_member(&mut self, id: ClientId, group: Option<GroupId>) -> bool {
         let group = group.filter(|group| self.all.contains_key(group));
         let before = self.group_of(id);

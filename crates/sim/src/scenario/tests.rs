@@ -91,7 +91,7 @@ fn weights_and_caps_apply_by_client_name() {
     let two = "title = \"t\"\nabout = \"a\"\nduration_ms = 2000\npolicies = [\"fair\"]\nseed = 1\n".to_owned()
         + "[[client]]\nname = \"a\"\nbehaviour = \"busy\"\nburst = [{ each_us = 100 }]\n"
         + "[[client]]\nname = \"b\"\ncount = 2\nbehaviour = \"busy\"\nburst = [{ each_us = 100 }]\n";
-    // Shares in percent, accurate to one slice.
+    // Checks the shares of two clients in percent, with a tolerance of one slice.
     #[track_caller]
     fn are_shared(text: &str, settings: Settings, wanted: [f64; 2]) {
         let scenario = read(text).unwrap().with("b", settings).with("nobody", settings);

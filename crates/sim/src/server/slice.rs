@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{Choice, ClientId, Contest, Fact, Service, Slice, Time};
 
-/// Minimum time between two slices that polled input ends, as in the module's watcher.
+/// Minimum time between two slices that are ended by polled input, as in the module's watcher.
 const INPUT_ENDS_EVERY_NS: u64 = 1_000_000;
 
 /// Work done in a slice so far.

@@ -15,7 +15,7 @@ fn run(requests: u32, request_ns: u64) -> Run {
     Run { requests, request_ns, request: 1, bytes: 16 }
 }
 
-/// A busy client of 1 ms requests, and one that draws for 1 ms and rests for 7.3.
+/// A busy client of 1 ms requests, and one that draws for 1 ms and rests for 7.3 ms.
 fn busy_and_light() -> Workload {
     let busy = plan(1, vec![Burst { after_ns: 0, inputs: 0, runs: vec![run(2000, MS)] }]);
     let light = Burst { after_ns: 7 * MS + MS / 3, inputs: 0, runs: vec![run(10, MS / 10)] };
@@ -32,7 +32,7 @@ fn events(workload: &Workload, rules: &Rules) -> Vec<Event> {
     events
 }
 
-/// Counts only arrivals after contention has begun.
+/// The longest response to an arrival after contention has begun.
 fn longest_response_ns(events: &[Event], id: u16) -> u64 {
     let (mut since, mut longest) = (None, 0);
     for event in events.iter().filter(|event| event.at > Time(50 * MS)) {

@@ -18,7 +18,7 @@ fn irregular(seed: u64, mut next: impl FnMut(&mut Dice) -> (u64, u64)) -> Vec<Fr
     frames
 }
 
-/// No reservation of 1 % or more was ever wanted.
+/// Checks that no reservation of 1 % or more was ever wanted.
 #[track_caller]
 fn wants_nothing(name: &str, frames: &[Frame]) {
     let course = course(frames);

@@ -139,7 +139,7 @@ impl Course {
         found.map(|(at, _)| at.0 - from).unwrap_or_else(|| panic!("never after {from}: {:?}", self.changes))
     }
 
-    /// For jobs after `from`: the fraction that used more than Q; mean Q over mean demand, less 1; changes per minute.
+    /// For jobs after `from`: the fraction that used more than Q; mean Q / mean demand - 1; changes per minute.
     pub fn steady(&self, from: u64) -> (f64, f64, f64) {
         let jobs: Vec<_> = self.jobs.iter().filter(|(frame, _)| frame.start.0 >= from).collect();
         assert!(jobs.len() > 100, "{} jobs are too few", jobs.len());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Clients that are driven by a clock: detected quickly, accurately, and followed through changes.
+//! Clients that are driven by a clock are detected quickly and accurately, and are followed through changes.
 
 use crate::load::{Dice, Frame, MS, SECOND, US, course, is_near, player};
 use xqos_core::Time;

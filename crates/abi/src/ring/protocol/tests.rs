@@ -6,10 +6,10 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, fence};
 use loom::thread;
 
-/// The smallest sizes that the protocol works with and a model can handle.
+/// The smallest sizes with which the protocol works, because the model's run time grows quickly.
 const CAPACITY: u64 = 2;
 const WORDS: usize = 2;
-/// One more than fits, so that a slot is overwritten while it may be read. One more would take a minute.
+/// One record more than fits, so that a slot is overwritten while it may be read. Another one would take a minute.
 const WRITTEN: u64 = 3;
 
 struct Model {
@@ -55,7 +55,7 @@ impl Memory for Model {
     }
 }
 
-/// Distinguishes each record from the others and from memory that was never written.
+/// A record that differs from all others and from memory that was never written.
 fn record(number: u64) -> [u64; WORDS] {
     [number + 1; WORDS]
 }
@@ -75,7 +75,7 @@ fn read_once(cursor: &mut Cursor, memory: &Model, seen: &mut u64) -> ReadResult 
     result
 }
 
-/// Reads during writing, then the rest.
+/// Reads while the writer runs, then reads the remaining records.
 fn write_and_read(missing: Option<Ordering>) {
     loom::model(move || {
         let memory = Arc::new(Model::new(missing));
