@@ -29,7 +29,7 @@ pub fn display_of_socket(path: &str) -> Option<u32> {
     path.rsplit_once("/.X11-unix/X")?.1.parse().ok()
 }
 
-/// An error record: 0, code, sequence, value.
+/// Encodes an error record: 0, the code, the sequence number and the value.
 pub fn error(code: u8, sequence: u16, value: u32) -> [u8; 32] {
     let mut record = [0; 32];
     record[1] = code;

@@ -27,7 +27,7 @@ pub use reply::{cut, flag_of};
 pub use request::{NO_RESERVATION, PolicyChange, RequestError, Subject, reservation};
 pub use xqos_core::ReservationKind;
 
-/// Microseconds, the unit of intervals on the wire; saturates at the largest number.
+/// Converts to microseconds, the unit of intervals on the wire; saturates at the largest number.
 pub fn us(ns: u64) -> u32 {
     u32::try_from(ns / 1000).unwrap_or(u32::MAX)
 }

@@ -62,7 +62,7 @@ impl ClientEntry {
         }
     }
 
-    /// The client as an entry of a list of departed clients: a sum over one client.
+    /// The client as an entry of a list of departed clients, which stands for one client.
     pub fn departed(&self) -> ClientEntry {
         let (uid, name) = self.program();
         let (connected_ns, name) = (self.connected_ns, name.to_owned());

@@ -170,7 +170,7 @@ macro_rules! requests {
                 })
             }
 
-            /// Like [`encode`](Self::encode), but in a given byte order, to test clients with the other one.
+            /// Like [`encode`](Self::encode), but in a given byte order, to test clients with a different byte order.
             pub fn encode_as(&self, major_opcode: u8, order: Order) -> Vec<u8> {
                 let minor = self.minor();
                 let mut out = Writer::new(order);

@@ -51,9 +51,9 @@ pub struct Control {
 /// Settings that were sent without waiting for the answers.
 #[derive(Debug, Default)]
 struct HeldRequests {
-    /// Requests over the extension.
+    /// Requests that were sent over the extension.
     sent: Vec<SequenceNumber>,
-    /// Number of requests over the control socket.
+    /// Number of requests that were sent over the control socket.
     posted: usize,
     /// The answers so far, in order; true: refused.
     refused: Vec<bool>,

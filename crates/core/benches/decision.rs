@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Benchmark of a decision: nanoseconds for arrived + pick + served, by the number of ready clients.
+//! Benchmark of a decision: nanoseconds for an arrival, a choice and a service, by the number of ready clients.
 //!
 //! Each figure is the best of several rounds, because other activity on the machine can only add time. In each cycle
 //! the picked client becomes idle and arrives again, so the number of ready clients stays constant and each cycle
@@ -28,7 +28,7 @@ fn ready_server(policy: PolicyKind, reserved: bool, clients: u16) -> Scheduler {
         let client = ClientId(id);
         scheduler.handle(Time(0), Fact::Connected { client, descriptor: u32::from(id) + 10 });
         if reserved {
-            // Together 80 %, with different periods so that the deadlines differ.
+            // The reservations add up to 80 %, with different periods so that the deadlines differ.
             let period_ns = SECOND + u64::from(id) * 1_000_000;
             let budget_ns = period_ns * 8 / 10 / u64::from(clients);
             scheduler

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The admission test: which reservations may exist together.
 //!
-//! The test, for each i in order of period T: sum(Qj/Tj, j <= i) + B/Ti <= U (Manica et al., section 3.3, after Baker).
-//! U is the server's limit, not 1, so best effort always keeps 1 - U.
+//! Reservations pass if, for each i in order of period T, sum(Qj/Tj, j <= i) + B/Ti <= U (Manica et al., section 3.3,
+//! after Baker). U is the server's limit, so best effort always keeps 1 - U.
 
 use crate::{ClientId, GroupId, Reservation};
 

@@ -14,11 +14,11 @@
 //! - **Limit.** Service time and these waits count as used. A turn uses at most `share` of [`FRAME_NS`], plus the
 //!   request in progress. The next turn begins used / `share` after the turn began; until then other clients are served
 //!   first. Under contention desktop clients thus get at most `share` of any interval, plus one turn and one request.
-//!   If a turn was not cut short, the next one begins at least [`DEFERRAL_FACTOR`] times the time used after it began,
-//!   or two frames if that is less. Above 30 frames per second this leaves 90 % to other clients.
-//! - **Window managers.** All window managers together have [`MANAGERS_NS`] per turn, enough to place a window; then
-//!   the turn ends. A window manager and a client that answer each other endlessly thus delay other clients by no more
-//!   than a slice.
+//!   After a turn that was not cut short, they are also served first until [`DEFERRAL_FACTOR`] times the time used (at
+//!   most two frames) has passed since the turn began. Above 30 frames per second this leaves 90 % to other clients.
+//! - **Window managers.** All window managers together get [`MANAGERS_NS`] per turn, which is enough to place a window;
+//!   after that the turn ends. A window manager and a client that answer each other endlessly thus delay other clients
+//!   by no more than a slice.
 //! - **Called turns.** A client counts as rested after it was idle for half a frame or received input. When a request
 //!   of such a client causes an event for a desktop client, the next [`CALLED_TURNS`] turns begin as early as the limit
 //!   allows: a person is probably waiting for the result. Each rest counts once.

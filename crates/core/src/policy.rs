@@ -68,7 +68,7 @@ pub(crate) struct Key(pub u64, pub u64);
 /// The properties of a client that a policy takes into account, apart from the client's behaviour.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// The descriptor of the socket: the order of the 1987 scheduler.
+    /// The descriptor of the socket, which determines the order under `classic`.
     pub(crate) descriptor: u32,
     /// The weight in hundredths.
     pub(crate) weight: u32,

@@ -16,8 +16,8 @@
 //! A negative q (a debt) survives idleness: only a client that is not depleted gets the fresh budget of the first row.
 //! Otherwise a synchronous client would be forgiven each overrun. Changing a reservation does not cancel a debt either,
 //! but a deadline then counts as no further away than the longest reserved period. This harms no other reservation.
-//! Without it, a client that used an idle server for an hour under the paper's rule would be held back for an hour when
-//! it changes to hard.
+//! Without this limit, a client that used an idle server for an hour under the paper's rule would be held back for an
+//! hour when it changes to hard.
 
 use crate::{Time, admission};
 
@@ -104,7 +104,7 @@ impl ReservationState {
     }
 
     /// Replaces this reservation with another. The excess service of the client, (d - t) Q/T - q, is charged to the new
-    /// one; otherwise a client could renew its budget and cancel its debts by repeating it. `longest_ns`: the longest
+    /// one; otherwise a client could renew its budget and cancel its debts by a new request. `longest_ns`: the longest
     /// period of all reservations.
     pub(crate) fn replaced_by(&self, reservation: Reservation, now: Time, longest_ns: u64) -> Self {
         let fresh = ReservationState::new(reservation, now);

@@ -87,7 +87,7 @@ impl Client {
     }
 }
 
-/// All clients of a server, and the choice of the next one.
+/// The clients of a server, and the choice of the next one to run.
 #[derive(Debug)]
 pub struct Scheduler {
     clients: Vec<Option<Client>>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Instants in nanoseconds of a monotonic clock. The core never reads a clock; the caller passes the time.
 
-/// An instant: CLOCK_MONOTONIC in a server, the simulated clock elsewhere, in nanoseconds.
+/// An instant in nanoseconds, of CLOCK_MONOTONIC in a server and of the simulated clock elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 

@@ -31,7 +31,7 @@ pub struct Usage {
     pub waited_ns: u64,
     /// The longest wait.
     pub longest_wait_ns: u64,
-    /// Number of waits in each class of [`WAIT_BOUNDS_NS`] and, last, above all bounds. The counters wrap around.
+    /// Number of waits in each class (bounds: [`WAIT_BOUNDS_NS`]; none for the last class). The counters wrap around.
     pub waits: [u32; WAIT_BOUNDS_NS.len() + 1],
     /// Total time for which it held the server grab.
     pub grabbed_ns: u64,

@@ -11,7 +11,7 @@ use xqos_core::{
     ReservationState, Role, Scheduler, Service, Slice, Time,
 };
 
-/// A scheduler, its clock, and the state that it has no query for.
+/// A scheduler, its clock, and the state for which it has no query.
 #[derive(Debug)]
 struct Server {
     scheduler: Scheduler,

@@ -26,7 +26,7 @@ const MAX_SLICE_TICKS: u64 = 3;
 const ALONE_TICKS: u64 = 200;
 const LOWEST: i8 = -20;
 const HIGHEST: i8 = 20;
-/// One for each dynamic priority.
+/// The number of dynamic priorities, from -20 to 20.
 const LEVELS: usize = 41;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -46,7 +46,7 @@ pub fn shared<const WIDTH: usize, const ROWS: usize>() -> io::Result<&'static [[
     }
 }
 
-/// For a forked process: blocks all signals, leaves the terminal, and closes all files but `kept`.
+/// For a forked process: blocks all signals, leaves the terminal, and closes all files except `kept`.
 pub fn isolate(kept: BorrowedFd<'_>) {
     let kept = kept.as_raw_fd();
     // SAFETY: the set is initialised before use; the strings are zero-terminated; the closed descriptors belong to

@@ -13,7 +13,7 @@ use std::ptr;
 const SCHED_DEADLINE: u32 = 6;
 const RESET_ON_FORK: u64 = 1;
 
-/// The first version of the kernel's structure.
+/// The kernel's `struct sched_attr` in its first version.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Estimates the server time that a periodic client needs per period: quick to rise, slow to fall.
+//! Estimates the server time that a periodic client needs per period. The estimate rises quickly and falls slowly.
 //!
 //! wanted = max(1.07 H, 1.12 M) T / (T - e), where H is the 15/16 quantile and M the median of the last 48 jobs.
 //!

@@ -79,8 +79,6 @@ impl Follow {
         let jobs: Vec<Job> = self.jobs.iter().copied().collect();
         match estimate(&jobs) {
             Some(beat) => self.compare(beat),
-            // Not a loss: a loop that is served immediately looks like a clock, and a change of its rests fails the
-            // interval check.
             None => self.miss(),
         }
     }
@@ -96,6 +94,7 @@ impl Follow {
 
     fn compare(&mut self, beat: Beat) -> Verdict {
         let is_comparable = matches!(beat, Beat::Clock(_)) == matches!(self.beat, Beat::Clock(_));
+        // A loop that is served immediately looks like a clock. If its rests changed, the interval check would notice.
         if !is_comparable {
             return Verdict::Kept;
         }

@@ -6,7 +6,7 @@
 //! | starts less than g after the start of the last one | same job: a player sends a frame in several writes |
 //! | starts less than 1 ms after the end of the last one | same job: the client continues as soon as it has a reply |
 //! | neither | new job |
-//! | belongs to a job longer than 250 ms | the client does not rest: it has no jobs until it does |
+//! | belongs to a job longer than 250 ms | the client does not rest: it has no jobs until it rests |
 //!
 //! Source: Cucinotta, Checconi, Abeni and Palopoli ("Self-tuning schedulers for legacy real-time applications", EuroSys
 //! 2010) use single events. X clients flush their buffers when these are full, so their events arrive in groups. The

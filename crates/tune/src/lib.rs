@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `jobs` | joins bursts that belong together, such as those of one frame, into jobs |
 //! | `period` | finds the period of a client that is driven by a clock |
-//! | `closed_loop` | finds the rest of a client that waits for a reply first |
+//! | `closed_loop` | finds the rest of a client that waits for replies |
 //! | `detector` | accepts a period or rest when two estimates agree |
 //! | `demand` | estimates the server time that a job needs |
 //! | `follow` | checks that a client keeps its period |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Medians and quantiles of a few times. A single outlier cannot move them.
+//! Medians and quantiles of a few times, which a single outlier hardly changes.
 
 /// The smallest value that at least this fraction of the values does not exceed; 0 if there are no values.
 pub(crate) fn quantile(values: &[u64], numerator: usize, denominator: usize) -> u64 {

@@ -115,7 +115,7 @@ impl<K: Ord + Copy> Tuner<K> {
         self.clients.values().any(|tuned| tuned.client.next_update().is_some())
     }
 
-    /// The actions to take now, in this order. They are assumed to succeed; report failures with
+    /// The actions to take now, in the order given. They are assumed to succeed; report failures with
     /// [`refused`](Tuner::refused).
     pub fn advise(&mut self, now: Time, room: &Room) -> Vec<(K, Advice)> {
         let targets = self.targets(now, room);

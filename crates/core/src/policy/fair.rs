@@ -16,8 +16,8 @@
 //!   more of the server. (Such ties are common if requests take longer than the credit.)
 //! - **Arrivals.** An arrival that has paid at least [`MARGIN_NS`] less than the running client ends the slice at the
 //!   next request boundary. The margin keeps two busy synchronous clients from preempting each other all the time. An
-//!   arrival from the running client's own group ends the slice after the margin; then the clients' own payments
-//!   decide.
+//!   arrival from the running client's own group ends the slice after the margin; then the payments of the two clients
+//!   decide which one runs.
 //! - **Input and Expose** improve latency, never bandwidth: a client that receives one moves half a slice ahead until
 //!   it is picked; its slice is then half as long. It pays for what it uses.
 //! - **SYNC priorities** are strict, so each has its own virtual clock. With a common clock, clients of low priority

@@ -162,8 +162,8 @@ impl Scheduler {
         } else if !self.is_desktop(service.client) {
             let served = Served { length_ns, requests: service.requests, bytes: service.bytes };
             if picked.is_none() && is_servers_choice {
-                // Advance virtual time. Otherwise a client that was served without contention would have to wait for as
-                // long once contention begins.
+                // Advance virtual time. Otherwise the time that a client used without contention would count against it
+                // once contention begins.
                 self.policy.picked(service.client, false, service.start);
             }
             self.policy.served(service.client, &served);

@@ -236,7 +236,7 @@ fn a_client_pays_for_the_work_of_a_window_manager_that_it_causes() {
         let charged = [id, culprit, bystander].map(|id| server.scheduler.usage(id).expect("connected").charged_ns);
         assert_eq!(charged, [0, managed + paid, got], "the accounting reports this");
         assert!(paid + 20 * MS < got, "{others} others: it pays: {paid} of {got} ns");
-        // This does not hold if the work alone exceeds the share of one client.
+        // The bound does not hold if the work alone exceeds the share of one client.
         let part = (managed + paid).saturating_sub(got);
         assert!(part < 20 * MS || paid < 20 * MS, "{others} others: {managed} + {paid}, and {got} ns");
     }

@@ -72,7 +72,7 @@ impl Reference {
         Decision { client: Some((client, Mode::BestEffort)), end, requests: 0, bytes: 0 }
     }
 
-    /// When an arrival of this idle client at `arrival` would end the slice chosen last; `None`: never.
+    /// The time at which an arrival of this idle client at `arrival` would end the slice chosen last; `None`: never.
     pub fn ends_at(&self, id: ClientId, arrival: u64) -> Option<u64> {
         let client = self.clients[&id];
         let (start, running) = self.running?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The rules of the scheduler in their simplest form: lists that are searched completely, no queues, nothing computed
-//! ahead. Slow, and easy to compare with the descriptions at the top of the sources.
+//! The rules of the scheduler in their simplest form: all lists are searched completely, and nothing is queued or
+//! computed ahead. This is slow, but easy to compare with the descriptions at the top of the sources.
 //!
 //! Among equal clients, the one with the lower id comes first.
 
@@ -363,7 +363,7 @@ impl Reference {
         (-i64::from(self.rules.standings[&id].sync_priority), !self.is_desktop(id))
     }
 
-    /// Always under `stock`; under `fair` without contention and caps.
+    /// True under `stock`, and under `fair` without contention and caps.
     fn is_servers_choice(&self) -> bool {
         let is_free = self.rules.kind == PolicyKind::Fair && !self.contended && self.caps.is_empty();
         is_free || self.rules.kind == PolicyKind::Stock

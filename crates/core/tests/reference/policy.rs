@@ -21,7 +21,7 @@ pub struct Standing {
     pub descriptor: u32,
     pub weight: u32,
     pub fixed_priority: i32,
-    /// Its longest slice; 0: the policy's.
+    /// The maximum length of its slices; 0: that of the policy.
     pub slice_us: u32,
     pub sync_priority: i32,
     pub group: GroupId,
@@ -42,7 +42,7 @@ pub struct Standing {
     pass_bytes: u64,
 }
 
-/// `fair`: what the running client's group had paid, and its weight.
+/// `fair`: the payment and the weight of the running client's group.
 #[derive(Clone, Copy, Debug)]
 pub struct Defence {
     paid: i128,
@@ -87,7 +87,7 @@ pub struct Rules {
     used_by_all: u64,
     /// `classic`
     pass: u64,
-    /// `smart`: the running client, since when it has run alone, and the slice.
+    /// `smart`: the running client, the time since which it has run alone, and its slice.
     last: Option<ClientId>,
     alone_since: u64,
     slice_ns: u64,

@@ -5,7 +5,7 @@
 //! 0)), where H is the 0.83 quantile of the last 12 demands, e is the lateness of the last job, and Q = b T. Here
 //! spread is 1, e* is 0, and the factor is at most 2.
 //!
-//! Both get the period and the same jobs. A job that needs more than Q ends in the next period.
+//! Both controllers get the same period and the same jobs. A job that needs more than Q ends in the next period.
 
 use crate::load::{Course, Dice, Frame, MS, SECOND, US, player};
 use std::collections::VecDeque;
