@@ -80,7 +80,7 @@ impl Generator {
         }
     }
 
-    /// For a client that does not wait: the next burst, once one has started.
+    /// The next burst of a client that does not wait, once one has started.
     pub(crate) fn unprompted(&mut self) -> Option<NextBurst> {
         let Generator::Habit { habit, dice, next } = self else { return None };
         let Pace::Periodic { every_ns } = habit.pace else { return None };
@@ -88,7 +88,7 @@ impl Generator {
         next_burst(habit, *next)
     }
 
-    /// For a client that waits: the next burst, after the last one was finished at `done`.
+    /// The next burst of a client that waits, after the last one was finished at `done`.
     pub(crate) fn after(&mut self, done: Time) -> Option<NextBurst> {
         match self {
             Generator::Plan { bursts, .. } => {

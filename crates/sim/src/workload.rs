@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Client requests in bursts, and the time between bursts.
 //!
-//! A burst starts as long after the end of the client's previous burst as in the trace: clients wait for replies, so a
+//! The time from the end of a client's burst to its next burst is that of the trace: clients wait for replies, so a
 //! later end delays the next burst. The first burst starts at its recorded time. A burst needs its recorded server
 //! time, split into the requests that the trace records (level `requests`), or else into equal requests for each slice.
 

@@ -141,7 +141,7 @@ impl Follow {
     }
 }
 
-/// Trimmed mean of the intervals in periods, each divided by the whole periods that it spans.
+/// Trimmed mean of the intervals, in periods. Each interval is divided by the number of periods that it spans.
 fn trimmed_mean(intervals: &[u64], period_ns: u64) -> f64 {
     let folded = intervals.iter().map(|&interval| interval as f64 / period_ns.max(1) as f64);
     let mut folded: Vec<f64> = folded.map(|periods| periods / periods.round().max(1.0)).collect();

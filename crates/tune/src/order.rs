@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Medians and quantiles of a few times, which a single outlier hardly changes.
 
-/// The smallest value that at least this fraction of the values does not exceed; 0 if there are no values.
+/// The smallest value v such that at least this fraction of the values is at most v; 0 if there are no values.
 pub(crate) fn quantile(values: &[u64], numerator: usize, denominator: usize) -> u64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();

@@ -4,8 +4,8 @@
 //! - Each client has a base priority (0). The ready client of the highest priority runs; equals take turns (5.1).
 //! - A turn is one timer interval of server time. A client that uses up its turn loses one level, down to a minimum. A
 //!   client that was not *ready* for some time gains one level, up to the base (5.2). Here "some time" is two
-//!   intervals, and each two intervals gain one level. A shorter pause does not end the turn; otherwise synchronous
-//!   clients would never lose a level and would keep a busy client out.
+//!   intervals, and the client gains a level for every two. A shorter pause does not end the turn; otherwise
+//!   synchronous clients would never lose a level and would keep a busy client out.
 //! - Delivered user input gains one level, up to a maximum above the base (5.3).
 //! - A client that was alone for a second gets a longer slice, up to the maximum slice (5.5).
 //! - SYNC priorities come first (5.1); the scheduler ensures this for every policy.

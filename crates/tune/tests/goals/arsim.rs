@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Compares ARSim's budget controller with ours in the same scenarios. Prints a table and asserts only rough relations.
 //!
-//! Reimplemented from its formula (github.com/tomcucinotta/arsim), without its code: b = spread * H / (T + e* - max(e,
-//! 0)), where H is the 0.83 quantile of the last 12 demands, e is the lateness of the last job, and Q = b T. Here
-//! spread is 1, e* is 0, and the factor is at most 2.
+//! ARSim's controller is reimplemented from its formula (github.com/tomcucinotta/arsim), without its code: b = spread *
+//! H / (T + e* - max(e, 0)), where H is the 0.83 quantile of the last 12 demands, e is the lateness of the last job,
+//! and Q = b T. Here spread is 1, e* is 0, and the factor is at most 2.
 //!
 //! Both controllers get the same period and the same jobs. A job that needs more than Q ends in the next period.
 
