@@ -23,7 +23,7 @@ pub enum Error {
     Access,
     /// A value is out of range, or a client is unknown.
     Value(u32),
-    /// The request needs to see single X requests, but xqos serves this server through libc.
+    /// This request works only if xqos sees each X request, but xqos serves this server through libc.
     NeedsSingleRequests,
     /// Any other error from the server.
     Answer(ErrorKind),

@@ -41,7 +41,7 @@ const LONG_SLICE_NS: u64 = 1_000_000;
 /// last slice. Arrivals that would end the slice only later are not watched: with a dozen such clients, watching all
 /// idle clients caused 8000 useless wakeups per second.
 const EXPECTED_FACTOR: u64 = 2;
-/// Idle clients are watched for 100 ms after a long slice. Without long slices watching would only cost time.
+/// Idle clients are watched for 100 ms after a long slice. Without long slices, watching would only cost time.
 const LONG_SLICE_MEMORY_NS: u64 = 100_000_000;
 
 #[derive(Debug, Default)]

@@ -27,7 +27,7 @@ pub struct Usage {
     pub requests: u64,
     /// Number of slices.
     pub slices: u64,
-    /// Sum of its waits. A wait begins with an arrival, or with the end of a slice if it is still ready.
+    /// Sum of its waits. A wait begins with an arrival, or with the end of a slice if more requests are left.
     pub waited_ns: u64,
     /// The longest wait.
     pub longest_wait_ns: u64,

@@ -21,7 +21,7 @@ use xqos_core::{
 struct Pair {
     scheduler: Scheduler,
     reference: Reference,
-    /// The watched clients with their ranks: all that a watcher knows.
+    /// The watched clients with their ranks, which is all that a watcher knows.
     watched: BTreeMap<ClientId, Rank>,
     now: u64,
 }

@@ -47,7 +47,7 @@ pub const ALL: [(&str, &str); 6] = [
     ("sixty-four-players", include_str!("../scenarios/sixty-four-players.toml")),
 ];
 
-/// A scenario of [`ALL`], with `costs` replacing its own.
+/// Reads a scenario of [`ALL`]; `costs` replace those in its file.
 pub fn named(name: &str, costs: &Costs) -> Result<Scenario, Mistake> {
     match ALL.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Scenario::read(&format!("{name}.toml"), text, costs),

@@ -58,8 +58,8 @@ fn every_policy_conserves_time_and_starves_no_measured_client() {
     }
 }
 
-/// Fixed priorities may let a client starve. So may today's servers with more than 256 clients: of clients whose
-/// indices are 256 apart, the one that has been ready longest always wins, and a busy client is always ready.
+/// Fixed priorities may let a client starve, and so may today's servers with more than 256 clients: if indices are 256
+/// apart, the client that has been ready longest always wins, and a busy client is always ready.
 fn may_starve(scenario: &Scenario, regime: Regime) -> bool {
     regime == Regime::Policy(PolicyKind::Fixed) || regime == STOCK && scenario.clients() > 256
 }

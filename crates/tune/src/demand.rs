@@ -129,7 +129,7 @@ impl Demand {
         (self.budget_ns, self.low) = (bounded(budget_ns, period_ns), None);
     }
 
-    /// The largest recent overrun, if there are enough for an immediate rise.
+    /// The largest recent overrun, if there are enough overruns for an immediate rise.
     fn step(&self) -> Option<u64> {
         let most_ns = percent(self.budget_ns, STEP_PERCENT);
         let over: Vec<u64> = self.recent.iter().map(|recent| recent.demand_ns).filter(|&ns| ns > most_ns).collect();

@@ -126,7 +126,7 @@ impl Accounts {
         self.weigh(self.group_number(client));
     }
 
-    /// Updates a group's weight: the weight that was set, otherwise that of its heaviest client.
+    /// Updates a group's weight to the one that was set, or else to that of its heaviest client.
     fn weigh(&mut self, number: usize) {
         let Some(group) = self.groups.get_mut(number).and_then(Option::as_mut) else { return };
         let members = self.clients.iter().flatten().filter(|account| account.group == number);

@@ -16,8 +16,8 @@
 //!
 //! Unlike the released code, the paper's rules can starve a client: clients that pause just long enough between long
 //! turns stay at the base and forever keep out a busy client that has dropped to the minimum. Therefore a level is
-//! worth ten intervals here, at most [`MOST_LEVEL_NS`]. A client is served before one of higher priority if it has
-//! waited longer by this time for each level in between.
+//! worth ten intervals here, at most [`MOST_LEVEL_NS`]. A client is served before one of higher priority if its wait is
+//! longer by this time for each level in between.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::word_reader::WordReader;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Reservations: queries, the order among them, and the check of their invariants.
+//! Reservations: queries, the order of reservations, and the check of their invariants.
 
 use super::{Member, MemberList, Reservations, Shared};
 use crate::heap::{self, ABSENT};

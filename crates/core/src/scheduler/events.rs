@@ -184,7 +184,7 @@ impl Scheduler {
         }
     }
 
-    /// A window manager's service is charged to the client that it works for; that of a compositor to no client.
+    /// A window manager's service is charged to the client that it works for, a compositor's service to no client.
     fn charge_cause(&mut self, manager: ClientId, length_ns: u64, end: Time) {
         let Some(record) = self.client(manager).filter(|record| !record.role.compositor) else { return };
         if let Some(payer) = record.works_for.filter(|&payer| !self.is_desktop(payer)) {

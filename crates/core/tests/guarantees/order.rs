@@ -55,7 +55,7 @@ fn classic_makes_an_arrival_wait_for_the_end_of_the_pass() {
 fn classic_ends_a_clients_part_of_the_pass_when_its_buffer_is_empty() {
     let mut server = Server::new(PolicyKind::Classic, Parameters::default(), 1);
     server.connect_as(busy(10 * US), 20);
-    // Fifteen requests together; the next fifteen arrive during the pass of the busy client.
+    // This client sends fifteen requests together; the next fifteen arrive during the pass of the busy client.
     let behaviour = Behaviour::Periodic { period_ns: MS, requests: 15 };
     server.connect_as(Load::new(behaviour, 10 * US..=10 * US), 10);
     server.run_until((15 + 256) * 10 * US);

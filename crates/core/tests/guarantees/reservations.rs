@@ -52,7 +52,7 @@ fn loaded_server(
     (server, reserved)
 }
 
-/// The largest shortfall of the client's reserved service against k Q at the end of its k-th period, and this k.
+/// The largest shortfall of the client's reserved service against k Q at the end of its k-th period, with k.
 fn worst_shortfall(server: &Server, reserved: Reserved) -> (u64, u64) {
     let Reservation { budget_ns, period_ns, .. } = reserved.reservation;
     let runs: Vec<&Run> =

@@ -60,7 +60,7 @@ impl Budget {
         (due_ns - self.left_ns).max(0)
     }
 
-    /// The state after the deadlines that have passed: each gives Q until there is budget again.
+    /// The state after all deadlines that have passed. Each one adds Q until there is budget again.
     pub fn replenished(mut self, now: u64) -> Self {
         while self.depleted && self.deadline <= now {
             self.left_ns += i128::from(self.of.budget_ns);

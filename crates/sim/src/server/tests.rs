@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Serves workloads of traces with the simulated server.
+//! Serves workloads taken from traces on the simulated server.
 
 use super::*;
 use crate::workload::Burst;
