@@ -9,7 +9,7 @@ use crate::client::described;
 use xqos_abi::{AdmissionReport, ClientEntry};
 use xqos_cli::quantity::Micros;
 
-/// Explains why a reservation for `wanted_by` is not admitted. `clients` are all clients, to name another one.
+/// Explains why a reservation for `wanted_by` is not admitted. `clients` lists all clients, to find their names.
 pub fn explain(report: &AdmissionReport, wanted_by: u32, clients: &[ClientEntry]) -> String {
     if report.admitted {
         return "there is room for it now: ask again".to_owned();
@@ -28,7 +28,7 @@ pub fn explain(report: &AdmissionReport, wanted_by: u32, clients: &[ClientEntry]
 /// "0.60 reserved + blocking 3.5 ms / 10 ms = 0.95 > 0.90"
 pub fn sum(report: &AdmissionReport) -> String {
     let total = report.sum_ppm.saturating_add(report.blocking_ppm);
-    // As many decimals as it takes to show that the sum is above the limit.
+    // Use as many decimals as are needed to show that the sum is above the limit.
     let places = (2..6).find(|&places| ratio(total, places) != ratio(report.limit_ppm, places)).unwrap_or(6);
     let relation = if total > report.limit_ppm { ">" } else { "<=" };
     format!(

@@ -8,7 +8,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `events` | parses a line of the kernel's trace |
-//! | `account` | events in, time and calls of each descriptor out; no clock, no files |
+//! | `account` | computes time and calls of each descriptor from the events, without clock or files |
 //! | `target` | finds the process that serves a display |
 //! | `watch` | watches many servers with one kernel trace |
 //! | `peers` | finds the program at the other end of a descriptor |
@@ -44,11 +44,11 @@ pub struct Sample {
     server: String,
     display: Option<String>,
     elapsed_ms: f64,
-    /// Part of the interval in which the server did not wait.
+    /// Fraction of the interval in which the server did not wait.
     busy: f64,
-    /// The server runs xqos, and shares and times are its own.
+    /// The server runs xqos, so shares and times come from the server itself.
     served: bool,
-    /// Events that did not fit the kernel's buffer; all figures are too low then.
+    /// Events that did not fit into the kernel's buffer. If there are any, all figures are too low.
     lost: u64,
     pub clients: Vec<Client>,
 }
@@ -56,7 +56,7 @@ pub struct Sample {
 /// A program at the other end of one or more descriptors of the server.
 #[derive(Debug)]
 pub struct Client {
-    /// `None`: on another machine, or unknown.
+    /// `None` if the program is on another machine or unknown.
     pid: Option<i32>,
     program: String,
     departed: bool,
@@ -67,7 +67,7 @@ pub struct Client {
 }
 
 fields! {
-/// Fields of such a program.
+/// The fields of a [`Client`].
 pub const ATTACHED of client: Client as JSON;
 
 "pid" number("PID", 7, ""): "process; null: on another machine, not known, or the server's own work" =>
@@ -97,14 +97,14 @@ pub struct Attached {
 
 impl Attached {
     pub fn new(target: Target) -> Result<Attached> {
-        // Before the trace starts, so that a signal always leads to an orderly end.
+        // Watch for signals before the trace starts, so that a signal always leads to an orderly end.
         let signals = Signals::watch().map_err(asking("cannot watch for signals"))?;
         let watch = Watch::start(&[target.pid])?;
         let before = served::ask(target.display);
         Ok(Attached { target, watch, signals, since: Instant::now(), before })
     }
 
-    /// Watches for this time. Returns `None` when a signal ends the program.
+    /// Watches the server for this time. Returns `None` when a signal ends the program.
     pub fn watch(&mut self, time: Duration) -> Result<Option<Sample>> {
         let end = Instant::now() + time;
         loop {

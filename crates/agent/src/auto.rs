@@ -7,7 +7,7 @@
 //! | the server refuses it | try (2Q, 2T) once; if that is refused, report it once, and wait for new advice |
 //! | the client's reservation is not what was set here | another program decides: leave the client alone from now on |
 //! | the client disconnects | forget it |
-//! | nothing is reserved for it | report the reason, once for each reason |
+//! | nothing is reserved for the client | report each reason once |
 //!
 //! While a client is active, the trace ring is read ten times a second, and the server is asked once a second for the
 //! other reservations. While all clients are silent, the ring is read once a second, and the server is not woken.
@@ -71,7 +71,7 @@ struct MeasuredClient {
 }
 
 impl Auto {
-    /// Starts to measure. Settings carry this origin and end with the session. `limit_ppm`: limit of all reservations.
+    /// Starts to measure. Settings get this origin and end with the session. `limit_ppm`: see [`Auto::limit`].
     pub fn start(session: &Session, origin: &str, limit_ppm: Option<u32>) -> Result<Auto> {
         session.control.set_origin(origin, true)?;
         let mut feed = Feed::closed();
@@ -91,8 +91,8 @@ impl Auto {
         })
     }
 
-    /// Also reserves processor time from now on. `is_own_child`: this program started the client and it ends with this
-    /// program. The error says why that is impossible. Call it before any thread exists.
+    /// Also reserves processor time from now on. `is_own_child`: this program started the client, which ends with it.
+    /// The error says why a reservation is impossible. Call this before any thread is started.
     pub fn reserve_processors(&mut self, is_own_child: bool) -> Result<()> {
         self.processors = Some(Processors::start(is_own_child)?);
         Ok(())
@@ -128,7 +128,7 @@ impl Auto {
         Some(format!("nothing was reserved for {}: {}", known.name, too_few_jobs(jobs)))
     }
 
-    /// The server no longer lists the client, but its event has not arrived yet.
+    /// Handles a client that the server no longer lists, although the event has not arrived yet.
     fn report_gone(&mut self, client: u32) {
         let notes = self.gone(client);
         self.notes.extend(notes);
@@ -147,7 +147,7 @@ impl Auto {
         }
     }
 
-    /// No client is under measurement.
+    /// Returns true if no client is under measurement.
     pub fn is_empty(&self) -> bool {
         self.clients.is_empty()
     }
@@ -323,7 +323,7 @@ impl Auto {
         Some((why, why.sentence(&report)))
     }
 
-    /// Reports why clients have no reservation. Silence is no reason, because such a client may start at any moment.
+    /// Reports why clients have no reservation. A silent client is not reported, because it may start at any moment.
     fn report_unreserved(&mut self) {
         let without = self.clients.iter().filter(|(_, known)| self.reports_all && known.set.is_none());
         for client in without.map(|(&client, _)| client).collect::<Vec<_>>() {

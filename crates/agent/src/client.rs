@@ -17,7 +17,7 @@ pub fn described(entry: &ClientEntry) -> String {
     }
 }
 
-/// Identifies a connection. A resource base is reused later, but never at the same time.
+/// Identifies a connection by its resource base and its start time, because a base is reused after a disconnect.
 pub type Connection = (u32, u64);
 
 pub fn connection(entry: &ClientEntry) -> Connection {
@@ -45,7 +45,7 @@ pub fn reservation_of_group(entry: &ClientEntry) -> Option<(Reservation, Reserva
     })
 }
 
-/// Suffix of a reservation in a sentence or a table.
+/// The suffix for this kind of reservation in a sentence or a table.
 pub fn words(kind: ReservationKind) -> &'static str {
     match kind {
         ReservationKind::Soft => "",

@@ -91,8 +91,8 @@ fn passes_on(program: &str) -> bool {
     program == "xqos-wire" || program.starts_with("sshd")
 }
 
-/// The program that listens on a display. Servers and our forwarders write their pid to a lock file that everybody may
-/// read. Without a lock, look for a forwarder that has the socket, as far as permissions allow.
+/// The program that listens on a display. Servers and our forwarders write their pid to a lock file that every user can
+/// read. Without a lock file, look for a forwarder that has the socket, as far as permissions allow.
 fn owner(folder: &Path, display: u32, inodes: &[u64]) -> Option<String> {
     if let Ok(lock) = fs::read_to_string(folder.join(format!(".X{display}-lock"))) {
         return program(lock.trim().parse().ok()?);

@@ -19,7 +19,7 @@ pub enum Error {
     X(ReplyOrIdError),
     /// A system call failed: what it was for, and the error.
     System(Cow<'static, str>, io::Error),
-    /// Impossible here or now, for this reason.
+    /// The action is impossible here or now; the text is the reason.
     Refused(String),
 }
 

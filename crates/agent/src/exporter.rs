@@ -2,15 +2,15 @@
 //! Metrics of the X servers of a host, for `xqos exporter`. Servers are found by their sockets and queried only when a
 //! scrape asks for metrics.
 //!
-//! A server without clients is not queried: a server resets or exits when its last client disconnects, and that would
-//! be the exporter. For the same reason no connection stays open between two scrapes.
+//! A server without clients is not queried: a server resets or exits when its last client disconnects, and the exporter
+//! would be its last client. For the same reason, no connection stays open between two scrapes.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `ask` | queries one server within a time limit |
 //! | `authority` | finds the cookie for a server of another user |
 //! | `account` | sums of clients by user and program, which never decrease |
-//! | `attached` | the same for servers without xqos, from short kernel traces |
+//! | `attached` | figures of servers without xqos, from short kernel traces |
 //! | `page`, `format` | formats everything as metrics |
 
 mod account;
@@ -83,11 +83,11 @@ struct Display {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// It listens and has no clients.
+    /// The server listens and has no clients.
     #[default]
     Idle,
     Served,
-    /// It runs without xqos.
+    /// The server runs without xqos.
     Stock,
     Failed(String),
 }
@@ -183,7 +183,7 @@ impl Exporter {
         }
     }
 
-    /// Takes an answer. The figures of a late one are ignored, because the next answer contains them.
+    /// Takes an answer. The figures of a late answer are ignored, because the next answer contains them.
     fn take(&mut self, answer: Answer, is_current: bool) {
         let Some(known) = self.displays.get_mut(&answer.display) else { return };
         known.pending = None;
@@ -273,7 +273,7 @@ impl Display {
     }
 }
 
-/// The labels of a client. A client of another machine has no user, and often no program.
+/// The labels of a client. A client on another machine has no user, and often no program.
 fn labels(entry: &ClientEntry, users: &Users) -> Labels {
     let user = if entry.uid == u32::MAX { String::new() } else { users.name(entry.uid) };
     let program =

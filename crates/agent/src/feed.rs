@@ -85,7 +85,7 @@ impl Feed {
         server.after(u64::try_from(ours.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The server is writing a trace.
+    /// Returns true while the server writes a trace.
     pub fn is_open(&self) -> bool {
         self.reader.is_some()
     }

@@ -2,7 +2,7 @@
 //! Fields: figures of a client or a server, each declared once with its JSON key, title, column, metric and help.
 //! Lists, screens, `--json`, `--help`, the exporter and docs/fields.md look them up here.
 //!
-//! Fields are declared in the order of importance. Tables that are too wide for the terminal drop columns from the end.
+//! Fields are declared in order of importance. Tables that are too wide for the terminal drop columns from the end.
 
 use crate::client::printable;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -22,11 +22,11 @@ const WIDTH: usize = 80;
 /// A figure of a `T`.
 #[derive(Debug)]
 pub struct Field<T> {
-    /// JSON key, with a dot for a member of an object; empty if it is not in JSON.
+    /// JSON key, with a dot before a member of an object; empty if the field is not in JSON.
     pub key: &'static str,
     pub help: &'static str,
     pub value: fn(&T) -> Value,
-    /// Empty if it is in JSON only.
+    /// Empty if the field is only in JSON.
     pub title: &'static str,
     pub place: Place,
     metric: Option<(&'static str, MetricKind)>,
@@ -37,7 +37,7 @@ pub struct Field<T> {
 pub enum Place {
     /// Only the details of one client.
     Detail,
-    /// Tables, too.
+    /// Also tables.
     Column { width: u16, align: Align, is_elastic: bool, span: &'static str },
 }
 
@@ -63,9 +63,9 @@ pub enum Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     Counter,
-    /// A gauge; the maximum of several clients.
+    /// A gauge. Several clients are combined by their maximum.
     Gauge,
-    /// A gauge; the sum of several clients.
+    /// A gauge. Several clients are combined by their sum.
     Sum,
     /// A histogram of waits with the bounds of [`WAIT_BOUNDS_NS`](xqos_core::WAIT_BOUNDS_NS).
     Histogram,
@@ -80,8 +80,8 @@ pub struct Metric {
     pub help: &'static str,
 }
 
-/// Declares a table of fields; with `as JSON`, also their serialization. A row is: key, views and metric: help =>
-/// value;
+/// Declares a table of fields; with `as JSON`, also their serialization. Each row has a key, method calls that add the
+/// views and the metric, a help text and an expression for the value.
 #[macro_export]
 macro_rules! fields {
     ($(#[$about:meta])* $public:vis const $name:ident of $it:ident: $of:ty $(as $json:ident)?;
@@ -248,7 +248,7 @@ pub fn count(count: impl TryInto<i64>) -> Value {
 }
 
 impl Value {
-    /// This value, or none if the condition does not hold.
+    /// This value, or [`Value::None`] if the condition does not hold.
     pub fn when(self, holds: bool) -> Value {
         if holds { self } else { Value::None }
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Longest request; a request of Prometheus has 300 bytes.
 const MAX_REQUEST_BYTES: usize = 8192;
 const MAX_LINES: usize = 64;
-/// Time limit to send the request, and to receive the response.
+/// Time limit for sending the request, and again for receiving the response.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Simultaneous connections; further ones are closed.
 const MAX_CONNECTIONS: usize = 16;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Long-running parts of xqos outside of the X server: the rules daemon, `auto`, the exporter, and the watch of servers
+//! Long-running parts of xqos outside the X server: the rules daemon, `auto`, the exporter, and the watch of servers
 //! without xqos.
 //!
-//! The commands in crates/xqos start them and present their results. Code that both use is here, too: the session with
-//! a server, descriptions of clients, the table of their fields, and samples.
+//! The commands in crates/xqos start them and present their results. This crate also has the code that both use: the
+//! session with a server, descriptions of clients, the table of their fields, and samples.
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +27,7 @@ pub mod windows;
 
 pub use error::{Error, Result};
 
-// The tests of crates/xqos share the fixture and know this crate by its name.
+// The tests of crates/xqos share the fixture, so the fixture must refer to this crate by its name.
 #[cfg(test)]
 extern crate self as xqos_agent;
 #[cfg(test)]

@@ -53,15 +53,14 @@ pub fn may_reserve() -> bool {
     (bits >> SYS_NICE) & 1 == 1
 }
 
-/// Returns true if this process may raise priorities. It is tried on a separate thread.
+/// Returns true if this process may raise priorities. Tries it on a separate thread.
 pub fn may_raise() -> bool {
     let try_it = || Attributes::real_time(1).give(0).or_else(|_| Attributes::normal(-10, 0).give(0)).is_ok();
     std::thread::spawn(try_it).join().unwrap_or(false)
 }
 
-/// Raises all but the main thread of a process, if they have default scheduling. Only the main thread has the
-/// reservation, but players draw in another thread. A thread that has copied the reservation (GLib's thread pools do)
-/// loses it.
+/// Raises all threads with default scheduling except the main thread, which has the reservation: players draw in
+/// another thread. A thread that has copied the reservation, as GLib's thread pools do, loses it.
 pub fn raise_other_threads(pid: i32) {
     let reserved = Attributes::of(pid).ok().filter(|main| main.reservation().is_some());
     for (thread, now) in other_threads(pid) {
@@ -88,8 +87,8 @@ pub fn check(wanted: Reservation) -> Result<()> {
     Ok(())
 }
 
-/// The error for a program that was not started: the kernel's refusal of the reservation, or `otherwise`. A reservation
-/// is not tried first: the kernel frees its bandwidth only after some time and would refuse the second one.
+/// The error for a program that was not started: the kernel's refusal of the reservation, or `otherwise`. There is no
+/// trial reservation: the kernel frees its bandwidth only after some time and would refuse the real one.
 pub fn not_started(wanted: Option<Reservation>, error: io::Error, otherwise: String) -> Error {
     let refusal = wanted.and_then(|wanted| refusal(wanted, &error));
     refusal.unwrap_or_else(|| asking(otherwise)(error))

@@ -120,7 +120,7 @@ impl Raised {
         put_all_back(self.entries);
     }
 
-    /// The next expiry.
+    /// Time of the next expiry.
     pub fn next(&self) -> Option<Instant> {
         self.until.iter().flatten().min().copied()
     }
@@ -146,7 +146,7 @@ impl Drop for Raised {
 pub struct Guard(UnixStream);
 
 impl Guard {
-    /// Call it before any thread is started.
+    /// Starts the guard. Call this before any thread is started.
     pub fn start(raised: &Raised) -> io::Result<Guard> {
         let (ours, mut theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -189,8 +189,8 @@ fn put_back([entry_pid, started, words @ ..]: &Entry) {
         let raised = Attributes::of(pid).ok();
         // The process may have ended, here and below.
         let _ = before.give(pid);
-        // New threads do not inherit the scheduling, but may have copied it, as GLib's thread pools do with the
-        // privilege.
+        // New threads do not inherit the scheduling, but may have copied it, as GLib's thread pools do if they have
+        // the privilege.
         let copies = other_threads(pid).into_iter().filter(|(_, now)| Some(*now) == raised);
         copies.for_each(|(thread, _)| _ = before.give(thread));
     }

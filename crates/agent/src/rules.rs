@@ -41,7 +41,7 @@ fn places() -> Vec<Folder> {
     default_folders(packages, folder("XDG_CONFIG_HOME"), folder("HOME"))
 }
 
-/// The facts of a client. `unwatched`: nobody is viewing the display, if that is known.
+/// The facts of a client. `unwatched`: true if nobody is viewing the display; `None` if that is unknown.
 pub fn facts(entry: &ClientEntry, users: &Users, windows: &WindowFacts, unwatched: Option<bool>) -> ClientFacts {
     let mut facts = process::facts(entry, users);
     windows.add_to(entry.client, &mut facts);

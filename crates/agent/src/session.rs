@@ -133,7 +133,7 @@ pub struct Account<'a> {
     pub subject: Subject,
     /// The owner as text.
     pub name: String,
-    /// At least one.
+    /// Contains at least one client.
     pub clients: &'a [ClientEntry],
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Usage {
     pub ns: u64,
     pub calls: u64,
-    /// Longest work without a read from another descriptor or a wait.
+    /// Longest work without a wait or a read from another descriptor.
     pub longest_ns: u64,
 }
 
@@ -43,14 +43,14 @@ struct Running {
     /// client that it reads from next.
     descriptor: i32,
     since_ns: u64,
-    /// Time of the uninterrupted work for it before `since_ns`.
+    /// Length of the uninterrupted work for this descriptor before `since_ns`.
     stretch_ns: u64,
 }
 
 impl Account {
-    /// Takes an event in time order. An event that is out of order counts from the time of the previous one.
+    /// Takes an event in time order. No work is counted up to an event that is out of order.
     pub fn take(&mut self, event: Event) {
-        // They do not end the server's current work; see `close`.
+        // Opening or closing a descriptor does not end the server's current work; see `close`.
         if let Call::Close(_) | Call::Opened(_) = event.call {
             return;
         }
@@ -76,11 +76,11 @@ impl Account {
         self.running = Some(Running { descriptor, since_ns: event.at_ns, stretch_ns });
     }
 
-    /// Records that the server closes this descriptor. Returns the new number of its work; `None` if it had none.
+    /// Records that the server closes this descriptor. Returns the new number of its work; `None` if there is no work.
     pub fn close(&mut self, descriptor: i32) -> Option<i32> {
         let number = UNKNOWN - 1 - self.closed;
         let running = self.running.as_mut().filter(|running| running.descriptor == descriptor);
-        // The server goes on to free the client's resources.
+        // Until its next read or wait, the server frees the client's resources, which is work for the same client.
         let is_running = running.map(|running| running.descriptor = number).is_some();
         let used = self.uses.remove(&descriptor);
         if used.is_none() && !is_running {
@@ -91,10 +91,10 @@ impl Account {
         Some(number)
     }
 
-    /// The work since the last call. Work in progress counts when it ends.
+    /// Returns the work since the last call. Work in progress is counted when it ends.
     ///
-    /// Work of unknown clients is added to the client with the most work per read, because one read of such a client
-    /// lasts for several turns.
+    /// Work of unknown clients is added to the client with the most work per read, because the requests from one read
+    /// of such a client take several turns.
     pub fn finish(&mut self) -> Vec<(i32, Usage)> {
         let mut uses = std::mem::take(&mut self.uses);
         let work_by_read = |one: &Usage| one.ns.checked_div(one.calls).unwrap_or(0);

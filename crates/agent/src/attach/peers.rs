@@ -18,8 +18,8 @@ const GONE: &str = "(gone)";
 /// The client connected and disconnected between two lookups.
 const SHORT_LIVED: &str = "(short-lived)";
 
-/// Peers of one server. A descriptor is looked up soon after its first use, so that a client that has gone before the
-/// table is printed still has a name. Only a client that comes and goes between two lookups has none.
+/// Peers of one server. A descriptor is looked up soon after its first use, so a client that disconnects before the
+/// table is printed still has a name. Only a client that connects and disconnects between two lookups has none.
 #[derive(Debug)]
 pub struct Peers {
     pid: i32,
@@ -74,7 +74,7 @@ impl Peers {
         }
     }
 
-    /// Process and name for a table. The entry is removed, because the next client may get the same descriptor.
+    /// Returns process and name for a table. Removes the entry, because the next client may get the same descriptor.
     pub fn name(&mut self, descriptor: i32) -> (Option<i32>, String) {
         let peer = self.known.remove(&descriptor).unwrap_or_else(|| self.look_up(descriptor));
         (peer.pid, peer.program)
@@ -94,7 +94,7 @@ impl Peers {
         if !file.starts_with("socket:") {
             return Peer { pid: None, program: SERVER.to_owned() };
         }
-        // Copy the socket for a moment; the kernel reports the peer to any process that has the socket.
+        // Duplicate the socket briefly, because the kernel reports the peer to any process that has the socket.
         let socket = pidfd_getfd(&self.process, descriptor, PidfdGetfdFlags::empty());
         match socket.ok().as_ref().and_then(sys::peer_pid) {
             Some(pid) => Peer { pid: Some(pid), program: program_of(pid) },
@@ -105,7 +105,7 @@ impl Peers {
 
 fn program_of(pid: i32) -> String {
     let program = xqos_sys::program(pid);
-    // Cut to the length of a server with xqos, so that both report the same name.
+    // Cut the name to the length that a server with xqos reports, so that both report the same name.
     let printable = printable(xqos_abi::cut(&program));
     if printable.is_empty() { GONE.to_owned() } else { printable }
 }
@@ -118,7 +118,7 @@ mod tests {
     fn reading_a_file_counts_for_the_current_client() {
         let mut peers = Peers::of(std::process::id() as i32).unwrap();
         let mut account = Account::default();
-        // Like a server that looks up the program of a new client.
+        // The calls of a server that looks up the program of a new client.
         let calls =
             [Call::Read(900), Call::Opened(901), Call::Read(901), Call::Close(901), Call::Close(900), Call::Wait];
         for (at_ns, call) in (0..).step_by(10).zip(calls) {

@@ -15,7 +15,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// `word` is a pid or a display such as `:7`. Empty: the server of DISPLAY, or else the only server.
+    /// `word` is a pid or a display such as `:7`. If it is empty, finds the server of DISPLAY, or else the only server.
     pub fn find(word: &str, display: Option<&str>) -> Result<Target> {
         // Other users can access neither the kernel's trace nor the server's descriptors.
         if sys::effective_ids().0 != 0 {

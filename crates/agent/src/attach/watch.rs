@@ -88,7 +88,7 @@ fn trace_of(pids: &[i32]) -> Result<tracefs::Instance> {
     let waits = WAITS.iter().flat_map(|call| [format!("enter_{call}"), format!("exit_{call}")]);
     for call in CALLS.map(str::to_owned).into_iter().chain(waits) {
         let event = format!("events/syscalls/sys_{call}/enable");
-        // Not every architecture has all of them.
+        // Not every architecture has all of these calls.
         if trace.folder().join(&event).exists() {
             trace.write(&event, "1").map_err(|error| untraced(one_line(&error)))?;
         } else if call == CALLS[0] {
@@ -104,7 +104,7 @@ fn untraced(why: String) -> Error {
     refused!("{UNTRACED}: {why}")
 }
 
-/// Watches for this time. Also returns how long it was, in nanoseconds.
+/// Watches these servers for `time`. Also returns the actual time in nanoseconds.
 pub fn watch_for(pids: &[i32], time: Duration) -> Result<(Watch, u64)> {
     let mut watch = Watch::start(pids)?;
     let (begin, mut left) = (Instant::now(), time);

@@ -5,7 +5,7 @@ use xqos_tune::{Beat, Report, State};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotReserved {
-    /// It needs so little that it gets that without a reservation.
+    /// The client needs so little server time that it gets it without a reservation.
     Light,
     Aperiodic,
     NoRoom,
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use xqos_tune::{Burst, Client};
 
-    /// A film of 25 frames per second, with this much server time for each frame.
+    /// The report on a film of 25 frames per second, with this much server time for each frame.
     fn film(served_us: u64) -> Report {
         let mut client = Client::new();
         for frame in 0..100 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Computes the processor time that a thread needs in each period from samples of its processor time. Pure.
+//! Computes the processor time that a thread needs in each period from samples of its processor time. No I/O.
 //!
 //! Samples are taken ten times a second. A period is shorter than that, or not much longer, so a sample gives the mean
 //! of several jobs:

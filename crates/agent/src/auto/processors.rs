@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Reserves processor time (SCHED_DEADLINE) for the busiest thread of programs whose period is known.
 //!
-//! In a simple program that is the main thread, in a player the thread that draws or decodes. [`demand`](super::demand)
-//! computes the budget. The thread's previous scheduling is recorded where a guard process restores it if this program
-//! is killed. If the kernel refuses a reservation, that is reported once, and the program runs without it.
+//! A simple program's busiest thread is its main thread; a player's is the thread that draws or decodes. The budget is
+//! computed by [`demand`](super::demand). A guard process restores the thread's previous scheduling if this program is
+//! killed. If the kernel refuses a reservation, that is reported once, and the program runs without it.
 
 use super::demand::Demand;
 use crate::client::in_us;
@@ -17,7 +17,7 @@ use std::time::Instant;
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_sys::Procfs;
 
-/// Time for which threads are compared.
+/// Time over which the usage of threads is compared.
 const COMPARED_NS: u64 = 500_000_000;
 
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Processors {
         Ok(Processors { began: Instant::now(), raised, guard, are_own_children, programs: BTreeMap::new() })
     }
 
-    /// Reserves for these programs, each with its period, and for no others. Returns messages for the user.
+    /// Reserves processor time for exactly these programs, each with its period. Returns messages for the user.
     pub fn update(&mut self, periods: impl Iterator<Item = (i32, Micros)>, now: Instant) -> Result<Vec<String>> {
         if self.guard.is_gone() {
             bail!("the guard process has ended, so no processor time is reserved any more");
@@ -104,7 +104,7 @@ impl Processors {
 }
 
 impl Program {
-    /// The thread that has used most since the first sample; `None` if it is too early to decide.
+    /// The thread that has used most processor time since the first sample; `None` if it is too early to decide.
     fn busiest(&mut self, pid: i32, now_ns: u64) -> Option<i32> {
         if self.thread.is_some() {
             return self.thread;

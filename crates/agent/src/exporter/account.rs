@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Sums of what the clients of one display have used, by user and program. They stay when clients disconnect.
+//! Sums of what the clients of one display have used, by user and program. The sums are kept after a disconnect.
 //!
-//! The server reports figures for each connection and drops them when it ends. Here, each connection adds what it has
-//! used since the last report, so the sums never decrease. No clock, no files.
+//! The server reports figures for each connection and drops them when the connection ends. Here, each connection adds
+//! what it has used since the last report, so the sums never decrease. This module uses no clock and no files.
 
 use crate::client::{Connection, connection};
 use crate::field::{MetricKind, metrics};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use xqos_abi::{ClientEntry, entry_flag};
 use xqos_core::WAIT_BOUNDS_NS;
 
-/// Stands for users and programs beyond the limit.
+/// Label for all users and programs beyond the limit.
 const OTHER: &str = "other";
 const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
 
@@ -64,7 +64,7 @@ impl Account {
         self.before = clients.iter().map(|entry| (connection(entry), entry.clone())).collect();
     }
 
-    /// All clients have disconnected. The rest of their usage is added when the server is queried again.
+    /// Records that all clients have disconnected. Their last usage is added when the server is queried again.
     pub fn all_disconnected(&mut self) {
         self.totals.all.values_mut().for_each(Totals::forget_present);
     }
@@ -111,8 +111,8 @@ impl Labels {
 
 /// Values by labels. When there are too many labels, further values are summed up under [`OTHER`].
 ///
-/// Labels that the current round has not seen make room for new ones, the longest unseen first. Their counters are
-/// removed. They were exported before, so a sum of rates misses nothing and counts nothing twice.
+/// New labels replace those that the current round has not seen, starting with those unseen for the longest time. The
+/// removed counters were exported before, so a sum of rates neither misses anything nor counts anything twice.
 #[derive(Debug)]
 pub struct Labelled<T> {
     pub all: BTreeMap<Labels, T>,

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use xqos_client::{Control, Error, Peer, Socket};
 
-/// Enough for a query. A host with many displays briefly has as many threads.
+/// Stack size of a query's thread. It is small, because a host with many displays briefly has as many threads.
 const STACK_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub fn ask(display: u32, number: u64, patience: Duration, answers: Sender<Answer
     asking.spawn(work).is_ok()
 }
 
-/// Closes its connection at the end; an open one would keep a server from exiting with its last client.
+/// Queries the server and closes the connection, which would otherwise keep a server from exiting with its last client.
 fn visit(display: u32, until: Instant, server: &mut Option<ServerProcess>) -> Result<Option<Readings>, Error> {
     let mut note_peer = |peer: Peer| {
         *server = Some(ServerProcess { peer, program: displays::program(peer.pid).unwrap_or_default() });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Figures of servers without xqos from short kernel traces: the work for each program, and the length of the traces.
-//! Their ratio is a share, over any number of traces.
+//! The ratio of the two is the program's share, over any number of traces.
 
 use super::account::{Labelled, Labels};
 use crate::attach::watch::PeerUse;

@@ -10,10 +10,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use xqos_client::{Authority, Peer};
 
-/// Longer than any file of cookies.
+/// Longer than any cookie file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Empty if the server names no file. Such a server admits every user of this machine, or nobody.
+/// Returns nothing if the server names no file. Such a server admits every user of this machine, or nobody.
 pub fn find(peer: Peer, display: u32) -> Authority {
     let command = fs::read(format!("/proc/{}/cmdline", peer.pid)).unwrap_or_default();
     let file = named(&command).and_then(|name| open(peer, &name));

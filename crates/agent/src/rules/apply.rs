@@ -59,7 +59,7 @@ pub trait Server {
 
     /// Sends further requests without waiting for replies until [`Server::settle`]; they appear to succeed.
     fn hold(&self);
-    /// Number of requests sent since then.
+    /// Number of requests sent since [`Server::hold`].
     fn held(&self) -> usize;
     /// Waits for all replies. Returns the indices of refused requests.
     fn settle(&self) -> Vec<usize>;
@@ -166,7 +166,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         all_messages
     }
 
-    /// The client has disconnected.
+    /// Forgets a client that has disconnected.
     pub fn forget(&mut self, client: u32) {
         let Some(Client { is_auto, boosted, .. }) = self.clients.remove(&client) else { return };
         boosted.into_iter().for_each(|pid| self.boost.end(pid));
@@ -193,7 +193,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         self.auto.due()
     }
 
-    /// Does that work. Returns messages.
+    /// Does the work that is due. Returns messages.
     pub fn work(&mut self) -> Vec<String> {
         self.auto.work()
     }
@@ -202,7 +202,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
     pub fn undo(&mut self, entries: &[ClientEntry]) {
         for entry in entries {
             if self.clients.contains_key(&entry.client) {
-                // A client that has gone, or belongs to another user now, keeps no settings of ours.
+                // If this fails, the client has gone or now belongs to another user, and has none of our settings.
                 let _ = self.ask(entry, &DesiredSettings::default(), |_| String::new());
                 self.clients.entry(entry.client).or_default().requested.clear();
                 self.search(entry, false);
@@ -228,14 +228,14 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         let was_in = client.requested.get(&SettingKind::Group).copied();
         let for_cap = |next: &Assignment| next.1 == Setting::Group(Label::new(BY_APPLICATION));
         if let Some(group) = was_in.filter(for_cap).filter(|_| desired.contains_key(&SettingKind::Max)) {
-            // The client has a group only because it was put there for its cap.
+            // The client is in a group only because it was put there for its cap.
             desired.entry(SettingKind::Group).or_insert(group);
         }
         let is_in = desired.get(&SettingKind::Group).copied();
         if let Some(cap) = client.requested.get(&SettingKind::Max).copied().filter(|_| was_in != is_in) {
             if was_in.is_none() {
-                // Its usual group must not keep our cap. If that fails, the client has gone or the cap was set
-                // manually.
+                // The client's usual group must not keep our cap. If clearing it fails, the client has gone or the
+                // cap was set manually.
                 let _ = initial(cap).map(|next| set(SettingKind::Max, next));
             }
             client.requested.remove(&SettingKind::Max);

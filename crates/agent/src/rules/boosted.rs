@@ -49,7 +49,7 @@ impl ByBoost {
     fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
             drop(child.stdin.take());
-            // It restores all processes and exits immediately.
+            // `xqos boost` restores all processes and exits immediately.
             let _ = child.wait();
         }
     }
@@ -80,7 +80,7 @@ impl Boost for ByBoost {
             return;
         }
         self.pids.remove(&pid);
-        // If it has exited, it has restored all processes.
+        // If `xqos boost` has exited, it has restored all processes.
         let _ = self.tell(&format!("-{pid}\n"));
         if self.pids.is_empty() {
             self.stop();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The rules daemon of a display: receives changes, evaluates the rules, and applies the result.
 //!
-//! It sleeps until the server, a window, a file or a signal wakes it, and reads changed files immediately. It ends by a
-//! signal, when another client takes its selection, or with its connection or the server. In the first two cases it
-//! undoes its settings.
+//! The daemon sleeps until the server, a window, a file or a signal wakes it, and reads changed files immediately. It
+//! exits on a signal, when another client takes its selection, or when its connection or the server ends. In the first
+//! two cases it undoes its settings.
 
 use super::apply::Applier;
 use super::auto::ByTrace;
@@ -172,7 +172,7 @@ impl Daemon {
         self.schedule.delay(self.began.elapsed())
     }
 
-    /// `None` if no rule depends on viewers, or if nothing can change.
+    /// Time until the next check for viewers; `None` if no rule depends on viewers, or if nothing can change.
     fn until_viewers(&self) -> Option<Duration> {
         self.absence.until_check(self.began.elapsed()).filter(|_| self.needs_viewers)
     }
@@ -222,7 +222,7 @@ impl Daemon {
         Ok(false)
     }
 
-    /// Loads the rules. A mistake is printed once as long as it persists.
+    /// Loads the rules. A mistake is printed once, and again only if it was corrected in between.
     fn load(&mut self) {
         let Loaded { rules, limits, mistakes, .. } = self.loader.load();
         let current: BTreeSet<String> = mistakes.iter().map(ToString::to_string).collect();

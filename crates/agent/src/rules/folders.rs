@@ -74,11 +74,11 @@ impl AsRawFd for Folders {
 
 impl Watch {
     fn counts(&self, events: ReadFlags, name: Option<&OsStr>) -> bool {
-        // An event of the folder itself: it has gone.
+        // An event without a name is about the folder itself, which has gone.
         let Some(name) = name else { return !events.contains(ReadFlags::IGNORED) };
         match &self.missing {
             Some(missing) => missing == name,
-            // A new regular file is still empty; its close is another event.
+            // A new regular file is still empty; closing it causes another event.
             None => !events.contains(ReadFlags::CREATE) || !is_plain(&self.path.join(name)),
         }
     }

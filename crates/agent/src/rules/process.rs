@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Facts about a client's process, from the server and from /proc.
 //!
-//! Pid and user come from the kernel (credentials of the client's socket), and so do program and control group. None of
+//! Pid and user come from the kernel (credentials of the client's socket), as do program and control group. None of
 //! them is the client's own claim. Facts that cannot be read stay unknown: the program of another user's process, and
 //! everything about a remote client.
 
@@ -71,7 +71,7 @@ fn exe(pid: i32) -> Option<String> {
     Some(bounded(path.strip_suffix(DELETED).unwrap_or(&path)).into_owned())
 }
 
-/// The line of the unified hierarchy, or else of systemd's own.
+/// The control group in the unified hierarchy, or else in systemd's own hierarchy.
 fn cgroup(text: &str) -> Option<String> {
     let of = |head: &str| text.lines().find_map(|line| line.strip_prefix(head));
     let path = of("0::").or_else(|| text.lines().find_map(|line| Some(line.split_once(":name=systemd:")?.1)))?;

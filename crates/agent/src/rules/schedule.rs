@@ -17,7 +17,7 @@ pub enum Changed {
     All,
 }
 
-/// Clients that have changed since the last evaluation, and its time.
+/// Clients that have changed since the last evaluation, and the time of that evaluation.
 #[derive(Debug)]
 pub struct Schedule {
     changed: Changed,

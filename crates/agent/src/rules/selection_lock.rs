@@ -47,7 +47,7 @@ impl SelectionLock {
         let window = window(connection)?;
         let pid = atom(connection, PID)?;
         connection.change_property32(PropMode::REPLACE, window, pid, AtomEnum::CARDINAL, &[std::process::id()])?;
-        // Under a server grab, no other client can take it between the query and the reply.
+        // Under a server grab, no other client can take the selection between our query and our request.
         connection.grab_server()?;
         let held = holder(connection);
         let taken = match &held {
@@ -95,7 +95,7 @@ pub fn return_settings(connection: &RustConnection, client: u32, settings: u32) 
 pub fn end_daemon(connection: &RustConnection) -> Result<Option<Holder>> {
     let Some(holder) = holder(connection)? else { return Ok(None) };
     let events = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
-    // If it exits now, that is the intended result.
+    // If the daemon exits now, that is the intended result.
     let is_there = connection.change_window_attributes(holder.window, &events)?.check().is_ok();
     connection.set_selection_owner(window(connection)?, atom(connection, SELECTION)?, CURRENT_TIME)?;
     connection.flush()?;

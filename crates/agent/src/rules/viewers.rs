@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Detects if anybody is viewing a display whose server exports it to other machines: an Xvnc, or an Xorg of xrdp.
+//! Detects whether anybody is viewing a display whose server exports it to other machines: an Xvnc, or an Xorg of xrdp.
 //!
 //! Viewers are established connections to the server's listening sockets, except those of X11 and xqos. A server
 //! without other sockets counts as watched. The user that runs the server can read all of this from /proc.
@@ -9,7 +9,7 @@
 //! | the server's sockets are not accessible | unknown | after [`WATCHED`] |
 //! | the server has no socket for viewers | watched | never: a server decides at its start where it listens |
 //! | a viewer | watched | after [`WATCHED`] |
-//! | no viewer for less than the limit | watched | after [`WATCHED`], or when the limit is over |
+//! | no viewer for less than the limit | watched | after [`WATCHED`], or when the limit expires |
 //! | no viewer for longer | unwatched | after [`UNWATCHED`], so that a cap is lifted soon after a viewer connects |
 //!
 //! Time is that of the monotonic clock.
@@ -85,7 +85,7 @@ impl Absence {
     }
 }
 
-/// Result of a single check. Without a viewer it is unknown, because the absence may be short.
+/// Result of a single check. Without a viewer, the result is unknown, because the absence may be short.
 pub fn unwatched_now(session: &Session) -> Option<bool> {
     match of_server(session) {
         Viewers::NotKnown | Viewers::Some(0) => None,
@@ -128,7 +128,7 @@ fn tcp(table: &str, own: &HashSet<u64>, display: u32) -> Option<usize> {
     (!ports.is_empty()).then(|| sockets.iter().filter(is_viewer).count())
 }
 
-/// The same for Unix sockets, which xrdp and `-rfbunixpath` use.
+/// Like [`tcp`], for Unix sockets, which xrdp and `-rfbunixpath` use.
 fn unix(table: &str, own: &HashSet<u64>, control: &[String]) -> Option<usize> {
     // Num, RefCount, Protocol, Flags, Type, St, Inode, Path.
     let sockets: Vec<(bool, &str, &str)> = table

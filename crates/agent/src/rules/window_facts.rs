@@ -69,7 +69,7 @@ impl WindowFacts {
             roots: roots.clone(),
             is_watched,
         };
-        // Before the first query, so that no change is missed.
+        // Select events before the first query, so that no change is missed.
         let mask = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE;
         if is_watched {
             for &root in &roots {
@@ -106,7 +106,7 @@ impl WindowFacts {
         }
     }
 
-    /// The client has disconnected, and its windows are gone.
+    /// Forgets a client that has disconnected, and its windows.
     pub fn forget(&mut self, client: u32) {
         let id_mask = self.id_mask;
         self.windows.retain(|window, _| window & !id_mask != client);
@@ -140,7 +140,7 @@ impl WindowFacts {
         atom == u32::from(AtomEnum::WM_CLASS) || atom == self.atoms.WM_STATE || atom == self.atoms._NET_WM_STATE
     }
 
-    /// Reads the properties of windows. `are_tops`: always select their events; they may get a class later.
+    /// Reads the properties of windows. `are_tops`: also select events of windows without a class; they may get one.
     fn update(&mut self, connection: &impl Connection, windows: &[Window], are_tops: bool) -> Result<BTreeSet<u32>> {
         if are_tops {
             self.select_events(connection, windows)?;

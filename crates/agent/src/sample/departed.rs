@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Departed clients, summed up by user and program. A script that starts a new process for each request never appears
-//! in a list of clients.
+//! Departed clients, summed up by user and program. They show the usage of a script that starts a new process for each
+//! request, which a list of connected clients does not.
 //!
 //! The server reports sums since its start. What a client had used while it was connected was reported then, and is not
 //! counted again.
@@ -35,7 +35,7 @@ pub fn since(before: &ClientLists, now: &ClientLists) -> Vec<(ClientEntry, Clien
         count(program, &ClientEntry { client: 0, ..gone.departed() });
     }
     for sum in before.departed {
-        // A sum with another start time is new: the server merged the previous one into that of all other programs.
+        // A sum with another start time is new: the server merged the previous sum into the one of all other programs.
         let is_same = began.get(&sum.program()) == Some(&sum.connected_ns);
         count(if is_same { sum.program() } else { nobody }, sum);
     }
@@ -44,7 +44,7 @@ pub fn since(before: &ClientLists, now: &ClientLists) -> Vec<(ClientEntry, Clien
 
 /// Clients that departed in the interval, or since the server's start.
 ///
-/// `running`: the part of the time of slices in which the server had a processor.
+/// `running`: the fraction of the slices' time in which the server had a processor.
 pub fn list(before: &ClientLists, now: &ClientLists, elapsed_ns: u64, running: f64) -> Vec<Departed> {
     let mut list: Vec<Departed> = since(before, now)
         .iter()

@@ -30,7 +30,7 @@ pub struct Sampler {
     before: Option<Readings>,
     titles: HashMap<u32, String>,
     titles_at: Option<Instant>,
-    /// Lists our own connection, too.
+    /// Also lists our own connection.
     with_own: bool,
     /// Measurement of each client in the trace.
     measured: BTreeMap<u32, xqos_tune::Client>,
@@ -90,13 +90,13 @@ impl Sampler {
     }
 
     pub fn read(&mut self) {
-        // If the trace cannot be restarted, the next call continues.
+        // If the trace cannot be restarted, the next call continues reading.
         for (client, burst) in self.feed.read(&self.session).unwrap_or_default() {
             self.measured.entry(client).or_default().take(burst);
         }
     }
 
-    /// Takes a sample since the previous one; the first covers the time since each client connected.
+    /// Takes a sample of the time since the previous one; the first covers the time since each client connected.
     pub fn sample(&mut self) -> Result<Sample> {
         self.read();
         let now = Readings::of(&self.session.control)?;
@@ -168,7 +168,7 @@ impl Sampler {
         }
         self.titles_at = Some(Instant::now());
         let Ok(connection) = self.session.control.connection() else { return };
-        // Windows come and go meanwhile. The other figures do not need titles.
+        // Windows may disappear meanwhile. The other figures do not need titles.
         if let Ok(titles) = windows::titles(connection) {
             let mask = x11rb::connection::Connection::setup(connection).resource_id_mask;
             self.titles.clear();

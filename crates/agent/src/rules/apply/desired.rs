@@ -11,7 +11,7 @@ use xqos_core::ReservationKind;
 use xqos_rules::decide::Chosen;
 use xqos_rules::setting::{Cap, Group, Reserve, Setting as Set, SettingKind};
 
-/// A cap of 100 % has no effect.
+/// A cap of 100 %, which has no effect.
 const WHOLE_PPM: u32 = 1_000_000;
 /// Roles of clients that are not capped.
 const UNCAPPED_ROLES: u32 = entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER;
@@ -62,7 +62,7 @@ impl DesiredSettings {
         }
         if wanted.settings.contains_key(&SettingKind::Max) {
             if entry.flags & UNCAPPED_ROLES != 0 {
-                // All other clients wait for them, and their usage would be charged to the other clients of the group.
+                // All clients wait for such a client, and its usage would be charged to the other clients of the group.
                 wanted.settings.retain(|kind, _| !matches!(kind, SettingKind::Max | SettingKind::Group));
             } else if let Some(group) = group_to_cap(entry) {
                 wanted.settings.entry(SettingKind::Group).or_insert((client, Setting::Group(group)));
@@ -72,7 +72,7 @@ impl DesiredSettings {
     }
 }
 
-/// The group that a client without one needs for a cap. A client that already has such a group keeps it.
+/// The group that a client without a group needs for a cap. A client that is already in such a group keeps it.
 fn group_to_cap(entry: &ClientEntry) -> Option<Label> {
     let of_host = Label::new(&format!("from {}", entry.host));
     let is_alone = entry.group == 0 || entry.group_name == of_host;

@@ -26,7 +26,7 @@ struct Model {
     /// All requests for this client are refused.
     refused: Option<u32>,
     requests: RefCell<usize>,
-    /// Results of the requests that nobody waits for.
+    /// Results of the requests since `hold`, until `settle`.
     held: RefCell<Option<Vec<bool>>>,
     /// Number of waits for replies.
     waits: RefCell<usize>,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! Many clients in one call get the same settings as one by one, with a single wait.
+//! Many clients in one call get the same settings as in separate calls, with a single wait.
 
 use super::*;
 
 type Many = Applier<Model, Searches, Boosted>;
 
-/// A desk with this many clients; their resource bases are 1, 2 and so on.
+/// An applier for this number of clients; their resource bases are 1, 2 and so on.
 fn desk(clients: u32) -> Many {
     let model = Model::default();
     model.entries.borrow_mut().extend((1..=clients).map(|base| (base, client(base))));
