@@ -54,7 +54,7 @@ pub struct Readings {
     pub list: ClientList,
     /// Departed clients by program; empty after xqos has stepped aside.
     pub departed: Vec<ClientEntry>,
-    /// Utilization limit of all reservations, at most the server's share of a processor; 0 after xqos has stepped aside.
+    /// Utilization limit of reservations, at most the server's share of a processor; 0 after xqos has stepped aside.
     pub limit_ppm: u32,
 }
 

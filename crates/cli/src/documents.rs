@@ -2,10 +2,10 @@
 //! Finds the `xqos` commands in documents and help texts, so that tests can check that the program accepts each of
 //! them.
 //!
-//! | place | what counts as a command | what is checked |
+//! | place | what counts as a command | what `parse` must accept |
 //! |---|---|---|
-//! | an indented line | the words from `xqos` on (also after `sudo`), up to two spaces or an operator | the whole |
-//! | between backquotes | the same | the part that is given: `xqos reserve` may lack its arguments |
+//! | an indented line | the words from `xqos` on (also after `sudo`), up to two spaces or an operator | all words |
+//! | between backquotes | as in an indented line | the words that are given: `xqos reserve` may lack its arguments |
 
 use crate::sibling::Call;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -81,7 +81,7 @@ pub fn faults(root: &Path, program: &Command, parse: impl Fn(Vec<OsString>) -> R
     all.iter().filter_map(fault).collect()
 }
 
-/// Returns true if the error is only a missing argument or a placeholder such as FILE.
+/// Returns true if the only error is a missing argument or a placeholder such as FILE.
 fn is_unfinished(error: &Error) -> bool {
     let is_open = || match error.get(ContextKind::InvalidValue) {
         Some(ContextValue::String(value)) => value.chars().all(|letter| letter.is_ascii_uppercase()),

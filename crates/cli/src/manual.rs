@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Generates the man pages from the definition of the command line: one for xqos and one for each command.
 //!
-//! clap_mangen writes all sections but the last. It would join the lines of examples and tables.
+//! clap_mangen writes all sections except the last, because it would join the lines of examples and tables.
 
 use crate::{output, sibling, time};
 use anyhow::{Context, Result};
@@ -76,8 +76,8 @@ fn bold_commands(page: &str) -> String {
     parts.map(bold).collect()
 }
 
-/// Formats the text after the options. A line that ends in a colon starts a section, indented lines keep their line
-/// breaks, and the rest is filled.
+/// Formats the text after the options. A line that ends in a colon starts a section. Indented lines keep their line
+/// breaks; all other text is filled.
 fn after_help(text: &str) -> String {
     let mut page = String::new();
     let mut as_is = false;

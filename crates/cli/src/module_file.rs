@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 const INSTALLED: [&str; 2] = ["/usr/local/lib/xqos/xqos.so", "/usr/lib/xqos/xqos.so"];
 
-/// Absolute path of the module: the given one, else that of XQOS_MODULE, else near this program, else the installed
-/// one.
+/// Absolute path of the module: `given`, or else XQOS_MODULE, or else the module near this program, or else the
+/// installed module.
 pub fn find(given: Option<&Path>) -> Result<PathBuf> {
     let named = given
         .map(|path| (path.to_owned(), "--module"))

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! Finds the known word that was probably meant, to suggest it for a mistyped command, option or key.
 //!
-//! A word is suggested only if a typing mistake explains the difference, because a wrong suggestion does not help.
+//! A word is suggested only if a typing mistake explains the difference, because a wrong suggestion would mislead.
 
 /// Longest word that gets a suggestion, in bytes.
 const LONGEST: usize = 60;
 
 /// The known word that was probably meant.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    // A longer word is not a typing mistake, and comparing it would be slow.
+    // A longer word is unlikely to be a typing mistake, and the comparison would be slow.
     if word.len() > LONGEST {
         return None;
     }

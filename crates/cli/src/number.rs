@@ -24,7 +24,7 @@ pub const RATES: &Units = &[("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("
 /// Bytes.
 pub const SIZES: &Units = &[("", 1), ("b", 1), ("k", 1 << 10), ("m", 1 << 20)];
 
-/// Reason why a text is not such a number.
+/// Reason why a text is not a number with one of the units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NumberError {
@@ -55,14 +55,14 @@ pub fn read(text: &str, units: &Units) -> Result<u64, NumberError> {
     u64::try_from(value / divisor).map_err(|_| NumberError::TooLarge)
 }
 
-/// A decimal number as its digits and the power of ten that divides them: "0.5" is (5, 10).
+/// A decimal number as an integer and the power of ten to divide it by: "0.5" is (5, 10).
 pub fn scaled(number: &str) -> Option<(u128, u128)> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = format!("{whole}{fraction}");
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // No quantity needs more digits, and this many cannot overflow a `u128`.
+    // No quantity needs more digits than this, and so few digits cannot overflow a `u128`.
     let fraction = fraction.trim_end_matches('0');
     if whole.len() > 15 || fraction.len() > 12 {
         return None;

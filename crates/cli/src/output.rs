@@ -7,8 +7,8 @@
 //! thus leaves any previous file unchanged. If the path cannot be written, creation fails immediately, before any work
 //! is done. Pipes and devices are written to directly.
 //!
-//! A [`recording`] cannot be repeated. It never replaces a file, and it is written to its final path, where it can be
-//! read after a crash.
+//! A [`recording`] cannot be repeated, so it never replaces a file. It is written directly to its final path, where it
+//! can be read after a crash.
 
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
-/// Columns of COLUMNS or of the terminal; `None` (unlimited) for a file or a pipe.
+/// Width of the output: COLUMNS, or else the terminal's width; `None` (unlimited) for a file or a pipe.
 pub fn width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.filter(|&columns| columns > 0).or_else(sys::terminal_columns)
@@ -105,7 +105,7 @@ impl NewFile {
                 let file = OpenOptions::new().write(true).open(&path)?;
                 return Ok(NewFile { file, path, part: None });
             }
-            // A file that we may not write must not be replaced either.
+            // A file without write permission must not be replaced either.
             Ok(about) => OpenOptions::new().write(true).open(&path).map(|_| Some(about.permissions()))?,
             Err(_) => None,
         };

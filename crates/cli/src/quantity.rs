@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Quantities of the command line: times, reservations, weights, shares and X identifiers.
 //!
-//! Each is parsed once, here, into the integers that the extension uses. An error says what to write instead, and the
-//! program exits with status 2. Nothing is rounded: a value that cannot be represented is refused.
+//! Each quantity is parsed only here, into the integers that the extension uses. An error says what to write instead,
+//! and the program exits with status 2. Nothing is rounded: a value that cannot be represented is refused.
 
 use crate::number::{decimal, scaled};
 use crate::time;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, ReservationKind, named};
 
 named! {
-    /// What a soft reservation gives after its budget is used up.
+    /// What a client with a soft reservation gets after its budget is used up.
     SoftRule {
         BestEffort "best-effort",
         Paper "paper",
@@ -48,7 +48,7 @@ impl FromStr for SoftRule {
     }
 }
 
-/// A time in microseconds, above 0.
+/// A time in microseconds, greater than 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Micros(pub u32);
 
@@ -155,7 +155,7 @@ pub fn limit(text: &str) -> Result<Micros, String> {
     if is_fit { Ok(time) } else { Err(format!("{text} is out of range: choose 1ms to 1s, or 'off'")) }
 }
 
-/// Longest slice of a client in microseconds; 0 is the policy's own slice.
+/// Longest slice of a client in microseconds; 0 stands for the policy's own slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice(pub u32);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Commands of `xqos` that are separate programs, run like those of git and cargo.
+//! Commands of `xqos` that are separate programs, as in git and cargo.
 //!
 //! A program is looked up in the folder of this program, then in PATH. It prints its own help. `xqos --help` lists the
 //! commands from the table here, and shell completion asks each program for its options.
@@ -20,7 +20,7 @@ pub struct Sibling {
     pub command: &'static str,
     pub about: &'static str,
     pub program: &'static str,
-    /// The program performs this command only, and does not expect its name as an argument.
+    /// The program performs only this command, and does not expect the command's name as an argument.
     pub alone: bool,
 }
 
@@ -28,7 +28,7 @@ const fn of_wire(command: &'static str, about: &'static str) -> Sibling {
     Sibling { command, about, program: "xqos-wire", alone: false }
 }
 
-/// All such commands.
+/// All commands that are separate programs.
 pub const SIBLINGS: [Sibling; 7] = [
     of_wire("cap", "Captures the X traffic of a program or of a network interface into a file"),
     of_wire("analyse", "Shows where a program's time and bytes went in a capture, and what it could avoid"),
@@ -77,7 +77,7 @@ impl Call {
         }
     }
 
-    /// Replaces this process by the program; returns only on an error.
+    /// Replaces this process with the program; returns only on an error.
     pub fn perform(self) -> anyhow::Error {
         let Sibling { command, program, .. } = self.sibling;
         let Some(path) = find(program) else {
@@ -92,7 +92,7 @@ impl Call {
     }
 }
 
-/// Path of one of our programs: in the folder of this program, else in PATH.
+/// Path of one of our programs: in the folder of this program, or else in PATH.
 pub fn find(program: &str) -> Option<PathBuf> {
     let own = env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
@@ -135,7 +135,7 @@ impl CommandDescription {
         }
     }
 
-    /// Rebuilds the command, as far as completion needs it.
+    /// Rebuilds the parts of the command that completion needs.
     pub(crate) fn command(self) -> Command {
         let arguments = self.options.into_iter().enumerate().map(|(at, option)| option.argument(at));
         let commands = self.commands.into_iter().map(CommandDescription::command);
@@ -192,7 +192,7 @@ pub fn listed() -> impl Iterator<Item = Command> {
     SIBLINGS.into_iter().map(|sibling| Command::new(sibling.command).about(sibling.about))
 }
 
-/// The same commands, with the options of the installed programs.
+/// Like [`listed`], with the options of the installed programs.
 pub fn described() -> Vec<Command> {
     SIBLINGS.into_iter().zip(listed()).map(|(sibling, listed)| ask(&sibling).unwrap_or(listed)).collect()
 }
@@ -222,7 +222,7 @@ pub fn check_listing(program: &str, command: &Command) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns true if this is an entry of the table and not the real command.
+/// Returns true if the command was made from the table and not from the program's own description.
 pub fn is_listed(command: &Command) -> bool {
     let is_known = SIBLINGS.iter().any(|sibling| sibling.command == command.get_name());
     is_known && command.get_arguments().all(|arg| arg.is_global_set() || arg.get_id() == "help")

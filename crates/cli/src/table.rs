@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
 //! Tables that fit the terminal. If there are too many columns, empty ones are left out first, then the least
-//! important; a line below the table names those left out.
+//! important. A line below the table names the omitted columns.
 
 use crate::width::{Align, columns, fitted, wrapped};
 use std::fmt::Write;
 
 /// Space between columns.
 const GAP: usize = 2;
-/// Shortest width of an elastic column, enough to tell programs apart.
+/// Minimum width of an elastic column, enough to tell programs apart.
 const MIN_COLUMNS: usize = 8;
 
-/// Least width of the lines that name columns left out.
+/// Minimum width of the lines that name omitted columns.
 const NOTE: usize = 20;
 
 /// One column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     pub title: &'static str,
-    /// Align numbers right, so that their digits line up.
+    /// Align to the right, so that the digits of numbers line up.
     pub right: bool,
     /// Columns of rank 0 are always shown. The largest rank is left out first.
     pub rank: u8,
@@ -72,7 +72,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Renders the table in lines of at most `width` columns, as far as columns of rank 0 allow; `None` is unlimited.
+    /// Renders the table in lines of at most `width` columns (`None`: unlimited) if the columns of rank 0 fit in them.
     pub fn render(&self, width: Option<usize>) -> String {
         let mut widths: Vec<usize> = (0..self.columns.len()).map(|at| self.natural_width(at)).collect();
         let mut shown = vec![true; self.columns.len()];
@@ -110,7 +110,7 @@ impl Table {
             let last = (0..widths.len()).filter(|&at| shown[at]).max_by_key(rank);
             match last.filter(|at| rank(at) > (false, 0)) {
                 Some(last) if self.is_empty(last) || spare < over => shown[last] = false,
-                // Shorten by one column of the terminal at a time, so that the longest cells lose most.
+                // Shorten the widest table column by one character at a time, so that the longest cells lose most.
                 _ => {
                     let longer = |at: &usize| shown[*at] && widths[*at] > shortest(*at);
                     let Some(longest) = (0..widths.len()).filter(longer).max_by_key(|&at| widths[at]) else { return };

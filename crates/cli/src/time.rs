@@ -40,7 +40,7 @@ pub fn ago_of_ms(ms: f64) -> String {
 
 /// Date of a time in seconds since 1970: `2024-02-29`.
 pub fn date(unix_seconds: u64) -> String {
-    // Years start in March here, so that a leap day is the last day of its year.
+    // Count years from March, so that a leap day is the last day of its year.
     let days = unix_seconds / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -52,7 +52,7 @@ pub fn date(unix_seconds: u64) -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
-/// Number and unit. Rounding comes first, so 999.6 us becomes 1.00 ms.
+/// Number and unit. The unit is chosen after rounding, so 999.6 us becomes 1.00 ms.
 fn parts(ns: f64) -> (String, &'static str) {
     match ns.abs() {
         0.0 => ("0".to_owned(), ""),

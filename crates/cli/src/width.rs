@@ -2,7 +2,7 @@
 //! Width of text in a terminal.
 //!
 //! Names can be in any script: a Chinese, Japanese or Korean character takes two columns, a combining mark takes none.
-//! Text cut here is never wider than the limit, and padded text has exactly the given width.
+//! Cut text is never wider than the limit, and fitted text has exactly the given width.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -48,7 +48,7 @@ pub fn cut(text: &str, width: usize) -> String {
     short
 }
 
-/// Wraps a text into lines of at most `width` columns. Longer words are cut.
+/// Wraps a text into lines of at most `width` columns. Words that do not fit in a line are cut.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ').map(|word| cut(word, width)) {

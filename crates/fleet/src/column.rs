@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Kinds of columns, and the collection of rows' fields into columns.
 //!
-//! Four kinds suffice, and all readers agree on them. There are no unsigned numbers, which some readers widen, and no
-//! nanoseconds since 1970, which some refuse. Durations are whole nanoseconds.
+//! There are only four kinds, which all readers interpret alike. Unsigned numbers are not used, because some readers
+//! widen them, nor nanoseconds since 1970, which some readers refuse. Durations are whole nanoseconds.
 
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
@@ -39,7 +39,7 @@ impl Kind {
 pub struct Column {
     pub name: &'static str,
     pub kind: Kind,
-    /// Its values may be null.
+    /// The column's values may be null.
     pub is_optional: bool,
     pub about: &'static str,
 }
@@ -81,7 +81,7 @@ pub trait Field {
     const KIND: Kind;
     const IS_OPTIONAL: bool = false;
 
-    /// Appends it to a column of its own kind; has no effect on any other column.
+    /// Appends the value to a column of its kind; has no effect on any other column.
     fn add_to(&self, cells: &mut Cells);
 }
 

@@ -2,7 +2,7 @@
 //! The folder of a data set: `TABLE/host=HOST/display=DISPLAY/day=DAY/SESSION.parquet`, partitioned as Hive, Spark and
 //! DuckDB expect.
 //!
-//! Host, display and day are in the path only. A query for one day or one host opens no other file.
+//! Host, display and day are only in the path, so a query for one day or one host opens only its files.
 
 use crate::error::Error;
 use crate::file::Writer;
@@ -47,7 +47,7 @@ impl Session {
     }
 }
 
-/// Escapes a value like Hive: bytes with a special meaning in paths become a percent sign and their code.
+/// Escapes a value as Hive does: bytes with a special meaning in paths become a percent sign and their code.
 fn escaped(value: &str) -> String {
     let mut text = String::new();
     for byte in value.bytes() {
@@ -60,7 +60,7 @@ fn escaped(value: &str) -> String {
     text
 }
 
-/// Files of one session and one table, one for each display and day.
+/// Files of one session and one table; each display and day has its own file.
 #[derive(Debug)]
 pub struct SessionFiles<T> {
     session: Session,
@@ -97,7 +97,7 @@ impl<T: Table> SessionFiles<T> {
         file.add(row)
     }
 
-    /// Completes all open files. Rows of the same day that are added later would replace these.
+    /// Completes all open files. Rows of the same day that are added later would go into a file that replaces this one.
     pub fn finish(&mut self) -> Result<Written, Error> {
         for file in std::mem::take(&mut self.files).into_values() {
             self.written.bytes += file.finish()?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Errors of the disk or of the Parquet library.
+//! Errors from the disk or from the Parquet library.
 
 use parquet::errors::ParquetError;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Each case names the file that could not be written.
+/// Each variant names the file that could not be written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

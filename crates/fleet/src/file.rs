@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Writes one Parquet file. Rows are stored by columns, and the file gets its final name when it is complete.
+//! Writes one Parquet file. Rows are stored by column, and the file gets its final name when it is complete.
 //!
 //! An incomplete file's name begins with a dot, so readers of the folder ignore it.
 
@@ -24,7 +24,7 @@ const GROUP_ROWS: usize = 122_880;
 /// A file of one table that is being written.
 #[derive(Debug)]
 pub struct Writer<T> {
-    /// `None` once it is finished.
+    /// `None` after [`Writer::finish`].
     file: Option<SerializedFileWriter<File>>,
     cells: Vec<Cells>,
     rows: usize,
@@ -73,7 +73,7 @@ impl<T: Table> Writer<T> {
 
 impl<T> Drop for Writer<T> {
     fn drop(&mut self) {
-        // After `finish`, no file has this name.
+        // After `finish`, no file has this name, so this does nothing.
         let _ = fs::remove_file(&self.unfinished);
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! All tables and columns with their meaning. Rows, files and the document are generated from or checked against this
-//! definition.
+//! All tables and columns with their meaning. Rows and files are generated from this definition, and docs/fleet.md is
+//! checked against it.
 //!
-//! Rows repeat the session, program and user, so most queries need no join. A repeated value costs only some bytes in a
-//! file.
+//! Rows repeat the session, program and user, so most queries need no join. A repeated value takes only a few bytes in
+//! a file.
 
 use crate::column::{Cells, Column, Field, Instant};
 

@@ -10,7 +10,7 @@ use xqos_fleet::dataset::{Day, Session, SessionFiles};
 use xqos_fleet::file::Writer;
 use xqos_fleet::tables::{self, Wait, Waits};
 
-/// Folder of one test, removed after it.
+/// Folder of one test, removed after the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -60,7 +60,7 @@ fn wait(burst: i64, behind: Option<&str>) -> Wait<'_> {
 fn every_row_is_read_back_with_its_nulls() {
     let folder = Folder::new("rows");
     let path = folder.0.join("waits.parquet");
-    // More rows than fit one row group.
+    // More rows than fit into one row group.
     let count = 130_000;
     let row = |burst: i64| wait(burst, (burst % 3 == 0).then_some(if burst % 2 == 0 { "x11perf" } else { "gimp" }));
     let mut writer = Writer::<Waits>::create(&path).unwrap();

@@ -2,12 +2,12 @@
 //! Evaluates rules against the facts of a client: which settings apply, from which rule, and why other rules did not
 //! match.
 //!
-//! [`RuleSet::evaluate`] gives each rule a verdict. The settings (the last match wins, for each setting) and the
-//! explanation both follow from the verdicts alone, so they cannot disagree. Evaluation is total and deterministic: no
-//! clock, no I/O, and no order except that of the rules.
+//! [`RuleSet::evaluate`] gives each rule a verdict. The settings (for each setting, the last match wins) and the
+//! explanation are both derived only from the verdicts, so they cannot disagree. Evaluation is total and deterministic:
+//! it uses no clock and no I/O, and depends on no order except that of the rules.
 //!
-//! Each rule is tried in turn, up to its first key that differs. A client is evaluated when it connects and when its
-//! facts change. A thousand rules with wildcards take a fraction of a millisecond.
+//! Each rule is tried in turn, up to the first key that does not match. A client is evaluated when it connects and when
+//! its facts change. A thousand rules with wildcards take a fraction of a millisecond.
 
 use crate::facts::{ClientFacts, Key};
 use crate::pattern::LetterCase;
@@ -24,17 +24,17 @@ pub struct RuleSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Matched,
-    /// This key has another value.
+    /// The client has another value for this key.
     Differs(Key),
     /// The fact that this key needs is unknown.
     Unknown(Key),
-    /// The exclusion with this index holds.
+    /// The exclusion with this index applies.
     Excluded(usize),
-    /// The exclusion with this index may hold: the fact that this key needs is unknown.
+    /// The exclusion with this index may apply: the fact that this key needs is unknown.
     PerhapsExcluded(usize, Key),
 }
 
-/// The verdicts of all rules about one client.
+/// The verdicts of all rules for one client.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
     rules: &'a [Rule],
@@ -86,7 +86,7 @@ impl<'a> Evaluation<'a> {
         last.into_iter().flatten().collect()
     }
 
-    /// The settings to apply: the chosen ones, or none if the client is to be ignored.
+    /// The settings to apply: those of [`Evaluation::chosen`], or none if the client is to be ignored.
     pub fn applied(&self) -> Vec<Chosen<'a>> {
         let chosen = self.chosen();
         let is_ignored = chosen.iter().any(|chosen| *chosen.setting == Setting::Ignore(true));
@@ -108,7 +108,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Says that the rule matched, and which of its settings a later rule overrules.
+    /// Says that the rule matched, and which of its settings a later rule overrides.
     fn overruled(&self, rule: &Rule) -> String {
         let is_another = |chosen: &&Chosen<'a>| {
             let has = rule.settings.iter().any(|setting| setting.kind() == chosen.setting.kind());
@@ -165,7 +165,7 @@ fn all_of(facts: &ClientFacts, conditions: &[Condition]) -> ConditionResult {
     all
 }
 
-/// `None`: unknown.
+/// Returns true if the condition holds; `None` if that is unknown.
 fn holds(facts: &ClientFacts, condition: &Condition) -> Option<bool> {
     match condition {
         Condition::Text(key, any) => {

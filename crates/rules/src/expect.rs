@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Expectations: facts of clients, and the settings that the rules should give them.
 //!
-//! They are tests in a file next to the rules, and show the side effects of a changed rule:
+//! Expectations are tests in a file next to the rules. They show the side effects of a changed rule:
 //!
 //! ```toml
 //! version = 1
@@ -44,7 +44,7 @@ pub struct Case {
     pub place: Place,
     pub facts: ClientFacts,
     pub expected: Vec<Setting>,
-    /// Ids of the rules that should set them; `None`: any rules.
+    /// Ids of the rules that should make the settings; `None`: any rules.
     pub by: Option<BTreeSet<String>>,
 }
 
@@ -156,7 +156,7 @@ impl Report<'_> {
         Some(words.into_iter().map(|(_, word)| bounded(word).into_owned()).collect())
     }
 
-    /// Unlike elsewhere, an empty list is valid: no state holds.
+    /// In a test, unlike in a rule, an empty list is valid: no state holds.
     fn states(&mut self, value: &Spanned<DeValue<'_>>) -> States {
         if value.get_ref().as_array().is_some_and(|parts| parts.is_empty()) {
             return States::only(&[]);

@@ -2,8 +2,8 @@
 //! Facts about a client that rules match.
 //!
 //! Any fact may be unknown. For example, the class arrives with the first window, another user's program is hidden, and
-//! a remote client has no program path. An unknown fact matches no pattern, and an exclusion that needs it keeps the
-//! rule from matching: a rule never acts on a guess.
+//! a remote client has no program path. An unknown fact matches no pattern, and an exclusion that needs it prevents the
+//! rule from matching, so a rule never acts on a guess.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -36,11 +36,11 @@ impl fmt::Display for Key {
 named! {
     /// State of a client's windows.
     State {
-        /// One of them is the active window.
+        /// One of the client's windows is the active window.
         Active "active",
-        /// One of them covers a screen.
+        /// One of the client's windows covers a screen.
         Fullscreen "fullscreen",
-        /// All of them are iconified.
+        /// All windows of the client are iconified.
         Iconic "iconic",
         /// Nobody is viewing the display.
         Unwatched "unwatched",
@@ -52,7 +52,7 @@ named! {
 pub struct States([Option<bool>; 4]);
 
 impl States {
-    /// All states are known: these hold, the others do not.
+    /// Creates known states: these hold, and all others do not.
     pub fn only(holding: &[State]) -> States {
         let mut states = States::default();
         for state in State::ALL {

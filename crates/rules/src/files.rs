@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Loads rule files from their folders; the only module of this crate that does I/O.
+//! Loads rule files from their folders. This is the only module of this crate that does I/O.
 //!
 //! A file replaces the file of the same name in a lower folder; an empty file masks it. Files are read in the order of
 //! their names.
 //!
 //! Files that another user could have changed are refused: files or folders owned by others or writable by others, and
-//! symbolic links that lead out of the folder. If a file is refused or broken, its last good version stays in force as
-//! long as the loader lives, so a mistake never removes rules.
+//! symbolic links that lead out of the folder. If a file is refused or invalid, its last good version stays in force
+//! as long as the loader exists, so a mistake never removes rules.
 
 use crate::decide::RuleSet;
 use crate::mistake::Mistake;
@@ -50,11 +50,11 @@ pub fn default_folders(packages: Option<PathBuf>, config: Option<PathBuf>, home:
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileStatus {
     Active,
-    /// It has no rules and masks files of the same name in lower folders.
+    /// The file has no rules and masks files of the same name in lower folders.
     Empty,
-    /// The file at this path replaces it.
+    /// The file at this path replaces this one.
     MaskedBy(PathBuf),
-    /// It was refused. `kept`: its last good version is still used.
+    /// The file was refused. `kept`: its last good version is still used.
     Refused {
         kept: bool,
     },
@@ -77,7 +77,7 @@ pub struct Loaded {
     pub mistakes: Vec<Mistake>,
 }
 
-/// Loads the rule files, repeatedly.
+/// Loads the rule files; it can do so repeatedly.
 #[derive(Debug)]
 pub struct Loader {
     folders: Vec<Folder>,
@@ -121,7 +121,7 @@ impl Loader {
         Loaded { rules: RuleSet::new(rules), ..loaded }
     }
 
-    /// Reads the highest file of a name.
+    /// Reads the file in the highest folder among those of the same name.
     fn take(&mut self, folder: &Folder, path: PathBuf, rules: &mut Vec<Rule>, loaded: &mut Loaded) {
         let (kept, status) = match self.read(folder, &path) {
             Ok(file) => {
@@ -149,7 +149,7 @@ impl Loader {
         loaded.files.push(RuleFile { path, status });
     }
 
-    /// Names of a folder's rule files, or those of the previous load if the folder is not trusted.
+    /// Names of a folder's rule files, or the names of the previous load if the folder is not trusted.
     fn listing(&mut self, folder: &Folder, mistakes: &mut Vec<Mistake>) -> Vec<String> {
         match list(&folder.path, self.user, mistakes) {
             Ok(names) => {
@@ -222,7 +222,7 @@ fn check_folder(folder: &Path, user: u32) -> Result<(), String> {
     trusted(&metadata, user)
 }
 
-/// Fails if anybody but root and the user could have written it.
+/// Fails if anybody except root and the user could have written the file.
 fn trusted(metadata: &Metadata, user: u32) -> Result<(), String> {
     let (owner, mode) = (metadata.uid(), metadata.mode());
     if owner != 0 && owner != user {
@@ -236,7 +236,7 @@ fn trusted(metadata: &Metadata, user: u32) -> Result<(), String> {
     }
 }
 
-/// Resolves symbolic links; fails if the target is outside of the folder.
+/// Resolves symbolic links; fails if the target is outside the folder.
 fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
     let real = |path: &Path| path.canonicalize().map_err(|error| format!("cannot be found: {error}"));
     let (folder, target) = (real(folder)?, real(path)?);
@@ -249,8 +249,8 @@ fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The contents of a regular file of at most [`MAX_FILE`] bytes, owned by root or this user. It is checked after
-/// opening, so that it cannot be exchanged in between.
+/// The contents of a regular file of at most [`MAX_FILE`] bytes, owned by root or this user. The open file is checked,
+/// so that nobody can replace it between check and reading.
 fn contents(path: &Path, user: Option<u32>) -> Result<Vec<u8>, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {error}");
     // Do not block if the file is a pipe.

@@ -3,14 +3,14 @@
 //!
 //! The code that applies settings and the code that explains them share one evaluation in [`decide`].
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`facts`] | facts about a client |
 //! | [`pattern`] | globs with a bounded cost |
 //! | [`setting`] | settings of a rule |
 //! | [`rule`] | a rule and its location in a file |
 //! | [`read`] | parses a file into rules or mistakes |
-//! | [`decide`] | evaluates rules: which settings apply, from which rule, and why not |
+//! | [`decide`] | evaluates rules: which settings apply, from which rule, and why other rules do not match |
 //! | [`expect`] | test files: facts and the expected settings |
 //! | [`files`] | loads rule files from their folders; the only module that does I/O |
 //! | [`mistake`] | errors in a file, with their lines |

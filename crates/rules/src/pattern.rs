@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! A glob: `*` matches any characters, `?` matches one character, everything else matches itself.
 //!
-//! A pattern must match a whole fact. A match costs at most the pattern's length times the fact's length. Both are
-//! bounded, so no pattern can take long.
+//! A pattern must match a whole fact. The cost of a match is at most the pattern's length times the fact's length. Both
+//! are bounded, so no match can take long.
 
 use std::fmt;
 use wildmatch::WildMatch;
@@ -41,7 +41,7 @@ impl Pattern {
         Ok(Pattern { text: text.to_owned(), case, glob })
     }
 
-    /// Returns true if it matches the whole of `fact`.
+    /// Returns true if the pattern matches all of `fact`.
     pub fn matches(&self, fact: &str) -> bool {
         match (&self.glob, self.case) {
             (Some(glob), _) => glob.matches(fact),

@@ -270,7 +270,7 @@ fn never_fits(key: Key, text: &str) -> Option<&'static str> {
 fn pattern(key: Key, text: &str) -> Result<Pattern, String> {
     let case = letter_case(key);
     let pattern = Pattern::new(text, case).map_err(|what| format!("{key}: {what}"))?;
-    // Such a pattern would never match, and the user would not learn why.
+    // Refuse such a pattern, because it would never match and the user would not learn why.
     if matches!(key, Key::Exe | Key::Cgroup) && !text.starts_with(['/', '*', '?']) {
         let text = clean(text);
         return Err(format!("{key} is an absolute path, but '{text}' does not start with / or *: write \"*/{text}\""));

@@ -27,16 +27,16 @@ pub struct Rule {
     pub id: String,
     pub place: Place,
     pub matcher: Matcher,
-    /// At most one of each kind.
+    /// At most one setting of each kind.
     pub settings: Vec<Setting>,
 }
 
 /// The clients that a rule matches.
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
-    /// All of them must hold. At most one for each key, in the order of the keys.
+    /// Conditions that must all hold: at most one for each key, in the order of the keys.
     pub conditions: Vec<Condition>,
-    /// None of them may hold. Each is a list of conditions that must hold together.
+    /// Exclusions, none of which may apply. An exclusion applies if all its conditions hold.
     pub exclusions: Vec<Vec<Condition>>,
 }
 
@@ -48,7 +48,7 @@ impl Matcher {
     }
 }
 
-/// One key of a match with its allowed values; one of them must fit.
+/// One key of a match with its allowed values, one of which must match.
 #[derive(Clone, Debug)]
 pub enum Condition {
     Text(Key, Vec<Pattern>),
@@ -94,7 +94,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Values of a later file take precedence.
+    /// Combines two files' limits. Values of the later file take precedence.
     pub fn overridden_by(self, later: Limits) -> Limits {
         Limits { auto: later.auto.or(self.auto), per_user: later.per_user.or(self.per_user) }
     }

@@ -13,9 +13,9 @@ use xqos_cli::quantity::{Reservation, Slice, SoftRule, Weight};
 
 /// Maximum length of the name of a group or a rule.
 const NAME_LENGTH: usize = 64;
-/// A smaller cap would look like a hang. The extension refuses it, too.
+/// A smaller cap would look like a hang. The extension also refuses it.
 const MIN_CAP_PPM: u32 = 10_000;
-/// Maximum that any server promises. The other 5 % are for input and new connections.
+/// Maximum that any server promises. The remaining 5 % are for input and new connections.
 const MAX_PROMISED_PERCENT: u64 = 95;
 /// Priorities that the extension accepts.
 const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
@@ -37,7 +37,7 @@ macro_rules! settings {
                 match self { $(Setting::$item(_) => SettingKind::$item),* }
             }
 
-            /// The value without its key.
+            /// The value as text, without its key.
             pub fn value(&self) -> String {
                 match self { $(Setting::$item(value) => value.to_string()),* }
             }
@@ -59,7 +59,7 @@ settings! {
     Reserve "reserve" text Reserve;
     /// Makes a reservation hard.
     Hard "hard" switch bool;
-    /// What a soft reservation gets after its budget is used up.
+    /// What a client with a soft reservation gets after its budget is used up.
     Soft "soft" text SoftRule;
     Max "max" text Cap;
     Weight "weight" number Weight;
@@ -100,7 +100,7 @@ impl Value<'_> {
     fn text<T: FromStr<Err = String>>(&self) -> Result<T, String> {
         match self {
             Value::Text(text) | Value::Number(text) => text.parse(),
-            // Parsing the word as text gives the error that says what to write.
+            // Parse the word as text, to get the error that says what to write.
             Value::Switch(on) => on.to_string().parse(),
             Value::Other(kind) => kind.parse(),
         }
@@ -158,7 +158,7 @@ impl fmt::Display for Reserve {
     }
 }
 
-/// Maximum share of the server, in millionths; 100 % is no cap.
+/// Maximum share of the server, in millionths; 100 % means no cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap(pub u32);
 
@@ -207,7 +207,7 @@ impl fmt::Display for Priority {
     }
 }
 
-/// The clients that a client shares one account with.
+/// The clients that share one account with a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Connections of the same application.
@@ -215,7 +215,7 @@ pub enum Group {
     /// Connections of the same user.
     User,
     Named(String),
-    /// None; undoes an earlier rule.
+    /// No group; undoes an earlier rule.
     Nobody,
 }
 

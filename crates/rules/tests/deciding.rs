@@ -9,7 +9,7 @@ use xqos_rules::read::{self, Scope};
 use xqos_rules::rule::{Condition, Rule};
 
 const KEYS: [Key; 7] = [Key::Exe, Key::Name, Key::Class, Key::User, Key::Unit, Key::Cgroup, Key::Host];
-/// Few different words, so that patterns often match.
+/// Only a few different words, so that patterns often match.
 const FACTS: [&str; 5] = ["/usr/bin/mpv", "/opt/mpv", "/usr/bin/Xterm", "mpv", "xterm"];
 const PATTERNS: [&str; 8] = ["*/mpv", "/usr/bin/mpv", "*", "*m*", "/*/XTERM", "*/m?v", "/opt/mpv*", "?usr*/xterm"];
 const STATES: [&str; 4] = ["active", "fullscreen", "iconic", "unwatched"];
@@ -19,7 +19,7 @@ fn list(words: &[&str]) -> String {
     format!("[{}]", words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", "))
 }
 
-/// Names and units contain no slash, so patterns with a slash are refused for them.
+/// Removes slashes from patterns for names and units, which contain none; such patterns would be refused.
 fn that_may_match(key: Key, words: &[&'static str]) -> Vec<&'static str> {
     let is_path = !matches!(key, Key::Name | Key::Unit);
     words.iter().map(|word| if is_path { word } else { word.rsplit('/').next().unwrap_or(word) }).collect()
@@ -83,7 +83,7 @@ fn facts() -> impl Strategy<Value = ClientFacts> {
     )
 }
 
-/// Written from the documentation. `None` means unknown.
+/// The reference, written from the documentation. `None` means unknown.
 fn holds(conditions: &[Condition], facts: &ClientFacts) -> Option<bool> {
     let each: Vec<Option<bool>> = conditions.iter().map(|condition| holds_one(condition, facts)).collect();
     match (each.contains(&Some(false)), each.contains(&None)) {
@@ -123,7 +123,7 @@ proptest! {
         let verdicts: Vec<_> = evaluation.verdicts().collect();
         let found: Vec<_> = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Matched).map(|(rule, _)| rule.id.clone()).collect();
         prop_assert_eq!(&found, &matched);
-        // The explanation names the rules that the settings come from, and every other rule has a true reason.
+        // The explanation names the rules that the settings come from, and gives a true reason for every other rule.
         for (rule, verdict) in &verdicts {
             let told = evaluation.explain(rule, *verdict);
             prop_assert_eq!(told.starts_with("matched"), matched.contains(&rule.id), "{}", told);
@@ -191,7 +191,7 @@ fn a_thousand_rules_match_five_hundred_clients_by_name_and_by_program() {
     assert_eq!(matched, 308, "the others may be excluded, or their unit is not known");
 }
 
-/// Prints times only; tests never fail because of times.
+/// Only prints times; tests never fail because of times.
 #[test]
 #[ignore = "a measurement: scripts/cargo test -p xqos-rules --release -- --ignored --nocapture"]
 fn time_for_a_thousand_rules_and_five_hundred_clients() {

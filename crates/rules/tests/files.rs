@@ -139,7 +139,7 @@ fn files_of_another_user_are_refused() {
     places.write("home/50-b.toml", rules(&["b"]));
     let owner = fs::metadata(places.path("home/50-b.toml")).unwrap().uid();
     match owner {
-        // Everybody may read files of root, so the test gives the file to another user.
+        // Files of root are always accepted, so the test gives the file to another user.
         0 => chown(places.path("home/50-b.toml"), Some(12345), None).unwrap(),
         _ => places.loader = Loader::new(places.loader.folders().to_vec(), owner + 1),
     }
@@ -148,7 +148,7 @@ fn files_of_another_user_are_refused() {
     assert!(mistakes.iter().any(|told| told.contains("belongs to user") && told.contains("chown it")), "{mistakes:?}");
 }
 
-/// Such as /tmp: everybody may create files, and only their owners may delete them.
+/// In such a folder, like /tmp, everybody can create files, and only their owners can delete them.
 #[test]
 fn a_world_writable_folder_is_refused_with_its_files() {
     let mut places = Places::new("sticky");
