@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The commands of `xqos`, one file each: the arguments that clap parses, and the action.
+//! The commands of `xqos`. Each has a file with the arguments that clap parses, and the action.
 
 pub mod boost;
 pub mod doctor;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Lists the programs connected to a display from the kernel's socket table. The server is not asked, so this works
+//! Lists the programs connected to a display from the kernel's socket table. The server is not queried, so this works
 //! even if it accepts no clients or does not answer.
 
 use std::collections::{BTreeMap, HashMap};
@@ -43,7 +43,7 @@ fn holders(peers: &[u32]) -> Vec<(i32, usize)> {
     holders
 }
 
-/// Inodes of the clients' sockets of a display.
+/// Inodes of the sockets of a display's clients.
 fn peers(display: u32) -> Vec<u32> {
     let connected = xqos_sys::connected_sockets().unwrap_or_default().into_iter();
     connected.filter(|(name, _)| display_of_socket(name) == Some(display)).map(|(_, peer)| peer).collect()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Reads a server program's dynamic symbol table to find out whether it exports what xqos needs, without running it.
 //!
-//! Debian's Xorg, Xvfb, Xephyr and Xtigervnc do. Every Xwayland, and servers linked without export flags (Xvfb and
-//! Xephyr of some other distributions), do not, and are served through libc.
+//! Debian's Xorg, Xvfb, Xephyr and Xtigervnc export it. Xwayland, and servers linked without export flags (Xvfb and
+//! Xephyr of some other distributions), do not, so they are served through libc.
 
 use anyhow::{Context, Result};
 use object::{Object, ObjectSymbol};

@@ -11,8 +11,8 @@
 //! | has exited before we looked, as xset does | vanished: unknown, and nothing is left to reserve for |
 //!
 //! Users of such tools complain about settings that children inherit by mistake. When in doubt, nothing is reserved,
-//! and a message says so. When a parent exits, the kernel forgets whose children it had. The process tree is therefore
-//! recorded each time that one of ours connects, and a recorded parent stays valid after its exit.
+//! and a message says so. When a process exits, the kernel no longer knows that it was the parent of its children. The
+//! process tree is therefore recorded whenever one of our processes connects. A parent stays recorded after its exit.
 
 use std::collections::{HashMap, HashSet};
 use xqos_sys::{Process, Processes};
@@ -28,7 +28,7 @@ struct Identity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Program,
-    /// Has the pid of the nearest ancestor with an X connection.
+    /// Contains the pid of the nearest ancestor with an X connection.
     Inherited(i32),
     Stray,
     Foreign,
@@ -45,7 +45,7 @@ enum Origin {
     Stray,
 }
 
-/// The descendants of one process, which is this one.
+/// The descendants of this process.
 #[derive(Debug)]
 pub struct Family {
     root: i32,
@@ -74,12 +74,12 @@ impl Family {
         verdict
     }
 
-    /// Whether any process of ours had an X connection.
+    /// Returns true if any of our processes has or had an X connection.
     pub fn any_connected(&self) -> bool {
         !self.connected.is_empty()
     }
 
-    /// Whether a running process without a connection would count as the program if it connected.
+    /// Returns true if a running process without a connection would count as the program if it connected.
     pub fn more_may_connect(&mut self, processes: &impl Processes) -> bool {
         let all = processes.all();
         self.note(&all);
@@ -119,11 +119,11 @@ impl Family {
         self.forget(living);
     }
 
-    /// `pid` and its ancestors below us, each with its parent (`None` for us); `None` if `pid` is not below us.
+    /// `pid` and its ancestors below us, each with its parent (`None` if that is us); `None` if `pid` is not below us.
     fn line(&self, pid: i32, all: &HashMap<i32, Process>) -> Option<Vec<(Identity, Option<Identity>)>> {
         let mut line: Vec<(Identity, Option<Identity>)> = Vec::new();
         let mut pid = pid;
-        // A tree that is read while it changes may contain a loop of reused pids; the number of processes bounds it.
+        // A tree that is read while it changes may contain a loop of reused pids, so the length of the line is limited.
         while pid != self.root && line.len() <= all.len() {
             let process = all.get(&pid)?;
             let identity = Identity { pid, started: process.started };
@@ -155,7 +155,7 @@ impl Family {
             }
         }
         self.origins.retain(|identity, _| needed.contains(identity));
-        // One entry stays, to remember that there was a connection at all.
+        // At least one entry is kept, to remember that there was a connection.
         if self.connected.iter().any(|identity| needed.contains(identity)) {
             self.connected.retain(|identity| needed.contains(identity));
         }
@@ -282,7 +282,7 @@ mod tests {
     fn an_orphan_of_the_program_does_not_inherit() {
         let (mut family, tree) = family();
         assert_eq!(family.connected(MAIN, &tree), Verdict::Program);
-        // A panel starts a program by forking twice, and nobody saw the process in between.
+        // A panel starts a program by forking twice, and the process in between was never recorded.
         tree.start(201, MAIN);
         tree.start(202, 201);
         tree.end(201);

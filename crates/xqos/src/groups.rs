@@ -14,7 +14,7 @@ use xqos_core::ReservationKind;
 /// A command applies to all groups of the name, and reports them together.
 #[derive(Clone, Debug)]
 pub struct Groups {
-    /// Not empty, and no group is empty.
+    /// At least one group; each group has at least one client.
     groups: Vec<Vec<ClientEntry>>,
 }
 

@@ -21,7 +21,7 @@ pub fn in_path(name: &OsStr, is_wanted: impl Fn(&Path) -> bool) -> Option<PathBu
     env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| is_program(path) && is_wanted(path))
 }
 
-/// Whether a process has loaded the module.
+/// Returns true if a process has loaded the module.
 pub fn has_module(pid: i32) -> bool {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     maps.lines().any(|line| MODULE_NAMES.iter().any(|name| line.ends_with(name)))
@@ -31,7 +31,7 @@ pub fn shell_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Whether the path is an executable file.
+/// Returns true if the path is an executable file.
 pub fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|facts| facts.is_file() && facts.mode() & 0o111 != 0)
 }
@@ -95,7 +95,7 @@ impl HostProcess {
             pid,
             program,
             command: command.filter(|word| !word.is_empty()).collect(),
-            // Through /proc, which has the running program even if its file was replaced.
+            // Read the program through /proc, which has the running program even if its file was replaced.
             missing: exports::missing(&exe).ok().flatten(),
             module_loaded: has_module(pid),
         }
@@ -116,7 +116,7 @@ fn version(number: u32) -> String {
     let (major, minor, patch, snapshot) =
         (number / 10_000_000, number / 100_000 % 100, number / 1000 % 100, number % 1000);
     match (major, snapshot) {
-        // Since 21, the number keeps the leading 1, but the written version does not.
+        // Since version 21, the number keeps the leading 1, but the written version does not.
         (1, _) if minor >= 21 => format!("{minor}.{patch}.{snapshot}"),
         (_, 0) => format!("{major}.{minor}.{patch}"),
         _ => format!("{major}.{minor}.{patch}.{snapshot}"),

@@ -35,7 +35,7 @@ pub fn options(kind: ReservationKind) -> String {
     words(kind).replace(' ', " --")
 }
 
-/// Splits a reservation as typed into `xqos top` from its kind: `3ms/10ms hard`.
+/// Splits the text that was typed into `xqos top` into a reservation and its kind: `3ms/10ms hard`.
 pub fn split(text: &str) -> (&str, ReservationKind) {
     let named = [ReservationKind::Hard, ReservationKind::SoftPaper].into_iter();
     let mut found = named.filter_map(|kind| Some((text.trim().strip_suffix(words(kind))?.trim(), kind)));
@@ -47,7 +47,7 @@ pub fn split(text: &str) -> (&str, ReservationKind) {
 pub enum Amount {
     /// A fixed budget and period.
     Fixed(Reservation),
-    /// As measured.
+    /// The measured need.
     Auto,
 }
 

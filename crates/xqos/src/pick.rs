@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Selects a window with the pointer, like xwininfo and xprop.
 //!
-//! The pointer is grabbed with a crosshair until a click; Escape and the right button cancel. Both grabs end in every
-//! case, at the latest when our connection closes.
+//! The pointer is grabbed with a crosshair until a click; Escape and the right button cancel. The grabs of pointer and
+//! keyboard always end, at the latest when our connection closes.
 
 use anyhow::{Context, Result, bail};
 use x11rb::NONE;
@@ -51,7 +51,7 @@ fn grab(connection: &impl Connection) -> Result<Window> {
     if pointer.status != GrabStatus::SUCCESS {
         bail!("another program holds the pointer, such as an open menu: close it, or select with --class or --pid");
     }
-    // Only Escape needs the keyboard. Without the grab, the right button still cancels.
+    // Only Escape needs the keyboard. Without the keyboard grab, the right button still cancels.
     let _ = connection.grab_keyboard(false, root, now, asynchronous, asynchronous)?.reply();
     Ok(root)
 }
@@ -65,7 +65,7 @@ fn wait_for_click(connection: &impl Connection) -> Result<Option<Window>> {
             Event::ButtonPress(press) if press.detail == CANCEL_BUTTON => return Ok(None),
             // Higher buttons are the wheel.
             Event::ButtonPress(press) if press.detail < CANCEL_BUTTON && chosen.is_none() => chosen = Some(press.child),
-            // Waits for the release, which would otherwise reach the window below.
+            // Wait for the release, which would otherwise reach the window below.
             Event::ButtonRelease(_) if chosen.is_some() => return Ok(chosen),
             Event::KeyPress(press) if escape.contains(&press.detail) => return Ok(None),
             _ => {}

@@ -21,7 +21,7 @@ pub struct Hiding {
 }
 
 impl Hiding {
-    /// How to fix it.
+    /// Explains how to make Xorg load xqos.
     pub fn advice(&self, module: &str) -> String {
         format!(
             "{}:{} has a Section \"Module\", which replaces the one that loads xqos: add the line Load \"{module}\" to it, and \
@@ -32,7 +32,7 @@ impl Hiding {
     }
 }
 
-/// The section that hides ours from an Xorg with this command line; `folder` has our file.
+/// The section that hides ours from an Xorg with this command line; `folder` contains our file.
 pub fn hiding(command: &[String], folder: &Path) -> Option<Hiding> {
     let named = command.iter().position(|word| word == "-config").and_then(|at| command.get(at + 1));
     // `join` with an absolute path ignores the folder.

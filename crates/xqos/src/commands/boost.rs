@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! `xqos boost`: raises the priority of programs while they redraw, and restores it.
 //!
-//! The X server reports each client that gets an Expose, and each that has answered it. From the Expose until the
-//! answer, for N ms at most, the client's process has a real-time priority: the client that uncovered it cannot take
-//! the processor away while it redraws (Shatrov, xorg list, 2005). A client that gets input meanwhile has a higher
-//! priority. The module also raises the server's own thread during this time, and while it serves a reserved client.
+//! The X server reports when a client gets an Expose and when the client has answered it. In between, for N ms at most,
+//! the client's process has a real-time priority, so the client that uncovered it cannot take the processor away while
+//! it redraws (Shatrov, xorg list, 2005). A client that gets input meanwhile has a higher priority. The module also
+//! raises the server's own thread during this time, and while the thread serves a client with a reservation.
 //!
 //! Raised processes are recorded in memory shared with a guard process ([`Guard`]). All priorities are restored when
 //! this process ends, however it ends.
@@ -147,9 +147,9 @@ impl Arguments {
         Boost { verbose: self.verbose, exposing, input, session, raised, guard, named }.serve(&signals)
     }
 
-    /// Allows the server to raise itself while our connection lives. Returns false if that is not possible.
+    /// Allows the server to raise itself while our connection exists. Returns false if that is not possible.
     fn lend(&self, session: &Session, server: i32) -> bool {
-        // A server that runs as root needs no limit; then the missing right does not matter.
+        // A server that runs as root needs no limit, so an error does not matter then.
         let before = sys::allow_real_time(server, SERVER_LIMIT).unwrap_or_default();
         match session.control.lend_processor(true, before) {
             Ok(()) => true,

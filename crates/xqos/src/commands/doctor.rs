@@ -215,7 +215,7 @@ fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<Str
     })
 }
 
-/// Whether an Xwayland was started manually, with a root window of its own.
+/// Returns true if an Xwayland was started manually, with its own root window.
 fn is_rootful(command: &[String]) -> bool {
     !command.iter().any(|word| word == "-rootless")
 }
@@ -336,7 +336,7 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
     lines
 }
 
-/// How xqos is attached to the server, and why not the other way.
+/// Describes how xqos is attached to the server and, if through libc, the reason.
 fn host_words(through_libc: bool, missing: &[&str]) -> String {
     match (through_libc, missing) {
         (false, _) => "the server's own functions (host dix)".to_owned(),

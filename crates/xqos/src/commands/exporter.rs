@@ -83,7 +83,7 @@ impl Arguments {
         if self.attach && sys::effective_ids().0 != 0 {
             bail!("--attach uses the kernel's trace, which needs root: run it with sudo");
         }
-        // Before the first thread starts, or it would receive the signals.
+        // Watch for signals before the first thread starts, because that thread would receive them.
         let signals = Signals::watch()?;
         let options = Options {
             only: self.only.clone(),

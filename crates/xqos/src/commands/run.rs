@@ -40,7 +40,7 @@ const NEW_THREADS: Duration = Duration::from_millis(200);
 
 /// Starts a program with a reservation, a weight or processor time
 ///
-/// Each X connection of the program gets these as soon as it is made, even if the program is started through a shell,
+/// Each X connection of the program gets them as soon as it is made, even if the program is started through a shell,
 /// env, nice or a launcher that forks and exits. Programs that it starts itself get nothing: a reservation for a panel
 /// or a terminal is not meant for everything that is opened from it. All settings end with the connections.
 ///
@@ -66,7 +66,7 @@ pub struct Arguments {
     /// the need (SCHED_DEADLINE; other threads get nice value -15; needs CAP_SYS_NICE)
     #[arg(long, value_name = "BUDGET/PERIOD|auto")]
     cpu: Option<Amount>,
-    /// Stop the program if its reservation is refused, instead of running it without
+    /// Stop the program if its reservation is refused, instead of running it without one
     #[arg(long, requires = "reserve")]
     strict: bool,
     /// Print nothing on success
@@ -113,7 +113,7 @@ impl Arguments {
         if self.cpu == Some(Amount::Auto) && wanted != Some(Amount::Auto) {
             bail!("{CPU_NEEDS_AUTO}: add --reserve auto");
         }
-        // Before the program starts, so that none of its connections is missed.
+        // Select events before the program starts, so that none of its connections is missed.
         session.control.select_events(event_mask::CLIENTS)?;
         sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
@@ -139,7 +139,7 @@ impl Arguments {
             server_gone: false,
             auto,
         };
-        // Connections that were made before we read the first event.
+        // Handle connections that were made before we read the first event.
         for entry in run.session.others()? {
             run.connected(entry.client, entry.pid);
         }
@@ -198,7 +198,7 @@ struct Run<'a> {
     /// Open connections that got the requested settings, with their pids.
     ours: BTreeMap<u32, i32>,
     refused: Option<String>,
-    /// A connection was too short to find out whose it was.
+    /// A connection ended before its process could be identified.
     vanished: bool,
     server_gone: bool,
     /// Measures what to reserve.
@@ -209,7 +209,7 @@ impl Run<'_> {
     /// Waits until the program and its connections have ended; returns its exit status.
     fn watch(&mut self, signals: &Signals) -> Result<u8> {
         loop {
-            // First: replies to its requests may bring events that poll does not report; handle_server reads them.
+            // Tune first: with the replies to its requests, events may arrive that poll does not report.
             self.tune();
             self.handle_server();
             self.handle_signals(signals);
@@ -241,7 +241,7 @@ impl Run<'_> {
         }
     }
 
-    /// How long to wait for the end: `None` without a limit, zero if nothing is left to wait for.
+    /// How long to wait for the end: `None` if there is no limit, zero if nothing is left to wait for.
     fn time_left(&mut self) -> Option<Duration> {
         let ended = self.ended?;
         if !self.ours.is_empty() {
@@ -280,7 +280,7 @@ impl Run<'_> {
             if number == libc::SIGCHLD {
                 self.reap();
             } else if !from_kernel {
-                // The terminal has sent its ^C to the program already.
+                // Signals from the kernel, such as ^C in the terminal, have reached the program already.
                 self.pass_on(number);
             }
         }

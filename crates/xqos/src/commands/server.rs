@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! `xqos server`: starts a stock X server with xqos in it, through LD_PRELOAD.
 //!
-//! This process becomes the server, so that pid, signals and exit status are the server's. Conditions that would only
-//! fail silently later are checked first.
+//! This process becomes the server, so pid, signals and exit status are the server's. Conditions that would make the
+//! server run silently without xqos are checked first.
 
 use crate::commands::policy::{grouping, policies};
 use crate::{exports, host};

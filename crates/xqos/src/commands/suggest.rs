@@ -222,7 +222,7 @@ impl ClientResult {
     }
 }
 
-/// A reservation rounded up to values that can be typed.
+/// A reservation rounded up to whole microseconds.
 fn reservation(budget_ns: u64, period_ns: u64) -> Reservation {
     in_us(budget_ns + 999, period_ns)
 }

@@ -93,7 +93,7 @@ impl Prioritise {
     }
 }
 
-/// Sets it for each client, and reports the change and how to undo it; returns the policy.
+/// Changes the setting of each selected client, reports each change and how to undo it, and returns the policy.
 fn set(display: Option<&str>, selector: &Selector, wanted: Setting) -> Result<PolicyKind> {
     let (session, info) = Session::open_armed(display)?;
     for entry in selector.resolve(&session)? {
@@ -106,7 +106,7 @@ fn set(display: Option<&str>, selector: &Selector, wanted: Setting) -> Result<Po
     Ok(info.policy)
 }
 
-/// For a setting of this file's commands: its name in rules, the client's value, and the command that sets this value.
+/// For a setting of this file's commands: its name in rules, the client's value, and the command to set that value.
 pub fn command_for(entry: &ClientEntry, kind: SettingKind) -> Option<(&'static str, String, String)> {
     let id = entry.client;
     Some(match kind {

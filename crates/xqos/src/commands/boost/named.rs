@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The programs to raise with --only-named: standard input has a line `PID` for each, and `-PID` removes one.
+//! The programs to raise with --only-named: a line `PID` on standard input adds a program, and `-PID` removes it.
 //!
-//! The writer, such as `xqos rules run`, decides which programs to raise. When it exits, the input ends and so does
-//! this command.
+//! The writer, such as `xqos rules run`, decides which programs to raise. When the writer exits, the input ends, and
+//! this command exits.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, read};
@@ -16,7 +16,7 @@ const MAX_LINE: usize = 32;
 #[derive(Debug, Default)]
 pub struct Named {
     pids: BTreeSet<i32>,
-    /// An incomplete line.
+    /// The part of the current line that has been read.
     line: Vec<u8>,
 }
 

@@ -84,7 +84,7 @@ fn reset(session: &Session, entry: &ClientEntry, kind: SettingKind) -> Result<()
     Ok(done.map_err(|error| session.explained(error, entry))?)
 }
 
-/// Describes the change, and how to undo what commands had set.
+/// Describes the change, and how to restore the manual settings.
 fn confirmation(entry: &ClientEntry, given: &[SettingKind]) -> String {
     let (mut was, mut undo) = (Vec::new(), Vec::new());
     let has = |kind| given.contains(&kind);

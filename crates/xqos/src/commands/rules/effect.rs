@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The effect of the rules on one client, for text and JSON output.
 //!
-//! It uses the same evaluation as the daemon.
+//! This module uses the same evaluation as the daemon.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -25,12 +25,12 @@ pub struct Effect {
     pub program: Option<String>,
     /// The value of each match key; null if unknown.
     facts: Value,
-    /// The same as text.
+    /// The facts as text.
     #[serde(skip)]
     pub known: Vec<(Key, String)>,
     #[serde(skip)]
     pub described: String,
-    /// The client's current settings, as far as the server reports them, whoever has set them.
+    /// The client's current settings, as far as the server reports them, regardless of who made them.
     pub now: BTreeMap<&'static str, String>,
     /// The settings that the rules ask for.
     pub settings: Vec<RuleSetting>,
@@ -48,7 +48,7 @@ pub struct RuleSetting {
     pub place: String,
     /// The client's current value; null if the server does not report it.
     pub now: Option<String>,
-    /// As written in a rule file.
+    /// The setting as written in a rule file.
     #[serde(skip)]
     pub written: String,
 }

@@ -69,7 +69,7 @@ impl Check {
     }
 }
 
-/// The scope of a file: only files in the user's own folder may not have limits.
+/// The scope of a file. Files in the user's own folder may not have limits; all other files may.
 fn scope_of(path: &Path) -> Scope {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let loader = loader();

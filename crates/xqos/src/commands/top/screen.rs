@@ -72,7 +72,7 @@ enum Page {
 struct Point {
     share: f64,
     p99_ms: f64,
-    /// The budget of its reservation; 0 without one.
+    /// The budget of the client's reservation; 0 if it has none.
     budget_ms: f64,
     period_ms: f64,
 }
@@ -121,7 +121,7 @@ pub fn run(display: Option<&str>, every: Duration) -> Result<()> {
 
 fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: Duration) -> Result<()> {
     let mut view = View::default();
-    // A first sample soon, then one for each interval.
+    // Take the first sample soon, then one for each interval.
     sampler.wait(Duration::from_millis(200).min(every));
     let mut sample = sampler.sample()?;
     view.remember(&sample);
@@ -193,7 +193,7 @@ impl View {
         sample.clients.iter().filter(is_shown).collect()
     }
 
-    /// Whether the filter matches: a part of the program, title or request name, or the exact pid.
+    /// Returns true if the filter is a part of the program, title or request name, or is the pid.
     fn is_matching(&self, program: &str, title: Option<&str>, pid: Option<i32>) -> bool {
         let wanted = self.filter.to_lowercase();
         let has = |text: &str| text.to_lowercase().contains(&wanted);

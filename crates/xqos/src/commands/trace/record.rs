@@ -5,8 +5,8 @@
 //! until it fires: records are kept in memory in segments. Each segment begins with the complete state, so that replay
 //! can start at any of them after the oldest are dropped.
 //!
-//! The file is created before the recording begins, and removed again if nothing was written. A server that goes away,
-//! in any way, ends the recording; the file is complete, even if the trigger has not fired.
+//! The file is created before the recording begins, and removed again if nothing was written. The recording ends if the
+//! server exits or crashes; the file is then complete, even if the trigger has not fired.
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -182,7 +182,7 @@ impl Recorder<'_> {
         let began = Instant::now();
         let (mut written, mut renewed) = (began, began);
         loop {
-            // Checked before reading, so that everything the server wrote before it went away is read.
+            // Check this before reading, so that everything that the server wrote before it went away is read.
             let is_gone = self.session.control.next_notify().is_err();
             self.read()?;
             if is_gone {
@@ -212,9 +212,9 @@ impl Recorder<'_> {
         self.arguments.size.is_some_and(|size| self.writer.bytes() >= size.saturating_mul(1_000_000))
     }
 
-    /// Requests the complete state again: it starts a new segment, or a new beginning after records were lost.
+    /// Requests the complete state again, to begin a new segment or to continue after records were lost.
     fn begin_anew(&mut self) -> Result<()> {
-        // The existing reader continues; its next records are the new beginning.
+        // The existing reader continues; its next records are the complete state.
         match self.session.control.start_trace(self.arguments.level.into(), self.arguments.ring) {
             Err(Error::Connection(_) | Error::Socket(_)) => {
                 self.ended.get_or_insert(GONE);
@@ -283,13 +283,13 @@ impl Recorder<'_> {
         let is_long = self.arguments.until_wait.is_some_and(|wait| burst.waited_ns > wait.ns());
         let is_wanted = self.model.clients().get(burst.key).is_some_and(|client| match &self.arguments.client {
             Some(name) => client.identity.program.contains(name.as_str()),
-            // Requests of this command wait too, and do not count.
+            // This command's own requests also wait, but do not fire the trigger.
             None => !client.is_busy() && client.identity.pid != std::process::id(),
         });
         is_long && is_wanted && self.triggered.is_none()
     }
 
-    /// Writes what was kept; later records go directly into the file.
+    /// Writes the kept records; later records go directly into the file.
     fn write_backlog(&mut self) -> Result<()> {
         for (_, segment) in self.backlog.take().unwrap_or_default().segments {
             for words in segment {
@@ -304,7 +304,7 @@ impl Recorder<'_> {
             bail!("no client waited that long: nothing was written");
         }
         self.write_backlog()?;
-        // With ENDED, the server has written its own end.
+        // With ENDED, the server has already written the end record.
         if self.ended != Some(ENDED) {
             self.writer.add(Event { at: self.model.now.max(Time(1)), what: Entry::End }.encode())?;
         }

@@ -17,7 +17,7 @@ const MARK: &str = "# Written by `xqos xwayland install`; `xqos xwayland remove`
 /// Paths of the files of a user.
 #[derive(Debug)]
 pub struct Places {
-    /// The script, in a folder of its own that can come first in PATH.
+    /// The script, in a separate folder that can come first in PATH.
     pub wrapper: PathBuf,
     pub environment: PathBuf,
     pub weston: PathBuf,
@@ -40,7 +40,7 @@ impl Places {
     }
 }
 
-/// The script. If the file of xqos is missing, it starts Xwayland without it.
+/// The text of the script. If the file of xqos is missing, the script starts Xwayland without xqos.
 pub fn wrapper(module: &Path, server: &Path) -> String {
     format!(
         "#!/bin/sh\n{MARK}\nmodule={}\n[ -r \"$module\" ] && export LD_PRELOAD=\"$module${{LD_PRELOAD:+:$LD_PRELOAD}}\"\n\
@@ -62,7 +62,7 @@ pub fn environment(wrapper: &Path, wlroots: bool, path: bool) -> String {
     text
 }
 
-/// Whether xqos has written this file, and may replace and remove it.
+/// Returns true if xqos has written this file, and may therefore replace and remove it.
 pub fn is_ours(path: &Path) -> bool {
     fs::read_to_string(path).is_ok_and(|text| text.lines().take(2).any(|line| line == MARK))
 }
@@ -94,12 +94,12 @@ pub fn write(path: &Path, text: &str, is_executable: bool) -> Result<()> {
 pub const PROGRAM: &str = "/usr/bin/Xwayland";
 const DIVERTED: &str = "/usr/bin/Xwayland.distrib";
 
-/// Whether our script is in its place.
+/// Returns true if our script is in place of Xwayland.
 pub fn is_diverted() -> bool {
     is_ours(Path::new(PROGRAM)) && Path::new(DIVERTED).exists()
 }
 
-/// Moves Xwayland aside and puts the script in its place; if one step fails, neither is done.
+/// Moves Xwayland aside and puts the script in its place. If the second step fails, the first is undone.
 pub fn divert(module: &Path) -> Result<()> {
     if !Path::new(PROGRAM).exists() {
         bail!("{PROGRAM} is not installed: install Debian's package xwayland");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Adds our path of Xwayland to weston.ini, and removes it again; the file is then the same, byte for byte.
+//! Adds the path of our script to weston.ini, and removes it again, which restores the file byte for byte.
 
 const SECTION: &str = "[xwayland]";
 const BEGIN: &str = "# xqos begin";
@@ -9,7 +9,7 @@ const NO_NEWLINE: &str = ", after a line without an end";
 const NEW_FILE: &str = ", in a new file";
 const WAS: &str = "# was: ";
 
-/// The file with this path; `None` if it has our block already.
+/// The file with this path; `None` if the file already has our block.
 pub fn with_path(text: Option<&str>, path: &str) -> Option<String> {
     let Some(text) = text else {
         return Some(format!("{BEGIN}{NEW_FILE}\n{SECTION}\npath={path}\n{END}\n"));
@@ -50,7 +50,7 @@ pub enum Removal {
     Text(String),
 }
 
-/// The file as it was before [`with_path`]; later changes outside of our block are kept.
+/// The file as it was before [`with_path`]; later changes outside our block are kept.
 pub fn without_path(text: &str) -> Removal {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let begin = lines.iter().position(|line| line.starts_with(BEGIN));

@@ -18,7 +18,7 @@ use xqos_trace::model::Kind;
 type Pick = fn(&Point) -> f64;
 
 impl View {
-    /// `kinds` are its most expensive kinds of requests; empty if requests are not timed.
+    /// `kinds` are the client's most expensive kinds of requests; empty if requests are not timed.
     pub fn draw_detail(&self, frame: &mut Frame, area: Rect, client: &Client, kinds: &[(String, Kind)]) {
         let lines = facts(client, usize::from(area.width));
         let is_auto =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The lines above and below the page. A part that does not fit moves to a further line if there is one. Otherwise it
-//! is left out, the least important first.
+//! The lines above and below the page. A part that does not fit moves to the next line, if there is one. Otherwise it
+//! is shortened or left out. Less important parts come later, so they are left out first.
 
 use super::{ORDERS, Page, View};
 use ratatui::layout::Rect;

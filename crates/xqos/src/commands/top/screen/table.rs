@@ -46,7 +46,7 @@ impl View {
     }
 }
 
-/// As many columns as fit, without empty ones.
+/// Lays out as many columns as fit, without empty ones.
 fn grid<T>(
     fields: &'static [Field<T>],
     rows: &[&T],
@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn drawn(view: &View, requests: &[Longest]) -> String {
-        // The space that a terminal of 80x24 has between head and foot.
+        // The space between head and foot in a terminal of 80x24.
         let mut terminal = Terminal::new(TestBackend::new(80, 20)).unwrap();
         terminal.draw(|frame| view.draw_longest(frame, frame.area(), requests)).unwrap();
         terminal.backend().to_string()
