@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Watches a server that has nothing loaded from outside.
+//! `--attach`, which watches a server without xqos from outside.
 
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 
-/// Whether this user cannot have the kernel's trace; then the test is skipped with the reason.
+/// Returns true if this user may not read the kernel's trace; the test is then skipped with the reason.
 fn is_not_allowed(server: &Server) -> bool {
     let ended = server.ask(&["list", "--attach", "--for", "100ms"]);
     let not = ended.status != 0;
@@ -144,7 +144,7 @@ fn a_served_server_is_recognised_and_shares_match_its_own() {
     let told = sample["clients"].as_array().unwrap();
     for (at, one) in clients.iter().enumerate() {
         let busy_ms = told.iter().find(|client| client["pid"] == one.pid()).unwrap()["busy_ms"].as_f64().unwrap();
-        // It watched only part of the time between the two lists.
+        // `list --attach` watched only a part of the time between the two readings.
         assert!(busy_ms > 0.0 && busy_ms <= after[at] - before[at], "{busy_ms} of {:?}: {sample}", (before, after));
     }
     let text = server.ask(&["list", "--attach", "--for", "100ms"]).with(0).out;

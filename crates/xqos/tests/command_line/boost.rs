@@ -13,7 +13,7 @@ use xqos_sys::Attributes;
 
 const XCLOCK: &[&str] = &["xclock", "-geometry", "100x100+0+0"];
 
-/// Whether this user may not set priorities; then the test is skipped with the reason.
+/// Returns true if this user may not set priorities; the test is then skipped with the reason.
 fn is_not_allowed() -> bool {
     let not = std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap();
     if not {
@@ -91,15 +91,15 @@ fn a_program_that_does_not_answer_is_raised_until_its_time_is_over() {
     eventually("the clock is as before", || (!is_raised(pid)).then_some(()));
     assert!(before.elapsed() >= TIME, "it lost it before its time was over: {:?}", before.elapsed());
     clock.signal("CONT");
-    // It now answers this Expose, and the one that it got while it was stopped.
+    // The clock now answers this Expose, and the one that it got while it was stopped.
     expose(&server);
     eventually("the clock is as before", || (!is_raised(pid)).then_some(()));
     boost.signal("TERM");
     boost.ended().with(0);
 }
 
-/// While `xqos boost` is stopped, no time limit ends a priority. Only the death of the victim can, however busy the
-/// machine is.
+/// While `xqos boost` is stopped, it enforces no time limit, so only the death of the victim can restore the priority,
+/// however busy the machine is.
 #[test]
 fn no_program_stays_raised_whichever_process_is_killed() {
     if is_not_allowed() {
@@ -244,7 +244,7 @@ fn a_server_with_processor_time_promises_no_more_than_it_gets() {
     let server = Server::served(&["--cpu", "4ms/10ms", "--max-utilization", "0.9"]);
     let clock = server.client(XCLOCK);
     let reserve = |wanted: &str| server.ask(&["reserve", "--pid", &clock.pid().to_string(), wanted]);
-    // 0.3 and the gap of 2 x 6 ms x 0.4 in 100 ms fit into 0.4. 0.38 with the gap does not fit, nor does 0.3 in 10 ms.
+    // 30 ms plus the gap of 2 x 6 ms x 0.4 fit into 0.4 of 100 ms. 38 ms plus the gap do not, nor 3 ms into 10 ms.
     reserve("38ms/100ms").failed_saying(&["refused"]);
     reserve("3ms/10ms").failed_saying(&["refused"]);
     reserve("30ms/100ms").with(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Runs commands of README and the documents as they stand there. Each program's `main` tests that the others at least
-//! parse.
+//! Runs commands of README and the documents exactly as written. For all other commands, each program's `main` tests
+//! that they parse.
 
 use crate::fixture::{Folder, Server, ended};
 use std::fs;
@@ -42,7 +42,7 @@ fn commands_of_the_documents_work() {
         let mut command = server.xqos(&[]);
         ended(command.args(arguments).current_dir(&folder.path).env("PATH", &path)).with(0);
         if shown.ends_with("desk.trace") {
-            // No long wait ends a recording here, so a recording that a time ended serves as the other file.
+            // No long wait ends a recording here, so the recording with a time limit also serves as the other file.
             fs::copy(folder.path.join("desk.trace"), folder.path.join("hiccup.trace")).unwrap();
         }
     }

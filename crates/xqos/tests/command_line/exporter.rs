@@ -34,7 +34,7 @@ impl Exporter {
     }
 
     pub fn page(&self) -> Page {
-        // It queries the servers at most once a second.
+        // The exporter queries the servers at most once a second.
         sleep(Duration::from_millis(1100));
         self.page_now()
     }
@@ -174,7 +174,7 @@ fn a_server_that_hangs_is_reported_down_and_does_not_delay_others() {
     let up = |page: &Page| (page.of("xqos_display_up", &hangs), page.of("xqos_display_up", &works));
     assert_eq!(up(&exporter.page()), (Some(1.0), Some(1.0)));
     hangs.process.signal("STOP");
-    // More queries than its connection backlog can hold.
+    // Query the exporter several times while the server hangs.
     for _ in 0..3 {
         let page = exporter.page();
         assert_eq!(up(&page), (Some(0.0), Some(1.0)), "{page:?}");
@@ -220,10 +220,10 @@ fn the_exporter_uses_the_servers_cookie_file() {
     let folder = Folder::new("authority");
     let file = folder.file("cookies");
     let cookie = "0123456789abcdef0123456789abcdef";
-    // For any display, because the server chooses its display later.
+    // The entry is for any display, because the server chooses its display later.
     fs::write(&file, [&[0xff, 0xff, 0, 0, 0, 0, 0, 18][..], b"MIT-MAGIC-COOKIE-1", &[0, 16], &hex(cookie)].concat())
         .unwrap();
-    // Without xqos: a served server has a control socket, which needs no cookie.
+    // A server without xqos, because one with xqos has a control socket, which needs no cookie.
     let server = Server::stock_with(&["-auth", &file]);
     let mut command = Command::new("xeyes");
     command.env("DISPLAY", &server.display).env("XAUTHORITY", &file).stderr(Stdio::null());
@@ -267,7 +267,7 @@ fn hostile_requests_do_no_harm() {
         b"GET /../etc/passwd HTTP/1.1\r\n\r\n",
         b"POST / HTTP/1.1\r\n\r\n",
     ] {
-        // It may close the connection before the whole request is sent.
+        // The exporter may close the connection before the whole request is sent.
         if let Ok(answer) = exporter.ask(question) {
             assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
         }
@@ -281,7 +281,7 @@ fn hostile_requests_do_no_harm() {
         let answer = exporter.ask(question.as_bytes()).unwrap();
         assert!(answer.starts_with(status), "{question:?}: {answer}");
     }
-    // More connections than it accepts, each with half a request.
+    // Open more connections than the exporter accepts, each with half a request.
     let silent: Vec<TcpStream> = (0..40)
         .map(|_| {
             let mut connection = TcpStream::connect(&exporter.address).unwrap();

@@ -104,7 +104,7 @@ fn grab_in_trace(server: &Server, folder: &str) {
     let recorder = Running::start(record.stderr(Stdio::piped()));
     eventually("it records", || std::fs::metadata(&file).ok());
     let holder = holder(server);
-    // Longer than the time for which a grab counts as short and is not watched.
+    // Wait longer than the time for which a grab counts as short and is not watched.
     sleep(Duration::from_millis(50));
     let cookie = waiter.get_input_focus().unwrap();
     waiter.flush().unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests the command line as users call it, with servers and clients of the distribution.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `usage` | without xqos in any server: usage, exit statuses, messages about a stock server |
 //! | `attach` | watching a server without xqos from outside |
@@ -17,8 +17,8 @@
 //! | `exporter` | all X servers of a host, for Prometheus |
 //! | `prometheus` | a real Prometheus with the exporter, the alert rules and the dashboard |
 //! | `shipped` | that each shipped rule improves a figure |
-//! | `documents` | commands of the documents, as they stand there |
-//! | `siblings` | commands that are programs of their own |
+//! | `documents` | commands of the documents, exactly as written |
+//! | `siblings` | commands that are separate programs |
 //! | `tigervnc` | the README's recipe for TigerVNC's wrapper script |
 //! | `tune` | measured reservations: `suggest`, and auto |
 //! | `xwayland` | `xwayland install`, `status` and `remove` |

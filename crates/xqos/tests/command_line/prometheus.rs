@@ -19,7 +19,7 @@ fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data").join(name)
 }
 
-/// Whether a program is missing; then the test is skipped with the reason.
+/// Returns true if a program is missing; the test is then skipped with the reason.
 fn is_missing(program: &str) -> bool {
     let missing = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err();
     if missing {
@@ -28,7 +28,7 @@ fn is_missing(program: &str) -> bool {
     missing
 }
 
-/// A Prometheus of the test, which scrapes every second.
+/// A Prometheus for the test, which scrapes every second.
 struct Prometheus {
     _process: Running,
     address: String,
@@ -136,7 +136,7 @@ fn prometheus_scrapes_correct_figures_and_the_dashboard_shows_them() {
     let rate = |name: &str, of: &str| format!("sum(rate({name}{{display=\"{}\"{of}}}[1m]))", server.display);
     let of_busy = rate("xqos_client_server_seconds_total", ",program=\"x11perf\"");
     let share = format!("{of_busy} / {}", rate("xqos_server_busy_seconds_total", ""));
-    // Nearly all of it; client and server are read one after the other.
+    // x11perf uses nearly all of it. The share may exceed 1, because client and server are read one after the other.
     prometheus.value(&share, |share| (0.9..1.05).contains(&share));
     grab(&server);
     prometheus.value(&format!("sum(xqos_client_long_grabs_total{own})"), |grabs| grabs == 1.0);

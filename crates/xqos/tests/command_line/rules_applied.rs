@@ -65,7 +65,7 @@ struct Installed {
 
 impl Installed {
     fn new(name: &str, rules: &str) -> Installed {
-        // In the build folder, because a hard link needs the same file system.
+        // Use the build folder, because a hard link needs the same file system.
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("bin")).unwrap();
         fs::create_dir_all(folder.join("lib/xqos/rules.d")).unwrap();
@@ -158,8 +158,8 @@ fn only_programs_named_by_a_rule_are_raised_to_redraw() {
     let daemon = rules.applied_on(&server);
     weighs(&server, clock.pid(), 2.0);
     let both = |signal: &str| [&clock, &logo].into_iter().for_each(|client| client.signal(signal));
-    // A stopped program cannot answer, and is raised until its time is over. An Expose from before boost listened stays
-    // the only one until it is answered, so both programs are continued in between.
+    // A stopped program cannot answer, and is raised until its time is over. No Expose is reported while an earlier one
+    // is unanswered, which may be from before boost was listening, so both programs are continued in between.
     eventually("the clock is raised", || {
         both("STOP");
         expose(&server);
@@ -245,7 +245,7 @@ fn a_stopped_daemon_keeps_its_settings_and_catches_up() {
     let daemon = rules.applied_on(&server);
     weighs(&server, clock.pid(), 2.0);
     daemon.signal("STOP");
-    // Meanwhile the server serves, new clients get the defaults, and a user may change settings manually.
+    // Meanwhile the server serves, new clients get the defaults, and a user can change settings manually.
     let late = server.client(&["xclock"]);
     server.ask(&["priority", "--pid", &clock.pid().to_string(), "9"]).with(0);
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 3, priority = 6")]));
@@ -311,7 +311,7 @@ fn a_thousand_rules_apply_to_500_clients_with_few_requests() {
     };
     let rules = Rules::new("thousand");
     rules.write("50-a.toml", &a_thousand(2));
-    // It prints a line for each client, more than a pipe can hold.
+    // The daemon prints a line for each client, more than a pipe can hold.
     let daemon =
         Running::start(rules.with(&mut server.xqos(&["rules", "run"])).stdout(Stdio::null()).stderr(Stdio::null()));
     eventually("all have what the rule says", || (have(2) >= CLIENTS).then_some(()));

@@ -25,7 +25,7 @@ fn files_of_the_tutorial() -> Vec<(String, String)> {
     files
 }
 
-/// A clock under another program name, which is the only property that differs.
+/// A clock with another program name; all its other properties are the same.
 fn clock_called(server: &Server, folder: &Folder, name: &str) -> Running {
     let path = folder.file(name);
     fs::copy("/usr/bin/xclock", &path).unwrap();

@@ -2,7 +2,7 @@
 //! Faulty and hostile rule files, and a clock that jumps, on a real server: a line says what is wrong, and the last
 //! valid rules stay in effect.
 //!
-//! The messages are tested in `crates/rules/tests`; here, the effect on clients is.
+//! `crates/rules/tests` tests the messages. These tests check the effect on clients.
 
 use crate::fixture::{Folder, Running, Server, eventually};
 use crate::rules::{Rules, file, rule, weighs, weight};
@@ -88,7 +88,7 @@ fn a_faulty_file_keeps_its_last_valid_version_and_a_line_says_why() {
     symlink(&elsewhere, rules.path("60-b.toml")).unwrap();
     rules.write("70-c.toml", &file(&[rule("others", "name = \"xclock\"", "weight = 9")]));
     fs::set_permissions(rules.path("70-c.toml"), fs::Permissions::from_mode(0o666)).unwrap();
-    // A fast daemon may have read it while it was still valid; the rename then removes its rules.
+    // A fast daemon may have read the file while it was still valid; the rename then removes its rules.
     fs::rename(rules.path("70-c.toml"), rules.path("71-c.toml")).unwrap();
     daemon.read_everything(&clock);
     for words in ["60-b.toml: is a link out of its folder", "71-c.toml: is writable by others"] {
@@ -115,7 +115,7 @@ fn a_refused_setting_is_reported_once_and_others_are_applied() {
     let reservation = |client: &Running| server.entry(client.pid()).unwrap()["reservation"].clone();
     assert!(reservation(&first).is_null(), "{}", daemon.said());
     assert_eq!(reservation(&second)["budget_ms"], 10.0, "{}", daemon.said());
-    // It is tried again at each evaluation, and reported once.
+    // The refused reservation is tried again at each evaluation, but reported only once.
     daemon.read_everything(&first);
     daemon.read_everything(&first);
     let refusals =

@@ -21,7 +21,7 @@ fn install(folder: &Path, name: &str) {
     xqos_skip::executable(&folder.join(name), ECHO.as_bytes());
 }
 
-/// xqos in a folder of its own.
+/// xqos in a folder without the other programs.
 fn alone(folder: &Folder) -> Command {
     let program = folder.path.join("xqos");
     if !program.exists() {

@@ -103,7 +103,7 @@ fn processor_time() -> Duration {
 /// Draws five times a second while `goes_on` holds, using a few percent of the server. A frame is one small write,
 /// because a busy machine would split a frame of many requests.
 fn play(display: &str, goes_on: impl Fn() -> bool) {
-    // If allowed, so that a busy machine does not disturb the rhythm.
+    // Use real-time priority if allowed, so that a busy machine does not disturb the rhythm.
     let _ = Attributes::real_time(1).give(0);
     let (connection, screen) = x11rb::connect(Some(display)).unwrap();
     let root = connection.setup().roots[screen].root;
@@ -140,7 +140,7 @@ fn plays_a_film_where_it_is_told_to() {
     }
 }
 
-/// A film that this process plays on a connection of its own.
+/// A film that this process plays on a separate connection.
 struct Film {
     goes_on: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

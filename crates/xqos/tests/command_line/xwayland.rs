@@ -6,7 +6,7 @@ use std::fs;
 
 const WESTON: &str = "[core]\nxwayland=true\n[xwayland]\npath=/opt/Xwayland\n[shell]\n";
 
-/// Runs `xqos xwayland` with a home folder of its own, so that nothing on this machine is read or written.
+/// Runs `xqos xwayland` with a separate home folder, so that the user's own files are neither read nor written.
 fn ask(home: &Folder, arguments: &[&str]) -> Ended {
     let mut command = xqos();
     command.env("HOME", home.file("")).env("XQOS_MODULE", module());
