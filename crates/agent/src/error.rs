@@ -17,13 +17,13 @@ pub enum Error {
     Server(xqos_client::Error),
     /// A request of the core protocol failed.
     X(ReplyOrIdError),
-    /// A system call failed: what it was for, and the error.
+    /// A system call failed: its purpose, and the error.
     System(Cow<'static, str>, io::Error),
     /// The action is impossible here or now; the text is the reason.
     Refused(String),
 }
 
-/// For `map_err`: adds what the failed call was for.
+/// For `map_err`: adds the purpose of the failed call.
 pub(crate) fn asking<E: Into<io::Error>>(what: impl Into<Cow<'static, str>>) -> impl FnOnce(E) -> Error {
     move |error| Error::System(what.into(), error.into())
 }

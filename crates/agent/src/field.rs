@@ -10,7 +10,7 @@ use xqos_cli::table::{Column, Table};
 use xqos_cli::time::of_ms;
 use xqos_cli::width::{Align, padded, wrapped};
 
-/// Labels of figures: those of the last interval, and those since the client connected.
+/// Labels of figures that cover the last interval, and of figures since the client connected.
 pub const LAST: &str = "last";
 pub const EVER: &str = "ever";
 
@@ -71,7 +71,7 @@ pub enum MetricKind {
     Histogram,
 }
 
-/// Head of a metric.
+/// Name, kind and help of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
     /// Name without the suffix of its kind. It ends in the unit.
@@ -149,7 +149,7 @@ pub fn metrics<T>(fields: &[Field<T>]) -> impl Iterator<Item = (Metric, &Field<T
     fields.iter().filter_map(|field| field.metric.map(|(name, kind)| (Metric { name, kind, help: field.help }, field)))
 }
 
-/// Fields with a column that is not empty in all rows.
+/// Fields with a column in which at least one row has a value; if there are no rows, all fields with a column.
 pub fn shown<'a, T>(fields: &'a [Field<T>], rows: &[&T]) -> impl Iterator<Item = &'a Field<T>> {
     let says = move |field: &&Field<T>| rows.is_empty() || rows.iter().any(|row| !field.text(row).is_empty());
     fields.iter().filter(|field| field.place != Place::Detail).filter(says)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Serves HTTP to Prometheus on a loopback address. Each connection carries one request; size, number and time are
+//! Serves HTTP to Prometheus on a loopback address. Each connection carries one request. Size, number and time are
 //! limited.
 //!
 //! httparse parses requests. The other features of a server library (bodies, persistent connections, encodings) are not

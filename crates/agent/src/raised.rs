@@ -5,9 +5,9 @@
 //! cleared after the process is restored, so the survivor of the two always finds everything that must be restored. A
 //! process is identified by its pid and start time, because pids are reused.
 //!
-//! The guard is forked before any process is raised. It only waits for the end of a pipe that its parent holds open. It
-//! ignores the signals that end a terminal's programs. Its priority is above that of raised processes; otherwise it
-//! would not get the processor in time. If the guard itself is killed, its parent notices and exits.
+//! The guard is forked before any process is raised. It ignores the signals that a terminal sends to end programs, and
+//! only waits for the end of a pipe that its parent holds open. Its priority is above that of raised processes, so that
+//! it gets the processor in time. If the guard itself is killed, its parent notices and exits.
 
 use crate::processor::other_threads;
 use std::io::{self, Read};
@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use xqos_sys::{Attributes, Processes, Procfs};
 
-/// Maximum number of raised processes; more never redraw at the same time.
+/// Maximum number of raised processes. More than that never redraw at the same time.
 const MAX_RAISED: usize = 64;
 
 /// Real-time priority of the guard and its parent; raised programs get a lower one.
 pub const PRIORITY: u32 = 5;
 
-/// Entry for one process, shared by both sides: its pid (0 if unused), its start time, and its previous scheduling.
+/// Entry for one process, shared with the guard: pid (0 if unused), start time and previous scheduling.
 type Entry = [AtomicU64; 6];
 
 /// Result of an attempt to raise a process.
@@ -43,7 +43,7 @@ pub enum Verdict {
 pub struct Raised {
     entries: &'static [Entry; MAX_RAISED],
     until: [Option<Instant>; MAX_RAISED],
-    /// Only processes of this user are raised; `None`: of any user.
+    /// Only processes of this user are raised; `None` means any user.
     user: Option<u32>,
 }
 
@@ -53,7 +53,7 @@ impl Raised {
         Ok(Raised { entries: xqos_sys::shared()?, until: [None; MAX_RAISED], user })
     }
 
-    /// Raises a process until that time, or until it is taken back.
+    /// Raises a process until that time, or until [`Raised::take_back`].
     pub fn raise(
         &mut self,
         pid: i32,

@@ -42,7 +42,7 @@ impl Packaging {
 
 /// Parses the arguments of this process. On an error, exits and suggests a word only if it is near.
 ///
-/// clap itself suggests words with a Jaro similarity of at least 0.7; `lst` and `plot` have that.
+/// clap itself suggests words with a Jaro similarity of at least 0.7, such as `plot` for `lst`.
 pub fn matches(command: Command) -> ArgMatches {
     command.try_get_matches().unwrap_or_else(|mut error| {
         propose_near_words(&mut error);

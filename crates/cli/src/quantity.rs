@@ -53,7 +53,7 @@ impl FromStr for SoftRule {
 pub struct Micros(pub u32);
 
 impl Micros {
-    /// In the form of the command line: `3ms`.
+    /// The time as typed on the command line: `3ms`.
     pub fn typed(self) -> String {
         format!("{}ms", self.ms())
     }
@@ -115,7 +115,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// In the form of the command line: `3ms/10ms`.
+    /// The reservation as typed on the command line: `3ms/10ms`.
     pub fn typed(self) -> String {
         format!("{}/{}", self.budget.typed(), self.period.typed())
     }

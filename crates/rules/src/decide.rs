@@ -93,7 +93,7 @@ impl<'a> Evaluation<'a> {
         if is_ignored { Vec::new() } else { chosen }
     }
 
-    /// Explains a verdict in one sentence. For a rule that did not match, names the failed key and the client's fact.
+    /// Explains a verdict in one sentence. If a rule did not match, names the key that failed and the client's fact.
     pub fn explain(&self, rule: &Rule, verdict: Verdict) -> String {
         let conditions = &rule.matcher.conditions;
         match verdict {

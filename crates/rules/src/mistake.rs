@@ -15,7 +15,7 @@ const MAX_QUOTED: usize = 60;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub file: Arc<str>,
-    /// 0: the file or folder as a whole.
+    /// Line number; 0 stands for the whole file or folder.
     pub line: usize,
     pub what: String,
 }

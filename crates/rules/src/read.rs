@@ -116,7 +116,7 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// All `[[rule]]` of a file.
+    /// All `[[rule]]` tables of a file.
     pub(crate) fn rules(&mut self, top: &Table<'_, '_>) -> Vec<Rule> {
         let Some(value) = top.get("rule") else { return Vec::new() };
         let Some(parts) = value.get_ref().as_array() else {

@@ -66,7 +66,7 @@ settings! {
     Priority "priority" number Priority;
     /// Longest slice of the client.
     Slice "slice" text Slice;
-    /// Lets the client's program have the processor while it redraws.
+    /// Raises the priority of the client's program while it redraws.
     Cpu "cpu" switch bool;
     /// Makes the client wait for the owners of windows that it uncovers.
     Pace "pace" switch bool;
@@ -75,7 +75,7 @@ settings! {
     Ignore "ignore" switch bool;
 }
 
-/// In the form of a file: `weight = 2`.
+/// The setting as written in a file: `weight = 2`.
 impl fmt::Display for Setting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, value) = (self.kind().name(), self.value());

@@ -37,7 +37,7 @@ pub enum Verdict {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// Started by this process.
+    /// Started by the process with this identity.
     Child(Identity),
     /// The main child, or a process adopted before any of ours had connected.
     First,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Takes the times of a server that runs xqos from the server itself.
+//! For a server that runs xqos, takes the times from the server itself.
 //!
 //! The kernel's trace attributes the time between two reads to one client. With xqos, the server also switches clients
 //! between reads, because it has read their requests earlier. The trace would then attribute some time to the wrong
@@ -16,13 +16,13 @@ use xqos_client::Control;
 /// Time limit for a server that hangs.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Asks the server; `None` if it does not run xqos.
+/// Queries the server; `None` if it does not run xqos.
 pub fn ask(display: Option<u32>) -> Option<Readings> {
     let control = Control::at_socket(display?, Some(Instant::now() + PATIENCE)).ok()??;
     Readings::of(&control).ok().filter(|readings| readings.info.armed)
 }
 
-/// Replaces the times of the trace by the server's own. Returns how long the server was busy, in nanoseconds.
+/// Replaces the times from the trace with the server's own. Returns how long the server was busy, in nanoseconds.
 pub fn correct(clients: &mut Vec<Client>, before: &Readings, now: &Readings, elapsed: Duration) -> u64 {
     let cpu_ns = now.list.server_cpu_ns.saturating_sub(before.list.server_cpu_ns);
     let slices_ns = now.info.busy_ns.saturating_sub(before.info.busy_ns);

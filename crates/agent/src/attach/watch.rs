@@ -13,9 +13,9 @@ use xqos_trace::tracefs;
 
 pub use super::account::Usage;
 
-/// System calls to trace, besides the waits.
+/// System calls to trace in addition to the waits.
 const CALLS: [&str; 6] = ["enter_recvmsg", "enter_recvfrom", "enter_read", "enter_readv", "enter_close", "exit_openat"];
-/// Buffer for each processor. A busy server makes some hundred thousand calls per second, each of less than 64 bytes.
+/// Buffer for each processor. A busy server makes around 100,000 calls per second, each of less than 64 bytes.
 const BUFFER_KB: &str = "8192";
 /// How often the kernel's buffer is read. A client that connects and disconnects in between has no name.
 pub const READ_INTERVAL: Duration = Duration::from_millis(10);
@@ -68,7 +68,7 @@ impl Watch {
         seen.collect()
     }
 
-    /// Events that did not fit the kernel's buffer so far.
+    /// Number of events so far that did not fit into the kernel's buffer.
     pub fn lost(&self) -> u64 {
         let processors = fs::read_dir(self.trace.folder().join("per_cpu")).into_iter().flatten().flatten();
         let lost = |stats: String| {

@@ -25,7 +25,7 @@ pub struct Watched {
 pub struct TracedUsage {
     pub busy_ns: u64,
     pub calls: u64,
-    /// From the last trace only.
+    /// Longest work in the last trace only.
     pub longest_ns: Option<u64>,
 }
 

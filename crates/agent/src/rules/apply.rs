@@ -100,7 +100,7 @@ impl Server for Session {
 struct Client {
     requested: BTreeMap<SettingKind, Assignment>,
     is_auto: bool,
-    /// Process that may have the processor while it redraws.
+    /// Process that is raised while it redraws.
     boosted: Option<i32>,
     /// Refusals that were reported.
     reported: BTreeSet<String>,
@@ -305,7 +305,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         client.reported.insert(why.clone()).then_some(why)
     }
 
-    /// Lets a program have the processor while it redraws, or stops that. Returns the reason of a failure, once.
+    /// Starts or stops raising a program while it redraws. Returns the reason for a failure, once.
     fn raise(&mut self, entry: &ClientEntry, is_wanted: bool) -> Option<String> {
         let wanted = Some(entry.pid).filter(|&pid| is_wanted && pid > 0);
         let client = self.clients.entry(entry.client).or_default();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Lets programs have the processor while they redraw, for rules with `cpu = true`. `xqos boost` does the work; it
-//! reads the pids from its standard input.
+//! Raises the priority of programs while they redraw, for rules with `cpu = true`. `xqos boost` does the work; it reads
+//! the pids from its standard input.
 //!
-//! It is a separate process, so that the daemon needs no real-time priority. It exits when its input is closed, however
-//! the daemon ends.
+//! It is a separate process, so that the daemon needs no real-time priority. It exits when its input is closed,
+//! regardless of how the daemon ends.
 
 use crate::error::{Error, Result};
 use crate::processor::{self, missing_raise_right};
@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
-/// Lets programs have the processor while they redraw.
+/// Raises the priority of programs while they redraw.
 pub trait Boost {
-    /// Starts for one more client of this process. The error says why that is impossible.
+    /// Raises this process for one more of its clients. The error says why that is impossible.
     fn begin(&mut self, pid: i32) -> Result<()>;
 
-    /// Ends for one client of this process.
+    /// Stops raising this process for one of its clients.
     fn end(&mut self, pid: i32);
 }
 

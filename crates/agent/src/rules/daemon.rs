@@ -54,7 +54,7 @@ pub struct Daemon {
     folders: Folders,
     user_limit: UserLimit,
     absence: Absence,
-    /// A rule depends on the display being unwatched.
+    /// A rule depends on whether the display is unwatched.
     needs_viewers: bool,
     began: Instant,
     /// Messages that are printed once, such as mistakes in rule files.
@@ -66,7 +66,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Takes the display's selection, or fails if another daemon has it. `unwatched_after`: time without viewers.
+    /// Takes the display's selection, or fails if another daemon has it. `unwatched_after`: see `Absence::new`.
     pub fn start(display: Option<&str>, is_verbose: bool, unwatched_after: Duration) -> Result<Daemon> {
         let (session, _) = Session::open_armed(display)?;
         let (x11, _) = xqos_client::connect(Some(&session.display))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Detects changes of rule files by inotify, so nothing polls.
+//! Detects changes of rule files with inotify, without polling.
 //!
 //! If a folder does not exist, its nearest existing ancestor is watched. A file counts as changed when it is closed, so
 //! it is never read while it is written.

@@ -2,7 +2,7 @@
 //! Decides when changed clients are evaluated: immediately, but at most 20 times a second, which bounds the cost of a
 //! client that changes all the time.
 //!
-//! Pure: the caller passes the time since some start.
+//! This module reads no clock: the caller passes the time since an arbitrary start.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -22,7 +22,7 @@ use xqos_sys as sys;
 /// One selection for a display, however many screens it has.
 const SELECTION: &[u8] = b"_XQOS_RULES_S0";
 const PID: &[u8] = b"_NET_WM_PID";
-/// Undoing settings takes a few requests, so a daemon that takes longer hangs.
+/// Undoing settings takes a few requests, so a daemon that takes longer is assumed to hang.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The rules daemon of a display.

@@ -202,7 +202,7 @@ impl WindowFacts {
             return Ok(BTreeSet::new());
         }
         if before.is_empty() || self.active.is_empty() {
-            // A window manager has started or exited, so the state of all clients changes to known or unknown.
+            // A window manager has started or exited, so the state of all clients becomes known or unknown.
             return Ok(self.windows.keys().map(|&window| self.base_of(window)).collect());
         }
         let both = before.values().chain(self.active.values());

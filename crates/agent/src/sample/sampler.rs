@@ -150,7 +150,7 @@ impl Sampler {
         Ok(Server { longest_requests, lost, ..Server::new(now, before) })
     }
 
-    /// The most expensive kinds of requests of a client since its trace began; empty below trace level requests.
+    /// The most expensive kinds of requests of a client since its trace began; empty below trace level `requests`.
     pub fn kinds(&self, base: u32) -> Vec<(String, Kind)> {
         let Some(client) = self.feed.model.present().find(|client| client.identity.base == base) else {
             return Vec::new();

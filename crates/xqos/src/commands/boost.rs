@@ -45,8 +45,8 @@ struct Share {
 ///
 /// Runs until it is stopped. A program that gets an Expose has a real-time priority until it has answered, but no
 /// longer than the time of --expose. A program that gets input meanwhile has a higher priority, for 10 ms at most. The
-/// X server has a real-time priority while either lasts, and while it serves a client with a reservation, for the
-/// budget at most. All priorities are restored however this process ends, even if it is killed. Programs of other users
+/// X server has a real-time priority during these times, and while it serves a client with a reservation, for the
+/// budget at most. All priorities are restored when this process ends, even if it is killed. Programs of other users
 /// are left alone.
 ///
 /// This needs the right to set priorities (CAP_SYS_NICE). To raise the server as well, it needs CAP_SYS_RESOURCE or a

@@ -67,7 +67,7 @@ struct Report {
     advice: Option<String>,
 }
 
-/// Facts about a served server.
+/// Facts about a server that runs xqos.
 #[derive(Debug)]
 struct Service {
     info: ServerInfo,

@@ -13,8 +13,8 @@ use xqos_cli::output::{self, note, print};
 
 /// Explains for a client why each rule matches or does not match
 ///
-/// Before the rules it shows what is known about the client, and the settings that the rules ask for next to the
-/// current ones. If the two differ, a setting was made manually, or `xqos rules run` is not running.
+/// The command first shows what is known about the client, and the settings that the rules ask for next to the current
+/// settings. If the two differ, a setting was made manually, or `xqos rules run` is not running.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

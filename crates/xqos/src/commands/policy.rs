@@ -120,7 +120,7 @@ fn explained(kind: PolicyKind) -> &'static str {
     }
 }
 
-/// Parses a blocking time; 0 means the observed one.
+/// Parses a blocking time; 0 means the observed blocking time.
 fn blocking(text: &str) -> Result<Micros, String> {
     match text {
         "observed" => Ok(Micros(0)),
@@ -278,7 +278,7 @@ fn or_null(value: u32, unit: f64, text: String) -> Value {
     Value::Other(json!((value != 0).then(|| f64::from(value) / unit)), text)
 }
 
-/// Default frame rate, as the longest time between frames.
+/// Default of --min-fps, as the longest time between frames.
 const DEFAULT_FLOOR_US: u32 = 50_000;
 
 impl Settings {

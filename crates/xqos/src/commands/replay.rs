@@ -23,9 +23,9 @@ use xqos_trace::show::line;
 
 /// Replays a recorded trace under another policy or other reservations
 ///
-/// Reports the response times that would have resulted. Clients make the same requests as in the trace: each burst
-/// starts as long after the previous one ended as it did in the trace, and each request takes as long as it took there.
-/// The cost of decisions and the kernel's scheduling are not simulated.
+/// Reports the response times that would have resulted. Clients make the same requests as in the trace. Each request
+/// takes the same time, and the pauses between a client's bursts are the same. The cost of decisions and the kernel's
+/// scheduling are not simulated.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

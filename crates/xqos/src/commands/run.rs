@@ -35,7 +35,7 @@ use xqos_sys::{self as sys, Procfs, Signal, Signals};
 /// seconds; a daemon left behind must not keep us running forever.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Polling interval for new threads of a program that has processor time.
+/// Polling interval for new threads of a program that has reserved processor time.
 const NEW_THREADS: Duration = Duration::from_millis(200);
 
 /// Starts a program with a reservation, a weight or processor time
@@ -229,7 +229,7 @@ impl Run<'_> {
         }
     }
 
-    /// Applies what the measurement has found.
+    /// Updates the measured reservations.
     fn tune(&mut self) {
         let Some(auto) = self.auto.as_mut().filter(|_| !self.server_gone) else { return };
         match auto.turn(&self.session) {

@@ -21,12 +21,12 @@ use xqos_tune::{Beat, Burst, Client, Report, State};
 /// Finds what to reserve for the clients of a trace, and prints a rule for it
 ///
 /// A client with a steady rhythm, such as a player, a game or an animation, gets a reservation of the server time that
-/// it needs in each period. The rhythm is found in the times at which the client had work, and the need in the server
-/// time of each job. A client without a rhythm needs no reservation: policy fair serves it.
+/// it needs in each period. The rhythm is derived from the times at which the client had work, and the need from the
+/// server time of each job. A client without a rhythm needs no reservation: policy fair serves it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A trace from `xqos trace record`, at least some seconds long
+    /// A trace from `xqos trace record`, at least a few seconds long
     #[arg(value_name = "TRACE")]
     file: PathBuf,
     /// Print JSON instead of text
@@ -55,7 +55,7 @@ JSON: seconds, lost_records; clients, an array of pid, name, program, found
 rest_ms (loop only), demand_ms, mean_ms, reserve (null, or budget_ms, period_ms,
 typed), confidence, near, coverage, jobs; rules, as text.";
 
-/// What was found about a client, as printed.
+/// Printed results for a client.
 const PERIODIC: &str = "periodic";
 const LIGHT: &str = "light";
 const APERIODIC: &str = "aperiodic";

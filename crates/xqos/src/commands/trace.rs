@@ -204,7 +204,7 @@ pub fn text(statistics: &Statistics) -> String {
 }
 
 fields! {
-/// The columns of a client of a trace.
+/// The columns for a client in a trace.
 const COLUMNS of client: ClientStatistics;
 
 "name" elastic("CLIENT", 8, ""): "name of the client" => Value::Text(client.name.clone());

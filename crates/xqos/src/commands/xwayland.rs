@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos xwayland`: makes the compositor start Xwayland with xqos in it.
 //!
-//! Compositors start Xwayland themselves, so a script takes its place. Each compositor finds the script in a different
+//! Compositors start Xwayland themselves, so a script replaces it. Each compositor finds the script in a different
 //! way.
 
 mod files;
@@ -21,7 +21,7 @@ use xqos_sys as sys;
 ///
 /// X11 programs under Wayland are served by Xwayland, which the compositor starts. `install` puts a script in its
 /// place, which loads xqos and then starts Xwayland. If the file of xqos is missing, the script starts Xwayland without
-/// it.
+/// xqos.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

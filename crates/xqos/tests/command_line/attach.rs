@@ -18,7 +18,7 @@ fn is_not_allowed(server: &Server) -> bool {
     not
 }
 
-/// The kernel's trace instances of xqos.
+/// The kernel trace instances that xqos has created.
 fn instances() -> Vec<String> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).unwrap();
     fsconfig_create(&context).unwrap();

@@ -129,7 +129,7 @@ fn usage_is_summed_up_by_program_and_kept_after_clients_leave() {
     });
     assert!(alone.sum("xqos_client_requests_total", &server, own) >= used, "{alone:?}");
     let waits = alone.sum("xqos_client_wait_seconds_count", &server, own);
-    // Round trips in quick succession may share a slice, and so a wait.
+    // Round trips in quick succession may share a slice, and therefore a wait.
     assert!((2.0..=used + 40.0).contains(&waits), "{waits} waits, {used} requests");
     assert!(!alone.0.keys().any(|key| key.contains("title")), "{alone:?}");
     drop(stays);

@@ -33,7 +33,7 @@ impl<'a> Daemon<'a> {
         fs::read_to_string(self.folder.file("said")).unwrap()
     }
 
-    /// Returns once the daemon has read all earlier changes: a rule that is written now has taken effect.
+    /// Waits until the daemon has read all earlier changes: writes a rule, and waits until it has taken effect.
     fn read_everything(&mut self, client: &Running) {
         self.marks += 1;
         let mark = self.marks;

@@ -313,7 +313,7 @@ fn a_refused_reservation_is_explained_with_numbers() {
     assert_eq!(reservation(&server.entry(two.pid()).unwrap()), None, "nothing has changed");
     server.ask(&["reserve", "--pid", &pid, "1ms/10ms"]).with(0);
 
-    // Without --strict, a refused program runs without a reservation; with --strict, it does not run.
+    // If the reservation is refused, the program runs without one; with --strict, it does not run.
     let program = "xclock -update 1 & sleep 0.5; kill $!; exit 4";
     let told = server.ask(&["run", "--reserve", "5ms/10ms", "--", "sh", "-c", program]).with(4);
     assert!(

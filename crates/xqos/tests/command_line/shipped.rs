@@ -84,7 +84,7 @@ fn terminals() -> Evidence {
     }
 }
 
-/// Each of the two rules improves the figure even if the other one applies too.
+/// Each of the two rules improves the figure even if the other rule also applies.
 fn from_elsewhere(rule: &'static str) -> Evidence {
     Evidence {
         rule,

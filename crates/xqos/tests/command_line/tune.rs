@@ -21,7 +21,7 @@ use xqos_sys::Attributes;
 use xqos_trace::file::{Header, Writer};
 
 const MS: u64 = 1_000_000;
-/// Long enough that a delay of some milliseconds on a busy machine is only a few percent of a frame.
+/// Long enough that a delay of several milliseconds on a busy machine is only a few percent of a frame.
 const FRAME: Duration = Duration::from_millis(200);
 /// If this variable is set, the test program plays a film on DISPLAY instead of testing.
 const FILM: &str = "XQOS_TEST_FILM";

@@ -485,7 +485,7 @@ fn a_cap_stays_with_the_group_that_it_was_set_for() {
     assert_eq!(desk.entry().group_cap_ppm, 200_000, "the cap of its default group");
     desk.rule("group = \"back\", max = \"5%\"");
     assert_eq!((desk.entry().group_name.as_str(), desk.entry().group_cap_ppm), ("back", 50_000));
-    // Its usual group keeps the cap that another user has set.
+    // The client's usual group keeps the cap that another user has set.
     desk.0.server.requests.replace(0);
     desk.rule("");
     assert_eq!((desk.requests(), desk.entry().group_name.as_str()), (1, ""), "the group keeps its cap");

@@ -19,15 +19,15 @@ use xqos_sys::Signals;
 ///
 /// Rules are evaluated for each client when it connects, when its windows get a class, and when they become active,
 /// fullscreen or iconic. Changed rule files are read again; a file with a mistake keeps its last valid version.
-/// Settings made manually or by a program for itself are not changed. When it is stopped, by ^C, SIGTERM or `xqos rules
-/// off`, it undoes its settings. Only one can run on each display.
+/// Settings made manually or by a program for itself are not changed. When the command is stopped, by ^C, SIGTERM or
+/// `xqos rules off`, it undoes its settings. Only one `xqos rules run` can run on each display.
 #[derive(Args, Debug)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct Run {
     /// Also report how many rules there are, and which never matched
     #[arg(long, short)]
     verbose: bool,
-    /// How long an Xvnc or xrdp display has no viewer before its state is unwatched, 1s to 1h
+    /// How long an Xvnc or xrdp display must have no viewer before its state is unwatched, 1s to 1h
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = absence)]
     unwatched_after: Duration,
 }

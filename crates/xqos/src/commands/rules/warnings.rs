@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Finds rule settings that will have no effect here; each gets a line, so that nothing is ignored silently.
+//! Warns about each rule setting that will have no effect here, so that none is ignored silently.
 //!
 //! Such a setting is not a mistake: it may work on another server, or when root runs the rules.
 
@@ -14,10 +14,10 @@ use xqos_sys as sys;
 /// The rights of the user who runs the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Rights {
-    /// May raise the priority of programs.
+    /// The user may raise the priority of programs.
     pub raise: bool,
-    /// May limit users and see whether the display is watched, as root and the server's user may. `None` without a
-    /// server.
+    /// The user may limit users and see whether the display is watched, which only root and the server's user may do.
+    /// `None` if there is no server.
     pub own_server: Option<bool>,
 }
 

@@ -14,7 +14,7 @@ use xqos_cli::output::NewFile;
 /// Marks files that xqos has written completely.
 const MARK: &str = "# Written by `xqos xwayland install`; `xqos xwayland remove` takes it away.";
 
-/// Paths of the files of a user.
+/// Paths of a user's files.
 #[derive(Debug)]
 pub struct Places {
     /// The script, in a separate folder that can come first in PATH.

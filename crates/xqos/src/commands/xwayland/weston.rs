@@ -43,7 +43,7 @@ pub fn with_path(text: Option<&str>, path: &str) -> Option<String> {
 /// The file without our block.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// The file has no block of ours.
+    /// The file does not contain our block.
     NoBlock,
     /// We created the file, and nothing else is in it.
     WholeFile,
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!((new.matches(SECTION).count(), without_path(&new)), (1, Removal::WholeFile));
     }
 
-    /// weston uses the last path of the section, so only one may be outside of comments.
+    /// weston uses the last path of the section, so only one may be outside comments.
     #[test]
     fn the_section_has_one_path_and_other_sections_keep_theirs() {
         for file in FILES {

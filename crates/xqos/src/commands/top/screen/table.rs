@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The tables of clients and of the longest requests on the screen, and the text of `--once`.
 //!
-//! A request is never interrupted, so no policy and no reservation can protect against the longest ones.
+//! A request is never interrupted, so no policy and no reservation can protect against the longest requests.
 
 use super::View;
 use ratatui::Frame;
