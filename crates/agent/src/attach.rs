@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Measures which clients use an X server that does not run xqos. It traces the server's system calls in the kernel, as
-//! root.
+//! Measures which clients use an X server that does not run xqos, by tracing the server's system calls in the kernel.
+//! This needs root.
 //!
 //! An X server reads a client's requests, executes them, and then reads from the next client or waits. From one read to
 //! the next read or wait of its thread, the server therefore works for the client at the other end of that descriptor.

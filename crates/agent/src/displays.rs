@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Displays of this machine: which ones have a server, and which have clients. All of it comes from the kernel's
+//! Displays of this machine: which ones have a server, and which have clients. This is read from the kernel's
 //! tables, so no server is woken.
 
 use std::collections::{BTreeMap, HashSet};

@@ -132,7 +132,7 @@ impl Exporter {
         }
     }
 
-    /// Adds new displays and removes those that are gone. A display with an open query stays until that is answered.
+    /// Adds new displays and removes those that are gone. A display with an open query stays until it is answered.
     fn find(&mut self, sockets: &Displays) {
         let only = &self.options.only;
         let mut numbers = sockets.numbers();

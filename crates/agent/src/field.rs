@@ -37,7 +37,7 @@ pub struct Field<T> {
 pub enum Place {
     /// Only the details of one client.
     Detail,
-    /// Also tables.
+    /// Tables, and the details of one client.
     Column { width: u16, align: Align, is_elastic: bool, span: &'static str },
 }
 
@@ -74,7 +74,7 @@ pub enum MetricKind {
 /// Name, kind and help of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Name without the suffix of its kind. It ends in the unit.
+    /// Name, which ends in the unit, without the suffix of the kind.
     pub name: &'static str,
     pub kind: MetricKind,
     pub help: &'static str,

@@ -19,7 +19,7 @@ use xqos_abi::{ClientEntry, ClientList, ServerInfo};
 use xqos_client::Control;
 pub use xqos_trace::show::Departed;
 
-/// Version of the JSON schema. It grows when a field is removed or changes its meaning, not when one is added.
+/// Version of the JSON schema, increased when a field is removed or changes its meaning, but not when one is added.
 pub const VERSION: u32 = 1;
 
 /// Columns and JSON fields, for the help of the commands that print them.

@@ -40,7 +40,7 @@ impl Packaging {
     }
 }
 
-/// Parses the arguments of this process. On an error, exits and suggests a word only if it is near.
+/// Parses the arguments of this process. On an error, exits; suggests a word only if it is similar.
 ///
 /// clap itself suggests words with a Jaro similarity of at least 0.7, such as `plot` for `lst`.
 pub fn matches(command: Command) -> ArgMatches {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Commands of `xqos` that are separate programs, as in git and cargo.
 //!
-//! A program is looked up in the folder of this program, then in PATH. It prints its own help. `xqos --help` lists the
-//! commands from the table here, and shell completion asks each program for its options.
+//! A program is looked up in the folder of this program, then in PATH. `xqos --help` lists the commands from the table
+//! here, but each program prints its own help, and shell completion asks each program for its options.
 
 use anyhow::{Result, anyhow};
 use clap::builder::{PossibleValuesParser, ValueHint, ValueParser};

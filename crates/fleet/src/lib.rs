@@ -22,6 +22,6 @@ pub mod tables;
 
 pub use error::Error;
 
-/// Version of the tables, stored in each file as the metadata `xqos.schema`. It grows when a column changes its meaning
-/// or is removed.
+/// Version of the tables, stored in each file as the metadata `xqos.schema`. It is increased when a column is removed
+/// or changes its meaning.
 pub const SCHEMA: u32 = 1;

@@ -39,7 +39,7 @@ pub enum Verdict {
 enum Origin {
     /// Started by the process with this identity.
     Child(Identity),
-    /// The main child, or a process adopted before any of ours had connected.
+    /// The main child, or a process adopted before any of our processes had connected.
     First,
     /// Adopted later.
     Stray,

@@ -41,7 +41,7 @@ fn open(peer: Peer, name: &str) -> Option<File> {
     (is.is_file() && (is.uid() == peer.uid || peer.uid == 0)).then_some(file)
 }
 
-/// Name and data of the first entry for the display. Its family does not matter, because the server is local.
+/// Name and data of the first entry for the display. The entry's family does not matter, because the server is local.
 fn entry(mut bytes: &[u8], display: u32) -> Option<Authority> {
     const FAMILY_BYTES: usize = 2;
     let number = display.to_string();
@@ -54,7 +54,7 @@ fn entry(mut bytes: &[u8], display: u32) -> Option<Authority> {
     }
 }
 
-/// Reads a length of two bytes (most significant first) and that many bytes.
+/// Reads a length (two bytes, most significant first), and then a field of this length.
 fn field<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, rest) = bytes.split_first_chunk::<2>()?;
     let (field, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;

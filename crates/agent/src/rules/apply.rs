@@ -11,8 +11,8 @@
 //! | the same value | the same value | nothing |
 //! | a value | none | clear it |
 //!
-//! If the server keeps a manual setting, that is reported once. It is requested again when the rules change the
-//! setting, or when `xqos rules adopt` returns the client to the rules ([`Applier::return_settings`]).
+//! If the server keeps a manual setting, that is reported once. The setting of the rules is requested again when the
+//! rules change it, or when `xqos rules adopt` returns the client to the rules ([`Applier::return_settings`]).
 //!
 //! A cap belongs to a group. A client without a group is therefore put into the group of its application or, if it is
 //! remote, of its host. When a client leaves a group that a rule names, the group's cap stays until the group ends.

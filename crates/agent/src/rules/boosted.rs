@@ -2,7 +2,7 @@
 //! Raises the priority of programs while they redraw, for rules with `cpu = true`. `xqos boost` does the work; it reads
 //! the pids from its standard input.
 //!
-//! It is a separate process, so that the daemon needs no real-time priority. It exits when its input is closed,
+//! `xqos boost` is a separate process, so the daemon needs no real-time priority. It exits when its input is closed,
 //! regardless of how the daemon ends.
 
 use crate::error::{Error, Result};

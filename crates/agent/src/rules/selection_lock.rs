@@ -19,7 +19,7 @@ use x11rb::wrapper::ConnectionExt as _;
 use x11rb::{COPY_DEPTH_FROM_PARENT, COPY_FROM_PARENT, CURRENT_TIME, NONE};
 use xqos_sys as sys;
 
-/// One selection for a display, however many screens it has.
+/// The selection is one per display, regardless of the number of screens.
 const SELECTION: &[u8] = b"_XQOS_RULES_S0";
 const PID: &[u8] = b"_NET_WM_PID";
 /// Undoing settings takes a few requests, so a daemon that takes longer is assumed to hang.

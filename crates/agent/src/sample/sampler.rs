@@ -71,7 +71,7 @@ impl Sampler {
         })
     }
 
-    /// Starts a trace. Without one (a server on another machine) there are no response times.
+    /// Starts a trace. If that fails, as for a server on another machine, there are no response times.
     pub fn trace(&mut self, level: Level) {
         let _ = self.feed.trace(&self.session, level);
     }

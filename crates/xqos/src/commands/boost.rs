@@ -7,7 +7,7 @@
 //! raises the server's own thread during this time, and while the thread serves a client with a reservation.
 //!
 //! Raised processes are recorded in memory shared with a guard process ([`Guard`]). All priorities are restored when
-//! this process ends, however it ends.
+//! this process ends, even if it is killed.
 
 mod named;
 
@@ -108,7 +108,7 @@ impl How {
         }
     }
 
-    /// Finds the first method that this user may use, by trying it on a thread of our own.
+    /// Finds the first method that this user may use, by trying each on a separate thread.
     fn allowed(self, limit: Duration) -> Option<How> {
         let ways = if self == How::Auto { vec![How::Rr, How::Nice] } else { vec![self] };
         ways.into_iter().find(|way| {

@@ -151,7 +151,7 @@ fn end_victim(victim: &str, boost: &Running, guard: i32, server: &Server) {
     }
 }
 
-/// A raised clock whose `xqos boost` was stopped before the clock's time was over.
+/// Returns a raised clock, with `xqos boost` stopped before the clock's time was over.
 fn clock_raised_when_stopped(server: &Server, boost: &Running) -> Running {
     eventually("the clock is raised when boost is stopped", || {
         let clock = raised_clock(server);

@@ -309,7 +309,7 @@ fn a_returned_setting_follows_the_rules_again_and_others_stay_manual() {
     assert_eq!((desk.entry().weight, desk.entry().fixed_priority), (USUAL_WEIGHT, 9));
 }
 
-/// Manual values differ from those of the rules here: equal values, or the default value, do not show who set them.
+/// Manual values here differ from those of the rules, because equal or default values do not show who set them.
 #[test]
 fn no_sequence_of_events_overrides_a_manual_setting() {
     for seed in 0..500_u64 {

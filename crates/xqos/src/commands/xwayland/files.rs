@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use xqos_cli::output::NewFile;
 
-/// Marks files that xqos has written completely.
+/// Marks files that were written entirely by xqos.
 const MARK: &str = "# Written by `xqos xwayland install`; `xqos xwayland remove` takes it away.";
 
 /// Paths of a user's files.
