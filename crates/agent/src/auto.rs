@@ -91,8 +91,8 @@ impl Auto {
         })
     }
 
-    /// Also reserves processor time from now on. `is_own_child`: this program started the client, which ends with it.
-    /// The error says why a reservation is impossible. Call this before any thread is started.
+    /// Also reserves processor time from now on. `is_own_child`: this program started the client, which ends with this
+    /// program. The error says why a reservation is impossible. Call this before any thread is started.
     pub fn reserve_processors(&mut self, is_own_child: bool) -> Result<()> {
         self.processors = Some(Processors::start(is_own_child)?);
         Ok(())

@@ -7,7 +7,7 @@ use x11rb::protocol::xproto::ConnectionExt;
 use xqos_client::Control;
 pub use xqos_trace::names::{Names, opcodes};
 
-/// Names of this server's requests. If only its control socket is available, names of the core protocol.
+/// Names of this server's requests, or only those of the core protocol if only its control socket is available.
 pub fn names_of(control: &Control) -> Result<Names> {
     let Ok(connection) = control.connection() else { return Ok(Names::default()) };
     let names = connection.list_extensions()?.reply()?.names;

@@ -77,7 +77,7 @@ pub struct Loaded {
     pub mistakes: Vec<Mistake>,
 }
 
-/// Loads the rule files; it can do so repeatedly.
+/// Loads and reloads the rule files.
 #[derive(Debug)]
 pub struct Loader {
     folders: Vec<Folder>,

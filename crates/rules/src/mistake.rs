@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A mistake in a rule file: the line, the reason and what to write instead.
 //!
-//! Every reason to refuse a file is one line of this type, so the daemon, `xqos rules check` and the tests all print
+//! Every reason to refuse a file is a value of this type, so the daemon, `xqos rules check` and the tests all print
 //! the same text.
 
 use std::fmt;

@@ -17,7 +17,7 @@
 use std::collections::{HashMap, HashSet};
 use xqos_sys::{Process, Processes};
 
-/// A pid with the start time of its process, which is unique until the machine reboots.
+/// A pid and the start time of its process. The pair is unique until the machine reboots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     pid: i32,

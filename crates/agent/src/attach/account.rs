@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Usage {
     pub ns: u64,
     pub calls: u64,
-    /// Longest work without a wait or a read from another descriptor.
+    /// Longest uninterrupted work, without a wait or a read from another descriptor.
     pub longest_ns: u64,
 }
 

@@ -38,7 +38,7 @@ pub struct Processors {
     began: Instant,
     raised: Raised,
     guard: Guard,
-    /// The programs were started by this one, so their other threads get a higher priority.
+    /// This process started the programs, so their other threads get a higher priority.
     are_own_children: bool,
     programs: BTreeMap<i32, Program>,
 }

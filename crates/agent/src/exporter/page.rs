@@ -149,7 +149,7 @@ fn single(page: &mut Page, head: &Metric, value: f64) {
 }
 
 impl Labels {
-    /// The labels in Prometheus syntax, after the display.
+    /// The labels in Prometheus syntax, preceded by the display.
     fn with(&self, display: &str) -> String {
         format!("{display},user=\"{}\",program=\"{}\"", escaped(&self.user), escaped(&self.program))
     }

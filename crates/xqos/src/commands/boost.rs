@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos boost`: raises the priority of programs while they redraw, and restores it.
 //!
-//! The X server reports when a client gets an Expose and when the client has answered it. In between, for N ms at most,
+//! The X server reports when a client gets an Expose and when the client has answered it. In between, for at most N ms,
 //! the client's process has a real-time priority, so the client that uncovered it cannot take the processor away while
 //! it redraws (Shatrov, xorg list, 2005). A client that gets input meanwhile has a higher priority. The module also
 //! raises the server's own thread during this time, and while the thread serves a client with a reservation.

@@ -40,9 +40,9 @@ const NEW_THREADS: Duration = Duration::from_millis(200);
 
 /// Starts a program with a reservation, a weight or processor time
 ///
-/// Each X connection of the program gets them as soon as it is made, even if the program is started through a shell,
-/// env, nice or a launcher that forks and exits. Programs that it starts itself get nothing: a reservation for a panel
-/// or a terminal is not meant for everything that is opened from it. All settings end with the connections.
+/// Each X connection of the program gets these settings as soon as it is made, even if the program is started through a
+/// shell, env, nice or a launcher that forks and exits. Programs that it starts itself get nothing: a reservation for a
+/// panel or a terminal is not meant for everything that is opened from it. All settings end with the connections.
 ///
 /// With --reserve auto, xqos measures the program: a connection with a steady rhythm, such as that of a video player,
 /// gets what it needs, and its reservation follows later changes.

@@ -245,7 +245,7 @@ fn a_stopped_daemon_keeps_its_settings_and_catches_up() {
     let daemon = rules.applied_on(&server);
     weighs(&server, clock.pid(), 2.0);
     daemon.signal("STOP");
-    // Meanwhile the server serves, new clients get the defaults, and a user can change settings manually.
+    // Meanwhile the server keeps serving, new clients get the defaults, and a user can change settings manually.
     let late = server.client(&["xclock"]);
     server.ask(&["priority", "--pid", &clock.pid().to_string(), "9"]).with(0);
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 3, priority = 6")]));

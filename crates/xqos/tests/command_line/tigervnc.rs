@@ -32,7 +32,7 @@ fn only_the_x_server_of_a_tigervnc_session_is_preloaded() {
     let shell = |script: &str| {
         let mut command = Command::new("sh");
         command.args(["-ec", script]).env_remove("DISPLAY").env_remove("XAUTHORITY");
-        // The log of the session would keep a pipe open.
+        // Use no pipes, because the log of the session would keep them open.
         command.env("HOME", &folder.path).env("PATH", &path).env("XQOS_MODULE", module());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap()
     };

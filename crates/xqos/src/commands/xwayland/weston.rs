@@ -4,7 +4,7 @@
 const SECTION: &str = "[xwayland]";
 const BEGIN: &str = "# xqos begin";
 const END: &str = "# xqos end";
-/// Suffixes of the first line that record what else was added or created.
+/// Suffixes of our block's first line, which record what else was added or created.
 const NO_NEWLINE: &str = ", after a line without an end";
 const NEW_FILE: &str = ", in a new file";
 const WAS: &str = "# was: ";
