@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! The interface between the mechanism and a server, and the hosts that implement it.
 //!
-//! The mechanism decides and a host carries it out. A host calls [`Engine`](crate::mechanism::engine::Engine) for each
-//! event, always on the server's thread: `block` when a slice is over, `wakeup` to decide the next one, `connected`,
-//! `established` and `gone` for clients, `grabbed`, `input_or_expose` and `delivered` for grabs and events. It
-//! implements the calls of [`Host`], which identify clients by [`ClientId`] alone.
+//! The mechanism makes decisions and a host carries them out. The host reports events by calls of
+//! [`Engine`](crate::mechanism::engine::Engine) on the server's thread: `block` when a slice is over, `wakeup` when the
+//! next one is due, `connected`, `established` and `gone` for clients, `grabbed`, `input_or_expose` and `delivered` for
+//! grabs and events. The host implements the calls of [`Host`], which identify clients by [`ClientId`] alone.
 //!
 //! | host | makes the server serve a client | ends a slice | holds a client back |
 //! |---|---|---|---|
@@ -44,11 +44,11 @@ use xqos_core::{ClientId, Contest, Rank, Slice, Supply, Time};
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
     pub identity: Identity,
-    /// The first of its resource ids.
+    /// The first resource id of the client.
     pub base: u32,
-    /// The number of its resource ids, which is the same for all clients of a server.
+    /// The number of resource ids of each client, which is the same for all clients of a server.
     pub ids: u32,
-    /// Its socket. The policy `classic` serves clients in the order of their sockets.
+    /// The client's socket. The policy `classic` serves clients in the order of their sockets.
     pub descriptor: u32,
 }
 
@@ -58,7 +58,7 @@ pub struct Work {
     pub client: ClientId,
     /// Executed requests; 0 if the client was only set up or read from.
     pub requests: u32,
-    /// The size of those requests, if the host counts it.
+    /// The total size of those requests, if the host counts it.
     pub bytes: u64,
     /// Major opcode + 65536 x minor opcode.
     pub last_request: u32,
@@ -66,10 +66,10 @@ pub struct Work {
     pub still_ready: bool,
 }
 
-/// The work for each request that the mechanism needs.
+/// What the mechanism needs to observe about each request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObservedRequests {
-    /// Requests are counted, and a slice ends after a number of them (policy `classic`).
+    /// Requests are counted, and a slice ends after a fixed number of them (policy `classic`).
     pub counted: bool,
     /// The trace records the time of each request.
     pub timed: bool,
@@ -77,7 +77,7 @@ pub struct ObservedRequests {
 
 /// A server as the mechanism sees it.
 pub trait Host {
-    /// Why a server cannot be served, or not any longer.
+    /// Why xqos cannot serve a server, or cannot continue to serve it.
     type Error: std::error::Error;
 
     // Clocks and the log. The defaults ask the kernel; a mock with virtual time overrides them.
@@ -102,13 +102,13 @@ pub trait Host {
     }
     /// The number of screens; 0 until it is known.
     fn screens(&self) -> usize;
-    /// A resource of the client that redirects the top-level windows of this screen, if there is one.
+    /// A resource id of the client that redirects the top-level windows of this screen, if any client does.
     fn redirector(&self, screen: usize) -> Option<u32>;
-    /// Resources of the clients that have grabbed the pointer and the keyboard; 0 if there is none or it is unknown.
+    /// Resource ids of the clients that have grabbed the pointer and the keyboard; 0 if not grabbed or not known.
     fn device_grabs(&self) -> [u32; 2] {
         [0; 2]
     }
-    /// The kernel's reservation for the server's thread.
+    /// The processor reservation that the kernel grants the server's thread.
     fn supply(&self) -> Supply {
         cpu::supply()
     }
@@ -132,7 +132,7 @@ pub trait Host {
     fn application(&self, identity: &Identity) -> Option<String> {
         identity.application()
     }
-    /// The address of a client on another machine.
+    /// The network address of a client on another machine.
     fn address(&self, _client: ClientId) -> Option<String> {
         None
     }
@@ -153,7 +153,7 @@ pub trait Host {
     }
     /// Appends the clients that have requests, in order of arrival.
     fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Self::Error>;
-    /// Makes the server serve the slice's choice. If the choice is the server's, it may choose among `ready`.
+    /// Makes the server serve the slice's choice. For `Choice::Server`, the server chooses a client from `ready`.
     fn begin(&mut self, slice: &Slice, ready: &[ClientId], now: Time);
     /// The work done since [`begin`](Self::begin); `None` if nothing was executed.
     fn finish(&mut self) -> Option<Work>;
@@ -161,22 +161,22 @@ pub trait Host {
     fn running_client(&self) -> Option<ClientId>;
     /// Ends the running slice after the request in progress.
     fn end_slice(&self);
-    /// Sets the work for each request from now on.
+    /// Sets what is observed about each request from now on.
     fn observe_requests(&mut self, seen: ObservedRequests);
-    /// While a trace is read, the requests of each slice are counted exactly.
+    /// Counts the requests of each slice exactly while a trace is being read.
     fn count_exactly(&mut self, _is_traced: bool) {}
 
     // Arrivals within a slice.
 
-    /// Ends the slice when a watched client wins this contest, or at this time.
+    /// Ends the slice when a watched client wins this contest, or at the time `until`.
     fn watch(&mut self, contest: &Contest, until: Time);
     /// The slice is over. If it was ended early, returns the processor time (ns) of the last request since then.
     fn unwatch(&mut self) -> Option<u64>;
-    /// Watches an idle client, with its rank on arrival. `loan_ns`: how long its arrival may raise the server.
+    /// Watches an idle client that will arrive with this rank. `loan_ns`: how long its arrival may raise the server.
     fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64);
-    /// When data of a watched client arrived, if any did.
+    /// When data from a watched client arrived, if any has arrived.
     fn arrival(&self, client: ClientId) -> Option<Time>;
-    /// From `now` on, the server's own descriptors (such as input) may end the slice, too.
+    /// From `now` on, the server's own descriptors (such as input) may also end the slice.
     fn server_fds_may_preempt(&mut self, now: Time);
     /// Calls `wakeup` at this time even if nothing else happens; [`Time::NEVER`] cancels it.
     fn wake_at(&mut self, at: Time);
@@ -185,18 +185,18 @@ pub trait Host {
 
     // The server's thread and the kernel's scheduler.
 
-    /// Asks the kernel for short slices, or for its default.
+    /// Asks the kernel for short slices, or for slices of its default length.
     fn ask_for_short_slices(&mut self, _is_wanted: bool) {}
 
     // A real-time priority for the server's thread, lent by a client.
 
     fn begin_loan(&mut self) -> io::Result<()>;
-    /// Restores `limit_before`, the process's limit of real-time priorities.
+    /// Ends the loan and restores `limit_before`, the process's limit on real-time priorities.
     fn end_loan(&mut self, limit_before: u32);
     fn loan(&self) -> Option<&Loan> {
         None
     }
-    /// Gives the thread the priority, at most until this time.
+    /// Gives the thread the real-time priority, at most until this time.
     fn raise(&self, until: Time) {
         if let Some(loan) = self.loan() {
             loan.raise(until);
@@ -212,6 +212,6 @@ pub trait Host {
         self.loan().map_or(0, Loan::raises)
     }
 
-    /// Undoes everything that the server would notice. Works from any state.
+    /// Undoes every change that the server would notice. Can be called in any state.
     fn step_back(&mut self);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! The control socket of a server, which both hosts have, and its connections. It works without the extension, during a
+//! The control socket of a server and its connections, for both hosts. The socket works without the extension, during a
 //! server grab, and when the server has no room for another client.
 //!
-//! Everything here is non-blocking and runs on the server's thread. In each turn a connection is read once, for a few
-//! requests, and not at all while its replies wait for room in the socket. A flood of requests therefore delays no
-//! client.
+//! Everything here is non-blocking and runs on the server's thread. In each turn, each connection is read once, for a
+//! few requests; a connection whose replies wait for room in the socket is not read. A flood of requests therefore
+//! delays no client.
 
 use crate::host::identity::Identity;
 use crate::host::{Host, kernel, real_libc};
@@ -24,7 +24,7 @@ use xqos_core::ClientId;
 const MAX_UNREAD_BYTES: usize = 4 << 20;
 /// The maximum number of connections; further ones are refused.
 const MAX_CONNECTIONS: usize = 64;
-/// The maximum for users other than the server's and root, so that the administrator can always connect.
+/// The maximum for all other users than the server's and root together, so that an administrator can always connect.
 const MAX_OF_OTHERS: usize = 32;
 
 #[derive(Debug)]
@@ -168,7 +168,7 @@ impl Connections {
 }
 
 impl Drop for ControlConnection {
-    /// The kernel may reuse this descriptor for a client next.
+    /// Removes the descriptor from the epoll, because the kernel may reuse its number for a client.
     fn drop(&mut self) {
         real_libc::leave(self.epoll, self.stream.as_raw_fd());
     }
@@ -179,7 +179,7 @@ impl ControlConnection {
         if !self.output.borrow().is_empty() {
             return;
         }
-        // The epoll reports remaining input again.
+        // The epoll will report any remaining input again.
         let mut chunk = [0; MAX_REQUEST_BYTES];
         match self.stream.read(&mut chunk) {
             Ok(0) => self.is_gone.set(true),
@@ -250,7 +250,7 @@ impl ControlConnection {
         let mut reply = reply.to_vec();
         reply[1] = 1;
         if !self.output.borrow().is_empty() {
-            // The descriptor would overtake earlier bytes.
+            // The descriptor would arrive before earlier bytes.
             self.is_gone.set(true);
             return;
         }
@@ -274,7 +274,7 @@ pub fn answer_all<H: Host>(engine: &mut Engine<H>, epoll: RawFd, connections: im
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    // In /run/user/N and /run, only the last folder may be created.
+    // Only the last folder of the path is created: /run/user/N and /run must exist already.
     if !folder.is_dir() {
         std::fs::create_dir(folder)?;
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! Requests to the kernel's scheduler for the server's thread and for the watcher thread.
 //!
-//! **Short slices** bring a thread to a processor sooner but give it no more time. They need no privilege, and kernels
+//! **Short slices** let a thread run sooner but give it no more processor time. They need no privilege, and kernels
 //! before 6.12 ignore them. The server's thread has them under contention only: on a mostly idle server they delayed
 //! programs that work for each other (docs/contention.md).
 //!
-//! **A loan**: while a privileged client lends it (`xqos boost`), the server's thread has a real-time priority as long
-//! as it works for a reserved client. Without it, a reservation would wait for any program that computes. The watcher
-//! raises the thread when data of a reserved client arrive, the wakeup handler lowers it when another client is chosen,
-//! and a timer as long as the budget lowers it in any case. The thread is also raised while a client must redraw: that
-//! client then has the processor, and input would wait for it.
+//! **A loan**: a privileged client (`xqos boost`) lends the server's thread a real-time priority, which the thread has
+//! while it works for a reserved client. Without a loan, that client would wait for any program that computes. The
+//! watcher raises the thread when data of a reserved client arrive, the wakeup handler lowers it when another client is
+//! chosen, and a timer lowers it at the latest when the budget's time has passed. The thread is also raised while a
+//! client must redraw, because that client then uses the processor and input would wait.
 //!
 //! Both threads use the loan without a lock. After raising, the caller checks whether the thread was lowered meanwhile
 //! and lowers it again. A race can therefore end a loan too early but never leave the thread raised.
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use xqos_core::{Supply, Time};
 use xqos_sys::Attributes;
 
-/// The slices of the watcher thread, the shortest that the kernel grants.
+/// The slice length of the watcher thread, which is the shortest that the kernel grants.
 pub const WATCHER_SLICE_NS: u64 = 100_000;
 /// The priority of the raised server thread. The programs that `xqos boost` raises stay below it.
 const SERVER_PRIORITY: u32 = 3;
@@ -95,7 +95,7 @@ impl Loan {
     pub fn watcher_is_here(&self) {
         self.watcher.store(this_thread(), Ordering::SeqCst);
         if Attributes::of(self.server).is_ok_and(|server| server.reservation().is_some()) {
-            // Without the privilege it keeps its default priority.
+            // Without the privilege, the watcher keeps its default priority.
             let _ = Attributes::real_time(WATCHER_PRIORITY).give(0);
         }
     }
@@ -161,7 +161,7 @@ impl Loan {
     }
 }
 
-/// Restores this process's limit of real-time priorities after a loan. It can only be lowered.
+/// Restores this process's limit on real-time priorities after a loan. Never raises the limit.
 pub fn limit_real_time(priority: u32) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: room for the limits, then limits that are not higher.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! One bit per descriptor: which belong to clients, and which xqos has put into the server's epoll.
+//! Sets with one bit per descriptor: those of clients, and those that xqos has added to the server's epoll.
 //!
 //! Every interposed libc call checks this first, in any thread, so the check is a single load.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Descriptors of clients are below this limit. Higher ones are left alone.
+/// xqos handles only clients whose descriptors are below this limit.
 const LIMIT: usize = 65_536;
 
 pub static CLIENTS: DescriptorSet = DescriptorSet::new();

@@ -44,7 +44,7 @@ use xqos_abi::Order;
 use xqos_core::{Choice, ClientId};
 
 /// When clients compete with the server for the processors, the kernel schedules the server after this time rather than
-/// after a client's slice of 3 ms. Shorter slices gained nothing more.
+/// after a client's slice of 3 ms. Even shorter slices brought no further gain.
 const KERNEL_SLICE_NS: u64 = 300_000;
 
 /// The state during one generation of the server.
@@ -56,13 +56,13 @@ pub struct Dix {
     running: Option<DixSlice>,
     /// The clients that the server may choose from, if it chooses itself.
     candidates: Vec<ClientId>,
-    /// During a server grab the ring holds other clients.
+    /// True during a server grab. The ring then holds other clients.
     pub grabbed: bool,
     watcher: Watcher,
     wakeup_timer: OwnedFd,
-    /// Also answered during a server grab and when the server has no room for another client.
+    /// The control socket is also served during a server grab and when the server has no room for another client.
     pub control: Connections,
-    /// The sockets of `control`. The server polls them as one descriptor.
+    /// An epoll with the sockets of `control`, so that the server polls only one descriptor.
     pub control_epoll: OwnedFd,
     /// Clients with a SYNC priority other than 0.
     prioritized: Vec<ClientId>,
@@ -79,7 +79,7 @@ pub struct Dix {
 struct DixSlice {
     choice: Choice,
     sequence: u32,
-    /// The client was already set up. The set-up itself is not one of its requests.
+    /// The client was set up before the slice. The set-up itself does not count as a request.
     established: bool,
 }
 

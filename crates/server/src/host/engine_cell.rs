@@ -28,7 +28,7 @@ impl<T> OnServerThread<T> {
     }
 }
 
-/// The engine, and what the host keeps after xqos has stepped aside.
+/// The engine, and the data that the host keeps after xqos has stepped aside.
 #[derive(Debug)]
 pub struct EngineCell<H, A> {
     pub engine: Option<Box<Engine<H>>>,
@@ -46,7 +46,7 @@ impl<H: Host, A> OnServerThread<EngineCell<H, A>> {
     /// Runs `work` on the engine. Returns `None` if there is no engine or it is busy.
     ///
     /// # Safety
-    /// On the server's thread.
+    /// Must be called on the server's thread.
     pub unsafe fn with<T>(
         &self,
         work: impl FnOnce(&mut Engine<H>) -> Result<T, Fault<H::Error>>,

@@ -2,10 +2,10 @@
 //! How the server loads xqos, and the choice of the host: through Xorg's module data or the constructor of a preloaded
 //! object.
 //!
-//! With the dix host both call LoadExtensionList, and the server runs `hooks::init_extension` with its own extensions,
-//! at start and after each reset. In a process that is not an X server the constructor does nothing, so that a preload
-//! survives wrapper scripts on the way to the server. Inside the server it removes itself from the environment
-//! immediately; the server's child `sh -c xkbcomp` would inherit it otherwise.
+//! With the dix host, both call LoadExtensionList, and the server runs `hooks::init_extension` with its own extensions,
+//! at start and after each reset. In a process that is not an X server, the constructor does nothing, so that wrapper
+//! scripts pass the preload on to the server. In the server, the constructor removes the preload from the environment
+//! immediately; otherwise the server's child `sh -c xkbcomp` would inherit it.
 
 use crate::host::dix::hooks;
 use crate::host::dix::symbols::{ExtensionModule, symbols};
@@ -54,7 +54,7 @@ static VERSION: ModuleVersion = ModuleVersion {
     // MODINFOSTRING1 and MODINFOSTRING2
     mark_1: 0xef23_fdc5,
     mark_2: 0x10dc_023a,
-    // Any version will do: xqos checks the server itself.
+    // Any version is accepted here, because xqos checks the server itself.
     xorg_version: 12_101_007,
     major: 0,
     minor: 1,
@@ -133,7 +133,7 @@ unsafe extern "C" fn xorg_setup(
     null_mut()
 }
 
-/// Serves an Xorg that has loaded this module through libc.
+/// Serves an Xorg that has loaded this module, using the libc host.
 fn serve_module_through_libc(xorg_options: *mut c_void) -> bool {
     if let Err(reason) = redirect::install() {
         eprintln!("xqos: {reason}; the X server keeps its own scheduling");
@@ -167,7 +167,7 @@ fn is_preloaded() -> bool {
     own_file_name().is_some_and(|own| preload_entries().iter().any(|entry| file_name(entry) == own))
 }
 
-/// Removes this object from LD_PRELOAD and our setting from the environment.
+/// Removes this object from LD_PRELOAD, and [`HOST`] from the environment.
 fn leave_the_environment() {
     // SAFETY: as below.
     unsafe { std::env::remove_var(HOST) };

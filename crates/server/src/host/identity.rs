@@ -20,7 +20,7 @@ impl Default for Identity {
 }
 
 impl Identity {
-    /// Not a user of this machine.
+    /// Stands for a user that is not on this machine.
     pub const NOBODY: u32 = u32::MAX;
     pub const REMOTE: Identity = Identity { pid: 0, uid: Identity::NOBODY };
 

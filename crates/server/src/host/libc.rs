@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The host for servers that export nothing: it schedules through interposed libc calls.
 //!
-//! A current X server waits in `epoll_wait` for clients with data, which it adds edge-triggered, and reads a client's
-//! requests until a read returns EAGAIN. This host uses that:
+//! A current X server adds its clients to an epoll, edge-triggered. It waits in `epoll_wait` for clients with data and
+//! reads a client's requests until a read returns EAGAIN. This host uses that:
 //!
 //! | task | how this host does it |
 //! |---|---|
@@ -17,10 +17,10 @@
 //! |---|---|
 //! | `as_host` | implements [`Host`](crate::host::Host) through these calls |
 //! | `calls` | the interposed calls |
-//! | `redirect` | leads the program's calls to them if xqos is not preloaded |
+//! | `redirect` | redirects the program's calls to them if xqos is not preloaded |
 //! | `instance` | the engine of this process; each call into it is a panic boundary |
 //! | `alarm` | the server's own timer |
-//! | `clients` | clients, as their sockets open and close |
+//! | `clients` | handles clients whose sockets open or close |
 //! | `reading` | how much a read may return, and when the slice is over |
 //! | `framing` | the boundaries of requests in the data that is read |
 //! | `output` | events in the data that is written |
@@ -57,9 +57,9 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use xqos_core::{Choice, ClientId, Contest, Time};
 
-/// Bytes to peek at to find the end of the first request.
+/// The minimum number of bytes to peek at, to find the end of the first request.
 const MIN_PEEK_BYTES: usize = 256;
-/// How long earlier requests of a client that hung up are still served. A stock server drops them immediately.
+/// How long xqos still serves earlier requests of a client that hung up. A stock server drops them immediately.
 const HANGUP_NS: u64 = 100_000_000;
 const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP) as u32;
 /// Why a server cannot be served. This host requires nothing of the server, so it never fails.
@@ -78,7 +78,7 @@ impl std::error::Error for Error {}
 #[derive(Debug, Default)]
 struct LibcSlice {
     chosen: Option<ClientId>,
-    /// The client that is read from. Not the chosen one if the server still had buffered requests of another.
+    /// The client that the server reads from. Not `chosen` if the server still had buffered requests of another client.
     reader: Option<ClientId>,
     chunks: u32,
     requests: u32,
@@ -98,11 +98,11 @@ pub struct Libc {
     /// Keyed by the data that the server registered with its epoll.
     by_data: HashMap<u64, ClientId>,
     by_descriptor: Vec<Option<ClientId>>,
-    /// Clients with data, in order of arrival, and some that had data before.
+    /// Clients with data, in order of arrival. May include clients whose data have been read since.
     queue: Vec<ClientId>,
     /// The number of clients that the server does not listen to.
     muted: usize,
-    /// A read may return this much work, or a single request.
+    /// One read may return requests worth this much time, or a single longer request.
     chunk_ns: u64,
     /// The size of the server's input buffer for a client; 0 before the first client connects.
     buffer_bytes: usize,
@@ -158,7 +158,7 @@ impl Libc {
         self.epoll
     }
 
-    /// How long the server may sleep in milliseconds, given how long it wants to; negative means forever.
+    /// How long the server may sleep, given the time that it `wanted`, in milliseconds; negative means forever.
     pub fn timeout(&self, wanted: c_int) -> c_int {
         let mut limit = c_int::MAX;
         for known in self.queue.iter().filter_map(|&id| self.known(id)) {
@@ -226,8 +226,8 @@ impl Libc {
         for &id in queue.iter() {
             let Some(known) = clients.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { continue };
             let is_served = known.is_ready() && (leaves_all || chosen == Some(id));
-            // A hangup makes the server close the client immediately, so it is reported after the data are read, or
-            // when that takes too long.
+            // A hangup makes the server close the client immediately, so it is reported only after the data are read,
+            // or after HANGUP_NS.
             let later = if known.pending && known.hung_up_at.after(HANGUP_NS) > now { HANGUP } else { 0 };
             let rest = known.saved & !later;
             let bits = rest | if is_served { libc::EPOLLIN as u32 } else { 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The real libc calls, bypassing the interposed ones, and what a host needs from the kernel for itself.
+//! The real libc calls, which bypass the interposed ones, and the system calls that a host makes for itself.
 //!
 //! Calls made through here never pass `libc::calls`, so xqos's own traffic is not mistaken for the server's.
 
@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::OnceLock;
 use xqos_abi::control::display_of_socket;
 
-/// Tags the descriptors of xqos in the server's epoll. No address of a process has this prefix.
+/// Tags the descriptors of xqos in the server's epoll. No address in a process has this prefix.
 pub const OWN: u64 = 0x5851_0000_0000_0000;
 
 /// Epoll events: readable, reported once.
@@ -78,7 +78,7 @@ pub fn watch_own(epoll: RawFd, fd: RawFd) {
     let _ = control(&epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, OWN | fd as u64);
 }
 
-/// Watches a descriptor of xqos for room for output, or for input again.
+/// Watches a descriptor of xqos for room for output; if `output` is false, for input.
 pub fn watch_own_for(epoll: RawFd, fd: RawFd, output: bool) {
     let bits = if output { libc::EPOLLOUT } else { libc::EPOLLIN };
     let _ = control(&epoll, libc::EPOLL_CTL_MOD, fd, bits as u32, OWN | fd as u64);
@@ -97,7 +97,7 @@ pub fn leave(epoll: RawFd, fd: RawFd) {
     let _ = control(&epoll, libc::EPOLL_CTL_DEL, fd, 0, 0);
 }
 
-/// The events pending on the epoll now.
+/// Reads the events that are pending on the epoll, without waiting. Returns their number.
 pub fn epoll_wait_now(epoll: RawFd, events: &mut [libc::epoll_event]) -> usize {
     // SAFETY: room for that many events.
     let count = unsafe { (real().epoll_wait)(epoll, events.as_mut_ptr(), events.len() as c_int, 0) };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The start-up choices of this process: its host and its settings.
 //!
-//! `entry` records them when the server loads xqos. `hooks` reads them at the start of each generation, and when it
-//! falls back to the other host because the server's records are unknown.
+//! `entry` records these choices when the server loads xqos. `hooks` reads them at the start of each generation, and
+//! when it falls back to the libc host because the server's records are unknown.
 
 use crate::host::libc::{instance, redirect};
 use crate::mechanism::settings::Settings;
@@ -46,7 +46,7 @@ pub fn set_preloaded() {
     IS_PRELOADED.store(true, Ordering::Relaxed);
 }
 
-/// Stores the settings that `read` returns, unless there are some already.
+/// Stores the settings that `read` returns, unless settings have been stored before.
 pub fn set_settings(read: impl FnOnce() -> Settings) {
     SETTINGS.get_or_init(read);
 }

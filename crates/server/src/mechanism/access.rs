@@ -10,8 +10,8 @@
 //! | any request over the control socket | the server's user, root, and users that have a client |
 //!
 //! `docs/access.md` has the whole table; a test checks each of its cells on real servers. User ids are compared as they
-//! appear in the server's user namespace. All users without a number there share one number ([`unknown_user`]) and
-//! match nobody.
+//! appear in the server's user namespace. All users without an id in this namespace appear with the same id
+//! ([`unknown_user`]), which matches no user.
 
 use crate::host::identity::Identity;
 use std::fs;
@@ -39,13 +39,13 @@ impl Identity {
     }
 }
 
-/// The user id that stands for users without a number in the server's user namespace; `None` if every user has one.
+/// The id that stands for all users without an id in the server's user namespace; `None` if every user has one.
 fn unknown_user() -> Option<u32> {
     /// The kernel's default.
     const OVERFLOW: u32 = 65534;
     let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
     let overflow = overflow.and_then(|text| text.trim().parse().ok()).unwrap_or(OVERFLOW);
-    // Without /proc the user namespace is unknown, so this number matches nobody.
+    // Without /proc the user namespace is unknown, so assume that this id stands for unknown users.
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     (!is_mapped(&map, overflow)).then_some(overflow)
 }

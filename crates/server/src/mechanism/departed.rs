@@ -16,7 +16,7 @@ pub struct Departed {
 }
 
 impl Departed {
-    /// The number of programs with an entry of their own.
+    /// The maximum number of programs that have an entry of their own.
     pub const MAX_PROGRAMS: usize = 32;
 
     pub fn add(&mut self, gone: &ClientEntry) {

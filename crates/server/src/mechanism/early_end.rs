@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Decides when the running slice ends early: for a better client that becomes ready, for the server's own descriptors,
-//! or when its time is up. A host asks at each such event, and then ends the slice or asks again later.
+//! Decides when the running slice ends early: for a client of better rank that becomes ready, for the server's own
+//! descriptors, or when its time is up. The host asks at each such event, and then ends the slice or asks again later.
 
 use xqos_core::{Contest, Rank, Time};
 
@@ -24,9 +24,9 @@ pub enum Verdict {
 /// State kept from one event to the next. Slices are identified by their numbers.
 #[derive(Debug, Default)]
 pub struct EarlyEnd {
-    /// The slice to end and when: an arrival has not waited long enough yet, or the call must be repeated.
+    /// The slice to end, and when: an arrived client has not waited long enough yet, or the call must be repeated.
     cut: Option<(u64, Time)>,
-    /// The slice that was ended last, and the delay before the next repetition.
+    /// The slice that was ended last, and the delay before the call is repeated next.
     repeated: (u64, u64),
     /// When one of the server's own descriptors last ended a slice.
     server_since: Time,
@@ -53,7 +53,7 @@ impl EarlyEnd {
         }
     }
 
-    /// `until` is the end of the slice; [`Time::NEVER`] if it has already been ended.
+    /// The time from [`Verdict::AskAt`] has come. `until`: when the slice ends; [`Time::NEVER`] if already ended.
     pub fn time_has_come(&mut self, slice: u64, until: Time, now: Time) -> Verdict {
         match until.min(self.cut_of(slice)) {
             Time::NEVER => Verdict::Nothing,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The engine passes what happens in the server to the scheduler and carries out its decisions.
 //!
-//! One decision: after the server has polled ([`Engine::wakeup`]), the engine lists the ready clients, asks the
+//! For each decision, after the server has polled ([`Engine::wakeup`]), the engine lists the ready clients, asks the
 //! scheduler, and makes the host serve the choice. Before the server polls again ([`Engine::block`]), the engine
-//! reports what was served. The server always makes both calls before each of its own choices.
+//! reports what was served. The server always makes both calls before it chooses the next client to serve.
 //!
 //! Invariants: a client is `linked` exactly if it was ready in the last round, and `held` exactly while the host holds
 //! it back on our request.
@@ -38,21 +38,21 @@ use xqos_core::{
     Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Pacing, PolicyKind, Rank, Scheduler, Service, Slice, Time,
 };
 
-/// The server ends its own slices after at most this time, so a later end needs no timer of ours.
+/// The server ends every slice by itself after at most this time, so a later end needs no timer of xqos.
 const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;
-/// The server's timer interval. With two ready clients the server ends its slices by itself.
+/// The interval of the server's own timer, which ends each slice while two or more clients are ready.
 const SERVER_INTERVAL_NS: u64 = 5_000_000;
-/// The most that a slice without a complete request is charged: the server may have processed input in that time.
+/// The maximum charge for a slice without a complete request: the server may have spent the time on input.
 const READING_NS: u64 = 50_000;
-/// If the server was off the processor for less than this, the slice counts as work throughout.
+/// If the server was off the processor for less than this time, the whole slice counts as work.
 const WITHOUT_PROCESSOR_NS: u64 = 20_000;
-/// The number of clients that one decision starts to watch; the next decision continues with the rest.
+/// The number of clients that one decision starts to watch. The next decision continues with the remaining ones.
 const WATCHED_AT_ONCE: usize = 64;
 #[derive(Clone, Copy, Debug)]
 struct RunningSlice {
     choice: Choice,
     start: Time,
-    /// An end from this time on is not early: the slice has its full length.
+    /// If the slice ends at this time or later, it has its full length and did not end early.
     whole_at: Time,
     /// The server's processor time at the start, if a trace records processor time.
     cpu_ns: Option<u64>,
@@ -67,7 +67,7 @@ pub struct Totals {
     pub early_ends: u64,
 }
 
-/// The mechanism during one generation of a server.
+/// The state of the mechanism during one generation of a server.
 #[derive(Debug)]
 pub struct Engine<H> {
     pub host: H,
@@ -91,7 +91,7 @@ pub struct Engine<H> {
     /// The log names a client that holds the server grab for longer than this; 0 disables it.
     grab_limit_ns: u64,
     grab_reported: bool,
-    /// The grab holder, while the clients that wait for its grab are watched to measure their waits.
+    /// The client that holds a long grab, while xqos watches the clients that wait for it to measure their waits.
     grab_watched: Option<ClientId>,
     pub groups: Groups,
     declared_origins: DeclaredOrigins,
@@ -99,11 +99,11 @@ pub struct Engine<H> {
     origins: SettingOrigins,
     roles: Roles,
     poll_roots_at: Time,
-    /// Clients that owe an answer to an Expose or to input, while a client listens for these events.
+    /// Clients that must answer an Expose or input. Recorded only while a client listens for these events.
     owed_answers: OwedAnswers,
-    /// The pacing set for all clients. The scheduler may also pace just some clients.
+    /// The pacing set for all clients. If it is off, the scheduler may still pace some clients.
     pub pacing: Pacing,
-    /// The client to hold back when its slice ends, because it uncovers others.
+    /// The client to hold back when its slice ends, because it uncovers windows of other clients.
     to_hold: Option<ClientId>,
     /// How often a client was held back for that reason.
     pub holds: u32,
@@ -182,7 +182,7 @@ impl<H: Host> Engine<H> {
 
     // Decisions.
 
-    /// Called before the server polls: ends the slice.
+    /// Called before the server polls. Ends the slice.
     pub fn block(&mut self) -> Outcome<H> {
         self.faults.pass(FaultPlace::Block)?;
         if let Some(running) = self.running {
@@ -195,7 +195,7 @@ impl<H: Host> Engine<H> {
         Ok(())
     }
 
-    /// Called after the server polled: decides what runs next.
+    /// Called after the server has polled. Decides which client is served next.
     pub fn wakeup(&mut self) -> Outcome<H> {
         self.faults.pass(FaultPlace::Wakeup)?;
         self.faults.pass(FaultPlace::Check)?;
@@ -254,7 +254,7 @@ impl<H: Host> Engine<H> {
             self.watch_client(id, rank);
             next = self.scheduler.next_to_watch(now);
         }
-        // The last client that the scheduler names counts as watched, so watch it too.
+        // The scheduler counts every client that it has named as watched, so the last one must be watched as well.
         if let Some((id, rank)) = next {
             self.watch_client(id, rank);
         }
@@ -266,7 +266,7 @@ impl<H: Host> Engine<H> {
         self.slot(id).is_some_and(|slot| self.scheduler.cap_ppm(slot.group) > 0)
     }
 
-    /// Not where the server chooses (stock servers do not do this), nor under `classic`, whose turns are short.
+    /// False if the server chooses (a stock server ends no slice for input) or under `classic` (its turns are short).
     fn server_fds_may_preempt(&self, slice: &Slice, now: Time) -> bool {
         matches!(slice.choice, Choice::Client(..)) && slice.requests == 0 && self.scheduler.had_long_slice(now)
     }
@@ -296,7 +296,7 @@ impl<H: Host> Engine<H> {
         if self.scheduler.reservation_count() > 0 {
             self.sync_hold(id);
             self.notify_depletion(id, now);
-            // If no other client is busy, no slice follows that would watch this client.
+            // If no other client is busy, no further slice begins in which this client would be watched.
             if self.lender.is_some() && !still_ready {
                 self.watch_client(id, self.scheduler.rank_on_arrival(id, now));
             }
@@ -314,7 +314,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Adds to the trace how long the server worked in a slice, if the kernel ran something else in between.
+    /// Records in the trace how long the server ran during a slice, if the kernel ran something else meanwhile.
     fn note_processor(&mut self, service: &Service, since: Option<u64>) {
         let length_ns = service.end.since(service.start);
         let Some(since) = since.filter(|_| length_ns > WITHOUT_PROCESSOR_NS) else { return };
@@ -385,12 +385,12 @@ impl<H: Host> Engine<H> {
     }
 }
 
-/// When our timer must end a slice; never if the server does so by itself. With a single ready client the server lets
-/// slices grow beyond what a cap allows.
+/// When our timer must end a slice; [`Time::NEVER`] if the server ends it by itself. With a single ready client, the
+/// server lets slices grow beyond what a cap allows.
 fn timed_end(slice: &Slice, now: Time, is_capped: bool) -> Time {
     let length_ns = slice.until.since(now);
     let is_best_effort = matches!(slice.choice, Choice::Client(_, Mode::BestEffort));
-    // True for the policy's own end. An end for another client's replenishment has a different length.
+    // True if the policy set the end. A slice that ends for another client's replenishment has a different length.
     let is_a_whole_slice = is_best_effort && !is_capped && length_ns == SERVER_INTERVAL_NS;
     if length_ns >= SERVER_MAXIMUM_SLICE_NS || is_a_whole_slice { Time::NEVER } else { slice.until }
 }

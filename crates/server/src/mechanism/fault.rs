@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Stepping aside: if anything goes wrong in xqos, the server continues with its own scheduling.
 //!
-//! A fault is a panic caught at the border ([`guarded`]), a failed check, or a thread that ended. All hooks are then
-//! removed, all held clients are released, priorities are restored to what clients set, and the reason appears in the
-//! server's log and in GetServerInfo.
+//! A fault is a panic caught by [`guarded`], a failed check, or a thread that ended. xqos then removes all its hooks,
+//! releases all held clients, restores the priorities that clients have set, and gives the reason in the server's log
+//! and in GetServerInfo.
 
 use crate::mechanism::settings::{FaultPlace, PlannedFault};
 use std::any::Any;
@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault<E> {
     Panicked(String),
-    /// A test requested it ([`FaultPlace::Check`]).
+    /// A test requested this fault ([`FaultPlace::Check`]).
     Planned,
     Host(E),
 }
@@ -44,7 +44,7 @@ impl<E> Fault<E> {
     }
 }
 
-/// Runs our code on one of the server's threads and stops a panic there. (Rust prints the panic and its location to
+/// Runs our code on one of the server's threads and catches any panic. (Rust prints the panic and its location to
 /// standard error, which may be the server's log.)
 pub fn guarded<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
     catch_unwind(AssertUnwindSafe(work))

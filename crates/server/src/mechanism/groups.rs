@@ -3,12 +3,12 @@
 //!
 //! | grouping | a client's group |
 //! |---|---|
-//! | none | no group: each client stands for itself |
+//! | none | no group: each client is scheduled separately |
 //! | application | its control group if that belongs to an application (`app-NAME-ID.scope`), else its process |
-//! | user | its user; a remote client stands for itself |
+//! | user | its user; a remote client has no group |
 //!
-//! A client that was put into a group by name stays there under any grouping. The names `:none`, `:app` and `:user`
-//! stand for the group that this grouping would choose. Invariant: a group has a number exactly while it has members.
+//! A client that was put into a group by name stays there under any grouping. The names `:none`, `:app` and `:user` put
+//! a client where the grouping of that name would. Invariant: a group has a number exactly while it has members.
 
 use crate::host::identity::Identity;
 use crate::mechanism::origins::SettingOrigins;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! The longest requests, ranked by processor time.
 //!
-//! A request is timed if it was alone in its slice. Wall-clock time also counts what else the kernel ran meanwhile, so
-//! a slice that may be among the longest is judged by the processor time of the server's thread.
+//! A request is timed if it was alone in its slice. Wall-clock time includes whatever else the kernel ran meanwhile, so
+//! a slice that may be among the longest is measured in processor time of the server's thread.
 
 use xqos_abi::LongRequest;
 use xqos_core::Time;
 
-/// The longest requests since the start that were alone in their slice, the longest first.
+/// The longest requests since the start among those that were alone in their slice, in descending order.
 #[derive(Debug, Default)]
 pub struct RequestRanking {
     requests: Vec<LongRequest>,
@@ -15,7 +15,7 @@ pub struct RequestRanking {
 
 impl RequestRanking {
     const MAX_ENTRIES: usize = 16;
-    /// Shorter requests delay nobody noticeably and are not worth a system call.
+    /// Shorter requests delay no client noticeably and are not worth a system call.
     pub const MIN_NS: u64 = 100_000;
 
     pub fn floor_ns(&self) -> u64 {
@@ -51,7 +51,7 @@ impl ProcessorTime {
     /// The reading costs a system call, so it is reused within this time.
     const READ_EVERY_NS: u64 = 50_000;
 
-    /// The reading for a slice that begins now. If `is_exact`, always a new reading.
+    /// Returns the reading for a slice that begins now. If `is_exact`, it is always a new reading.
     pub fn slice_begins(&mut self, now: Time, is_exact: bool, read: impl FnOnce() -> u64) -> u64 {
         if is_exact || now.since(self.read_at) >= Self::READ_EVERY_NS {
             *self = ProcessorTime { read_at: now, ns: read() };
@@ -59,7 +59,7 @@ impl ProcessorTime {
         self.ns
     }
 
-    /// The processor time of a slice, given the reading at its end. Too long by at most the time between two readings.
+    /// The processor time of a slice, given the reading at its end. The result is too long by at most `READ_EVERY_NS`.
     pub fn used(&self, slice_ns: u64, at_end: u64) -> u64 {
         at_end.saturating_sub(self.ns).min(slice_ns)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Clients that owe a person an answer: to an Expose, or to input while another client redraws.
+//! Clients that a person waits for: they must answer an Expose, or input while another client redraws.
 //!
-//! There are few of them, and only while a client listens for these events.
+//! The list is short, and it is empty unless a client listens for these events.
 
 use xqos_core::{ClientId, Time};
 
@@ -22,14 +22,14 @@ impl OwedAnswers {
         self.0.push(OwedAnswer { client, cause, until });
     }
 
-    /// Removes a client that has answered or disconnected. Returns whether it was listed.
+    /// Removes a client that has answered or disconnected. Returns true if it was in the list.
     pub fn end(&mut self, client: ClientId) -> bool {
         let before = self.0.len();
         self.0.retain(|one| one.client != client);
         self.0.len() < before
     }
 
-    /// True while some clients owe an answer and this client is neither one of them nor a cause.
+    /// True while an answer is expected and this client neither has to answer nor caused an Expose in the list.
     pub fn excludes(&mut self, client: ClientId, now: Time) -> bool {
         self.forget_late(now);
         !self.0.is_empty() && !self.0.iter().any(|one| one.client == client || one.cause == Some(client))

@@ -23,12 +23,12 @@ pub enum Refused {
     Length,
     /// This value is invalid.
     Value(u32),
-    /// The asker lacks the right to change this client, or the server if 0.
+    /// The asker lacks the right to change this client, or the server (0).
     Access(u32),
     /// The kernel refused the resources.
     Alloc,
     Implementation,
-    /// Admission control refuses: the deadline of this client could not be kept.
+    /// Admission control refuses, because the deadline of this client could not be met.
     Admission(u32),
 }
 
@@ -208,8 +208,8 @@ fn may_change<H: Host>(engine: &Engine<H>, asker: ClientId, id: ClientId) -> boo
     id == asker || asking.may_change(&other.identity, engine.host.user())
 }
 
-/// Returns true if the asker may make requests at all. The server has admitted its clients, but anyone can open the
-/// control socket: there, a user must also have a client.
+/// Returns true if the asker may make any requests. The server has admitted its clients, but anyone can open the
+/// control socket, so an ordinary user of the socket must also have a client.
 fn may_ask<H: Host>(engine: &Engine<H>, asker: ClientId) -> bool {
     if engine.slot(asker).is_some() {
         return true;
@@ -229,7 +229,7 @@ fn base_of<H: Host>(engine: &Engine<H>, id: ClientId) -> u32 {
     engine.slot(id).map_or(0, |slot| slot.base)
 }
 
-/// The id base of the client, or of the first client of a group.
+/// The first resource id of the client, or of the first client of a group.
 fn base_of_holder<H: Host>(engine: &Engine<H>, holder: Holder) -> u32 {
     match holder {
         Holder::Client(id) => base_of(engine, id),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! Compositors and window managers, as they start and stop.
+//! The compositors and window managers of all screens, updated as they start and stop.
 //!
 //! | role | how it is recognised |
 //! |---|---|
 //! | compositing manager of screen n | owns the selection `_NET_WM_CM_Sn` (Extended Window Manager Hints, section 8) |
 //! | window manager of screen n | owns the selection `WM_Sn` (ICCCM, section 4.3) |
-//! | window manager without a selection | selects SubstructureRedirect on the root window, as only one client can |
+//! | window manager without a selection | selects SubstructureRedirect on the root window (only one client can) |
 //!
 //! The server reports changes of selections. Root windows must be polled, at most a few times a second.
 
@@ -39,14 +39,14 @@ impl ManagerKind {
     }
 }
 
-/// The present managers of all screens. The list is short.
+/// The current managers of all screens. The list is short.
 #[derive(Debug, Default)]
 pub struct Roles {
     managers: Vec<(ManagerKind, usize, ClientId)>,
 }
 
 impl Roles {
-    /// Makes a client, or nobody, the manager of a screen. Returns the previous one if it was another client.
+    /// Makes a client the manager of a screen; `None` removes it. Returns the previous one if it was another client.
     pub fn take(&mut self, kind: ManagerKind, screen: usize, client: Option<ClientId>) -> Option<ClientId> {
         let at = self.managers.iter().position(|&(taken, of, _)| (taken, of) == (kind, screen));
         let before = at.map(|at| self.managers.swap_remove(at).2);

@@ -7,16 +7,16 @@ use std::ops::RangeInclusive;
 use xqos_abi::Grouping;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind, named};
 
-/// The largest U: at least 5 % remain for input, new connections and the server's own work.
+/// The largest limit of the utilization: at least 5 % remain for input, new connections and the server's own work.
 pub const MAX_UTILIZATION_LIMIT_PPM: u32 = 950_000;
-/// The limits of slices, of the timer interval and of the maximum slice.
+/// The valid range of the slice, the timer interval and the maximum slice.
 pub const SLICE_RANGE_US: RangeInclusive<u32> = 100..=1_000_000;
 
-/// The limits of the chunk of work that one read may return.
+/// The valid range of the chunk of work that one read may return.
 pub const CHUNK_RANGE_US: RangeInclusive<u32> = 50..=20_000;
 
 named! {
-    /// The place where a deliberate fault occurs, in tests of stepping aside.
+    /// The place where a deliberate fault occurs, in tests that make xqos step aside.
     FaultPlace {
         Wakeup "wakeup",
         Block "block",
@@ -27,7 +27,7 @@ named! {
         /// Any interposed libc call.
         Call "call",
     }
-    /// How contention is determined: measured, or always assumed (for tests that want each slice decided).
+    /// How contention is determined: measured, or always assumed (for tests in which xqos decides every slice).
     ContentionMode {
         Measured "measured",
         Always "always",
@@ -51,7 +51,7 @@ pub struct Settings {
     pub contention: ContentionMode,
     /// How clients form groups under `fair`.
     pub grouping: Grouping,
-    /// On hosts that do not see requests, a read returns work for at most this time, or a single request.
+    /// On hosts that do not see single requests, one read returns requests worth at most this time, or one request.
     pub chunk_ns: u64,
     /// The log names a client that holds the server grab for longer than this; 0 disables it.
     pub grab_limit_ns: u64,
@@ -75,7 +75,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Reads and clears the `XQOS_*` variables. A value from `option` (on Xorg, the module's options) takes precedence.
-    /// An invalid value is logged and replaced by its default: a typing error must not cost anybody the X server.
+    /// An invalid value is logged and replaced by its default: a typing error must not keep the X server from starting.
     pub fn read(option: impl Fn(&str) -> Option<String>, log: impl Fn(&str)) -> Settings {
         let mut settings = Settings::default();
         const NAMES: [(&str, &str); 9] = [

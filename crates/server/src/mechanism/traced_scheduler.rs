@@ -79,7 +79,7 @@ impl TracedScheduler {
             Some(slice) if self.trace.is_on() => {
                 self.trace.note(now, Entry::dispatch(slice, Reason::for_slice(slice, &self.scheduler)))
             }
-            // A decision that serves nobody also uses up an overrun.
+            // A decision consumes the overrun even if it serves no client.
             None if self.overran => self.trace.note(now, Entry::Fact(Fact::Overran { ns: 0 })),
             _ => {}
         }
@@ -91,7 +91,7 @@ impl TracedScheduler {
         self.scheduler.next_to_watch(now)
     }
 
-    /// Records the budget for trace readers that do not compute it themselves.
+    /// Records the budget for trace readers that do not compute budgets themselves.
     fn note_budget(&mut self, client: ClientId, now: Time) {
         if !self.trace.is_on() {
             return;

@@ -82,7 +82,7 @@ impl Tracer {
         Ok(TraceHandle { fd, capacity: open.ring.capacity(), first })
     }
 
-    /// Removes a reader. Returns whether it was one.
+    /// Removes a reader. Returns false if this client was not a reader.
     pub fn end(&mut self, reader: ClientId, now: Time) -> bool {
         let Some(open) = &mut self.0 else { return false };
         let before = open.readers.len();

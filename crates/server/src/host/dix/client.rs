@@ -109,7 +109,7 @@ impl Client {
     }
 
     asks! {
-        /// The base of its resource ids.
+        /// The first resource id of the client.
         base: u32 = xqos_client_base;
         sequence: u32 = xqos_client_sequence;
         last_request: u32 = xqos_client_last_request;
@@ -154,7 +154,7 @@ impl Client {
         }
     }
 
-    /// All that is needed at each request, in a single call. May only be called in a request procedure.
+    /// Reads all values needed at each request in a single call. May only be called in a request procedure.
     pub fn head(self) -> Head {
         let mut head = Head::default();
         // SAFETY: a live client, by the invariant, and room for the result.
@@ -247,7 +247,7 @@ pub unsafe fn roots(setup: *const c_void) -> Vec<u32> {
     (0..).map(|screen| unsafe { xqos_setup_root(setup, screen) }).take_while(|&id| id != 0).collect()
 }
 
-/// A resource of the client that redirects the top-level windows of this screen, if there is one.
+/// A resource id of the client that redirects the top-level windows of this screen, if any client does.
 ///
 /// # Safety
 /// `root` is the `WindowRec` of the window `id`, of a server of release 21.1 or later.
@@ -256,7 +256,7 @@ pub unsafe fn redirector(root: NonNull<c_void>, id: u32) -> Option<u32> {
     Some(unsafe { xqos_redirector(root.as_ptr(), id) }).filter(|&resource| resource != 0)
 }
 
-/// Resources of the clients that have grabbed the pointer and the keyboard; 0 if there is none.
+/// Resource ids of the clients that have grabbed the pointer and the keyboard; 0 if not grabbed.
 ///
 /// # Safety
 /// `input` is the `inputInfo` of a server of release 21.1.

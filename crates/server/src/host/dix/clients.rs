@@ -9,9 +9,9 @@ use crate::mechanism::engine::{Engine, Outcome};
 use std::os::fd::RawFd;
 use xqos_core::{Choice, ClientId};
 
-/// Earlier releases have a different client record. Later ones are checked by the contents of the record.
+/// Earlier releases have a different client record. For later releases, the contents of the record are checked.
 const FIRST_RELEASE: u32 = 12_000_000;
-/// Releases with the window record of the shim's headers. A window cannot be checked by its contents.
+/// Releases whose window record is that of the shim's headers. The contents of a window record cannot be checked.
 const KNOWN_WINDOWS: std::ops::Range<u32> = 12_101_000..12_200_000;
 
 #[derive(Debug)]
@@ -57,12 +57,12 @@ impl Engine<Dix> {
             }
             State::Running => {
                 self.host.established(id, client)?;
-                // A command with a space may contain the arguments too; then the program is looked up by pid.
+                // A command with a space may contain arguments; the program is then looked up by pid.
                 let command = self.host.symbols.command_of(client.raw()).filter(|command| !command.contains(' '));
                 self.established(id, command.map(|command| xqos_sys::last_part(&command).to_owned()));
             }
             State::Retained => {
-                // The record lives on with its resources, and other clients may query its priority.
+                // The server keeps the record with its resources, and other clients may query its priority.
                 if let Some(known) = self.host.known(id) {
                     known.client.set_priority(known.sync_priority);
                 }
@@ -93,7 +93,7 @@ impl Dix {
         }
     }
 
-    /// The server counts requests from now on.
+    /// The client is set up. The server counts its requests from now on.
     fn established(&mut self, id: ClientId, client: Client) -> Result<(), Error> {
         self.check_record(client)?;
         let chosen = |choice| matches!(choice, Choice::Client(chosen, _) if chosen == id);

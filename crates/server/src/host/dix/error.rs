@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Why the dix host cannot serve a server, or not any longer.
+//! Why the dix host cannot serve a server, or cannot continue to serve it.
 
 use std::fmt;
 use std::io;

@@ -21,7 +21,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use xqos_core::PolicyKind;
 
-/// The engine of this generation, and why it ended.
+/// The engine of this generation, and the reason if xqos has stepped aside.
 static ENGINE: OnServerThread<EngineCell<Dix, Option<String>>> = OnServerThread::new(EngineCell::new(None));
 
 /// Runs `work` on the engine. A panic or error makes xqos step aside. Returns `None` without an engine, while it is in
@@ -120,7 +120,7 @@ fn step_aside(fault: &Fault<Error>) {
     // SAFETY: as above.
     unsafe { (*ENGINE.get()).aside = Some(reason) };
     if let Some(mut engine) = engine {
-        // A second fault in here must not reach the server either.
+        // A second fault, in this code, must not reach the server either.
         let _ = fault::guarded(|| engine.step_back());
         let _ = fault::guarded(|| drop(engine));
     }
@@ -145,7 +145,7 @@ unsafe extern "C" fn block(_data: *mut c_void, _timeout: *mut c_void) {
 }
 
 unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
-    // Xephyr queues events that it read while it waited for its host server. Without this they wait for a slice.
+    // Xephyr queues events that it read while it waited for its host server. Handle them before the next slice.
     let decides = with_engine(|engine| Ok(engine.scheduler.policy() != PolicyKind::Stock));
     if let (Some(true), Ok(symbols)) = (decides, symbols()) {
         symbols.do_queued_work();

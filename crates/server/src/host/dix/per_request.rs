@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Work for each request, only while it is needed: counting for the policy `classic`, which ends turns after ten
-//! requests or at the end of a buffer, and timing for a trace of level `requests`.
+//! Observes each request, only while that is needed: counts requests for the policy `classic`, which ends turns after
+//! ten requests or at the end of a buffer, and times them for a trace of level `requests`.
 //!
 //! This is the only code of xqos that runs per request. It wraps all entries of the request tables (not the client's
 //! own vector, which RECORD swaps) and restores them when nothing needs it, at a server reset, and when xqos steps
@@ -27,7 +27,7 @@ struct WrappedTables {
     bytes_left: u32,
     bytes: u64,
     ticks: Ticks,
-    /// The start of the next request's time: the end of the previous request or the start of the slice.
+    /// When the time of the next request begins: at the end of the previous request or the start of the slice.
     since: Time,
 }
 
@@ -149,7 +149,7 @@ fn seen(client: Client, head: &Head, procedure: RequestProc) -> i32 {
     if wrapped().counts {
         count(bytes);
     }
-    // RECORD keeps copies of the table. A copy made while it was wrapped still leads here afterwards.
+    // RECORD keeps copies of the table. A copy made while the table was wrapped still calls this function afterwards.
     if !wrapped().times {
         return call(procedure, client.raw());
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The server's ring of ready clients, as its own scheduler uses it.
 //!
-//! The head of the ring is a static variable without an exported name, so it is found once: the first time that a
-//! client is ready, its ring is walked, and the node that belongs to no client is the head. This is not done during a
-//! server grab, because the clients that wait for its end are in a ring with another head. Afterwards a walk takes one
+//! The head of the ring is a static variable without an exported name, so it is searched for once: the first time that
+//! a client is ready, its ring is walked, and the node that belongs to no client is the head. The search never runs
+//! during a server grab, when waiting clients are in a ring with another head. Once the head is known, a walk takes one
 //! step per ready client, like the server's own choice.
 
 use crate::host::dix::client::{Client, Ring, record_around};

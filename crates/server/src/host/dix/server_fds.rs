@@ -30,7 +30,7 @@ pub struct ServerFds {
     known: RawFd,
     gathered: Arc<OwnedFd>,
     members: Vec<RawFd>,
-    /// The fdinfo file of the server's epoll. It stays open, but another epoll may get this descriptor number one day.
+    /// The fdinfo file of the server's epoll. The file stays open, but the descriptor may become another epoll's.
     info: Option<File>,
     search_at: Time,
     text: String,
@@ -57,7 +57,7 @@ impl ServerFds {
         Arc::clone(&self.gathered)
     }
 
-    /// Reads the list again, and `clients` afterwards, so that it has every client already in the epoll.
+    /// Reads the list again and only then `clients`, so that `clients` includes every client in the list.
     pub fn update(&mut self, clients: impl Iterator<Item = RawFd>, now: Time) {
         self.read(now);
         self.clients.clear();
@@ -67,7 +67,7 @@ impl ServerFds {
         self.gather();
     }
 
-    /// Reads what the server's epoll watches; empty if it is not found or the kernel does not say.
+    /// Reads which descriptors the server's epoll watches; none if it is not found or the kernel does not list them.
     fn read(&mut self, now: Time) {
         if let Some(info) = &mut self.info {
             if holds(info, self.known, &mut self.text, &mut self.found) {
@@ -101,11 +101,11 @@ impl ServerFds {
     fn gather(&mut self) {
         self.found.sort_unstable();
         for &fd in self.members.iter().filter(|fd| self.found.binary_search(fd).is_err()) {
-            // A closed descriptor is gone already.
+            // The kernel has already removed a closed descriptor.
             let _ = control(&*self.gathered, libc::EPOLL_CTL_DEL, fd, 0, 0);
         }
         for &fd in &self.found {
-            // Add all of them, because a number may have been reused. The kernel already has most of them.
+            // Add all of them, because a number may have been reused. The call fails for those already added.
             let _ = control(&*self.gathered, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 0);
         }
         std::mem::swap(&mut self.members, &mut self.found);
@@ -116,7 +116,7 @@ fn info_path(descriptor: &str) -> String {
     format!("/proc/self/fdinfo/{descriptor}")
 }
 
-/// Returns true if the epoll watches `known`. Fills `found` with all that it watches.
+/// Returns true if the epoll watches `known`. Fills `found` with all descriptors that it watches.
 fn holds(info: &mut File, known: RawFd, text: &mut String, found: &mut Vec<RawFd>) -> bool {
     text.clear();
     found.clear();
@@ -164,7 +164,7 @@ mod tests {
             control(&self.epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 7).unwrap();
         }
 
-        /// The server's own descriptors that are found, in order.
+        /// Updates the list. Returns the server's own descriptors in it, in ascending order.
         fn update(&self, fds: &mut ServerFds, clients: &[RawFd]) -> Vec<RawFd> {
             fds.update(clients.iter().copied(), self.now);
             fds.members.clone()

@@ -28,7 +28,7 @@ type AddExtension = unsafe extern "C" fn(
 ) -> *mut ExtensionEntry;
 type ChangeCallbacks = unsafe extern "C" fn(*mut c_void, Callback, *mut c_void) -> c_int;
 
-/// The fields of `ExtensionEntry` (extnsionst.h) up to the last one that is read.
+/// The fields of `ExtensionEntry` (extnsionst.h) up to the last one that xqos reads.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ExtensionEntry {
@@ -53,7 +53,7 @@ pub struct ExtensionModule {
 // SAFETY: the server reads it on its one thread, and it never changes.
 unsafe impl Sync for ExtensionModule {}
 
-/// Declares the exported functions and variables. Without one that is marked `?`, the server is left untouched.
+/// Declares the exported functions and variables. If one marked `?` is missing, xqos does not touch the server.
 macro_rules! exported {
     ($($(#[$meta:meta])* $seen:vis $field:ident: $type:ty = $found:expr;)*) => {
         /// The server's exported symbols. Functions are called on the server's main thread only.
@@ -152,8 +152,8 @@ impl Symbols {
         unsafe { (self.error_f)(c"%s".as_ptr(), text.as_ptr().cast::<c_char>()) }
     }
 
-    /// Does work that the server has queued until it polls again. Call it only between slices and without references to
-    /// the engine: the work may disconnect clients.
+    /// Does the server's queued work, which would otherwise wait until the server polls again. Call it only between
+    /// slices and without references to the engine: the work may disconnect clients.
     pub fn do_queued_work(&self) {
         if let Some(process) = self.process_work_queue {
             // SAFETY: on the server's thread, which also calls this itself.
@@ -176,7 +176,7 @@ impl Symbols {
     /// Sends a reply or event that is already in the client's byte order.
     pub fn send(&self, client: Client, bytes: &[u8]) {
         if !client.is_gone() {
-            // SAFETY: an open client, and that many bytes, which the server copies.
+            // SAFETY: an open client, and a buffer of this length, which the server copies.
             unsafe { (self.write_to_client)(client.raw(), bytes.len() as c_int, bytes.as_ptr().cast()) };
         }
     }
@@ -203,7 +203,7 @@ impl Symbols {
         Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
-    /// The window with this id, looked up as the server itself.
+    /// The window with this id, looked up with the rights of the server itself.
     pub fn window(&self, id: u32) -> Option<NonNull<c_void>> {
         /// `DixGetAttrAccess` of resource.h.
         const GET_ATTRIBUTES: u32 = 1 << 4;
@@ -235,7 +235,7 @@ impl Symbols {
         Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
-    /// Hides our extension from programs, which then use the control socket: overwrites its name's first letter.
+    /// Hides our extension by overwriting the first letter of its name. Programs then use the control socket.
     pub fn hide_extension(&self, name: &CStr) {
         // SAFETY: a C string, and an entry with the server's own copy of the name.
         unsafe {

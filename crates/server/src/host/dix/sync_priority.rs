@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! The SYNC priorities that clients set and read.
 //!
-//! The server's choice sorts first by `ClientRec.priority`, the field of SYNC SetPriority and GetPriority, and xqos
-//! raises this field to choose a client. While xqos decides, the clients' own values are kept here, and the fields are
-//! 1 for the chosen client and 0 for all others, so a client's value can never cause a tie. Only the SYNC entry of the
-//! request table is wrapped: before one of these two requests the fields get the clients' values, and afterwards
-//! changes are collected. While the server decides (policy `stock`, a server grab), the fields always hold the clients'
-//! values.
+//! The server first compares `ClientRec.priority`, the field behind SYNC SetPriority and GetPriority, so xqos raises
+//! this field to choose a client. While xqos decides, the clients' own values are kept here, and the fields are 1 for
+//! the chosen client and 0 for all others, so a client's value can never cause a tie. Only the SYNC entry of the
+//! request table is wrapped: before one of these two requests, the clients' values are put into the fields, and
+//! afterwards changes are collected. While the server decides (policy `stock`, a server grab), the fields always hold
+//! the clients' values.
 
 use crate::host::dix::Dix;
 use crate::host::dix::client::{Client, ClientPtr};
@@ -19,7 +19,7 @@ use xqos_core::{Choice, ClientId};
 const SET_PRIORITY: u8 = 12;
 const GET_PRIORITY: u8 = 13;
 
-/// The wrapped entries, to be restored.
+/// The original entries, to be restored later.
 #[derive(Clone, Copy, Debug)]
 pub struct WrappedSync {
     major_opcode: usize,
@@ -55,7 +55,7 @@ impl WrappedSync {
         if client.is_swapped() { self.swapped_original } else { self.original }
     }
 
-    /// Restores the entries. If other code has wrapped one after us, it stays and our wrapper passes requests on.
+    /// Restores the entries. If other code has wrapped an entry after us, it stays, and our wrapper passes requests on.
     pub fn remove(&self, symbols: &Symbols) {
         // SAFETY: as in `install`.
         unsafe {
@@ -107,7 +107,7 @@ impl Dix {
         }
     }
 
-    /// Takes the clients' values out of the fields, for our own use.
+    /// Removes the clients' values from the fields, so that xqos can use these.
     pub fn hide_priorities(&mut self) {
         if !std::mem::replace(&mut self.priorities_shown, false) {
             return;

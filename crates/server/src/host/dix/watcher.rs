@@ -142,8 +142,8 @@ impl Watcher {
         self.shared.slots[usize::from(client.0)].descriptor.store(-1, Ordering::Release);
     }
 
-    /// Watches the socket of an idle client. `known`: it was armed before on this connection. `loan_ns`: how long its
-    /// arrival may raise the server; 0 without a budget.
+    /// Watches the socket of an idle client. `known`: the socket was armed before on this connection. `loan_ns`: how
+    /// long the client's arrival may raise the server; 0 without a budget.
     pub fn arm(&self, client: ClientId, fd: RawFd, known: bool, rank: Rank, loan_ns: u64) -> io::Result<()> {
         let slot = &self.shared.slots[usize::from(client.0)];
         self.set_rank(client, rank);
@@ -160,7 +160,7 @@ impl Watcher {
     /// Lets the server's own descriptors end the slice that starts now.
     pub fn server_fds_may_preempt(&mut self, now: Time) {
         if self.shared.server_fired.swap(false, Ordering::Relaxed) {
-            // The epoll stays registered until one of the two is closed.
+            // `of_server` stays registered until one of the two epolls is closed.
             let _ = control(&*self.epoll, libc::EPOLL_CTL_MOD, self.of_server.as_raw_fd(), ONCE, SERVER_TOKEN);
         }
         if now >= self.update_at {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The interposed libc calls.
 //!
-//! Each passes through unless it concerns a client's descriptor (or the server's epoll) and runs on the server's
-//! thread. A preloaded object is found by name; if Xorg loads xqos as a module, `redirect` leads the program's calls
-//! here.
+//! Each call passes through to libc unless it concerns a client's descriptor (or the server's epoll) and runs on the
+//! server's thread. The loader resolves the server's calls to a preloaded object by name; if Xorg loads xqos as a
+//! module, `redirect` redirects the program's calls to this file.
 
 use super::instance;
 use crate::host::descriptors::CLIENTS;
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, ev
     // SAFETY: guaranteed by the caller.
     let result = unsafe { (real().epoll_ctl)(epoll, operation, fd, event) };
     if result == 0 && instance::is_enabled() {
-        // SAFETY: the kernel has read it.
+        // SAFETY: the kernel has accepted this pointer.
         let event = unsafe { event.as_ref() }.map(|event| (event.events, event.u64));
         epoll_changed(epoll, operation, fd, event);
     }
@@ -134,7 +134,7 @@ fn before_read(fd: RawFd, wanted: usize) -> Option<usize> {
 /// # Safety
 /// `read` bytes were read into the buffer.
 unsafe fn after_read(fd: RawFd, buffer: *const c_void, read: isize) {
-    // An interrupted read is simply repeated.
+    // The server simply repeats an interrupted read.
     if read < 0 && io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
         return;
     }
@@ -190,9 +190,9 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, most: usize) -> is
         return unsafe { (real().read)(fd, buffer, most) };
     }
     let Some(most) = before_read(fd, most) else { return nothing() };
-    // SAFETY: guaranteed by the caller; the size is not larger.
+    // SAFETY: guaranteed by the caller; `most` is at most the caller's size.
     let read = unsafe { (real().read)(fd, buffer, most) };
-    // SAFETY: the kernel has written them.
+    // SAFETY: the kernel has written the bytes read.
     keeping_errno(|| unsafe { after_read(fd, buffer, read) });
     read
 }
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, most: usize) -> is
 /// The rules of recvmsg(2) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize {
-    // SAFETY: guaranteed by the caller: a message with that many parts.
+    // SAFETY: guaranteed by the caller: a message with `msg_iovlen` parts.
     let part = unsafe { message.as_ref() }.filter(|message| message.msg_iovlen == 1).map(|message| message.msg_iov);
     let Some(part) = part.filter(|_| is_client(fd)) else {
         // SAFETY: guaranteed by the caller.
@@ -210,15 +210,15 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c
     // SAFETY: as above.
     let (whole, buffer) = unsafe { ((*part).iov_len, (*part).iov_base) };
     let Some(most) = before_read(fd, whole) else { return nothing() };
-    // SAFETY: guaranteed by the caller. The part is shortened only during the call. Passed descriptors arrive with its
-    // first byte, so shortening it loses none.
+    // SAFETY: guaranteed by the caller. The part is shortened only during the call. Passed descriptors arrive with the
+    // first byte, so none of them is lost.
     let read = unsafe {
         (*part).iov_len = most;
         let read = (real().recvmsg)(fd, message, flags);
         (*part).iov_len = whole;
         read
     };
-    // SAFETY: the kernel has written them.
+    // SAFETY: the kernel has written the bytes read.
     keeping_errno(|| unsafe { after_read(fd, buffer, read) });
     read
 }
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, flags:
 }
 
 /// # Safety
-/// There are `count` parts, and where `written` is above 0 the kernel has read as many bytes of them.
+/// `parts` points to `count` parts. If `written` is positive, the kernel has read that number of bytes from them.
 unsafe fn scan_written(fd: RawFd, parts: *const libc::iovec, count: usize, written: isize) {
     if let Some(left) = usize::try_from(written).ok().filter(|&written| written > 0 && is_client(fd)) {
         // SAFETY: guaranteed by the caller.
@@ -265,7 +265,7 @@ fn wrote(fd: RawFd, parts: &[libc::iovec], mut left: usize) {
             let bytes = part.iov_len.min(left);
             left -= bytes;
             if bytes > 0 {
-                // SAFETY: the kernel has read that many bytes there.
+                // SAFETY: the kernel has read these bytes.
                 engine.written(id, unsafe { std::slice::from_raw_parts(part.iov_base.cast(), bytes) });
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Clients, as their sockets enter and leave the server's epoll.
+//! Handles clients whose sockets enter or leave the server's epoll.
 
 use super::Libc;
 use super::output::Output;
@@ -22,7 +22,7 @@ pub struct LibcClient {
     /// The client has data, or its last read did not reach the end of the data.
     pub pending: bool,
     pub held: bool,
-    /// The server does not listen to it, because another client has grabbed the server.
+    /// The server does not listen to this client, because another client has grabbed the server.
     pub muted: bool,
     /// Event bits other than EPOLLIN that the server has not received yet.
     pub saved: u32,
@@ -84,12 +84,12 @@ impl LibcClient {
         let bytes = std::mem::take(&mut self.last_bytes) as u64;
         let Some(cost) = now.since(began).saturating_mul(1000).checked_div(bytes) else { return };
         // Raise the estimate quickly, because other clients wait for a chunk that takes too long, but at most fourfold,
-        // because it may be a single hiccup.
+        // because a single read may have been delayed.
         let cost = cost.clamp(1, self.cost.saturating_mul(4));
         self.cost = if cost > self.cost { cost } else { self.cost.saturating_mul(4).saturating_add(cost) / 5 + 1 };
     }
 
-    /// The number of bytes that take this time.
+    /// The estimated number of bytes that can be served in this time.
     pub fn bytes_in(&self, ns: u64) -> usize {
         let bytes = ns.saturating_mul(1000).checked_div(self.cost).unwrap_or(u64::MAX);
         usize::try_from(bytes).unwrap_or(usize::MAX)
@@ -107,7 +107,7 @@ impl LibcClient {
         }
     }
 
-    /// Follows the server's setup reply. Returns the client's first resource id and their number once they are known.
+    /// Parses the server's setup reply. Returns the client's first resource id and number of ids once they are known.
     fn set_up_by(&mut self, bytes: &[u8]) -> Option<(u32, u32)> {
         let Setup::Answered(answer) = &mut self.setup else { return None };
         let taken = bytes.len().min(SETUP_BYTES - answer.len());
@@ -122,7 +122,7 @@ impl LibcClient {
         let mut output = Output::after((8 + 4 * usize::from(words)).saturating_sub(SETUP_BYTES));
         output.written(&bytes[taken..], self.is_swapped);
         self.setup = Setup::Done(output);
-        // The mask of the other byte order has its low bits at the top.
+        // In the other byte order, the low bits of the mask are at the top.
         let (base, mask) = if mask & 1 == 0 { (base.swap_bytes(), mask.swap_bytes()) } else { (base, mask) };
         is_success.then(|| (base, mask.saturating_add(1)))
     }
@@ -200,7 +200,7 @@ impl Engine<Libc> {
         }
     }
 
-    /// Infers a server grab: the server listens to a single client and to no other.
+    /// Infers a server grab if the server listens to only one of several clients.
     fn infer_grab(&mut self) {
         let (muted, all) = (self.host.muted, self.host.by_data.len());
         let is_heard = |known: &Option<LibcClient>| known.as_ref().is_some_and(|known| !known.muted);
@@ -215,8 +215,8 @@ impl Engine<Libc> {
         }
     }
 
-    /// The events that the server has not received yet, for a server that continues without xqos. Clients that it does
-    /// not listen to are excluded: the kernel reports their data when it listens again.
+    /// The events that the server has not received yet, for a server that continues without xqos. Clients that the
+    /// server does not listen to are excluded: the kernel reports their data when the server listens again.
     pub fn pending_events(&self) -> Vec<(RawFd, libc::epoll_event)> {
         let known = self.host.clients.iter().flatten();
         let event = |known: &LibcClient| {

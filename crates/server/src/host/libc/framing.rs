@@ -2,8 +2,8 @@
 //! Finds the boundaries of requests in what a client has sent (X11 protocol, appendix B; BIG-REQUESTS).
 //!
 //! The server reads when its buffer holds no complete request. If it asks for as many bytes as the buffer has, the
-//! buffer is empty and the data begin with a request. From there, the lengths in the headers lead on. Only the rest of
-//! an incomplete request is remembered between reads, so a mistake lasts only until the buffer is empty again.
+//! buffer is empty and the data begin with a request. The lengths in the headers give the other boundaries. Only the
+//! rest of an incomplete request is remembered between reads, so a mistake lasts only until the buffer is empty again.
 
 /// The requests in a piece of a client's stream that begins with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Framed {
     /// The length of the complete requests.
     pub bytes: usize,
     pub requests: u32,
-    /// The last request that began in it: major opcode + 65536 x minor opcode.
+    /// The last request that began in this piece: major opcode + 65536 x minor opcode.
     pub last_request: u32,
     /// The length of the incomplete request if its header is complete; else 0.
     pub next_bytes: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The engine of this process, created when the server adds its first client. Used on the server's thread only.
+//! The engine of this process, created when the server adds its first client and used on the server's thread only.
 
 use super::{Error, Libc};
 use crate::host::descriptors::CLIENTS;
@@ -32,7 +32,7 @@ pub fn is_enabled() -> bool {
     SETTINGS.get().is_some()
 }
 
-/// Makes the calling thread the server's, with this epoll. For tests, with one server at a time.
+/// Makes the calling thread the server's thread, with this epoll. For tests with one server at a time.
 #[cfg(test)]
 pub fn serve(epoll: RawFd, settings: &Settings) {
     let _ = SETTINGS.set(settings.clone());
@@ -84,12 +84,12 @@ pub fn listens_for(display: u32) {
     }
 }
 
-/// The server adds a client to this epoll. Creates the engine for the first client, and again after xqos stepped aside
-/// and all clients have left.
+/// The server is adding a client to this epoll. Creates the engine for the first client, and again for a client that
+/// connects after xqos stepped aside and all clients left.
 pub fn begin(epoll: RawFd) {
     let Some(settings) = SETTINGS.get() else { return };
     if DISPLAY.load(Ordering::Relaxed) == NO_DISPLAY {
-        // The server listened before its calls were interposed.
+        // The server began to listen before its calls were interposed.
         DISPLAY.store(real_libc::display_of_process().unwrap_or(NO_DISPLAY), Ordering::Relaxed);
     }
     let is_first = THREAD.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -151,13 +151,13 @@ fn step_aside(fault: &Fault<Error>) {
     let _ = fault::guarded(|| drop(engine));
 }
 
-/// Returns true if the server still has to receive events.
+/// Returns true if there are events that the server must still receive.
 pub fn has_pending() -> bool {
     // SAFETY: as below.
     unsafe { !(*ENGINE.get()).aside.is_empty() }
 }
 
-/// The next event that the server still has to receive; there are some only after xqos stepped aside.
+/// The next event that the server must still receive. There are such events only after xqos stepped aside.
 pub fn next_pending() -> Option<libc::epoll_event> {
     // SAFETY: on the server's thread, without another reference to the engine cell.
     unsafe { (*ENGINE.get()).aside.pop() }.map(|(_, event)| event)

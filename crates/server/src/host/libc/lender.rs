@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! The thread for a loan ([`crate::host::cpu`]): it raises the server's thread when data of a reserved client arrive,
-//! and lowers it when its time is over. It exists only during a loan.
+//! and lowers it again when the time for that is over. The thread exists only during a loan.
 
 use crate::host::cpu::{Loan, WATCHER_SLICE_NS, ask_for_slices};
 use crate::host::kernel::{drain, new_epoll, new_event, notify, now, spawn};
@@ -49,7 +49,7 @@ impl Lender {
 
     /// Raises the server for this time when data arrive on this socket.
     pub fn watch(&self, socket: RawFd, loan_ns: u64) {
-        // A socket that cannot be watched raises nothing.
+        // If the socket cannot be watched, its data do not raise the server.
         let _ = arm(&*self.epoll, socket, true, loan_ns.min(STOP_TOKEN - 1));
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Follows what the server writes to a client, message by message, to find input events and Exposes.
+//! Parses what the server writes to a client, message by message, to find input events and Exposes.
 //!
 //! Errors and core events have 32 bytes; replies and generic events state how many bytes follow (X11 protocol, chapter
-//! 1; Generic Event Extension). Every byte passes here, so the start of each message is known from the setup reply on.
+//! 1; Generic Event Extension). No byte is left out, so the start of each message after the setup reply is known.
 
 const MESSAGE_BYTES: usize = 32;
 const REPLY: u8 = 1;
@@ -15,7 +15,7 @@ const GENERIC_EVENT: u8 = 35;
 /// touches.
 const XI_KEY_PRESS: u16 = 2;
 const XI_LAST: u16 = 26;
-/// The fewest words that follow the first 32 bytes of these events. Generic events of Present have fewer.
+/// The minimum number of words after the first 32 bytes of these events. Generic events of Present have fewer.
 const XI_WORDS: u32 = 3;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

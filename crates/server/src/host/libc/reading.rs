@@ -20,9 +20,9 @@ use xqos_core::{ClientId, Time};
 
 /// The minimum time between two checks for arrivals.
 const ARRIVAL_CHECK_NS: u64 = 50_000;
-/// The number of requests counted in one read. The rest is extrapolated, except while there is a trace.
+/// The maximum number of requests counted in one read. Further requests are estimated unless there is a trace.
 const COUNTED_REQUESTS: u32 = 128;
-/// The most bytes to peek at. The server's buffer for a client's requests is not larger.
+/// The maximum number of bytes to peek at. The server's buffer for a client's requests is not larger.
 const MAX_BUFFER_BYTES: usize = 65_536;
 
 impl Libc {
@@ -37,7 +37,7 @@ impl Libc {
                 return None;
             }
         } else if self.buffer_bytes == 0 && wanted <= MAX_BUFFER_BYTES {
-            // The server has stored the request's header in front of the first read.
+            // The buffer already holds a request header that the server has made up, so the first read is smaller.
             self.buffer_bytes = wanted.next_multiple_of(1024);
         }
         self.running.reader = Some(id);
@@ -66,7 +66,7 @@ impl Libc {
         if bytes == 0 { wanted } else { bytes.min(wanted) }
     }
 
-    /// Called after a client's read. `None`: the server reached the end of the data. Empty: the client has closed.
+    /// Called after a client's read. `None`: there are no more data. Empty: the client has closed its connection.
     pub fn after_read(&mut self, id: ClientId, read: Option<&[u8]>) {
         let max_requests = if self.is_traced { u32::MAX } else { COUNTED_REQUESTS };
         let Some(known) = self.known_mut(id) else { return };
@@ -143,7 +143,7 @@ impl Libc {
             self.has(id, bits);
             let Some(known) = self.known_mut(id) else { continue };
             let Some(rank) = known.watched.filter(|_| was_idle && known.is_ready()) else { continue };
-            // The data may have been seen before the server listened to the client again.
+            // The data may have arrived before the server listened to the client again.
             (known.watched, known.arrived) = (None, known.arrived.or(Some(now)));
             let verdict = self.early.borrow_mut().arrived(self.slice, &contest, rank, now);
             self.carry_out(verdict, now);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Redirects libc calls of the server's program to ours if xqos is loaded as a module and so does not come before libc.
+//! Redirects libc calls of the server's program to ours if xqos is a module, whose functions do not come before libc's.
 //!
-//! A program calls a library function through a slot that the loader fills with its address. The slots of the calls
-//! that this host needs get our functions; all other objects in the process continue to call libc.
+//! A program calls a library function through a slot that the loader fills with its address. This host puts its own
+//! functions into the program's slots for the calls that it needs. All other objects in the process still call libc.
 
 use super::calls;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -44,7 +44,7 @@ fn ours() -> [(&'static CStr, *const c_void); 7] {
     ]
 }
 
-/// The process's program, as described by the loader.
+/// The main program of the process, as described by the loader.
 struct Program {
     base: u64,
     dynamic: *const Dynamic,
@@ -109,7 +109,7 @@ impl Program {
         0
     }
 
-    /// The same value as an address. Some loaders have added the base already.
+    /// An entry's value as an address. Some loaders have already added the base to it.
     fn address(&self, tag: i64) -> u64 {
         let value = self.entry(tag);
         if value != 0 && value < self.base { value + self.base } else { value }

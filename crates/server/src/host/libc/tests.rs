@@ -15,9 +15,9 @@ use std::time::Duration;
 const BUFFER_BYTES: usize = 4096;
 const IN: u32 = libc::EPOLLIN as u32;
 const EDGE: u32 = libc::EPOLLET as u32;
-/// The requests in a slice while other clients wait.
+/// The number of requests in a slice while other clients wait.
 const SLICE_REQUESTS: usize = 20;
-/// The first bytes of requests with an effect.
+/// The opcodes of requests that have an effect.
 const WORK: u8 = 1;
 const SYNC: u8 = 43;
 const GRAB: u8 = 36;
@@ -249,7 +249,7 @@ fn client(mut socket: UnixStream, mut random: Random) -> JoinHandle<u32> {
             socket.read_exact(&mut [0; 32]).unwrap();
         }
         if random.below(3) == 0 {
-            // It leaves in the middle of a request.
+            // The client disconnects in the middle of a request.
             socket.write_all(&request(WORK, 30, number)[..50]).unwrap();
         }
         number
@@ -258,7 +258,7 @@ fn client(mut socket: UnixStream, mut random: Random) -> JoinHandle<u32> {
 
 fn served(seed: u64, fault: Option<PlannedFault>) -> bool {
     let mut random = Random(seed);
-    // Lets clients get descriptor numbers that xqos used in the server before.
+    // Shifts descriptor numbers, so that clients get numbers that xqos used in the server before.
     let _others: Vec<_> = (0..seed % 5).map(|_| File::open("/dev/null").unwrap()).collect();
     // SAFETY: no pointers; the descriptor was just made.
     let epoll = unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Clients connect, are set up, set priorities, grab the server, and disconnect.
+//! Called when clients connect, are set up, set priorities, grab the server, and disconnect.
 
 use super::{Engine, Slot};
 use crate::host::{Connection, Host};
@@ -21,7 +21,7 @@ impl<H: Host> Engine<H> {
         self.scheduler.handle(self.host.now(), Fact::Connected { client: id, descriptor });
     }
 
-    /// The client's resource ids are known, if they were not when it connected.
+    /// The client's resource ids have become known after it connected.
     pub fn ids_known(&mut self, id: ClientId, base: u32, ids: u32) {
         self.ids_of_a_client = ids;
         if let Some(slot) = self.slot_mut(id) {
@@ -90,7 +90,7 @@ impl<H: Host> Engine<H> {
         self.scheduler.handle(self.host.now(), Fact::Grabbed { by: grabs.then_some(id) });
         self.grab_reported = false;
         self.grab_watched = self.grab_watched.filter(|_| !grabs);
-        // The holder of the grab is never held back; after the grab it may be again.
+        // A client is never held back while it holds the grab, but may have to be held back afterwards.
         self.sync_hold(id);
     }
 }

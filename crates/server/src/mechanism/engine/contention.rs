@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Measures contention at the end of each slice, informs the scheduler, and asks the kernel for short slices while it
-//! lasts.
+//! Measures contention at the end of each slice, informs the scheduler, and asks the kernel for short slices while
+//! contention lasts.
 
 use super::Engine;
 use crate::host::Host;
 use crate::mechanism::settings::ContentionMode;
 use xqos_core::{Contention, Fact, Time};
 
-/// Short kernel slices stay on this long after contention, so that they are switched only a few times a second.
+/// Short kernel slices stay on for this long after contention, so that they change at most a few times a second.
 const SHORT_SLICES_OUTLAST_NS: u64 = 500_000_000;
 
 #[derive(Debug)]

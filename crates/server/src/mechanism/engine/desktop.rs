@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Finds compositors and window managers, through selections and at the root windows, and sets their roles.
+//! Recognises compositors and window managers by selections and by the root windows, and sets their roles.
 
 use super::Engine;
 use crate::host::Host;
 use crate::mechanism::roles::ManagerKind;
 use xqos_core::{ClientId, Fact, Outcome, Time};
 
-/// Root windows are checked at most once in this time, and only when a decision is made.
+/// The minimum time between two checks of the root windows, which are checked only when a decision is made.
 const ROOT_POLL_NS: u64 = 250_000_000;
 
 impl<H: Host> Engine<H> {
@@ -46,8 +46,8 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// During the turn of a compositor or window manager, nothing else is served until its next request; the server
-    /// waits for that briefly. A reserved client ends the wait.
+    /// During the turn of a compositor or window manager, the server briefly waits for the next request of that client
+    /// and serves no other client meanwhile. Data from a reserved client end the wait.
     pub(super) fn wait_for_next_request(&mut self, served: ClientId) {
         let Some(until) = self.scheduler.next_request_of(served, self.host.now()) else { return };
         let is_reserved = |id: &ClientId| self.scheduler.reservation_in_use(*id).is_some();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Clients that must answer an Expose, or input while another client redraws, and how they are paced.
+//! Follows clients that must answer an Expose, or input while another client redraws, and sets the pacing.
 
 use super::Engine;
 use crate::host::Host;
 use xqos_abi::{NotifyKind, Paced};
 use xqos_core::{Choice, ClientId, Fact, Outcome, Pacing, Time};
 
-/// The time for an answer to input while another client redraws; most clients need less than a millisecond.
+/// The time allowed for an answer to input while another client redraws. Most clients need less than a millisecond.
 const INPUT_ANSWER_NS: u64 = 10_000_000;
 
 /// Pacing if only some clients are paced: at most 40 ms per Expose, at least 20 frames a second.
@@ -34,7 +34,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Sets the pacing of all clients without a setting of their own.
+    /// Sets the pacing of all clients that have no setting of their own.
     pub(super) fn set_pacing(&mut self, pacing: Pacing) {
         self.pacing = pacing;
         // Also sent if unchanged, because it releases every client that is held back.
@@ -49,7 +49,7 @@ impl<H: Host> Engine<H> {
         self.follow_pacing();
     }
 
-    /// Turns pacing in the scheduler on or off as clients need it.
+    /// Turns pacing in the scheduler on or off, depending on whether any client needs it.
     pub(super) fn follow_pacing(&mut self) {
         let effective = self.effective_pacing();
         if effective != self.scheduler.pacing() {
@@ -70,8 +70,8 @@ impl<H: Host> Engine<H> {
         })
     }
 
-    /// A client that redraws has the processor. A client that gets input meanwhile needs it too, unless it caused the
-    /// Expose.
+    /// While a client redraws, it uses the processor. A client that gets input meanwhile also needs the processor,
+    /// unless this client caused the Expose.
     fn input_beside_an_expose(&mut self, id: ClientId, at: Time) {
         if self.owed_answers.excludes(id, at) {
             self.await_answer(NotifyKind::Input, id, None, at.after(INPUT_ANSWER_NS));
@@ -83,7 +83,7 @@ impl<H: Host> Engine<H> {
             return;
         }
         self.owed_answers.begin(id, cause, until);
-        // Raise the server first: it would wait for the processes that a listener raises immediately.
+        // Raise the server first, or it would wait for the processes that a listener raises when it gets the event.
         if self.lender.is_some() {
             self.host.raise(until);
         }

@@ -61,7 +61,7 @@ impl<H: Host> Engine<H> {
         state.is_some_and(|state| state.depleted && (state.reservation.kind.is_hard() || self.scheduler.has_caps()))
     }
 
-    /// Holds back or releases every client, as the scheduler now wants it.
+    /// Holds back or releases every client, as the scheduler now requires.
     pub fn sync_holds(&mut self) {
         self.ids().for_each(|id| self.sync_hold(id));
     }

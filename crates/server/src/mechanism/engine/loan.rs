@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The loan: a client lends the server's thread a real-time priority, used only while there is a reason for it.
+//! The loan: a client lends the server's thread a real-time priority, which the thread has only while it needs it.
 
 use super::Engine;
 use crate::host::Host;

@@ -12,8 +12,8 @@ use xqos_core::{ClientId, PolicyKind, Service, Time, Usage};
 
 /// The shortest time between two depletion or miss events for one client.
 const NOTIFY_INTERVAL_NS: u64 = 100_000_000;
-/// Grabs up to this length are not watched, because window managers take many. A wait for a longer grab is reported too
-/// short by up to this time.
+/// Grabs up to this length are not watched, because window managers take many of them. During a longer grab, reported
+/// waits are too short by at most this time.
 const SHORT_GRAB_NS: u64 = 5_000_000;
 
 impl<H: Host> Engine<H> {
@@ -67,7 +67,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Switches the work for each request on or off: `classic` counts requests, level `requests` times them.
+    /// Switches the observation of requests on or off: `classic` counts them, a trace of level `requests` times them.
     pub fn observe_requests(&mut self) {
         let counted = self.scheduler.policy() == PolicyKind::Classic && self.server_known;
         let timed = self.scheduler.trace.level() == Some(Level::Requests);
@@ -75,7 +75,7 @@ impl<H: Host> Engine<H> {
         self.host.count_exactly(self.scheduler.trace.is_on());
     }
 
-    /// Hands the trace to a client, and records the identity of every client for its readers.
+    /// Starts a trace for a client, and records the identity of every client for the readers of the trace.
     pub fn start_trace(&mut self, reader: ClientId, level: Level, capacity: u32) -> std::io::Result<TraceHandle> {
         let snapshot = self.scheduler.snapshot();
         let handed = self.scheduler.trace.begin(reader, level, capacity, &snapshot, self.host.now())?;

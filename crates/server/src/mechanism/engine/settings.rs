@@ -13,7 +13,7 @@ use xqos_core::{Admission, ClientId, Fact, GroupId, Holder, Parameters, PolicyKi
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     Client(ClientId),
-    /// A group, and the member through which it was named.
+    /// A group, and the member by which the request named it.
     Group(GroupId, ClientId),
     Server,
 }
@@ -28,7 +28,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Reads how much of a processor the kernel grants the server's thread, before a reservation is judged.
+    /// Reads how much of a processor the kernel grants the server's thread, for admission control.
     pub fn update_supply(&mut self) {
         self.scheduler.handle(self.host.now(), Fact::Supply(self.host.supply()));
     }
@@ -103,12 +103,12 @@ impl<H: Host> Engine<H> {
         self.declared_origins.set(asker, name, lease);
     }
 
-    /// The origin for a setting about to be made; `None` if it is leased and must give way to a setting that is not.
+    /// The origin of a setting about to be made; `None` if it is leased and must not replace one that is not leased.
     pub fn origin_for(&self, asker: ClientId, target: Target, kind: SettingKind) -> Option<Origin> {
         let origin = self.declared_origins.origin_for(asker, self.is_for_itself(asker, target));
         let gives_way = |target, kind| self.origins_of(target).is_none_or(|origins| origins.gives_way(kind, &origin));
         let may = match target {
-            // A lease also does not change the group if its member was put into it manually.
+            // A leased setting must also not change a group into which the named member was put manually.
             Target::Group(_, named) => gives_way(target, kind) && gives_way(Target::Client(named), SettingKind::Group),
             _ => gives_way(target, kind),
         };
@@ -171,7 +171,7 @@ impl<H: Host> Engine<H> {
 }
 
 impl Target {
-    /// The same subject in the protocol, without the client's id.
+    /// The protocol's subject for this target, without the client's id.
     fn subject(self) -> Subject {
         match self {
             Target::Client(_) => Subject::Client(0),

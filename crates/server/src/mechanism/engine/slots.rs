@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The clients as the mechanism sees them, and how to find them.
+//! The mechanism's records of clients, and how to find a client.
 
 use super::{Engine, FactOutcome, Outcome};
 use crate::host::Host;
@@ -30,7 +30,7 @@ pub struct Slot {
     /// The pacing of the client: always, never, or as set for all clients.
     pub paced: Paced,
     pub origins: SettingOrigins,
-    /// Processor time of the client's longest slice that was a single request.
+    /// Processor time of the client's longest request that was alone in its slice.
     pub longest_request_ns: u64,
     /// The major opcode + 65536 x minor opcode of that request.
     pub longest_request: u32,
@@ -69,7 +69,7 @@ impl<H: Host> Engine<H> {
         slot.base == (resource & RESOURCE_ID_BITS) / block * block
     }
 
-    /// The maximum number of clients. Each has an equal block of resource ids, the server the first one.
+    /// The maximum number of clients. Each has an equal block of resource ids; the first block is the server's.
     pub fn clients_limit(&self) -> u32 {
         (RESOURCE_ID_BITS + 1).checked_div(self.ids_of_a_client).map_or(0, |blocks| blocks.saturating_sub(1))
     }
@@ -79,7 +79,7 @@ impl<H: Host> Engine<H> {
         self.slot(asker).map(|slot| slot.identity).or_else(|| self.host.identity_of_control(asker))
     }
 
-    /// All indices that may hold a client. Does not borrow the engine, so the loop may change it.
+    /// All indices that may hold a client. Does not borrow the engine, so a loop over them may change the engine.
     pub fn ids(&self) -> impl Iterator<Item = ClientId> + use<H> {
         (0..self.slots.len() as u16).map(ClientId)
     }
@@ -88,7 +88,7 @@ impl<H: Host> Engine<H> {
         self.ids().filter(move |&id| self.slot(id).is_some_and(|slot| slot.group == group))
     }
 
-    /// Passes a fact to the scheduler as of now.
+    /// Passes a fact to the scheduler with the current time.
     pub(super) fn feed(&mut self, fact: Fact) -> FactOutcome {
         self.scheduler.handle(self.host.now(), fact)
     }
@@ -120,7 +120,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Holds a client back or releases it, as the scheduler now wants it.
+    /// Holds a client back or releases it, as the scheduler now requires.
     pub fn sync_hold(&mut self, id: ClientId) {
         let held = self.scheduler.is_held_back(id);
         let is_open = self.host.is_open(id);

@@ -10,11 +10,11 @@ use std::ops::RangeInclusive;
 use xqos_abi::{NO_RESERVATION, Setting, SettingKind, Subject, us};
 use xqos_core::{Admission, ClientId, GroupId, Holder, MAX_SHARE_PPM, Reservation};
 
-/// Limits of a reservation. A smaller budget would not pay for a slice, and a longer period helps no program.
+/// Limits of a reservation. A smaller budget would not cover a slice, and no program needs a longer period.
 pub const MIN_BUDGET_US: u32 = 100;
 pub const MIN_PERIOD_US: u32 = 1000;
 pub const MAX_PERIOD_US: u32 = 10_000_000;
-/// The valid values of the longest wait for an Expose and of the floor's interval.
+/// The valid range of the longest wait for an Expose and of the longest time between two releases of a held client.
 const PACING_RANGE_US: RangeInclusive<u32> = 1_000..=1_000_000;
 const WEIGHTS: RangeInclusive<u32> = 1..=10_000;
 /// A smaller cap would look like a hang.
@@ -40,7 +40,7 @@ pub(super) fn set<H: Host>(
         }
     }
     let Some(origin) = engine.origin_for(asker, target, setting.kind()) else {
-        // A limit that already has this value keeps its origin.
+        // A user limit that already has this value keeps its origin.
         let is_as_wanted = setting == Setting::UserLimit(engine.groups.user_limit_ppm);
         return if is_as_wanted { Ok(()) } else { Err(Refused::Access(client)) };
     };
@@ -88,7 +88,7 @@ fn target<H: Host>(engine: &Engine<H>, asker: ClientId, subject: Subject) -> Res
         Subject::Group(client) => {
             let id = subject_to_change(engine, asker, client)?;
             let group = engine.slot(id).map(|slot| slot.group).filter(|&group| group != GroupId::NONE);
-            // A client that stands for itself has no group.
+            // A client that is scheduled separately has no group.
             let group = group.ok_or(Refused::Value(client))?;
             let may = may_change_all(engine, asker, group);
             if may { Ok(Target::Group(group, id)) } else { Err(Refused::Access(client)) }

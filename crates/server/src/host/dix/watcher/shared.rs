@@ -12,7 +12,7 @@ use xqos_core::{ClientId, Contest, Rank, Time};
 pub struct Slot {
     pub tier: AtomicI64,
     pub key: AtomicI64,
-    /// When the watcher saw the socket readable; 0 if not since it was armed.
+    /// When the watcher saw the socket become readable; 0 if it has not since it was armed.
     pub arrived: AtomicU64,
     /// The longest loan for this client ([`Loan`]); 0 without a reservation.
     pub loan_ns: AtomicU64,
@@ -82,7 +82,7 @@ impl Shared {
         self.slots.iter().map(|slot| slot.descriptor.load(Ordering::Acquire)).filter(|&fd| fd >= 0)
     }
 
-    /// The contest, or `None` while it changes: a slice has just begun or ended, and the next check tests again.
+    /// The contest; `None` while it changes because a slice has just begun or ended. The next check then reads it.
     pub fn contest(&self) -> Option<Contest> {
         let version = self.contest_version.load(Ordering::Acquire);
         let [tier, key, start, growth, margin, desktop_turn] =
