@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of the mechanism in virtual time, each case once, on a mock server with its own clock. Tests on real servers
+//! Tests of the mechanism in virtual time, on a mock server with its own clock. Tests on real servers
 //! (tests/real_servers) check the assumptions about the host's calls.
 
 mod contention;
@@ -30,7 +30,7 @@ fn clients<const N: usize>(server: &mut Server) -> [ClientId; N] {
     [(); N].map(|()| server.connect(USER))
 }
 
-/// Reserves for the client itself.
+/// Makes a client reserve server time for itself.
 fn reserve(server: &mut Server, id: ClientId, budget_ms: u32, period_ms: u32, hard: bool) {
     let request = Subject::Client(0).set(Setting::reservation(budget_ms * 1000, period_ms * 1000, hard));
     server.ask(id, request).unwrap();

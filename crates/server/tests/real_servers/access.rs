@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Tests each cell of the tables in docs/access.md: every kind of client sends every request to a real server.
 //!
-//! The tables are read from the document, so the document and the server cannot differ unnoticed. The test also fails
-//! if a request appears in no row.
+//! The tables are read from the document, so any difference between the document and the server is noticed. The test
+//! also fails if a request appears in no row.
 
 mod askers;
 mod connect;
@@ -27,7 +27,7 @@ type Name = fn(u32) -> Subject;
 const SUBJECTS: [(&str, Name); 3] =
     [("client", Subject::Client), ("group", Subject::Group), ("server", |_| Subject::Server)];
 
-/// The client that the requests of a row name.
+/// The client that is named in the requests of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NamedClient {
     Itself,
@@ -85,7 +85,7 @@ fn each_kind_of_client_may_do_what_the_table_says() {
     assert!(info.armed, "stepped aside: {}", info.reason);
 }
 
-/// A server in a user namespace sees all users without a number there as a single user, but must not treat them as one.
+/// To a server in a user namespace, all users without an id there appear as a single user. It must not treat them so.
 #[test]
 fn users_without_a_number_in_the_servers_namespace_are_distinct() {
     let _turn = in_parallel();
@@ -100,7 +100,7 @@ fn users_without_a_number_in_the_servers_namespace_are_distinct() {
     let steer = Request::SetPolicy { change: PolicyChange::default() };
     let refused = Answer::Error(code::BAD_ACCESS);
     assert_eq!([weight(other.base), steer].map(|request| one.ask(request)), [refused; 2]);
-    // The control socket identifies the asker only by its user, so it cannot match its own client.
+    // The control socket identifies an asker only by its user, so the asker does not even match its own client.
     let own = weight(one.base().unwrap());
     assert_eq!(one.ask(own), if uses_libc_host() { refused } else { Answer::Done });
     assert_eq!([weight(other.base), steer].map(|request| root.ask(request)), [Answer::Done; 2]);
@@ -138,14 +138,14 @@ fn walk(server: &TestServer, asker: &mut Asker, row: &Row, cell: Cell) -> Option
 
 fn matches_cell(name: &str, answer: Answer, cell: Cell) -> bool {
     match cell {
-        // The kernel may refuse this server a priority. Only an asker with the right to lend gets this far.
+        // The kernel may refuse the priority to this server. This error occurs only if the asker has the right to lend.
         Cell::Yes => answer == Answer::Done || name == "LendProcessor" && answer == Answer::Error(code::BAD_ALLOC),
         Cell::Access => answer == Answer::Error(code::BAD_ACCESS),
         Cell::Unseen => answer == Answer::Unseen,
     }
 }
 
-/// A request that succeeds if it is allowed. If it names a client, then this one.
+/// A request that succeeds if it is allowed. If the request names a client, it names this one.
 fn sample(name: &str, client: u32, is_shared: bool) -> Request {
     if let [verb, subject, kind] = name.split(' ').collect::<Vec<_>>()[..] {
         let subject = SUBJECTS.iter().find(|(word, _)| *word == subject).expect(name).1(client);

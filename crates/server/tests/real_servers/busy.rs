@@ -16,8 +16,8 @@ use xqos_abi::{ClientEntry, Request};
 use xqos_client::Control;
 use xqos_lab::process::Owned;
 
-/// The number of requests in one write. The kernel limits the number of writes that a socket holds. With many small
-/// requests in each write, the server stays busy for tenths of a second while this process does not run.
+/// The number of requests in one write. The kernel limits the number of writes that a socket holds. With several small
+/// requests in each write, the server stays busy for tenths of a second even if this process does not run.
 const AT_ONCE: u64 = 16;
 
 /// A client that fills a pixmap until it is dropped. Each request takes about 0.1 ms.
@@ -39,8 +39,8 @@ impl Busy {
         Busy::start_with(wire, &[])
     }
 
-    /// Sends XQOS requests before the drawing requests, without waiting for them, because they may hold the client
-    /// back.
+    /// Sends XQOS requests before the drawing requests. Does not wait for their execution, because they may hold the
+    /// client back.
     pub fn start_with(mut wire: Wire, first: &[Request]) -> Busy {
         let (base, canvas) = (wire.base, wire.canvas(500, 500));
         for &request in first {
@@ -65,13 +65,13 @@ impl Busy {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Disconnects immediately, with requests still unserved.
+    /// Disconnects immediately, while requests are still unserved.
     pub fn end(self) {}
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        // An error means that the server has closed the connection before.
+        // An error means that the server has already closed the connection.
         let _ = self.stream.shutdown(Shutdown::Both);
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
@@ -116,15 +116,15 @@ impl X11perf {
         self.0.is_running()
     }
 
-    /// Kills it with SIGKILL at an arbitrary moment.
+    /// Kills the process with SIGKILL.
     pub fn kill(mut self) {
         self.0.pipes().kill().unwrap();
     }
 }
 
-/// Grabs the server while `send` queues requests, so that the clients stay busy from the ungrab until the last request,
-/// however rarely this process runs. The caller keeps the returned connection until then without using it: its requests
-/// would be served in between.
+/// Grabs the server while `send` queues requests. The clients then stay busy from the ungrab until the last request,
+/// even if this process rarely runs. Until then, the caller must keep the returned connection and send nothing on it,
+/// because those requests would be served in between.
 pub fn send_before_any_is_served(fixture: &Fixture, send: impl FnOnce()) -> Wire {
     let mut holder = fixture.native();
     holder.set_grab(true);
@@ -134,7 +134,7 @@ pub fn send_before_any_is_served(fixture: &Fixture, send: impl FnOnce()) -> Wire
     holder
 }
 
-/// A property that no other client uses (CUT_BUFFER0), and its type.
+/// A property of the root window that no other client uses (CUT_BUFFER0), and its type.
 const SIGNED: u32 = 9;
 const STRING: u32 = 31;
 
@@ -146,7 +146,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// The number of requests that fit into a socket while the server does not read it.
+    /// The number of requests that fit into a socket while the server does not read from it.
     pub const MOST: u16 = 5000;
 
     pub fn start(fixture: &Fixture) -> Worker {
@@ -184,7 +184,7 @@ impl Worker {
         add.raw(&[8, 0, 0, 0]).u32(1).raw(&[letter]).finish()
     }
 
-    /// Reads and deletes the letters, in the order in which they were appended.
+    /// Reads and deletes the property with the letters, in the order in which they were appended.
     pub fn take_signatures(&mut self) -> String {
         let request = self.wire.message(opcode::GET_PROPERTY, 1).u32(self.wire.root).u32(SIGNED);
         let reply = self.wire.ask(&request.u32(STRING).u32(0).u32(1000).finish()).unwrap();
@@ -197,7 +197,7 @@ impl Worker {
     }
 }
 
-/// Lets all workers send this many requests before any is served. Returns the slices until all are executed.
+/// Makes all workers send this many requests before any is served. Returns the slices until all are executed.
 pub fn slices_of(fixture: &Fixture, workers: &mut [Worker], requests: u16) -> Vec<Slice> {
     let decisions = Decisions::of(fixture);
     let _holder = send_before_any_is_served(fixture, || workers.iter_mut().for_each(|worker| worker.send(requests)));

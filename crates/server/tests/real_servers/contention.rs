@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests when slices are decided and short kernel slices requested, on a server with default settings.
+//! Tests when xqos decides slices and asks for short kernel slices, on a server with default settings.
 
 use crate::busy::X11perf;
 use crate::fixture::{Fixture, alone, module, wait_for};

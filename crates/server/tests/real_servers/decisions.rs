@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Reconstructs decisions from a trace: for each slice, the client, its length by the server's clock, and which clients
-//! were ready and had budget.
+//! Reconstructs decisions from a trace: for each slice, its client, its length by the server's clock, and the clients
+//! that were ready and had budget.
 //!
 //! The facts of the trace are fed to a scheduler here, which then has the same state as the server's at each decision.
-//! The results do not depend on how long anything takes on a busy machine.
+//! The results do not depend on the speed or load of the machine.
 
 use crate::fixture::Fixture;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Slice {
     }
 }
 
-/// A trace that runs until it is read.
+/// A trace that runs until [`end`](Self::end).
 #[derive(Debug)]
 pub struct Decisions {
     control: Control,
@@ -105,7 +105,7 @@ impl Replay {
         Slice { client: 0, is_chosen, is_reserved, decided, ns: 0, ready, reservations }
     }
 
-    /// Records the end of a slice. The client must be the chosen one; if the server chose, it may be any.
+    /// Records the end of a slice. Its client must be the chosen client, unless the server chose.
     fn served(&mut self, client: ClientId, ns: u64) {
         // The slice in which the trace started has no recorded decision.
         let Some((chosen, slice)) = self.chosen.take() else { return };
@@ -120,7 +120,7 @@ pub fn check_reservation(slices: &[Slice], base: u32) {
     check_reservation_of(slices, &[base]);
 }
 
-/// The same for a reservation that several clients share.
+/// Like [`check_reservation`], for a reservation that several clients share.
 pub fn check_reservation_of(slices: &[Slice], bases: &[u32]) {
     let mut used_ns = 0;
     let began = slices.first().expect("slices").decided;
@@ -135,8 +135,8 @@ pub fn check_reservation_of(slices: &[Slice], bases: &[u32]) {
             assert!(is_theirs && slice.is_reserved, "it had budget: {slice:?}");
         }
         if is_theirs && slice.is_reserved {
-            // At most one budget left from before and one for each period that has begun; an overrun is paid back
-            // later.
+            // The clients have at most one budget left from before and one for each period that has begun. An overrun
+            // is subtracted from later budgets.
             let periods = 2 + slice.decided.since(began) / reservation.period_ns;
             assert!(used_ns < periods * reservation.budget_ns, "{used_ns} ns used in {periods} periods: {slice:?}");
             used_ns += slice.ns;
@@ -144,15 +144,15 @@ pub fn check_reservation_of(slices: &[Slice], bases: &[u32]) {
     }
 }
 
-/// Checks that the time paid by two clients, while all are busy, differs at most by a slice of each (the bound of
-/// start-time fair queueing) and the credit of a client that has rested.
+/// Checks that the weighted times of any two clients, while all are busy, differ at most by a slice of each (the bound
+/// of start-time fair queueing) and the credit of a client that was idle.
 pub fn check_fairness<const N: usize>(slices: &[Slice], bases: &[u32; N], weights: [u32; N]) {
     const CREDIT_NS: u64 = 3_000_000;
     let all_ready = |slice: &Slice| bases.iter().all(|&base| slice.was_ready(base));
-    // After a grab, the server may notice the waiting connections one after the other. The longest common span counts.
+    // After a grab, the server may notice the waiting connections one by one. Check the longest span with all of them.
     let together = slices.chunk_by(|one, next| all_ready(one) == all_ready(next)).filter(|span| all_ready(&span[0]));
     let together = together.max_by_key(|span| span.len()).expect("all are busy");
-    // The client of the last slice before that span is ahead by that slice.
+    // The client of the last slice before this span is ahead by that slice.
     let before = slices.iter().rev().filter(|slice| slice.decided < together[0].decided);
     let last = before.map(|slice| (slice.client, slice.ns)).find(|(client, _)| bases.contains(client));
     let mut longest_ns = last.map_or(0, |(_, ns)| ns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tests of compositors and window managers: recognised as they start and stop, served first, shown in lists and
-//! traces.
+//! Tests that compositors and window managers are recognised as they start and stop, are served first, and are shown in
+//! lists and traces.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, entry, in_parallel, is_missing, setup, wait_for, xvfb};

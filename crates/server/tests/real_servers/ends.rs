@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of endings: of a client's stream, of its connection, of a generation of the server, and of the server itself.
+//! Tests of the end of a client's stream, of its connection, of a generation of the server, and of the server itself.
 
 use crate::busy::{Busy, Worker, send_before_any_is_served};
 use crate::fixture::{Fixture, in_parallel, setup, try_entry, uses_libc_host, wait_for, xvfb};
@@ -10,14 +10,14 @@ use xqos_abi::{ClientList, Order, Request, ServerInfo, Setting, Subject};
 use xqos_core::ReservationKind;
 use xqos_lab::server::{Kind, Setup};
 
-/// Long enough even for a busy machine.
+/// A time limit that is long enough even on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
 fn reserve(budget_us: u32, period_us: u32) -> Request {
     Subject::Client(0).set(Setting::reservation(budget_us, period_us, ReservationKind::Hard))
 }
 
-/// A client that only stops sending still gets its replies, however long they take.
+/// A client that closes only its sending side still gets all replies, even if they take long.
 #[test]
 fn requests_before_the_end_of_a_stream_are_answered() {
     const REQUESTS: u16 = 3000;
@@ -38,8 +38,8 @@ fn requests_before_the_end_of_a_stream_are_answered() {
     server.assert_armed();
 }
 
-/// The kernel reports a hangup together with the data before it. The libc host executes that data in order, for up to
-/// 0.1 s by the server's clock; a stock server drops it.
+/// The kernel reports a hangup together with the data before it. The libc host still serves these data in order, for up
+/// to 0.1 s by the server's clock; a stock server drops them.
 #[test]
 fn unread_requests_of_a_client_that_hung_up_are_served_in_order() {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
@@ -71,7 +71,7 @@ fn unread_requests_of_a_client_that_hung_up_are_served_in_order() {
     server.assert_armed();
 }
 
-/// The same process continues at the same display and knows none of its earlier clients.
+/// The server continues as the same process at the same display and knows none of its earlier clients.
 #[test]
 fn a_server_that_resets_forgets_all_clients_and_is_served_again() {
     const RESETS: usize = 20;
@@ -85,14 +85,14 @@ fn a_server_that_resets_forgets_all_clients_and_is_served_again() {
         assert_eq!((list.clients.len(), info.reservations), (1, 0), "turn {turn}: {list:?}");
         assert!(info.armed && info.server_pid == server.pid(), "turn {turn}: {info:?}");
         kept.push((server.threads(), server.open_files()));
-        // The last client leaves with something unfinished: half a request, a grab, or a hold.
+        // The last client disconnects with something unfinished: half a request, a grab, or a hold.
         match turn % 3 {
             0 => wire.send_raw(&[127]),
             1 => wire.set_grab(true),
             _ => drop(Busy::start_with(wire, &[reserve(1000, 10_000_000)])),
         }
     }
-    // The first generations open files that later ones reuse, and xqos opens one or two more when a client stays busy.
+    // Later generations reuse files that the first ones opened. xqos opens one or two more when a client stays busy.
     let grown = |part: fn(&(usize, usize)) -> usize| part(&kept[RESETS - 1]).saturating_sub(part(&kept[2]));
     assert!(grown(|kept| kept.0) < 3 && grown(|kept| kept.1) < RESETS / 2, "threads and files: {kept:?}");
     connect_after_reset(&server).sync();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tests of expose pacing: which clients are marked, and which wait, for whom, and for how long. Also tests the
-//! processor loan.
+//! Tests of expose pacing: which clients are marked as exposing, and which clients wait for them and how long. Also
+//! tests the processor loan.
 //!
 //! One client covers another client's window and moves away. The other client answers by drawing, or does not answer.
 
@@ -42,7 +42,7 @@ impl Client {
         client
     }
 
-    /// The first of the client's resource ids.
+    /// The first resource id of the client.
     fn base(&self) -> u32 {
         self.connection.setup().resource_id_base
     }
@@ -64,13 +64,13 @@ impl Client {
         self.connection.flush().unwrap();
     }
 
-    /// Moves the window and so uncovers what was below it.
+    /// Moves the window, which uncovers the windows below it.
     fn move_to(&self, x: i16) {
         self.connection.configure_window(self.window, &ConfigureWindowAux::new().x(i32::from(x))).unwrap();
         self.connection.flush().unwrap();
     }
 
-    /// How long the server takes to answer. It answers when it is this client's turn.
+    /// How long the server takes to answer a request, which includes the wait for this client's turn.
     fn answer_time(&self) -> Duration {
         let asked = Instant::now();
         self.connection.get_input_focus().unwrap().reply().unwrap();
@@ -122,7 +122,7 @@ fn a_client_that_does_not_answer_delays_others_up_to_the_limit() {
     let (painter, mover) = painter_and_mover(&fixture);
     let asked = Instant::now();
     mover.move_to(200);
-    // The libc host serves requests that arrive together in one go, so send the next one after the Expose.
+    // The libc host serves requests that arrive together in one slice, so send the next one only after the Expose.
     painter.wait_for_expose();
     mover.answer_time();
     let waited = asked.elapsed();
@@ -273,7 +273,7 @@ fn a_loan_raises_the_server_for_reserved_clients_and_ends_with_the_lender() {
     let after = lender.processor().unwrap();
     // The server stays raised between requests that follow each other within the budget.
     assert!(after.raises >= before.raises + 2, "{before:?} {after:?}");
-    // An idle server is lowered, at the latest when the time of the budget is over.
+    // An idle server is lowered at the latest when the budget's time has passed.
     wait_for("the server is lowered", SOON, || {
         policies(&fixture).iter().filter(|&&policy| policy == libc::SCHED_RR).count() == 1
     });

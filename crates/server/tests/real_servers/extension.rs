@@ -57,7 +57,7 @@ fn admission(wire: &mut Wire, request: Request) -> AdmissionReport {
     AdmissionReport::decode(&reply, wire.order).unwrap()
 }
 
-/// An XQOS request with these words after its header.
+/// Builds an XQOS request with these words after its header.
 fn words(wire: &mut Wire, minor: u8, words: &[u32]) -> Vec<u8> {
     let message = Message::new(wire.order, wire.xqos().major, minor);
     words.iter().fold(message, |message, &word| message.u32(word)).finish()
@@ -262,7 +262,7 @@ fn values_out_of_range_are_refused_and_change_nothing() {
         let mut wire = fixture.wire(order);
         wire.tell_xqos(reserve(0, 3000, 10_000, true)).unwrap();
         let before = (reservation(&mut wire, 0).budget_us, info(&mut wire));
-        // Budget, period and flags, and the index of the invalid one.
+        // Each entry: budget, period and flags, and the index of the invalid value among them.
         let reservations: [([u32; 3], usize); 13] = [
             ([0, 10_000, 0], 0),
             ([99, 10_000, 0], 0),
@@ -279,7 +279,7 @@ fn values_out_of_range_are_refused_and_change_nothing() {
             ([3000, 10_000, u32::MAX], 2),
         ];
         for (values, bad) in reservations {
-            // For the sender: client 0.
+            // Client 0 means the sender.
             let checked = [0, 0, values[0], values[1], values[2]];
             let set = [&[0, 0, SettingKind::Reservation as u32], &values[..], &[0; 5]].concat();
             for (minor, content) in [(SET, &set[..]), (CHECK_ADMISSION, &checked[..])] {
@@ -314,7 +314,7 @@ fn settings_of(info: &ServerInfo) -> (PolicyKind, [u32; 5]) {
     (info.policy, [values[0], values[1], values[2], values[3], info.blocking_configured_us])
 }
 
-/// Each request also has valid values, none of which may take effect.
+/// Each request also contains valid values, none of which may take effect.
 fn refuse_bad_policies(wire: &mut Wire) {
     let good = PolicyChange {
         policy: Some(PolicyKind::Classic),
@@ -334,7 +334,7 @@ fn refuse_bad_policies(wire: &mut Wire) {
             assert_refused(wire, &request, code::BAD_VALUE, bad);
         }
     }
-    // Less than what is admitted, or too much to leave time for best effort.
+    // These limits are below the admitted utilization, or leave too little time for best effort.
     for bad in [0, 299_999, 950_001, 1_000_000, u32::MAX] {
         let request =
             wire.xqos_bytes(Request::SetPolicy { change: PolicyChange { max_utilization_ppm: Some(bad), ..good } });
@@ -395,7 +395,7 @@ fn a_refused_reservation_names_the_failing_client_and_changes_nothing() {
         let term = admission(&mut wire, check(0, 6900, 10_000));
         assert!(term.admitted, "0.69 + 0.2 + blocking 1 / 100 is 0.9: {term:?}");
         assert_eq!((term.sum_ppm, term.failing_client, term.failing_period_us), (890_000, long.base, 100_000));
-        // The first fails by itself (0.8001 + blocking 1 / 10), the second together with the other client's 0.2.
+        // The first fails on its own (0.8001 + blocking 1 / 10), the second together with the other client's 0.2.
         let refused =
             [((8001, 10_000), own, 800_100, 10_000, 100_000), ((7000, 10_000), long.base, 900_000, 100_000, 10_000)];
         for ((budget_us, period_us), client, sum_ppm, failing_period_us, blocking_ppm) in refused {
@@ -408,7 +408,7 @@ fn a_refused_reservation_names_the_failing_client_and_changes_nothing() {
             assert_refused(&mut wire, &request, admission_error, client);
             assert!(!reservation(&mut wire, 0).active);
         }
-        // A refused change leaves the present reservation in place.
+        // A refused change leaves the existing reservation in place.
         wire.tell_xqos(reserve(0, 6900, 10_000, true)).unwrap();
         let request = wire.xqos_bytes(reserve(0, 6901, 10_000, false));
         assert_refused(&mut wire, &request, admission_error, long.base);
@@ -493,7 +493,7 @@ fn a_client_sees_its_own_work_counted() {
     wire.sync();
     control.server_info().unwrap();
     assert_eq!(entry(&control, wire.base).requests - before.requests, 1001);
-    // A request that is alone in its slice, so that it can be named.
+    // This request is alone in its slice, so that the list of longest requests can name it.
     let long = wire.canvas(1000, 1000).fill(30);
     wire.sync();
     std::thread::sleep(Duration::from_millis(50));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of deliberate faults in xqos: afterwards all clients are served as by a stock server.
+//! Tests of deliberate faults in xqos, after which all clients are served as by a stock server.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, in_parallel, module, policies, setup, uses_libc_host, wait_for};
@@ -17,7 +17,7 @@ fn reserve(budget_us: u32, period_us: u32, hard: bool) -> Request {
     Subject::Client(0).set(Setting::reservation(budget_us, period_us, hard))
 }
 
-/// A server with a planned fault, and checks for the time after it.
+/// A server with a planned fault, and checks to be made after the fault.
 struct Faulty {
     fixture: Fixture,
     fault: String,
@@ -30,7 +30,7 @@ impl Faulty {
         Faulty { fixture: Fixture::start(&wanted), fault: fault.to_owned() }
     }
 
-    /// Returns `None` if XQOS answers with an error, as it does to the request that has the fault.
+    /// Returns `None` if XQOS answers with an error, as it does to the request during which the fault occurs.
     fn is_armed(&self, wire: &mut Wire) -> Option<(bool, String)> {
         if uses_libc_host() && self.fixture.xqos_log().contains("stepped aside: ") {
             // The control socket is closed.
@@ -76,7 +76,7 @@ fn x11perf_load(fixture: &Fixture) -> Load {
     Load::start(fixture.display(), &Perf { test: "ellipse100".to_owned(), reps: 1000 }, 3, Placement::Stacked).unwrap()
 }
 
-/// With three busy clients, a light one, SYNC priorities, and a client that is held back at that moment.
+/// The fault occurs with three busy clients, a light client, SYNC priorities, and a client that is held back.
 #[test]
 fn all_clients_are_served_after_a_fault_under_load() {
     let _turn = in_parallel();
@@ -104,7 +104,7 @@ fn all_clients_are_served_after_a_fault_under_load() {
         faulty.assert_everybody_is_served(&mut light, &mut load);
         let sent = throttled.sent();
         wait_for(&format!("{fault}: the held client is served"), SOON, || throttled.sent() > sent + 300);
-        // The low client itself would have to wait for the busy ones, so others read its priority.
+        // The client of low priority would itself have to wait for the busy ones, so another client reads its priority.
         let mut others = |client: &Wire| light.sync_priority(client.base + 1);
         assert_eq!((others(&high), others(&low)), (70, i32::MIN), "{fault}");
         assert_eq!((high.sync_priority(0), light.sync_priority(0)), (70, 0), "{fault}");
@@ -127,7 +127,7 @@ fn all_clients_are_served_after_an_early_fault() {
     }
 }
 
-/// The held client cannot be made ready at that moment.
+/// During the grab, xqos cannot make the held client ready.
 #[test]
 fn a_held_client_is_served_with_the_others_after_a_fault_during_a_grab() {
     let _turn = in_parallel();
@@ -165,7 +165,7 @@ fn a_server_that_resets_after_a_fault_is_armed_again() {
     }
 }
 
-/// RECORD keeps copies of the request tables with our wrappers in them. These must still lead to the original
+/// RECORD keeps copies of the request tables with our wrappers in them. These wrappers must still call the original
 /// procedures.
 #[test]
 fn a_recorder_continues_after_a_fault() {

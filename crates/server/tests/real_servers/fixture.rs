@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Servers with xqos in them, and what the kernel reports about them.
+//! Starts servers with xqos in them, and reads what the kernel reports about them.
 //!
-//! A test that fails prints what xqos wrote to the server's log. Tests run at the same time; a test that measures time
+//! A test that fails prints what xqos wrote to the server's log. Most tests run in parallel; a test that measures time
 //! or shares runs alone ([`alone`]).
 
 use std::ops::{Deref, DerefMut};
@@ -18,23 +18,23 @@ use crate::wire::Wire;
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// For a test that may run at the same time as others.
+/// The permit for a test that may run at the same time as others.
 pub fn in_parallel() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// For a test that measures: no other test runs meanwhile.
+/// The permit for a test that measures: no other test runs meanwhile.
 pub fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The module under test. It always assumes contention and so decides each slice; the tests in `contention` do not use
-/// this setting.
+/// The module under test, which always assumes contention, so that it decides each slice. The tests in `contention` do
+/// not use this setting.
 pub fn module() -> Module {
     Module { is_always_contended: true, ..Module::new(find_module(None).unwrap()) }
 }
 
-/// The settings for a server of this kind with xqos, which a test may change before it starts.
+/// The settings for a server of this kind with xqos. A test may change them before it starts the server.
 pub fn setup(kind: Kind) -> Setup {
     Setup::with_module(kind, module())
 }
@@ -56,7 +56,7 @@ pub fn xvfb_with(policy: PolicyKind) -> Fixture {
     Fixture::start(&Setup::with_module(Kind::Xvfb, Module { policy: Some(policy), ..module() }))
 }
 
-/// Returns true if servers are served by the libc host, as if they exported nothing.
+/// Returns true if the libc host serves all servers, even those that export their symbols.
 pub fn uses_libc_host() -> bool {
     std::env::var("XQOS_HOST").is_ok_and(|host| host == "libc")
 }
@@ -86,7 +86,7 @@ pub fn is_not_root() -> bool {
     is_left_to_root("become another user")
 }
 
-/// The same for other things that only root can do.
+/// Skips a test with a message unless root runs it. `what` names what only root can do.
 pub fn is_left_to_root(what: &str) -> bool {
     // SAFETY: no arguments, cannot fail.
     let not_root = unsafe { libc::geteuid() } != 0;
@@ -96,7 +96,7 @@ pub fn is_left_to_root(what: &str) -> bool {
     not_root
 }
 
-/// Connects as the user nobody. The kernel tells the server the user of the connecting thread.
+/// Connects as the user nobody. The kernel reports the user of the connecting thread to the server.
 pub fn as_nobody<T: Send>(connect: impl FnOnce() -> T + Send) -> T {
     const NOBODY: libc::uid_t = 65534;
     std::thread::scope(|scope| {

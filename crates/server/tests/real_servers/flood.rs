@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// The data that a connection sends until its time is over.
+/// The kind of data that a connection sends.
 #[derive(Clone, Copy, Debug)]
 enum Flood {
     /// Random bytes without any structure.
@@ -86,7 +86,7 @@ fn request(random: &mut Random, major: u8, order: Order, ids: &[u32]) -> Vec<u8>
     message.finish()
 }
 
-/// Floods through one connection after another until it is told to stop.
+/// Floods the server through one connection after another until `stop` is set. Returns the number of bytes sent.
 fn flood(fixture: &Fixture, kind: Flood, seed: u64, ids: &[u32], stop: &AtomicBool) -> u64 {
     let mut random = Random(seed);
     let mut sent = 0;
@@ -100,7 +100,7 @@ fn flood(fixture: &Fixture, kind: Flood, seed: u64, ids: &[u32], stop: &AtomicBo
         while Instant::now() < end {
             let chunk = kind.chunk(&mut random, major, order, ids);
             if stream.write_all(&chunk).is_err() {
-                // The server waits for the rest of a long request or has closed the connection. It may do both.
+                // The server waits for the rest of a long request, or has closed the connection. Both are allowed.
                 break;
             }
             sent += chunk.len() as u64;
@@ -145,7 +145,7 @@ fn endure(fixture: &Fixture, light: &mut Wire, ids: &[u32], as_stranger: bool) -
     })
 }
 
-/// Another user's clients may not change other clients, so the service of those must not change.
+/// Clients of another user may not change settings of other clients, so the flood must not change how these are served.
 #[test]
 fn a_flood_from_another_user_harms_neither_the_server_nor_other_clients() {
     let _turn = alone();
@@ -161,7 +161,7 @@ fn a_flood_from_another_user_harms_neither_the_server_nor_other_clients() {
     responses.sort_unstable();
     let (median, most) = (responses[responses.len() / 2], responses[responses.len() - 1]);
     println!("{} answers, median {median:?}, the last {most:?}", responses.len());
-    // The longest response may include a wait for a processor, but not for the end of a flood.
+    // The slowest response may include a wait for a processor, but not a wait until a flood has ended.
     assert!(median < Duration::from_millis(5) && most < DURATION, "median {median:?}, {most:?}");
     let control = fixture.control().unwrap();
     assert_eq!(control.server_info().unwrap().policy, xqos_core::PolicyKind::Fair);

@@ -10,13 +10,13 @@ use xqos_lab::viewer::Viewer;
 
 const MOTIONS: u16 = 100;
 
-/// The number of slices that ended early beside two busy clients, with or without a viewer that moves the pointer.
+/// The number of slices that ended early with two busy clients, with or without a viewer that moves the pointer.
 fn early_ends(setup: &Setup, moves: bool) -> u64 {
     let server = Fixture::start(setup);
     let control = server.control().unwrap();
     let viewer = moves.then(|| Viewer::connect(&server.viewer_socket().unwrap()).unwrap());
     let _busy = [Busy::start(&server), Busy::start(&server)];
-    // A client has had a long slice by now, and the watcher knows the server's descriptors.
+    // After this time, a client has had a long slice, and the watcher knows the server's descriptors.
     std::thread::sleep(Duration::from_millis(200));
     let before = control.server_info().unwrap().early_ends;
     for turn in 0..MOTIONS {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tests that memory, files and threads do not grow over many connections and resets, up to the maximum number of
-//! clients.
+//! Tests that memory, open files and threads do not grow over many connections and resets, and that the maximum number
+//! of clients is served.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, alone, setup, wait_for, xvfb};
@@ -12,7 +12,7 @@ use xqos_lab::process;
 use xqos_lab::server::{Kind, Setup};
 
 const SOON: Duration = Duration::from_secs(10);
-/// Less than 64 bytes for each of ten thousand connections, and more than a stock server's heap varies by.
+/// Less than 64 bytes for each of ten thousand connections, but more than the variation of a stock server's heap.
 const NOISE_KB: u64 = 500;
 
 fn reserve(hard: bool) -> Request {
@@ -59,7 +59,7 @@ fn ten_thousand_connections_leave_nothing_behind() {
     all_gone();
     assert_eq!(resources(&fixture), before);
     drop(busy);
-    // Faster, because there is no busy client to wait for.
+    // This is faster, because there is no busy client to wait for.
     come_and_go(&fixture, 9000);
     let busy = Busy::start(&fixture);
     all_gone();
@@ -80,7 +80,7 @@ fn a_hundred_resets_leave_nothing_behind() {
     let _turn = alone();
     let ours = Fixture::start(&Setup { resets: true, ..setup(Kind::Xvfb) });
     let stock = Fixture::start(&Setup { resets: true, ..Setup::stock(Kind::Xvfb) });
-    // Measured while a client is connected, so that no generation begins or ends.
+    // Measure while a client is connected, so that no generation begins or ends meanwhile.
     let measured = |fixture: &Fixture| {
         let mut wire = connect_after_reset(fixture);
         wire.sync();
@@ -114,7 +114,7 @@ fn a_hundred_resets_leave_nothing_behind() {
 
 #[test]
 fn two_thousand_clients_are_served_and_listed() {
-    /// The limit is 2,048 including the server itself. A few are left for other clients.
+    /// The server's limit is 2,048 including the server itself. This leaves a few connections for other clients.
     const CLIENTS: usize = 2040;
     let _turn = alone();
     process::allow_many_files();
@@ -130,7 +130,7 @@ fn two_thousand_clients_are_served_and_listed() {
     assert!(all.iter().all(|wire| list.iter().any(|entry| entry.client == wire.base)));
     assert_eq!(control.server_info().unwrap().clients as usize, CLIENTS + 2);
     assert!(control.server_info().unwrap().memory_bytes < (1 << 20) + 1024 * CLIENTS as u32);
-    // The last client can do what the first can.
+    // The last client can do everything that the first can.
     let last = all.last_mut().unwrap();
     last.tell_xqos(reserve(false)).unwrap();
     last.set_sync_priority(0, 3).unwrap();
@@ -147,7 +147,7 @@ fn two_thousand_clients_are_served_and_listed() {
         })
         .collect();
     responses.sort_unstable();
-    // With slices of 5 ms in turn, three of four answers would be later than this even on an idle machine.
+    // If clients got slices of 5 ms in turn, three of four answers would be later than this.
     assert!(responses[10] < Duration::from_millis(4), "answers after {responses:?}");
     drop(busy);
     drop(all);

@@ -16,7 +16,7 @@ use xqos_client::{Control, Error};
 use xqos_core::{ClientId, Fact, PolicyKind, Time};
 use xqos_lab::server::{Kind, Setup};
 
-/// Long enough even for a busy machine.
+/// A time limit that is long enough even on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
 fn setup_with_libc(kind: Kind) -> Setup {
@@ -63,7 +63,7 @@ fn requests_that_need_single_requests_are_refused() {
     assert!(server.info().policy == PolicyKind::Fair, "the policy is unchanged");
 }
 
-/// Longer than the server's buffer and than any request without BIG-REQUESTS, with a client that draws all the time.
+/// The request is longer than the server's buffer and needs BIG-REQUESTS. Another client draws all the time.
 #[test]
 fn a_request_of_sixteen_megabytes_arrives_whole() {
     const SIDE: u16 = 1990;
@@ -118,12 +118,12 @@ fn random_bytes_at_the_control_socket_harm_no_client() {
         let length = 1 + random() as usize % 2000;
         let mut bytes: Vec<u8> = (0..length).map(|_| random() as u8).collect();
         if turn % 2 == 0 {
-            // Mostly valid headers.
+            // Make most of the headers valid.
             for start in (0..length.saturating_sub(4)).step_by(16) {
                 bytes[start..start + 4].copy_from_slice(&[0, random() as u8 % 24, 4, 0]);
             }
         }
-        // The server disconnects a client that it does not understand.
+        // The server disconnects a client whose requests it cannot parse.
         let _ = stream.write_all(&bytes);
         wire.sync();
     }
@@ -141,7 +141,7 @@ fn random_bytes_at_the_control_socket_harm_no_client() {
     server.assert_armed();
 }
 
-/// Either the socket is in a folder that only its user can reach, or the server checks the peer.
+/// Either the socket is in a folder that only its user can access, or the server checks the peer's user.
 #[test]
 fn another_user_changes_nothing_over_the_control_socket() {
     let _turn = in_parallel();
@@ -158,8 +158,8 @@ fn another_user_changes_nothing_over_the_control_socket() {
     assert!(server.info().policy == PolicyKind::Fair);
 }
 
-/// The exact promise: once xqos knows that a reserved client has work, no other client is chosen first. The running
-/// slice may still serve the rest of a chunk; the figures report how long that takes.
+/// Once xqos knows that a reserved client has work, it chooses no other client before that one. The running slice may
+/// still serve the rest of a chunk; the figures report how long that takes.
 #[test]
 fn no_other_client_is_chosen_between_the_arrival_of_a_reserved_client_and_its_slice() {
     const TURNS: usize = 250;
@@ -192,15 +192,15 @@ fn no_other_client_is_chosen_between_the_arrival_of_a_reserved_client_and_its_sl
     }
 }
 
-/// Counts of what followed the arrivals of the client with this base.
+/// What followed the arrivals of the client with this base.
 #[derive(Debug, Default)]
 struct Turns {
     base: u32,
     own: Option<ClientId>,
     arrived: Option<Time>,
     served: usize,
-    /// Arrivals without budget, because the kernel stretched an earlier slice. The client is served as best effort
-    /// then.
+    /// Arrivals without budget, because the kernel interrupted an earlier slice and so made it longer. The client is
+    /// then served as best effort.
     depleted: usize,
     /// The longest time from an arrival to the client's slice.
     longest_ns: u64,
@@ -255,7 +255,7 @@ fn a_client_of_the_other_byte_order_is_served_through_libc_under_every_policy() 
         let requests = entry(&control, wire.base).requests - before.requests;
         assert!((500..=2000).contains(&requests), "{kind:?}: {requests} of 1001, estimated by their lengths");
     }
-    // The id of this client was read in its own byte order. It can be held back only if that was right.
+    // xqos read the id of this client in its byte order. The client can be held back only if the id is correct.
     let held = Busy::start_on(server.wire(Order::Swapped));
     control.reserve(held.base, 1000, 10_000_000, true).unwrap();
     wait_for("it is held back", SOON, || entry(&control, held.base).flags & entry_flag::HELD_BACK != 0);

@@ -4,20 +4,20 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `servers` | loading, settings, and processes that must not be disturbed |
+//! | `servers` | loading, settings, and processes in which xqos must do nothing |
 //! | `survival` | resets, grabs, vanishing clients, byte orders |
 //! | `faults` | deliberate faults of xqos, after which clients are served as by a stock server |
 //! | `recorder` | RECORD |
 //! | `priorities` | SYNC priorities |
-//! | `access` | the table of docs/access.md: what each kind of client may ask for |
+//! | `access` | the table of docs/access.md: which requests each kind of client may make |
 //! | `extension` | the protocol of XQOS: requests, errors, rights, events |
 //! | `libc_host` | servers served through libc: the control socket, long requests |
 //! | `unknown_servers` | servers of another release, and servers that lack a symbol |
 //! | `xwayland` | Xwayland under the installed compositors |
-//! | `desktop` | compositors and window managers: recognised, and served first |
-//! | `contention` | when slices are decided, and when the server is left alone |
+//! | `desktop` | compositors and window managers, which are recognised and served first |
+//! | `contention` | when xqos decides slices, and when the server chooses |
 //! | `reservations` | shares, holds, and an idle server's wakeups |
-//! | `exposing` | pacing of clients that uncover others, and the processor loan |
+//! | `exposing` | pacing of clients that uncover windows of others, and the processor loan |
 //! | `tracing` | the contents of traces, and readers that die |
 //! | `input` | the server's own input |
 //! | `programs` | a terminal, toolkits, a player and a browser |
@@ -27,9 +27,9 @@
 //! | `flood` | random input |
 //! | `fixture`, `wire`, `busy`, `decisions` | servers, raw connections, load, decisions read from a trace |
 //!
-//! The module is the one named by XQOS_MODULE, else the one built with the tests (with overflow checks), else the one
-//! in target/release. The tests of the command line and of libxqos use that last one, since it is the one that is
-//! installed.
+//! The tests load the module named by XQOS_MODULE, else the one built with the tests (with overflow checks), else the
+//! one in target/release. The tests of the command line and of libxqos always load the one in target/release, because
+//! that module is installed.
 
 mod access;
 mod busy;

@@ -45,7 +45,7 @@ fn a_client_reads_what_it_set_within_its_own_slice() {
         let busy = Busy::start(&fixture);
         for order in [Order::Native, Order::Swapped] {
             let mut wire = fixture.wire(order);
-            // A high priority first, so that the busy client does not run in between.
+            // Begin with a high priority, so that the busy client is not served in between.
             for value in [5, i32::MAX, 1, 70] {
                 assert_eq!(set_and_read(&mut wire, value), [value, value / 2, value], "{policy:?}");
                 assert_eq!(wire.sync_priority(0), value, "{policy:?}: in a later slice");
@@ -55,7 +55,7 @@ fn a_client_reads_what_it_set_within_its_own_slice() {
     }
 }
 
-/// Sets the value, half of it, and the value again. Returns the priority read after each.
+/// Sets the value, half of it, and the value again. Returns the priority that was read after each request.
 fn set_and_read(wire: &mut Wire, value: i32) -> [i32; 3] {
     let major = wire.extension("SYNC").unwrap().major;
     let set = |value| wire.message(major, 12).u32(0).i32(value).finish();
@@ -100,7 +100,7 @@ fn a_busy_client_of_high_priority_keeps_the_server_as_on_a_stock_server() {
     }
 }
 
-/// Checks that all work of the high client is done before any of the low one's, whichever connected first.
+/// Checks that all work of the client with the higher priority is done first, whichever client connected first.
 fn check_strict(fixture: &Fixture, what: &str) {
     const LETTERS: u16 = 40;
     let mut workers = [(); 2].map(|()| Worker::start(fixture));

@@ -15,11 +15,11 @@ use xqos_lab::folder::Folder;
 use xqos_lab::mpv::film;
 use xqos_lab::process::Owned;
 
-/// A browser needs seconds if processors are short.
+/// A browser needs several seconds to respond if the processors are busy.
 const PATIENCE: Duration = Duration::from_secs(240);
 const GRACE: Duration = Duration::from_secs(20);
 
-/// An animation, so that the browser draws all the time. It does not draw what other windows cover.
+/// An animation, so that the browser draws all the time. (A browser does not draw what other windows cover.)
 const PAGE: &str = "<!doctype html><style>div{width:60px;height:60px;background:#c52;animation:a 1s linear infinite \
 alternate}@keyframes a{to{transform:translate(200px,150px)}}</style><div></div>";
 
@@ -120,8 +120,8 @@ impl Sandbox {
         self.control.clients().unwrap().clients
     }
 
-    /// Requests and server time of all clients of a program. A browser does not draw from the process that has its
-    /// window.
+    /// Requests and server time of all clients of a program. In a browser, the process that draws is not the one that
+    /// owns the window.
     fn work_of(&self, name: &str) -> (u64, u64) {
         let own = self.clients().into_iter().filter(|entry| entry.name == name);
         own.fold((0, 0), |sum, entry| (sum.0 + entry.requests, sum.1 + entry.server_time_ns))

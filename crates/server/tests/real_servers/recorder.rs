@@ -10,7 +10,7 @@ use xqos_core::PolicyKind;
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// A recorder sees each request once under any policy, whether it started before or after that policy was set.
+/// Under each policy, a recorder sees each request once, whether it started before or after the policy was set.
 #[test]
 fn a_recorder_sees_every_request_under_every_policy() {
     let (mut fixture, control) = served();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Tests of reservations under real load: the order of service, when holds begin and end, and the cost on an idle
+//! Tests of reservations under real load: the order of service, the beginning and end of holds, and the cost on an idle
 //! server.
 //!
-//! Shares are checked decision by decision in a trace. Shares of wall-clock time are measured by the lab's experiments
-//! `hard`, `response` and `fairness`.
+//! The tests check each decision in a trace. The lab's experiments `hard`, `response` and `fairness` measure shares of
+//! wall-clock time.
 
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Decisions, Slice, check_fairness, check_reservation, check_reservation_of};
@@ -15,7 +15,7 @@ use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::{Kind, Setup};
 
 const SOON: Duration = Duration::from_secs(5);
-/// For results that need many turns of a client that the kernel may delay.
+/// A time limit for results that need many turns of a client, each of which the kernel may delay.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
@@ -71,7 +71,7 @@ fn a_hard_reservation_bounds_a_client_that_waits_for_answers() {
     let (fixture, control) = served();
     let perf = X11perf::start(&fixture, "getimagexy100");
     let client = perf.entry_when_busy(&control).client;
-    // Small enough to be used up however rarely the kernel runs the client.
+    // This budget is so small that the client uses it up even if the kernel rarely runs the client.
     control.reserve(client, 200, 30_000, true).unwrap();
     let decisions = Decisions::of(&fixture);
     let before = control.reservation(client).unwrap().depletions;
@@ -92,7 +92,7 @@ fn a_hold_ends_immediately_when_another_client_clears_it() {
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(entry(&control, busy.base).requests, before, "served while it is held back");
         match replaced {
-            // Time used from the old budget counts, but leaves most of the new one.
+            // The time used from the old budget still counts, but most of the new budget is left.
             true => control.reserve(busy.base, 100_000, 10_000_000, true).unwrap(),
             false => control.release(busy.base).unwrap(),
         }
@@ -101,7 +101,7 @@ fn a_hold_ends_immediately_when_another_client_clears_it() {
     }
 }
 
-/// On an idle server nothing else wakes the server up, and its own timers have millisecond resolution.
+/// Nothing else wakes an idle server, and the server's own timers have millisecond resolution.
 #[test]
 fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
     let _turn = alone();
@@ -111,7 +111,7 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
     let small = wire.canvas(500, 500).fill(20);
     wire.tell_xqos(Subject::Client(0).set(Setting::reservation(300, 20_300, ReservationKind::Hard))).unwrap();
     for _ in 0..15 {
-        // After two idle periods it has its whole budget, which is less than its next request takes.
+        // After two idle periods, the client has its whole budget, but its next request takes longer than that.
         std::thread::sleep(Duration::from_millis(45));
         wire.send(&small);
         wait_for("it is held back", SOON, || entry(&control, wire.base).flags & entry_flag::HELD_BACK != 0);
@@ -175,8 +175,8 @@ fn best_effort_clients_keep_the_time_that_is_not_reserved() {
     let base = workers[0].base();
     control.reserve(base, 8500, 10_000, false).unwrap();
     for policy in policies() {
-        // Shorter than the time between two budgets. In a longer turn the reserved client, which continues as best
-        // effort, could use all of that time until it has finished.
+        // A slice must be shorter than the time between two budgets. In a longer one, the reserved client, which
+        // continues as best effort, could use all of that time until it has finished.
         let change = PolicyChange { policy: Some(policy), slice_us: Some(1000), ..PolicyChange::default() };
         control.set_policy(change).unwrap();
         let slices = slices_of(&fixture, &mut workers, Worker::MOST);
@@ -208,12 +208,12 @@ fn a_light_client_is_next_after_its_arrival_among_busy_ones() {
         let early_ends = control.server_info().unwrap().early_ends - before;
         let slices = decisions.end();
         let its = slices.iter().filter(|slice| slice.client == light.base).count();
-        // On a busy machine contention may end for a while, and the server chooses.
+        // On a busy machine, contention may end for a while. The server chooses then.
         let chosen = slices.iter().filter(|slice| slice.is_chosen);
         let before_it = chosen.filter(|slice| slice.was_ready(light.base) && slice.client != light.base).count();
         assert!(its >= TURNS, "reserved {is_reserved}: {its} slices in {TURNS} turns");
         assert!(before_it <= TURNS / 10, "reserved {is_reserved}: {before_it} slices of others in {TURNS} turns");
-        // An arrival ends the running slice. How often it arrives within a slice depends on the processors.
+        // An arrival ends the running slice. How often the client arrives within a slice depends on the processors.
         assert!(early_ends > 0, "reserved {is_reserved}: no early end in {TURNS} turns");
     }
 }
@@ -226,7 +226,7 @@ fn an_idle_server_is_not_woken_up() {
     let stock = Fixture::start(&Setup::stock(Kind::Xvfb));
     let ours = xvfb();
     let control = ours.control().unwrap();
-    // There has been work, and there are reservations, one of them depleted with an idle client.
+    // The server has done work and has reservations; one reservation is depleted, and its client is idle.
     let plain = stock.connect().unwrap();
     let load = X11perf::start_many(&ours, "ellipse100", 2);
     let mut soft = ours.native();

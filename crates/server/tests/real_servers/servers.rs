@@ -31,7 +31,7 @@ fn every_kind_of_server_is_armed_with_fair_and_has_a_keyboard() {
         assert!(info.armed && info.policy == PolicyKind::Fair, "{kind:?}: {info:?}");
         assert_eq!(info.server_pid, fixture.pid(), "{kind:?}");
         assert!(fixture.xqos_log().contains("serves this server"), "{kind:?}: {}", fixture.xqos_log());
-        // The server's child xkbcomp would fail with the preload.
+        // The server's child xkbcomp would fail if it inherited the preload.
         assert!(has_keyboard(&fixture), "{kind:?} has no keyboard map");
         let log = fixture.log();
         for trouble in ["ERROR: ld.so", "Failed to compile keymap", "xkbcomp: ", "Fatal", "stepped aside"] {
@@ -83,12 +83,12 @@ fn an_xorg_with_both_module_and_preload_loads_xqos_once() {
     let fixture = Fixture::start(&wanted);
     assert!(fixture.info().armed);
     if uses_libc_host() {
-        // Without a thread to count, the log must say once that xqos serves the server.
+        // There is no thread to count, so check that the log says exactly once that xqos serves the server.
         let said = fixture.xqos_log();
         return assert_eq!(said.matches("serves this server").count(), 1, "{said}");
     }
     let watchers = || fixture.switches().unwrap().iter().filter(|thread| thread.name.contains("xqos")).count();
-    // A thread sets its name when it runs, which may be after the server's first reply.
+    // A thread sets its name when it first runs, which may be after the server's first reply.
     wait_for("the watcher has its name", SOON, || watchers() > 0);
     assert_eq!(watchers(), 1);
 }
@@ -97,7 +97,7 @@ fn has_keyboard(fixture: &Fixture) -> bool {
     const GET_KEYBOARD_MAPPING: u8 = 101;
     let mut wire = fixture.native();
     let request = wire.message(GET_KEYBOARD_MAPPING, 0).raw(&[38, 1, 0, 0]).finish();
-    // The key at the position of A on an evdev keyboard. The symbols follow the reply's header.
+    // Keycode 38 is the key A on an evdev keyboard. The symbols follow the reply's header.
     wire.ask(&request).unwrap()[32..36] == 0x61_u32.to_ne_bytes()
 }
 
@@ -167,7 +167,7 @@ fn a_wrapper_script_starts_a_server_with_xqos_in_it() {
 fn one_line_reports_a_server_without_symbols_if_the_dix_host_is_forced() {
     let _turn = in_parallel();
     let folder = Folder::new("inert");
-    // A program with the name of a server and none of a server's symbols.
+    // This program has the name of a server but none of a server's symbols.
     let program = folder.0.join("Xvfb");
     fs::copy("/bin/sh", &program).unwrap();
     let script = "echo child:$LD_PRELOAD:$XQOS_HOST";
@@ -199,7 +199,7 @@ fn the_servers_children_inherit_neither_the_preload_nor_our_settings() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let marker = folder.0.to_string_lossy().into_owned();
     let look = std::thread::spawn(move || {
-        // Returns as soon as xkbcomp opens the pipe.
+        // `open` returns as soon as xkbcomp opens the pipe.
         let mut file = fs::OpenOptions::new().write(true).open(pipe).unwrap();
         let found = environment_of("xkbcomp", &marker);
         file.write_all(&fs::read(original.join("keycodes/evdev")).unwrap()).unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Tests of memory that a client shares with the server (MIT-SHM), attached in each possible way: by key, by a
-//! descriptor from the client, and by a descriptor from the server. Pictures must be the same when read back.
+//! descriptor from the client, and by a descriptor from the server. Pictures must not change when they are read back.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, in_parallel, setup, wait_for, xvfb};
@@ -20,7 +20,7 @@ const SIDE: u16 = 100;
 const DEPTH: u8 = 24;
 /// The size of a picture.
 const BYTES: usize = 4 * SIDE as usize * SIDE as usize;
-/// A segment holds the picture to draw and the one read back.
+/// A segment holds the picture to draw and the picture that is read back.
 const SEGMENT_BYTES: usize = 2 * BYTES;
 
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl Memory {
         }
     }
 
-    /// The picture that the server has written after the first one.
+    /// The picture that the server has written behind the picture to draw.
     fn read_back(&self) -> Vec<u8> {
         let mut bytes = vec![0; BYTES];
         match self {
@@ -96,7 +96,7 @@ impl Drop for Memory {
     }
 }
 
-/// A picture that differs for each seed.
+/// A picture with different contents for each seed.
 fn picture(seed: u32) -> Vec<u8> {
     (0..BYTES as u32)
         .map(|at| ((at ^ seed.wrapping_mul(0x9E37_79B9)).wrapping_mul(2_654_435_761) >> 24) as u8)
@@ -192,7 +192,7 @@ impl Painter {
         memory.read_back()
     }
 
-    /// Sends work for 0.1 s, much of which waits while others are served.
+    /// Sends about 0.1 s of work, much of which waits while other clients are served.
     fn fill(&self, pixmap: u32) {
         let all = [Rectangle { x: 0, y: 0, width: SIDE, height: SIDE }; 8];
         for _ in 0..300 {
@@ -239,7 +239,7 @@ fn pictures_in_shared_memory_are_drawn_and_read_back_by_every_method() {
     server.assert_armed();
 }
 
-/// Checks that each descriptor reaches its request when there is more work than a single read returns.
+/// Checks that each descriptor reaches its request even if there is more work than a single read returns.
 fn assert_each_descriptor_finds_its_request(server: &Fixture) {
     let _busy = Busy::start(server);
     let painter = Painter::connect(server);
@@ -269,7 +269,7 @@ fn descriptors_among_other_work_reach_their_requests() {
     server.assert_armed();
 }
 
-/// xqos has read some of the data by then, and the server executes those requests afterwards.
+/// When xqos steps aside, it has read some of the data. The server executes those requests afterwards.
 #[test]
 fn descriptors_reach_their_requests_even_if_xqos_steps_aside() {
     let _turn = in_parallel();

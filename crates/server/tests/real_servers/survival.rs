@@ -15,7 +15,7 @@ use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
 
 const SOON: Duration = Duration::from_secs(5);
-/// A client without a reply after this time is waiting for something.
+/// A client without a reply after this time is assumed to be waiting.
 const A_WHILE: Duration = Duration::from_millis(150);
 
 fn reserve(budget_us: u32, period_us: u32, hard: bool) -> Request {
@@ -26,7 +26,7 @@ pub fn policy(kind: PolicyKind) -> PolicyChange {
     PolicyChange { policy: Some(kind), ..PolicyChange::default() }
 }
 
-/// A busy client that may use a millisecond in ten seconds and has used it.
+/// A busy client with a budget of one millisecond in ten seconds, which it has used up.
 fn held_back(fixture: &Fixture, control: &Control) -> Busy {
     let busy = Busy::start_with(fixture.native(), &[reserve(1000, 10_000_000, true)]);
     wait_for("it is held back", SOON, || entry(control, busy.base).flags & entry_flag::HELD_BACK != 0);
@@ -79,7 +79,7 @@ pub fn connect_after_reset(fixture: &Fixture) -> Wire {
     }
 }
 
-/// Returns true if the kernel lists a connected socket with the display's name, as on the server's end.
+/// Returns true if the kernel lists a connected socket with the display's name; the server's ends have such names.
 fn has_clients(fixture: &Fixture) -> bool {
     const CONNECTED: &str = "03";
     let name = format!("/X{}", fixture.display().trim_start_matches(':'));
@@ -129,7 +129,7 @@ fn the_holder_of_a_grab_is_held_back_only_afterwards() {
     let canvas = holder.canvas(500, 500);
     holder.tell_xqos(reserve(1000, 500_000, true)).unwrap();
     holder.set_grab(true);
-    // Far more than the budget, which would delay the last reply by half a minute.
+    // This is far more work than the budget, which would delay the last reply by half a minute.
     let began = Instant::now();
     let many = canvas.fill(10).repeat(10);
     for _ in 0..4 {
@@ -140,7 +140,7 @@ fn the_holder_of_a_grab_is_held_back_only_afterwards() {
     assert!(began.elapsed() < Duration::from_secs(2), "held back with the grab: {:?}", began.elapsed());
     holder.set_grab(false);
     other.sync();
-    // Without the grab it is held back like any other client.
+    // Without the grab, the holder is held back like any other client.
     (0..10).for_each(|_| holder.send(&[]));
     holder.send_raw(&many);
     wait_for("it is held back", SOON, || is_held_back(&control, holder.base));
@@ -156,7 +156,7 @@ fn the_grab_of_a_held_client_delays_others_only_once_served() {
     let canvas = holder.canvas(500, 500);
     holder.tell_xqos(reserve(1000, 20_000, true)).unwrap();
     other.sync();
-    // One write with a request that uses up the budget, the grab, and work during the grab.
+    // One write contains a request that uses up the budget, the grab, and work during the grab.
     let mut bytes = canvas.fill(60);
     bytes.extend(holder.message(opcode::GRAB_SERVER, 0).finish());
     bytes.extend(canvas.fill(20).repeat(10));
@@ -229,7 +229,7 @@ fn clients_that_vanish_during_a_request_leave_nothing_behind() {
             other.sync();
         }
     }
-    // In the middle of the connection setup, and before it.
+    // Clients vanish in the middle of the connection setup, or before it.
     for cut in [0, 1, 7, 11] {
         let mut stream = local_socket(fixture.display());
         stream.write_all(&[b'l', 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0][..cut]).unwrap();
@@ -293,7 +293,7 @@ fn a_client_that_vanishes_while_held_back_is_removed_immediately() {
         wait_for("it is gone", Duration::from_secs(2), || try_entry(&control, base).is_none());
         assert_eq!(control.server_info().unwrap().reservations, 0);
     }
-    // Another client may also end it, by KillClient.
+    // Another client can also disconnect it by KillClient.
     let busy = held_back(&fixture, &control);
     let mut other = fixture.native();
     let request = other.message(opcode::KILL_CLIENT, 0).u32(busy.base + 1).finish();
@@ -316,7 +316,7 @@ fn clients_that_retain_their_resources_are_no_longer_clients() {
         wire.tell_xqos(reserve(1000, 10_000, true)).unwrap();
         let request = wire.message(opcode::SET_CLOSE_DOWN_MODE, RETAIN_PERMANENT).finish();
         wire.tell(&request).unwrap();
-        // It disconnects in the middle of its work.
+        // The client disconnects in the middle of its work.
         wire.send_raw(&canvas.fill(1).repeat(100));
         retained.push((wire.base, canvas));
         drop(wire);
@@ -368,7 +368,7 @@ fn a_client_of_the_other_byte_order_works_under_every_policy() {
     }
 }
 
-// Work goes on.
+// Service continues.
 
 #[test]
 fn policies_can_be_changed_under_load() {

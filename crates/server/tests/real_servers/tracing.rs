@@ -57,7 +57,7 @@ fn id_of(events: &[Event], wanted: u32) -> ClientId {
 #[test]
 fn a_trace_has_the_seven_events_of_the_paper_with_their_clients() {
     let _others = in_parallel();
-    // On an idle server `fair` dispatches no client itself.
+    // On an idle server, xqos chooses no client under `fair`.
     let fixture = xvfb_with(PolicyKind::Fixed);
     let control = fixture.control().unwrap();
     let mut reader = control.start_trace(Level::Slices, 0).unwrap();
@@ -204,7 +204,7 @@ fn a_reset_ends_the_trace_and_the_next_generation_offers_another() {
     let control = fixture.control().unwrap();
     let mut reader = control.start_trace(Level::Slices, 0).unwrap();
     control.clients().unwrap();
-    // A reply may arrive before its slice has ended.
+    // A reply may arrive before the slice of its request has ended.
     assert!(has(&read_for(&mut reader, Duration::from_millis(50)), is_slice));
 }
 

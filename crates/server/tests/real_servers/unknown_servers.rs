@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tests of servers for which this build was not made: copies of an installed server with another release number or
-//! without a symbol.
+//! Tests of servers that this build does not know: copies of an installed server with another release number or without
+//! a symbol.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, entry, in_parallel, is_missing, setup};
@@ -82,7 +82,7 @@ fn a_release_with_another_client_record_is_served_through_libc() {
     assert!(!info.armed && info.reason.contains("11900000"), "{}", info.reason);
 }
 
-/// Like Xorg of XLibre.
+/// The Xorg of XLibre is such a server.
 #[test]
 fn a_server_that_lacks_one_symbol_is_served_through_libc() {
     let _turn = in_parallel();

@@ -125,7 +125,7 @@ pub struct Wire {
     pub order: Order,
     /// The number of requests sent.
     sequence: u16,
-    /// The first of our resource ids.
+    /// The first resource id of this client.
     pub base: u32,
     pub root: u32,
     resources: u32,
@@ -142,12 +142,12 @@ impl Wire {
         Wire::try_connect(local_socket(display), order, &Authorization::default()).unwrap()
     }
 
-    /// Connects by TCP on this machine, so that the server takes the client for a remote one.
+    /// Connects by TCP on this machine, so that the server treats the client as a remote one.
     pub fn connect_by_tcp(display: &str, order: Order) -> Wire {
         Wire::try_connect(tcp_socket(display), order, &Authorization::default()).unwrap()
     }
 
-    /// Sets up a connected socket. Returns the server's reason if it refuses.
+    /// Sets up a connection over this socket. If the server refuses, returns its reason.
     pub fn try_connect(stream: UnixStream, order: Order, authorization: &Authorization) -> Result<Wire, String> {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -178,7 +178,7 @@ impl Wire {
         }
     }
 
-    /// Returns the server's reason if it refuses.
+    /// Reads the setup reply. If the server refuses the connection, returns its reason.
     fn read_setup(&mut self) -> io::Result<Option<String>> {
         let mut head = [0; 8];
         self.stream.read_exact(&mut head)?;
@@ -212,7 +212,7 @@ impl Wire {
         self.send_raw(requests);
     }
 
-    /// Ends the outgoing stream. Replies still arrive.
+    /// Closes the sending side of the connection. Replies still arrive.
     pub fn end_stream(&mut self) {
         self.stream.shutdown(Shutdown::Write).unwrap();
     }
@@ -278,7 +278,7 @@ impl Wire {
         }
     }
 
-    /// The next reply, to whichever request.
+    /// The next reply, to any request.
     pub fn reply(&mut self) -> Vec<u8> {
         loop {
             let bytes = self.read_message().expect("a reply");
@@ -376,7 +376,7 @@ impl Wire {
         (reply[8] == 1).then(|| Extension { major: reply[9], first_event: reply[10], first_error: reply[11] })
     }
 
-    /// The numbers of the XQOS extension, which must exist.
+    /// The numbers assigned to the XQOS extension, which must exist.
     pub fn xqos(&mut self) -> Extension {
         if self.xqos.is_none() {
             self.xqos = self.extension(EXTENSION_NAME);
@@ -390,7 +390,7 @@ impl Wire {
         request.encode_as(major, self.order)
     }
 
-    /// Asks over the control socket if the server has no extension.
+    /// Sends a request over the control socket if the server has no extension. Returns its result.
     fn ask_control_socket(&mut self, request: Request) -> Option<Result<Vec<u8>, XError>> {
         if self.xqos.is_none() && self.control.is_none() {
             self.xqos = self.extension(EXTENSION_NAME);
@@ -465,7 +465,7 @@ impl Wire {
         self.tell(&request).unwrap();
     }
 
-    /// The bare socket. The caller must count its own requests from here on.
+    /// Returns the bare socket. From then on, the caller must count the requests that it sends.
     pub fn into_stream(self) -> UnixStream {
         self.stream
     }
@@ -513,7 +513,7 @@ pub fn tcp_socket(display: &str) -> UnixStream {
     let port = 6000 + display_number(display);
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_nodelay(true).unwrap();
-    // Reads, writes, timeouts and shutdown work alike for both kinds of socket.
+    // Reads, writes, timeouts and shutdown work in the same way for both kinds of socket.
     UnixStream::from(OwnedFd::from(stream))
 }
 

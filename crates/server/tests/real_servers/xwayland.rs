@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tests of Xwayland as Wayland compositors start it, through a wrapper script. It is served through libc and keeps
-//! that host's promises. The server's own accounting decides.
+//! Tests of Xwayland as Wayland compositors start it, through a wrapper script. The libc host serves it and must keep
+//! the same promises as for other servers. The tests use the times that xqos records in the server.
 
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Slice, check_fairness, check_reservation};
@@ -52,8 +52,8 @@ fn start(compositor: Compositor) -> (Fixture, Control) {
     (server, control)
 }
 
-/// Measured while both have requests waiting in their sockets. Exact to one slice, however long the kernel stretched
-/// it.
+/// The shares are checked while both clients have requests waiting in their sockets. They are exact to one slice, even
+/// if the kernel has interrupted that slice.
 #[test]
 fn two_busy_clients_get_half_of_xwayland_each() {
     let _turn = alone();
@@ -76,7 +76,7 @@ fn two_busy_clients_get_half_of_xwayland_each() {
     }
 }
 
-/// With another busy client, and then alone, with all requests waiting in the socket.
+/// The client runs together with another busy client, and then alone. All its requests wait in the socket.
 #[test]
 fn a_hard_reservation_in_xwayland_gets_its_budgets_and_no_more() {
     const BUDGET_US: u32 = 3000;
@@ -133,10 +133,10 @@ fn the_list_of_xwayland_names_the_processes_of_its_clients() {
     }
 }
 
-/// The options by which a compositor passes its sockets and its own connection to Xwayland.
+/// The options with which a compositor passes its sockets and its own connection to Xwayland.
 fn hands_over(compositor: Compositor) -> [&'static str; 2] {
     match compositor {
-        // An older name.
+        // `-listen` is an older name of `-listenfd`.
         Compositor::Weston => ["-listen", "-wm"],
         Compositor::Mutter => ["-listenfd", "-initfd"],
         _ => ["-listenfd", "-wm"],
@@ -148,7 +148,7 @@ fn words_of(pid: u32) -> Vec<String> {
     line.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// Runs a program written for the extension: the example of libxqos, which `make build` builds.
+/// The program uses the extension. It is the example of libxqos, which `make build` builds.
 #[test]
 fn a_program_reserves_for_itself_in_xwayland() {
     let _turn = in_parallel();
@@ -224,7 +224,7 @@ impl Drop for Socket {
     }
 }
 
-/// The socket is passed as a compositor does, or a user that starts an Xwayland for a single program.
+/// The socket is passed as by a compositor, or as by a user that starts an Xwayland for a single program.
 #[test]
 fn an_xwayland_with_a_passed_socket_is_served_and_ends_with_its_last_client() {
     let _turn = in_parallel();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Decisions and requests to the kernel, with and without contention.
+//! Tests of decisions and of requests to the kernel, with and without contention.
 
 use super::mock::{Effect, MS, Server, at_us};
 use super::{clients, reserve};
 use crate::mechanism::settings::Settings;
 use xqos_core::{ClientId, Time};
 
-/// Sends batches of 0.1 ms requests that take this percentage of each period of 10 ms.
+/// Sends a batch of 0.1 ms requests every 10 ms, which take this percentage of the time.
 fn load(server: &mut Server, id: ClientId, percent: u64, from_ms: u64, to_ms: u64) {
     for at_ms in (from_ms..to_ms).step_by(10) {
         (0..percent).for_each(|_| server.send_at(at_us(at_ms * 1000), id, MS / 10, Effect::Nothing));
@@ -45,7 +45,7 @@ fn no_slice_ends_early_and_no_short_slices_are_used_without_contention() {
 fn a_light_client_is_first_and_short_slices_are_requested_once_under_contention() {
     let mut server = Server::new(&Settings::default());
     let [batches, light] = clients(&mut server);
-    // Above the contention threshold for one second, then below it for two.
+    // The load is above the contention threshold for one second, then below it for two.
     load(&mut server, batches, 99, 0, 1000);
     load(&mut server, batches, 60, 1000, 3000);
     ask_often(&mut server, light, 0, 3000);

@@ -99,7 +99,7 @@ fn a_window_manager_is_found_at_the_root_window_and_a_compositor_by_its_selectio
     let role = |server: &mut super::mock::Server, id| server.engine().scheduler.role(id);
     assert!(role(&mut server, manager).window_manager && role(&mut server, compositor).compositor);
     assert!(!role(&mut server, other).is_any());
-    // The manager exits. A quarter of a second later the engine finds the next client that redirects.
+    // The manager exits. At its next check of the root windows, the engine finds the next window manager.
     server.disconnect(manager);
     server.host().redirector = Some(base(other));
     server.send_at(Time(300 * MS), other, 1000, Effect::Nothing);

@@ -7,7 +7,7 @@ use crate::mechanism::fault::Fault;
 use crate::mechanism::settings::{FaultPlace, PlannedFault, Settings};
 use xqos_core::Time;
 
-/// Runs a server to the point where one client is held back and both have work, then causes the fault.
+/// Runs a server until one client is held back and both clients have work, then causes the fault.
 fn served_with(fault: Option<PlannedFault>, unsound: bool) -> Server {
     let mut server = Server::new(&Settings { fault, ..Settings::default() });
     let [held, other] = clients(&mut server);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of which clients are held back, for how long, and that each of them is released.
+//! Tests which clients are held back and for how long, and that each of them is released.
 
 use super::mock::{Effect, MS, at_us, base};
 use super::{clients, keep_busy, reserve, server};
@@ -35,7 +35,7 @@ fn an_idle_server_wakes_up_once_for_each_replenishment_and_not_otherwise() {
     reserve(&mut server, client, 1, 10, true);
     keep_busy(&mut server, client, 5);
     server.run_until(Time(200 * MS));
-    // The last wakeup finds the budget restored and nothing left to do.
+    // At the last wakeup, the budget is restored and no request is left.
     assert_eq!((server.left(client), server.idle_wakeups), (0, 5));
     server.run_until(Time(10_000 * MS));
     assert_eq!(server.idle_wakeups, 5, "nothing wakes an idle server");
@@ -65,7 +65,7 @@ fn a_client_that_uncovers_others_waits_for_them_up_to_the_limit() {
     let pacing = Subject::Server.set(Setting::pacing(LIMIT_MS as u32 * 1000, 1_000_000));
     let root = server.connect(0);
     server.ask(root, pacing).unwrap();
-    // The painter answers the first Expose after 5 ms and the second one never.
+    // The painter answers the first Expose after 5 ms and never answers the second.
     for (start, answers) in [(Time(MS), Some(5)), (Time(200 * MS), None)] {
         server.send_at(start, mover, 1000, Effect::Expose(painter));
         server.send_at(start.after(MS), mover, 1000, Effect::Nothing);

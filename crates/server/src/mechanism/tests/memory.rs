@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Tests how many bytes the mechanism allocates for each client.
 //!
-//! Resident memory, which the experiment `memory` reads, depends on the machine: on pages and on what the server freed
-//! before. The number of allocated bytes does not.
+//! Unlike resident memory, which the experiment `memory` reads, the number of allocated bytes does not depend on the
+//! machine, on its page size or on memory that the server has freed before.
 
 use super::*;
 use crate::host::Connection;
@@ -10,7 +10,7 @@ use crate::host::identity::Identity;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// For each of 500 clients, as README and docs/figures.md say.
+/// The maximum for each of 500 clients, as stated in README and docs/figures.md.
 const MOST_BYTES: usize = 1024;
 /// Process ids from here on do not exist (PID_MAX_LIMIT); a real process would have a control group.
 const NOBODY: i32 = 1 << 22;
@@ -23,7 +23,7 @@ thread_local! {
 struct Counting;
 
 fn add(bytes: isize) {
-    // A thread that is ending has no counter any more. Nothing is measured there.
+    // A thread that is ending no longer has a counter, and nothing is measured in it.
     let _ = BYTES.try_with(|sum| sum.set(sum.get().wrapping_add(bytes)));
 }
 
@@ -52,7 +52,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocated bytes per connected client, without the mock server's own records.
+/// The bytes allocated per connected client, without the mock server's own records.
 fn bytes_per_client(settings: &Settings, clients: u16) -> usize {
     let mut server = Server::new(settings);
     let engine = server.engine();
@@ -76,7 +76,7 @@ fn a_client_takes_at_most_a_kilobyte_under_any_policy_and_grouping() {
             println!("{} {grouping:?}: {bytes}", policy.name());
             assert!(bytes <= MOST_BYTES, "policy {}, {grouping:?}: {bytes} bytes for each client", policy.name());
             assert!(bytes > size_of::<crate::mechanism::engine::Slot>(), "nothing was counted");
-            // Here all vectors have just doubled their capacity.
+            // With this number of clients, all vectors have just doubled their capacity.
             let most = bytes_per_client(&settings, 513);
             println!("{most} just above 512");
             assert!(most <= 2 * MOST_BYTES, "policy {}, {grouping:?}: {most} just above 512", policy.name());

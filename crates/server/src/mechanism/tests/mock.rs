@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! A mock server in virtual time. Only requests take time, as long as the test says.
+//! A mock server in virtual time. Only requests take time; the test states how long each one takes.
 //!
 //! [`Server::run_until`] runs a server's main loop: it polls, lets the mechanism decide, executes requests until the
-//! slice is over, and polls again. Left to itself it ends a slice after 5 ms if two clients are ready, and serves them
-//! in turn.
+//! slice is over, and polls again. If the server chooses, it serves ready clients in turn and ends a slice after 5 ms
+//! while two clients are ready.
 
 mod server;
 
@@ -41,7 +41,7 @@ pub enum Effect {
     Event(ClientId),
     /// Sets a client's SYNC priority.
     Prioritize(ClientId, i32),
-    /// The kernel runs something else for this time meanwhile, in nanoseconds.
+    /// Meanwhile the kernel runs something else for this time in nanoseconds.
     Stalls(u64),
 }
 
@@ -56,7 +56,7 @@ pub struct Job {
 struct Peer {
     jobs: VecDeque<Job>,
     held: bool,
-    /// The rank with which the mechanism watches this client, if it does.
+    /// The rank with which the mechanism watches this client, if it watches it.
     watched: Option<Rank>,
     arrived: Option<Time>,
 }
@@ -97,7 +97,7 @@ pub struct Mock {
     pub supply: Supply,
     /// The number of other threads that take turns with the server on the processor.
     pub processor_shared_with: u64,
-    /// Until when the server's thread is raised.
+    /// The time until which the server's thread is raised.
     pub raised: Cell<Option<Time>>,
     pub lent: bool,
     pub refuses_loans: bool,
@@ -293,7 +293,7 @@ impl Host for Mock {
         let now = self.now();
         let peer = self.peer_mut(client).expect("an open client");
         peer.watched = Some(rank);
-        // Like an epoll, report data that is already there.
+        // Like an epoll, report data that have already arrived.
         peer.arrived = (!peer.jobs.is_empty()).then_some(now);
     }
 

@@ -50,7 +50,7 @@ fn leased_settings_end_with_the_connection_and_manual_ones_stay() {
     assert_eq!(stays.reservation_origin.as_str(), "itself");
 }
 
-/// Like a daemon that was stopped by SIGSTOP: it is silent but its connection stays open.
+/// The daemon behaves as if stopped by SIGSTOP: it is silent, but its connection stays open.
 #[test]
 fn leased_settings_outlast_a_silent_minute_and_end_with_the_connection() {
     let mut server = server(PolicyKind::Fair);
@@ -66,7 +66,7 @@ fn leased_settings_outlast_a_silent_minute_and_end_with_the_connection() {
     assert_eq!(server.ask(hand, Subject::Client(base(player)).set(Setting::Priority(9))), Ok(None));
     let held = entry(&mut server, player);
     assert_eq!((held.period_us, held.weight, held.fixed_priority), (10_000, 300, 9), "it may be changed manually");
-    // The daemon resumes and has its rights as before.
+    // The daemon resumes and has the same rights as before.
     assert_eq!(server.ask(daemon, Subject::Client(base(player)).set(Setting::Weight(400))), Ok(None));
     assert_eq!(
         server.ask(daemon, Subject::Client(base(player)).set(Setting::Priority(7))),
@@ -94,7 +94,7 @@ fn a_lease_neither_replaces_nor_ends_settings_made_manually_or_by_the_program() 
     server.disconnect(daemon);
     let stays = entry(&mut server, player);
     assert_eq!((stays.period_us, stays.weight, stays.fixed_priority), (20_000, 50, 7));
-    // Once undone manually, the setting is open to leases again.
+    // Once a manual setting is undone manually, a lease may make the setting again.
     let daemon = server.connect(1000);
     server.ask(daemon, lease("rule players")).unwrap();
     server.ask(hand, Subject::Client(base(player)).set(Setting::Weight(100))).unwrap();
@@ -177,7 +177,7 @@ fn a_leased_user_limit_ends_with_its_connection_and_never_replaces_a_manual_one(
     assert_eq!(server.ask(daemon, limit(200_000)), Err(Refused::Access(0)));
     server.disconnect(daemon);
     assert_eq!(server.ask(user, reservation(5000)), Err(Refused::Admission(base(user))));
-    // A limit that already has the wanted value keeps its origin.
+    // A user limit that already has the wanted value keeps its origin.
     let daemon = server.connect(0);
     server.ask(daemon, lease("rules")).unwrap();
     assert_eq!(server.ask(daemon, limit(400_000)), Ok(None));

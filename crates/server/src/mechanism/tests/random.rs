@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Random clients, requests and settings. No request may be lost, no held client may be served, and all must finish.
+//! Tests with random clients, requests and settings: no request is lost, no held client is served, and all finish.
 
 use super::mock::{Effect, MS, Server, base};
 use super::{USER, server};
 use xqos_abi::{Grouping, Label, PolicyChange, Request, Setting, SettingKind, Subject};
 use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
 
-/// xorshift64*, with the same operations in each run.
+/// A random number generator (xorshift64*). Each run performs the same operations.
 struct Random(u64);
 
 impl Random {

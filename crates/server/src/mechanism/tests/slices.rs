@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of which client is served, for how long, and what ends a slice early.
+//! Tests which client is served and for how long, and what ends a slice early.
 
 use super::mock::{Effect, MS, at_us};
 use super::{clients, keep_busy, reserve, server};
@@ -47,7 +47,7 @@ fn the_stock_policy_leaves_all_decisions_to_the_server() {
     server.send_at(at_us(20_100), light, 1000, Effect::Nothing);
     server.run_until(at_us(30_000));
     let done = server.done.iter().find(|done| done.client == light).copied();
-    // The server polls again only when the single busy client has nothing left.
+    // The server polls again only when the single busy client has no requests left.
     assert_eq!(done, None);
 }
 
@@ -87,7 +87,7 @@ fn a_soft_reservation_is_first_within_its_budget_and_competes_beyond() {
     [reserved, one, two].into_iter().for_each(|id| keep_busy(&mut server, id, 400));
     server.run_until(Time(300 * MS));
     let got = server.time_of(reserved, Time(0), Time(300 * MS)) / MS;
-    // It also gets a third of the rest, but never all of the time.
+    // The reserved client also gets a third of the remaining time, but never all of the time.
     assert!((90..200).contains(&got), "{got} ms of 300");
     for period in 1..29 {
         let (from, to) = (Time(10 * MS * period), Time(10 * MS * (period + 1)));
@@ -113,7 +113,7 @@ fn the_holder_of_a_server_grab_is_the_only_one_served() {
 fn the_longest_request_is_the_one_with_the_most_processor_time() {
     let mut server = server(PolicyKind::Fair);
     let [one, other] = clients(&mut server);
-    // A tenth of the processor: 20 ms of wall-clock time are 2 ms of work.
+    // The server gets a tenth of the processor, so 20 ms of wall-clock time are 2 ms of work.
     server.host().processor_shared_with = 9;
     server.send(one, 1, 20 * MS);
     server.run_until(at_us(100_000));

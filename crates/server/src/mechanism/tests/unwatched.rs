@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tests of the rule for a display without a viewer: one group of all clients with a small cap, until a viewer
-//! connects.
+//! Tests of the rule for a display without a viewer: until a viewer connects, all clients are in one group with a small
+//! cap.
 
 use super::mock::{Effect, MS, base};
 use super::{clients, keep_busy, server};
@@ -29,7 +29,7 @@ fn capped_clients_share_five_percent_until_a_viewer_connects() {
         assert!(got.iter().all(|&ns| ns >= 5 * MS), "{got:?}: one of them is stopped");
         at = next;
     }
-    // The client gets its grab within the period and is then served immediately, even with the cap used up.
+    // The client gets its grab within the period and is then served immediately, even if the cap is used up.
     server.send_at(at, grabber, 1000, Effect::Grab);
     at = at.after(200 * MS);
     server.run_until(at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A server that runs as an ordinary user, and each kind of client that asks it.
+//! A server that runs as an ordinary user, and each kind of client that sends requests to it.
 
 use super::connect::{Identity, connect_as};
 use crate::fixture::{Fixture, setup, uses_libc_host};
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub enum Answer {
     Done,
     Error(u8),
-    /// The asker had no way to send it.
+    /// The asker had no way to send the request.
     Unseen,
 }
 
@@ -51,7 +51,7 @@ fn server_user() -> u32 {
     user(0)
 }
 
-/// The kernel's view of each kind of client.
+/// The identity that the kernel reports for each kind of client.
 fn identity_of(kind: &str) -> Identity {
     let (user, is_sandboxed) = match kind {
         "server's user" | "untrusted" => (server_user(), false),
@@ -67,13 +67,13 @@ fn identity_of(kind: &str) -> Identity {
 }
 
 impl TestServer {
-    /// Returns `None` if one of the kinds of clients is not possible here.
+    /// Returns `None` if one kind of client is not possible on this machine.
     pub fn start() -> Option<TestServer> {
         let user = server_user();
         TestServer::start_by(&format!("setpriv --reuid={user} --regid={user} --clear-groups"), user)
     }
 
-    /// Starts a server as root in its own user namespace, in which no other user has a number.
+    /// Starts a server as root in its own user namespace, in which no other user has an id.
     pub fn start_in_namespace() -> Option<TestServer> {
         TestServer::start_by("unshare --user --map-root-user", 0)
     }
@@ -83,7 +83,7 @@ impl TestServer {
         let folder = Folder::create().unwrap();
         fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).unwrap();
         let nowhere = connect_as(identity_of("sandboxed"), &folder.path("no socket"));
-        // The error shows that the sandbox works.
+        // This error shows that a process could enter the sandbox.
         nowhere.err().filter(|error| error.kind() == io::ErrorKind::NotFound)?;
         let cookie = folder.path("cookie");
         let trusted = Authorization::cookie(&[7; 16]);
@@ -136,7 +136,7 @@ impl TestServer {
         stream
     }
 
-    /// Another client of the asker's user, outside any sandbox; a stranger's if the asker may have none.
+    /// Another client of the asker's user, outside any sandbox; another user's client if the asker can have none.
     pub fn second_of(&self, asker: &Asker) -> Wire {
         let kind = match asker.kind.as_str() {
             "untrusted" | "sandboxed" => "server's user",
@@ -169,7 +169,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// The first of the asker's resource ids.
+    /// The first resource id of the asker.
     pub fn base(&self) -> Option<u32> {
         self.wire.as_ref().map(|wire| wire.base)
     }

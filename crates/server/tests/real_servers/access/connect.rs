@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Connects as other users and from other namespaces. The kernel tells the server which process connected, and this
-//! does not change when another process uses the connection.
+//! Connects as other users and from other namespaces. The kernel reports to the server the process that connected, even
+//! if another process uses the connection later.
 
 use std::ffi::CString;
 use std::io;
@@ -13,7 +13,7 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
     pub user: u32,
-    /// True if it is root in user and pid namespaces of its own.
+    /// True if the process is root in user and pid namespaces of its own.
     pub is_sandboxed: bool,
 }
 
@@ -74,7 +74,7 @@ impl Call {
     fn enter_sandbox(&self) -> i32 {
         // SAFETY: no pointers but strings that live through the calls.
         unsafe {
-            // A process that has changed its user could not write to its own files in /proc otherwise.
+            // Otherwise a process that has changed its user could not write to its own files in /proc.
             libc::prctl(libc::PR_SET_DUMPABLE, 1);
             if libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) != 0 {
                 return errno();
@@ -97,7 +97,7 @@ impl Call {
     }
 }
 
-/// Runs a function in a child process and returns its result from 0 to 255. It may only make system calls.
+/// Runs a function in a child process and returns its result from 0 to 255. The function may only make system calls.
 fn in_a_child(work: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child only makes system calls and exits.
     let child = unsafe { libc::fork() };

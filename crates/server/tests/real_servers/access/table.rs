@@ -23,7 +23,7 @@ impl Cell {
 #[derive(Debug)]
 pub struct Row {
     pub title: String,
-    /// The names that the protocol uses.
+    /// The requests of the row, by their names in the protocol.
     pub requests: Vec<String>,
     /// One for each kind of client.
     pub cells: Vec<Cell>,
@@ -43,7 +43,7 @@ impl Table {
         let text = std::fs::read_to_string(text).unwrap();
         let section = text.split("\n## ").find(|section| section.starts_with(heading)).expect(heading);
         let mut lines = section.lines().filter(|line| line.starts_with('|')).map(cells);
-        // Kinds of clients that are answered alike share a column.
+        // Kinds of clients that get the same answers share a column.
         let columns: Vec<Vec<String>> = lines.next().unwrap()[1..].iter().map(|kinds| names(kinds)).collect();
         let rows = lines.skip(1).map(|cells| row(&text, &cells, &columns)).collect();
         Table { kinds: columns.concat(), rows }

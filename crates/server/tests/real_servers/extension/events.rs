@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Tests of events: clients that connect and disconnect, reservations, depletions and missed deadlines.
+//! Tests of events about clients that connect and disconnect, reservations, depletions and missed deadlines.
 
 use super::*;
 
-/// The next event of XQOS, with its form checked.
+/// Returns the next event of XQOS after checking its format.
 fn event(wire: &mut Wire, within: Duration) -> Option<Notify> {
     let code = wire.xqos().first_event;
     let bytes = wire.event(within)?;
@@ -42,8 +42,8 @@ fn events_report_connections_and_reservations() {
         assert_eq!((gone.kind, gone.client, gone.budget_us), (NotifyKind::ClientGone, base, 2000));
         assert!(gone.time_ms.wrapping_sub(came.time_ms) < 10_000);
 
-        // Refused requests, and requests that change nothing, cause no events. Neither does anything that is not
-        // selected.
+        // Refused requests and requests that change nothing cause no events. Events that a client has not selected
+        // are not sent.
         let request = wire.xqos_bytes(reserve(0, 9999, 10_000, false));
         assert!(wire.tell(&request).is_err());
         wire.tell_xqos(Subject::Client(0).clear(SettingKind::Reservation)).unwrap();
@@ -75,7 +75,7 @@ fn depletions_are_reported_ten_times_a_second_and_none_is_lost() {
             (events, sum) = (events + 1, sum + depleted.count);
         }
         let depletions = control.reservation(busy.base).unwrap().depletions;
-        // There are 200 periods a second; some of them only pay for an earlier overrun.
+        // There are 200 periods a second. The budgets of some of them are used up by an earlier overrun.
         assert!(events > 9 && events <= 16, "{events} events in 1.5 s");
         assert!(depletions > 50 && sum <= depletions && depletions - sum <= 30, "only {sum} of {depletions}");
     }
@@ -91,7 +91,7 @@ fn missed_deadlines_are_counted_and_reported() {
     wire.tell_xqos(Request::SelectEvents { mask: event_mask::MISSES }).unwrap();
     let mut reserved = fixture.native();
     reserved.tell_xqos(reserve(0, 500, 1000, false)).unwrap();
-    // Requests of many milliseconds, each longer than its period, come in between.
+    // Meanwhile another client sends requests of many milliseconds, each longer than this period.
     let mut blocking = fixture.native();
     let long = blocking.canvas(1000, 1000).fill(50);
     for _ in 0..20 {
@@ -103,7 +103,7 @@ fn missed_deadlines_are_counted_and_reported() {
     assert_eq!((missed.kind, missed.client, missed.budget_us), (NotifyKind::Missed, reserved.base, 500));
     let report = reservation(&mut wire, reserved.base);
     assert!(report.misses >= missed.count && missed.count > 0, "{report:?} {missed:?}");
-    // The blocking that it suffered now counts in the admission test.
+    // The admission test now includes the blocking that was observed.
     assert!(info(&mut wire).blocking_observed_us > 1000, "{:?}", info(&mut wire));
 }
 

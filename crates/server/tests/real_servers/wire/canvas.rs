@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Something to draw in. The cost of filling it grows with its size.
+/// A pixmap to draw in, with a context. The cost of filling the pixmap grows with its size.
 #[derive(Clone, Copy, Debug)]
 pub struct Canvas {
     pub pixmap: u32,

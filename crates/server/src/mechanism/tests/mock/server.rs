@@ -18,7 +18,7 @@ pub struct Server {
     pub engine: Option<Engine<Mock>>,
     pub host_aside: Option<Mock>,
     pub fault: Option<Fault<Unsound>>,
-    /// Requests that arrive later, ordered by time.
+    /// Requests that will arrive later, ordered by time.
     coming: Vec<(Time, ClientId, Job)>,
     pub done: Vec<Done>,
     /// How often the server woke up with nothing to do.
@@ -102,7 +102,7 @@ impl Server {
         self.done.iter().filter(|done| done.client == id && done.end > from && done.start < to).map(part).sum()
     }
 
-    /// Runs the server until this time, or until nothing is left to do before it.
+    /// Runs the server until this time, or until there is nothing left to do before this time.
     pub fn run_until(&mut self, to: Time) {
         while self.now() < to {
             self.call(Engine::block);
@@ -194,7 +194,7 @@ impl Server {
         }
     }
 
-    /// Executes one request. Meanwhile others may arrive and the mechanism's timer may expire.
+    /// Executes one request. Meanwhile, other requests may arrive and the mechanism's timer may expire.
     fn execute(&mut self, id: ClientId, job: Job) {
         let start = self.now();
         let end = start.after(job.ns);
