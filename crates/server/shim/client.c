@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accessors for the server's structures; see client.h. xorg-server.h must be included first: without it dixstruct.h
+ * Accessors for the server's structures; see client.h. xorg-server.h must be included first. Without it, dixstruct.h
  * lays out the client record differently, which the assertions below would catch.
  */
 #include <xorg-server.h>
@@ -178,7 +178,7 @@ void *xqos_selection_owner(void *info)
 {
     const SelectionInfoRec *change = info;
 
-    /* The other two kinds are sent before the owner is removed. */
+    /* The other two kinds of notification are sent before the owner is removed. */
     return change->kind == SelectionSetOwner ? change->selection->client : NULL;
 }
 

@@ -19,7 +19,7 @@ uint32_t xqos_client_sequence(const void *client);
 /* Major opcode + 65536 x minor opcode of the last request. */
 uint32_t xqos_client_last_request(const void *client);
 int xqos_client_swapped(const void *client);
-/* Whether the client's connection is closed or about to be. */
+/* Not 0 if the client's connection is closed or about to be closed. */
 int xqos_client_gone(const void *client);
 /* 0 connecting, 1 running, 2 retained, 3 gone. */
 int xqos_client_state(const void *client);
@@ -28,7 +28,7 @@ void xqos_client_set_priority(void *client, int priority);
 /* The request that is being dispatched, and its length in bytes. */
 const void *xqos_client_request(const void *client);
 uint32_t xqos_client_request_bytes(const void *client);
-/* All that is needed at each request while requests are timed, in a single call. */
+/* All values that are needed at each request while requests are timed, read in a single call. */
 struct xqos_head {
     uint32_t index, sequence, request, bytes, swapped;
 };
@@ -54,12 +54,12 @@ void *xqos_selection_owner(void *info);
 
 /* The id of a screen's root window, from the connection setup; 0 if there is no such screen. */
 uint32_t xqos_setup_root(const void *setup, int screen);
-/* A resource id of the client that redirects the children of this root window (WindowPtr); 0 if there is none or if `root` is
- * not the window `id`. */
+/* A resource id of the client that redirects the children of this root window (WindowPtr); 0 if no client does or if
+ * `root` is not the window `id`. */
 uint32_t xqos_redirector(const void *root, uint32_t id);
 
-/* A resource id of the client that has grabbed the keyboard or the pointer (the core device); 0 if there is none. `input` is
- * the server's inputInfo. */
+/* A resource id of the client that has grabbed the keyboard or the pointer (the core device); 0 if it is not grabbed.
+ * `input` is the server's inputInfo. */
 uint32_t xqos_device_grab(const void *input, int of_keyboard);
 
 /* The vendor and release, from the connection setup that the server sends. */

@@ -24,7 +24,7 @@ use xqos_core::ClientId;
 const MAX_UNREAD_BYTES: usize = 4 << 20;
 /// The maximum number of connections; further ones are refused.
 const MAX_CONNECTIONS: usize = 64;
-/// The maximum for all other users than the server's and root together, so that an administrator can always connect.
+/// The maximum for all ordinary users together. The server's user and root can therefore always connect.
 const MAX_OF_OTHERS: usize = 32;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ struct ControlConnection {
     identity: Identity,
     input: Vec<u8>,
     sequence: u16,
-    /// Sent with the next reply.
+    /// The descriptor to send with the next reply.
     descriptor: Option<OwnedFd>,
     /// Bytes that did not fit into the socket's buffer.
     output: RefCell<Vec<u8>>,
@@ -305,7 +305,7 @@ mod tests {
             connections.listen(epoll.as_raw_fd(), display).unwrap();
             assert!(connections.is_listening(display));
         }
-        // SAFETY: no arguments, cannot fail.
+        // SAFETY: the call takes no arguments and cannot fail.
         let user = unsafe { libc::geteuid() };
         let found = displays().map(|display| paths(display, user).into_iter().find(|path| path.exists()).unwrap());
         let streams = found.each_ref().map(|path| UnixStream::connect(path).unwrap());

@@ -30,13 +30,13 @@ const WATCHER_PRIORITY: u32 = 4;
 
 /// The default scheduling policy with slices of this length and the present nice value.
 fn usual(thread: i32, slice_ns: u64) -> Attributes {
-    // SAFETY: a number only.
+    // SAFETY: the call takes only numbers.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t) };
     Attributes::normal(nice, slice_ns)
 }
 
 fn this_thread() -> i32 {
-    // SAFETY: no arguments.
+    // SAFETY: the call takes no arguments.
     unsafe { libc::gettid() }
 }
 
@@ -164,7 +164,7 @@ impl Loan {
 /// Restores this process's limit on real-time priorities after a loan. Never raises the limit.
 pub fn limit_real_time(priority: u32) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: room for the limits, then limits that are not higher.
+    // SAFETY: `limit` has room for the limits, and the limits that are set are not higher.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_RTPRIO, &mut limit) == 0 && limit.rlim_max > u64::from(priority) {
             (limit.rlim_cur, limit.rlim_max) = (priority.into(), priority.into());

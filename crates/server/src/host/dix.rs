@@ -124,7 +124,7 @@ impl Dix {
         self.sync = WrappedSync::install(self.symbols, sync_request);
         self.listen();
         for (fd, called) in [(&self.wakeup_timer, wakeup_timer), (&self.control_epoll, control_asked)] {
-            // SAFETY: our own descriptor, removed in `step_back` before it is closed.
+            // SAFETY: the descriptor is ours, and `step_back` removes it before it is closed.
             let set = unsafe { (self.symbols.set_notify_fd)(fd.as_raw_fd(), called, 1, std::ptr::null_mut()) };
             if set == 0 {
                 return Err(Error::NotPolled);

@@ -43,7 +43,7 @@ pub struct ModuleData {
     teardown: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
-// SAFETY: constant data that the server only reads.
+// SAFETY: the data are constant, and the server only reads them.
 unsafe impl Sync for ModuleVersion {}
 // SAFETY: as above.
 unsafe impl Sync for ModuleData {}
@@ -126,7 +126,7 @@ unsafe extern "C" fn xorg_setup(
     if std::panic::catch_unwind(serves).unwrap_or(false) {
         return std::ptr::dangling_mut::<u8>().cast();
     }
-    // SAFETY: Xorg passes room for the code, or null.
+    // SAFETY: Xorg passes null or a pointer to room for the code.
     if let Some(code) = unsafe { error_major.as_mut() } {
         *code = LDR_MODSPECIFIC;
     }
@@ -157,7 +157,7 @@ fn register(xorg_options: *mut c_void) -> bool {
         return true;
     }
     startup::set_settings(|| Settings::read(|name| symbols.option(xorg_options, name), |line| symbols.log(line)));
-    // SAFETY: one entry that lives as long as the object, which is never unloaded once it has a thread.
+    // SAFETY: the entry lives as long as the object, which is never unloaded once it has a thread.
     unsafe { (symbols.load_extension_list)(&EXTENSION, 1, 0) };
     true
 }
@@ -173,7 +173,7 @@ fn leave_the_environment() {
     unsafe { std::env::remove_var(HOST) };
     let Some(own) = own_file_name() else { return };
     let rest: Vec<String> = preload_entries().into_iter().filter(|entry| file_name(entry) != own).collect();
-    // SAFETY: run by the loader, before the process has a second thread.
+    // SAFETY: the loader runs this before the process has a second thread.
     unsafe {
         if rest.is_empty() {
             std::env::remove_var("LD_PRELOAD")
@@ -194,7 +194,7 @@ fn file_name(path: &str) -> &str {
 
 /// The file from which this code was loaded.
 fn own_file_name() -> Option<String> {
-    // SAFETY: dladdr fills in the record for any address; ours is in a loaded object.
+    // SAFETY: dladdr fills in the record for any address, and ours is in a loaded object.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(std::ptr::from_ref(&VERSION).cast(), &mut info) == 0 || info.dli_fname.is_null() {

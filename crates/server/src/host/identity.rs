@@ -28,7 +28,7 @@ impl Identity {
     pub fn of_peer(fd: RawFd) -> Identity {
         let mut peer = libc::ucred { pid: 0, uid: Identity::NOBODY, gid: Identity::NOBODY };
         let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: room for the credentials; the call gets its size.
+        // SAFETY: `peer` has room for the credentials, and the call is given its size.
         let result = unsafe {
             libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, std::ptr::from_mut(&mut peer).cast(), &mut length)
         };

@@ -15,7 +15,7 @@ pub fn wait_for(descriptors: impl Iterator<Item = RawFd>, until: Time) {
         place.fd = fd;
     }
     let time = libc::timespec { tv_sec: 0, tv_nsec: until.since(now()) as i64 };
-    // SAFETY: room for that many, and a time that lives through the call.
+    // SAFETY: the array has room for this many descriptors, and the time lives through the call.
     unsafe { libc::ppoll(polled.as_mut_ptr(), WAITED_FOR as libc::nfds_t, &time, std::ptr::null()) };
 }
 
@@ -24,7 +24,7 @@ pub fn peer_address(fd: RawFd) -> Option<String> {
     if fd < 0 {
         return None;
     }
-    // SAFETY: an open descriptor, which is not closed here.
+    // SAFETY: the descriptor is open and is not closed here.
     let stream = std::mem::ManuallyDrop::new(unsafe { std::net::TcpStream::from_raw_fd(fd) });
     stream.peer_addr().ok().map(|address| address.ip().to_string())
 }
@@ -41,14 +41,14 @@ pub fn thread_cpu_ns() -> u64 {
 
 /// The user that the process runs as.
 pub fn user() -> u32 {
-    // SAFETY: no arguments, cannot fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
 /// The value of a kernel clock in nanoseconds.
 pub fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid clock and room for its value.
+    // SAFETY: the clock is valid, and `time` has room for its value.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -57,31 +57,31 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a new descriptor with no other owner.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Creates a timer of CLOCK_MONOTONIC.
 pub fn new_timer() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })
 }
 
 pub fn new_epoll() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
 }
 
 /// Creates a non-blocking eventfd.
 pub fn new_event() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
 }
 
 /// Makes an eventfd readable.
 pub fn notify(event: &OwnedFd) {
     let one = 1u64;
-    // SAFETY: reads eight bytes; the descriptor does not block.
+    // SAFETY: the call reads the eight bytes of `one`, and the descriptor does not block.
     unsafe { libc::write(event.as_raw_fd(), std::ptr::from_ref(&one).cast(), 8) };
 }
 
@@ -91,14 +91,14 @@ pub fn set_timer(timer: &OwnedFd, at: Time) {
     let at_ns = if at == Time::NEVER { 0 } else { at.0.max(1) };
     let value = libc::timespec { tv_sec: (at_ns / 1_000_000_000) as i64, tv_nsec: (at_ns % 1_000_000_000) as i64 };
     let program = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-    // SAFETY: an open timer and a value that lives through the call.
+    // SAFETY: the timer is open, and the value lives through the call.
     unsafe { libc::timerfd_settime(timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &program, std::ptr::null_mut()) };
 }
 
 /// Resets a timer or an eventfd after it has become readable.
 pub fn drain(fd: RawFd) {
     let mut count = 0u64;
-    // SAFETY: room for eight bytes; the descriptor does not block.
+    // SAFETY: `count` has room for eight bytes, and the descriptor does not block.
     unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
 }
 
@@ -108,7 +108,7 @@ const STACK_BYTES: usize = 256 * 1024;
 /// Starts a thread that receives no signals: the server's signal handlers expect to run on its own thread.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let builder = thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
-    // SAFETY: signal sets that the calls fill in; the calling thread's mask is restored below.
+    // SAFETY: the calls fill in the signal sets, and the calling thread's mask is restored below.
     unsafe {
         let mut all = std::mem::zeroed();
         let mut before = std::mem::zeroed();

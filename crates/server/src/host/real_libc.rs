@@ -13,7 +13,7 @@ use xqos_abi::control::display_of_socket;
 /// Tags the descriptors of xqos in the server's epoll. No address in a process has this prefix.
 pub const OWN: u64 = 0x5851_0000_0000_0000;
 
-/// Epoll events: readable, reported once.
+/// The epoll events to be notified once when a descriptor is readable.
 pub const ONCE: u32 = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
 
 /// Returns true if an epoll event belongs to xqos.
@@ -30,7 +30,7 @@ macro_rules! calls {
 
         pub fn real() -> &'static RealCalls {
             static CALLS: OnceLock<RealCalls> = OnceLock::new();
-            // SAFETY: functions of libc with the types of their declarations.
+            // SAFETY: these are functions of libc, with the types of their declarations.
             CALLS.get_or_init(|| unsafe {
                 RealCalls { $($name: std::mem::transmute::<*mut c_void, $type>(find($symbol)),)* }
             })
@@ -49,7 +49,7 @@ calls! {
 }
 
 fn find(name: &CStr) -> *mut c_void {
-    // SAFETY: a C string and a handle that dlsym documents. libc has all these functions.
+    // SAFETY: the name is a C string, and dlsym documents the handle. libc has all these functions.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     if found.is_null() {
         std::process::abort();
@@ -60,7 +60,7 @@ fn find(name: &CStr) -> *mut c_void {
 /// Changes what an epoll watches.
 pub fn control(epoll: &impl AsRawFd, operation: c_int, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
     let mut event = libc::epoll_event { events, u64: token };
-    // SAFETY: an open epoll and an event that lives through the call.
+    // SAFETY: the epoll is open, and the event lives through the call.
     let result = unsafe { (real().epoll_ctl)(epoll.as_raw_fd(), operation, fd, &mut event) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -99,7 +99,7 @@ pub fn leave(epoll: RawFd, fd: RawFd) {
 
 /// Reads the events that are pending on the epoll, without waiting. Returns their number.
 pub fn epoll_wait_now(epoll: RawFd, events: &mut [libc::epoll_event]) -> usize {
-    // SAFETY: room for that many events.
+    // SAFETY: the array has room for this many events.
     let count = unsafe { (real().epoll_wait)(epoll, events.as_mut_ptr(), events.len() as c_int, 0) };
     usize::try_from(count).unwrap_or(0)
 }
@@ -113,7 +113,7 @@ pub fn send_with_descriptor(socket: RawFd, bytes: &[u8], fd: RawFd) -> io::Resul
     message.msg_iov = &mut part;
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
-    // SAFETY: room for one descriptor, which is less than the array, and a message that lives through the call.
+    // SAFETY: the array has room for one descriptor, and the message lives through the call.
     let sent = unsafe {
         message.msg_controllen = libc::CMSG_SPACE(size_of::<c_int>() as u32) as _;
         let header = &mut *libc::CMSG_FIRSTHDR(&message);
@@ -128,13 +128,13 @@ pub fn send_with_descriptor(socket: RawFd, bytes: &[u8], fd: RawFd) -> io::Resul
 
 /// Sets the timer that sends SIGALRM.
 pub fn set_alarm(value: &libc::itimerval) {
-    // SAFETY: a value that lives through the call.
+    // SAFETY: the value lives through the call.
     unsafe { (real().setitimer)(libc::ITIMER_REAL, value, std::ptr::null_mut()) };
 }
 
 /// Reads available bytes without consuming them. Returns 0 if there are none or the call failed.
 pub fn peek(fd: RawFd, buffer: &mut [u8]) -> usize {
-    // SAFETY: room for that many bytes.
+    // SAFETY: the buffer has room for this many bytes.
     let seen = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_PEEK | libc::MSG_DONTWAIT) };
     usize::try_from(seen).unwrap_or(0)
 }
@@ -148,7 +148,7 @@ pub fn display_of_process() -> Option<u32> {
 
 fn is_listening(fd: RawFd) -> bool {
     let (mut listens, mut length): (c_int, _) = (0, size_of::<c_int>() as libc::socklen_t);
-    // SAFETY: room for the number; the call gets its size.
+    // SAFETY: `listens` has room for the number, and the call is given its size.
     let known = unsafe {
         libc::getsockopt(
             fd,
@@ -163,7 +163,7 @@ fn is_listening(fd: RawFd) -> bool {
 
 /// The display that this listening socket serves.
 pub fn display_of(fd: RawFd) -> Option<u32> {
-    // SAFETY: an address of zeroes has no family; the call gets its size.
+    // SAFETY: an address of zeroes has no family, and the call is given its size.
     let (address, length) = unsafe {
         let mut address: libc::sockaddr_un = std::mem::zeroed();
         let mut length = size_of::<libc::sockaddr_un>() as libc::socklen_t;

@@ -18,7 +18,7 @@ use std::fs;
 use std::sync::OnceLock;
 
 impl Identity {
-    /// Returns true if both are the same known user of this machine.
+    /// Returns true if both clients belong to the same known user of this machine.
     pub fn is_same_user(&self, other: &Identity) -> bool {
         self.has_known_user() && self.uid == other.uid
     }
@@ -41,7 +41,7 @@ impl Identity {
 
 /// The id that stands for all users without an id in the server's user namespace; `None` if every user has one.
 fn unknown_user() -> Option<u32> {
-    /// The kernel's default.
+    /// The default of `overflowuid` in the kernel.
     const OVERFLOW: u32 = 65534;
     let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
     let overflow = overflow.and_then(|text| text.trim().parse().ok()).unwrap_or(OVERFLOW);

@@ -63,7 +63,7 @@ impl EarlyEnd {
     }
 
     /// The host has ended this slice. Further arrivals in the slice, such as a thousand clients that disconnect at the
-    /// same time, do not move a pending repetition.
+    /// same time, do not postpone a pending repetition.
     pub fn ended(&mut self, slice: u64, now: Time) -> Verdict {
         let (ended, next_ns) = self.repeated;
         let is_first = ended != slice;

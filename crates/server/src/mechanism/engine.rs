@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The engine passes what happens in the server to the scheduler and carries out its decisions.
+//! The engine reports events in the server to the scheduler and carries out the scheduler's decisions.
 //!
 //! For each decision, after the server has polled ([`Engine::wakeup`]), the engine lists the ready clients, asks the
 //! scheduler, and makes the host serve the choice. Before the server polls again ([`Engine::block`]), the engine
@@ -167,7 +167,7 @@ impl<H: Host> Engine<H> {
         self.host
     }
 
-    /// Undoes every change that the server would notice. Works from any state.
+    /// Undoes every change that the server would notice. Can be called in any state.
     pub fn step_back(&mut self) {
         let now = self.host.now();
         self.scheduler.trace.close(now);
@@ -301,7 +301,7 @@ impl<H: Host> Engine<H> {
                 self.watch_client(id, self.scheduler.rank_on_arrival(id, now));
             }
         }
-        // Checked for the whole group: a compositor uses up the cap of the clients in its group.
+        // Check the whole group: a compositor's slice also uses up the cap of the other clients in its group.
         let is_used_up = self.slot(id).is_some_and(|slot| self.scheduler.is_cap_used_up(slot.group));
         if is_used_up || self.is_held_with_group(id) {
             self.sync_holds();

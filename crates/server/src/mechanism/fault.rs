@@ -55,7 +55,7 @@ pub fn line(reason: &str) -> String {
     format!("stepped aside: {reason}; the server continues with its own scheduling")
 }
 
-/// Counts the passages through each place, for deliberate faults in tests.
+/// Counts how often the place of a planned fault is passed, to cause deliberate faults in tests.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultCounter {
     planned: Option<PlannedFault>,
@@ -67,7 +67,7 @@ impl FaultCounter {
         FaultCounter { planned, passages: 0 }
     }
 
-    /// Fails at the passage that the test requested.
+    /// Fails if this is the passage at which the test requested a fault.
     pub fn pass<E>(&mut self, place: FaultPlace) -> Result<(), Fault<E>> {
         let Some(fault) = self.planned.filter(|fault| fault.place == place) else { return Ok(()) };
         self.passages += 1;

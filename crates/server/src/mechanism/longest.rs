@@ -48,7 +48,7 @@ pub struct ProcessorTime {
 }
 
 impl ProcessorTime {
-    /// The reading costs a system call, so it is reused within this time.
+    /// A reading costs a system call, so it is reused for this time.
     const READ_EVERY_NS: u64 = 50_000;
 
     /// Returns the reading for a slice that begins now. If `is_exact`, it is always a new reading.

@@ -60,7 +60,7 @@ impl SettingOrigins {
 pub struct DeclaredOrigins(Vec<(ClientId, Label, bool)>);
 
 impl DeclaredOrigins {
-    /// With an empty name and no lease, the connection's settings count as made manually again.
+    /// An empty name without a lease restores the default origin of the connection's settings.
     pub fn set(&mut self, asker: ClientId, name: Label, lease: bool) {
         self.end(asker);
         if lease || !name.is_empty() {

@@ -91,7 +91,7 @@ impl Settings {
         ];
         for (variable, name) in NAMES {
             let from_environment = std::env::var_os(variable).map(|value| value.to_string_lossy().into_owned());
-            // SAFETY: runs while the server loads the object, when no other thread reads the environment yet.
+            // SAFETY: this runs while the server loads the object, when no other thread reads the environment yet.
             unsafe { std::env::remove_var(variable) };
             let Some(value) = option(name).or(from_environment) else { continue };
             if settings.apply(variable, &value).is_none() {

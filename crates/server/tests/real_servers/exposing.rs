@@ -248,7 +248,7 @@ fn invalid_pacing_is_refused_and_only_the_owner_may_set_it() {
 fn policies(fixture: &Fixture) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", fixture.pid())).unwrap();
     let threads = tasks.map(|task| task.unwrap().file_name().to_string_lossy().parse::<i32>().unwrap());
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only a number.
     threads.map(|thread| unsafe { libc::sched_getscheduler(thread) } & !libc::SCHED_RESET_ON_FORK).collect()
 }
 

@@ -140,7 +140,7 @@ fn client_is_set_and_listed(wire: &mut Wire) {
     let found = ClientList::decode(&reply, wire.order).unwrap();
     let entry = &found.clients[0];
     assert_eq!((entry.client, entry.pid), (own, std::process::id() as i32));
-    // SAFETY: no arguments, cannot fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     assert_eq!(entry.uid, unsafe { libc::getuid() });
     assert!(entry.name.starts_with("real_servers"), "{entry:?}");
     assert_eq!((entry.weight, entry.fixed_priority, entry.sync_priority), (250, -1000, -7));

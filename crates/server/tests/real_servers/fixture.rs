@@ -88,7 +88,7 @@ pub fn is_not_root() -> bool {
 
 /// Skips a test with a message unless root runs it. `what` names what only root can do.
 pub fn is_left_to_root(what: &str) -> bool {
-    // SAFETY: no arguments, cannot fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     let not_root = unsafe { libc::geteuid() } != 0;
     if not_root {
         xqos_skip::left_out(format_args!("only root can {what}"));
@@ -101,7 +101,7 @@ pub fn as_nobody<T: Send>(connect: impl FnOnce() -> T + Send) -> T {
     const NOBODY: libc::uid_t = 65534;
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // SAFETY: no pointers. The bare system call changes only this thread, which ends below.
+            // SAFETY: the bare system call takes no pointers and changes only this thread, which ends below.
             let result = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
             assert_eq!(result, 0, "cannot become another user");
             connect()

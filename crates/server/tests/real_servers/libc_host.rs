@@ -31,7 +31,7 @@ fn start_with_libc(kind: Kind) -> Fixture {
 
 fn control_socket(server: &Fixture) -> UnixStream {
     let display = server.display().trim_start_matches(':').parse().unwrap();
-    // SAFETY: no arguments, cannot fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     let paths = xqos_abi::control::paths(display, unsafe { libc::geteuid() });
     paths.iter().find_map(|path| UnixStream::connect(path).ok()).expect("the server listens for control")
 }

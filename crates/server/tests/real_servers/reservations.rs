@@ -146,7 +146,7 @@ fn timers_left_ns(pid: u32) -> Vec<u64> {
 
 fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid clock and room for its value.
+    // SAFETY: the clock is valid, and `time` has room for its value.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

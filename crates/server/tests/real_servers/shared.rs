@@ -45,7 +45,7 @@ enum Memory {
 impl Memory {
     /// Creates a segment to attach by key. Also returns the key.
     fn with_key() -> (Memory, u32) {
-        // SAFETY: no pointers; the segment is marked for removal once mapped, and is removed with its last user.
+        // SAFETY: these calls take no pointers. The segment is marked for removal later and removed with its last user.
         unsafe {
             let key = libc::shmget(libc::IPC_PRIVATE, SEGMENT_BYTES, libc::IPC_CREAT | 0o600);
             let address = libc::shmat(key, std::ptr::null(), 0);
@@ -55,7 +55,7 @@ impl Memory {
     }
 
     fn in_file() -> (Memory, File) {
-        // SAFETY: a C string, and a new descriptor with no other owner.
+        // SAFETY: the name is a C string, and the descriptor is new and has no other owner.
         let file = unsafe {
             let descriptor = libc::memfd_create(c"picture".as_ptr(), libc::MFD_CLOEXEC);
             assert!(descriptor >= 0, "no memory file: {}", std::io::Error::last_os_error());
@@ -69,7 +69,7 @@ impl Memory {
     fn write(&self, picture: &[u8]) {
         assert!(picture.len() <= BYTES);
         match self {
-            // SAFETY: the segment is longer, and the server has finished all requests that use it.
+            // SAFETY: the segment is longer than the picture, and the server has finished all requests that use it.
             Memory::Mapped(address) => unsafe { address.copy_from(picture.as_ptr(), picture.len()) },
             Memory::File(file) => file.write_all_at(picture, 0).unwrap(),
         }
@@ -79,7 +79,7 @@ impl Memory {
     fn read_back(&self) -> Vec<u8> {
         let mut bytes = vec![0; BYTES];
         match self {
-            // SAFETY: the segment has that many bytes there, and the server has finished all requests that write to it.
+            // SAFETY: the segment has BYTES bytes here, and the server has finished all requests that write to it.
             Memory::Mapped(address) => unsafe { address.add(BYTES).copy_to(bytes.as_mut_ptr(), BYTES) },
             Memory::File(file) => file.read_exact_at(&mut bytes, BYTES as u64).unwrap(),
         }
@@ -90,7 +90,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Memory::Mapped(address) = self {
-            // SAFETY: mapped at this address and not used any more.
+            // SAFETY: the segment is mapped at this address and not used any more.
             unsafe { libc::shmdt(address.cast()) };
         }
     }
@@ -139,7 +139,7 @@ impl Painter {
             Method::Key => {
                 let (memory, key) = Memory::with_key();
                 self.connection.shm_attach(segment, key, false).unwrap().check().unwrap();
-                // SAFETY: no pointers; the segment is removed when both sides have detached.
+                // SAFETY: the call needs no pointers, and the segment is removed when both sides have detached.
                 unsafe { libc::shmctl(key as i32, libc::IPC_RMID, std::ptr::null_mut()) };
                 memory
             }

@@ -409,7 +409,7 @@ impl Wire {
     fn open_control(&self) -> Option<UnixStream> {
         let address = self.stream.peer_addr().ok()?;
         let display = xqos_abi::control::display_of_socket(address.as_pathname()?.to_str()?)?;
-        // SAFETY: no arguments, cannot fail.
+        // SAFETY: the call takes no arguments and cannot fail.
         let paths = xqos_abi::control::paths(display, unsafe { libc::geteuid() });
         paths.iter().find_map(|path| UnixStream::connect(path).ok())
     }

@@ -36,13 +36,13 @@ impl Host for Dix {
 
     fn redirector(&self, screen: usize) -> Option<u32> {
         let id = *self.checked.roots.get(screen).filter(|_| self.checked.windows_known)?;
-        // SAFETY: the window with this id, of a server with a known window record.
+        // SAFETY: `root` is the window with this id, and the window record of this server is known.
         self.symbols.window(id).and_then(|root| unsafe { redirector(root, id) })
     }
 
     fn device_grabs(&self) -> [u32; 2] {
         let input = NonNull::new(self.symbols.input_info).filter(|_| self.checked.windows_known);
-        // SAFETY: the devices of a server with known records.
+        // SAFETY: `input` is the server's inputInfo, and the records of this server are known.
         input.map_or([0; 2], |input| unsafe { device_grabs(input) })
     }
 
@@ -66,14 +66,14 @@ impl Host for Dix {
 
     fn hold(&mut self, client: ClientId) {
         if let Some(client) = self.open(client) {
-            // SAFETY: a client that has an open connection; undone by `resume`.
+            // SAFETY: the client has an open connection. `resume` undoes the call.
             unsafe { (self.symbols.ignore_client)(client.raw()) };
         }
     }
 
     fn resume(&mut self, client: ClientId) {
         if let Some(client) = self.open(client) {
-            // SAFETY: a client that was ignored before.
+            // SAFETY: the client was ignored before.
             unsafe { (self.symbols.attend_client)(client.raw()) };
         }
     }
@@ -96,7 +96,7 @@ impl Host for Dix {
         }
         let client = self.open(client).ok_or(io::ErrorKind::NotConnected)?;
         let write = self.symbols.write_fd_to_client.ok_or(io::ErrorKind::Unsupported)?;
-        // SAFETY: an open client and a descriptor that the server closes once it is sent.
+        // SAFETY: the client is open, and the server closes the descriptor once it is sent.
         let written = unsafe { write(client.raw(), fd.into_raw_fd(), 1) };
         if written < 0 { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
     }

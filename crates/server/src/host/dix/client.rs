@@ -83,7 +83,7 @@ macro_rules! asks {
     ($($(#[$meta:meta])* $name:ident: $type:ty = $call:ident;)*) => {$(
         $(#[$meta])*
         pub fn $name(self) -> $type {
-            // SAFETY: a live client, by the invariant.
+            // SAFETY: by the invariant of `Client`, the record is alive.
             unsafe { $call(self.raw()) }
         }
     )*};
@@ -104,7 +104,7 @@ impl Client {
     }
 
     pub fn index(self) -> usize {
-        // SAFETY: a live client, by the invariant.
+        // SAFETY: by the invariant of `Client`, the record is alive.
         usize::try_from(unsafe { xqos_client_index(self.raw()) }).unwrap_or(usize::MAX)
     }
 
@@ -131,7 +131,7 @@ impl Client {
     }
 
     pub fn state(self) -> State {
-        // SAFETY: a live client, by the invariant.
+        // SAFETY: by the invariant of `Client`, the record is alive.
         match unsafe { xqos_client_state(self.raw()) } {
             0 => State::Connecting,
             1 => State::Running,
@@ -141,13 +141,13 @@ impl Client {
     }
 
     pub fn set_priority(self, priority: i32) {
-        // SAFETY: a live client, by the invariant.
+        // SAFETY: by the invariant of `Client`, the record is alive.
         unsafe { xqos_client_set_priority(self.raw(), priority) }
     }
 
     /// The request that is being dispatched. May only be called in a request procedure.
     pub fn request(self) -> Vec<u8> {
-        // SAFETY: while a request is dispatched the buffer holds `request_bytes` bytes of it.
+        // SAFETY: while a request is dispatched, the buffer holds `request_bytes` bytes of it.
         unsafe {
             let (start, length) = (xqos_client_request(self.raw()), xqos_client_request_bytes(self.raw()));
             std::slice::from_raw_parts(start, length as usize).to_vec()
@@ -157,19 +157,19 @@ impl Client {
     /// Reads all values needed at each request in a single call. May only be called in a request procedure.
     pub fn head(self) -> Head {
         let mut head = Head::default();
-        // SAFETY: a live client, by the invariant, and room for the result.
+        // SAFETY: by the invariant of `Client`, the record is alive, and `head` has room for the result.
         unsafe { xqos_client_head(self.raw(), &mut head) };
         head
     }
 
     /// The minor opcode and length of the request that is being dispatched.
     pub fn request_head(self) -> (u8, u32) {
-        // SAFETY: a request that is being dispatched has at least its four bytes of header.
+        // SAFETY: a request that is being dispatched has at least a header of four bytes.
         unsafe { (*xqos_client_request(self.raw()).add(1), xqos_client_request_bytes(self.raw())) }
     }
 
     pub fn set_error_value(self, value: u32) {
-        // SAFETY: a live client, by the invariant.
+        // SAFETY: by the invariant of `Client`, the record is alive.
         unsafe { xqos_client_set_error_value(self.raw(), value) }
     }
 
@@ -183,7 +183,7 @@ impl Client {
 
 /// The client record that contains this ring node; meaningless for the head of a ring.
 pub fn record_around(node: *mut Ring) -> ClientPtr {
-    // SAFETY: address arithmetic only.
+    // SAFETY: this is only address arithmetic.
     unsafe { xqos_ring_client(node) }
 }
 
@@ -196,7 +196,7 @@ pub unsafe fn of_state_info(info: *mut c_void) -> Option<Client> {
     unsafe { Client::new(xqos_state_client(info)) }
 }
 
-/// The client of a ServerGrabCallback, and whether it grabbed (`Some(true)`), ungrabbed, or neither.
+/// The client of a ServerGrabCallback, and whether it grabbed the server (`Some(true)`), ungrabbed it, or neither.
 ///
 /// # Safety
 /// `info` is that callback's argument.
@@ -212,8 +212,8 @@ pub unsafe fn of_grab_info(info: *mut c_void) -> (Option<Client>, Option<bool>) 
     }
 }
 
-/// The client that an EventCallback names, and the event: `Some(true)` is user input, `Some(false)` Expose, `None` any
-/// other.
+/// The client that an EventCallback names, and the kind of event: `Some(true)` for user input, `Some(false)` for an
+/// Expose, `None` for any other event.
 ///
 /// # Safety
 /// `info` is that callback's argument.
@@ -271,7 +271,7 @@ pub unsafe fn device_grabs(input: NonNull<c_void>) -> [u32; 2] {
 /// `setup` is the server's ConnectionInfo, not null.
 pub unsafe fn vendor_and_release(setup: *const c_void) -> (String, u32) {
     let (mut length, mut release) = (0, 0);
-    // SAFETY: guaranteed by the caller. The vendor, `length` bytes, follows the fixed part.
+    // SAFETY: guaranteed by the caller. The fixed part is followed by `length` bytes of the vendor.
     unsafe {
         let vendor = xqos_setup_vendor(setup, &mut length, &mut release);
         let bytes = std::slice::from_raw_parts(vendor.cast::<u8>(), (length as usize).min(256));

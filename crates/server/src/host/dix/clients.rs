@@ -46,7 +46,7 @@ impl Engine<Dix> {
         };
         match client.state() {
             State::Connecting => {
-                // Check before the server polls the client's socket: libc can still serve an unknown server.
+                // Check before the server polls the client's socket: until then the libc host can take over.
                 if let Some(server) = self.host.check_server()? {
                     self.server_is_known(&server);
                 }
@@ -113,7 +113,7 @@ impl Dix {
         if self.checked.server || setup.is_null() {
             return Ok(None);
         }
-        // SAFETY: not null, and complete before the server dispatches.
+        // SAFETY: `setup` is not null, and it is complete before the server dispatches.
         let (vendor, release) = unsafe { vendor_and_release(setup) };
         if !vendor.contains("X.Org") || release < FIRST_RELEASE {
             return Err(Error::UnknownServer(vendor, release));
@@ -121,7 +121,7 @@ impl Dix {
         self.checked = ServerChecks {
             server: true,
             record: self.checked.record,
-            // SAFETY: the server's connection setup, not null.
+            // SAFETY: `setup` is the server's connection setup and not null.
             roots: unsafe { roots(setup) },
             windows_known: KNOWN_WINDOWS.contains(&release),
             xinput_opcode: self.symbols.extension(c"XInputExtension").map_or(0, |extension| extension.base),

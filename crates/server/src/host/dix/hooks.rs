@@ -33,7 +33,7 @@ pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Dix>) -> Result<T, Fault<Err
 
 /// Why xqos stepped aside, if it did.
 pub fn aside_reason() -> Option<String> {
-    // SAFETY: on the server's thread, without another reference to the engine cell.
+    // SAFETY: this runs on the server's thread, without another reference to the engine cell.
     unsafe { (*ENGINE.get()).aside.clone() }
 }
 
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn init_extension() {
 
 fn start(symbols: &'static Symbols) -> Result<(), Error> {
     let settings = startup::settings().ok_or(Error::NotRegistered)?;
-    // SAFETY: a static name, and procedures of the types in extnsionst.h.
+    // SAFETY: the name is static, and the procedures have the types in extnsionst.h.
     let extension = unsafe {
         (symbols.add_extension)(
             c"XQOS".as_ptr(),
@@ -67,7 +67,7 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
     };
     let extension = extension.ok_or(Error::NoRoom)?;
     let engine = Engine::new(Dix::new(symbols, extension, settings.fault)?, settings);
-    // SAFETY: on the server's thread; the last engine was dropped at the end of its generation.
+    // SAFETY: this runs on the server's thread, and the last engine was dropped at the end of its generation.
     unsafe {
         (*ENGINE.get()).aside = None;
         (*ENGINE.get()).engine = Some(Box::new(engine));
@@ -107,7 +107,7 @@ fn step_aside(fault: &Fault<Error>) {
     let Ok(symbols) = symbols() else { return };
     let reason = fault.to_string();
     unhook(symbols);
-    // SAFETY: on the server's thread; `busy` is false here and in all callers.
+    // SAFETY: this runs on the server's thread, and `busy` is false here and in all callers.
     let engine = unsafe { (*ENGINE.get()).engine.take() };
     let is_unknown = matches!(fault, Fault::Host(Error::UnknownServer(..) | Error::UnknownRecord));
     let is_new = engine.as_ref().is_some_and(|engine| engine.host.has_no_clients());
@@ -129,7 +129,7 @@ fn step_aside(fault: &Fault<Error>) {
 /// The generation ends: the server resets or exits.
 unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
     let Ok(symbols) = symbols() else { return };
-    // SAFETY: on the server's thread, between generations, with none of our functions on the stack.
+    // SAFETY: this runs on the server's thread, between generations, with none of our functions on the stack.
     let engine = unsafe { (*ENGINE.get()).engine.take() };
     if let Some(mut engine) = engine {
         unhook(symbols);
@@ -154,7 +154,7 @@ unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
 }
 
 unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
-    // SAFETY: the argument of this callback.
+    // SAFETY: `info` is the argument of this callback.
     if let Some(client) = unsafe { client::of_state_info(info) } {
         with_engine(|engine| engine.client_state(client));
     }
@@ -162,7 +162,7 @@ unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, i
 
 unsafe extern "C" fn event(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
     with_engine(|engine| {
-        // SAFETY: the argument of this callback.
+        // SAFETY: `info` is the argument of this callback.
         let (client, is_input) = unsafe { client::of_event_info(info, engine.host.xinput_opcode()) };
         let Some(id) = client.and_then(|client| engine.host.id_of(client)) else { return Ok(()) };
         match is_input {
@@ -174,7 +174,7 @@ unsafe extern "C" fn event(_list: *mut *mut c_void, _data: *mut c_void, info: *m
 }
 
 unsafe extern "C" fn server_grab(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
-    // SAFETY: the argument of this callback.
+    // SAFETY: `info` is the argument of this callback.
     if let (Some(client), Some(grabs)) = unsafe { client::of_grab_info(info) } {
         with_engine(|engine| {
             engine.host.grabbed = grabs;
@@ -187,7 +187,7 @@ unsafe extern "C" fn server_grab(_list: *mut *mut c_void, _data: *mut c_void, in
 }
 
 unsafe extern "C" fn selection(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
-    // SAFETY: the argument of this callback.
+    // SAFETY: `info` is the argument of this callback.
     let (atom, owner) = unsafe { client::of_selection_info(info) };
     with_engine(|engine| {
         if let Some(name) = engine.host.atom_name(atom) {
@@ -214,7 +214,7 @@ unsafe extern "C" fn control_asked(_fd: c_int, _ready: c_int, _data: *mut c_void
 
 /// Wraps the requests of SYNC.
 unsafe extern "C" fn sync_request(raw: ClientPtr) -> c_int {
-    // SAFETY: the client that the server dispatches.
+    // SAFETY: the server passes the client whose request it dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
     let concerned = sync_priority::concerns_priorities(client);
     let original = with_engine(|engine| {
@@ -239,7 +239,7 @@ unsafe extern "C" fn sync_request(raw: ClientPtr) -> c_int {
 
 /// A request of XQOS, in either byte order.
 unsafe extern "C" fn dispatch(raw: ClientPtr) -> c_int {
-    // SAFETY: the client that the server dispatches.
+    // SAFETY: the server passes the client whose request it dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
     let (request, format) = (client.request(), Format { sequence: client.sequence() as u16, order: order_of(client) });
     let answer = match aside_reason() {

@@ -50,7 +50,7 @@ unsafe extern "C" fn never(_: ClientPtr) -> i32 {
 
 /// The reference must not be held across a call into the server.
 fn wrapped() -> &'static mut WrappedTables {
-    // SAFETY: on the server's thread; held by one function at a time, as required above.
+    // SAFETY: this runs on the server's thread, and one function at a time holds the reference, as required above.
     unsafe { &mut *WRAPPED.get() }
 }
 
@@ -71,7 +71,7 @@ pub fn configure(symbols: &Symbols, counts: bool, times: bool) {
 
 fn install(wrapped: &mut WrappedTables, symbols: &Symbols) {
     for entry in 0..ENTRIES {
-        // SAFETY: the server's tables have 256 entries; changed on its thread.
+        // SAFETY: the server's tables have 256 entries and are changed only on its thread.
         unsafe {
             wrapped.original[entry] = *symbols.proc_vector.add(entry);
             wrapped.swapped_original[entry] = *symbols.swapped_proc_vector.add(entry);
@@ -121,7 +121,7 @@ pub fn bytes() -> u64 {
 /// The wrapper for clients of this machine's byte order. The core's swapped procedures also end here, after `swapped`
 /// has counted their request.
 unsafe extern "C" fn native(raw: ClientPtr) -> i32 {
-    // SAFETY: the client that the server dispatches.
+    // SAFETY: the server passes the client whose request it dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
     let head = client.head();
     let procedure = wrapped().original[entry_of(&head)];
@@ -129,14 +129,14 @@ unsafe extern "C" fn native(raw: ClientPtr) -> i32 {
 }
 
 unsafe extern "C" fn swapped(raw: ClientPtr) -> i32 {
-    // SAFETY: the client that the server dispatches.
+    // SAFETY: the server passes the client whose request it dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
     let head = client.head();
     seen(client, &head, wrapped().swapped_original[entry_of(&head)])
 }
 
 fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
-    // SAFETY: the original entry of the server's table, with the client that it dispatches.
+    // SAFETY: `procedure` is an original entry of the server's table, called with the client that is dispatched.
     unsafe { procedure(client) }
 }
 

@@ -35,12 +35,12 @@ impl ReadyRing {
         let start = ready.ring();
         let mut node = start;
         for _ in 0..LIMIT {
-            // SAFETY: nodes of a ring of the server, walked on its thread.
+            // SAFETY: the nodes form a ring of the server, which is walked on the server's thread.
             node = unsafe { (*node).next };
             if node == start {
                 return Err(Broken);
             }
-            // SAFETY: only compared; dereferenced only if it is a client.
+            // SAFETY: the pointer is only compared, and dereferenced only if it is a client.
             let candidate = unsafe { Client::new(record_around(node)) };
             if !candidate.is_some_and(&is_client) {
                 self.head = node;
@@ -63,7 +63,7 @@ impl ReadyRing {
             }
             // SAFETY: every node of this ring but the head is part of a live client.
             let client = unsafe { Client::new(record_around(node)) }.ok_or(Broken)?;
-            // SAFETY: as above; read before the visit, which may not change the ring.
+            // SAFETY: as above. The node is read before the visit, which may not change the ring.
             let next = unsafe { (*node).next };
             visit(client)?;
             node = next;

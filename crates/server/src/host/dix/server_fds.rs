@@ -7,9 +7,9 @@
 //! clients.
 //!
 //! The watcher thread reads that list and adds the descriptors to an epoll of its own, which becomes readable with any
-//! of them. Only that thread uses the epoll, so the list may be slightly out of date. A client's socket added by
-//! mistake ends slices needlessly until the next update but harms no client, and a closed descriptor leaves the epoll
-//! by itself.
+//! of them. Only that thread uses this epoll, so the list may be slightly out of date: a client's socket added by
+//! mistake only ends slices needlessly until the next update, and the kernel removes a closed descriptor from the
+//! epoll.
 
 use crate::host::kernel::new_epoll;
 use crate::host::real_libc::control;
@@ -177,7 +177,7 @@ mod tests {
 
     fn is_readable(epoll: &OwnedFd) -> bool {
         let mut fds = libc::pollfd { fd: epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: room for one entry.
+        // SAFETY: there is room for one entry.
         unsafe { libc::poll(&mut fds, 1, 0) == 1 }
     }
 
@@ -239,7 +239,7 @@ mod tests {
         server.polls(number);
         assert_eq!(server.update(&mut fds, &[]), [number]);
         // Use dup2 so that no other test gets the number in between.
-        // SAFETY: two open descriptors; `first` keeps its own.
+        // SAFETY: both descriptors are open, and `first` keeps owning its own.
         assert_eq!(unsafe { libc::dup2(second.as_raw_fd(), number) }, number);
         send(&mut second_end);
         assert!(!is_readable(&fds.gathered()), "what was there is closed, and has left");
@@ -256,7 +256,7 @@ mod tests {
         let number = client.as_raw_fd();
         server.polls(number);
         assert_eq!(server.update(&mut fds, &[number]), []);
-        // SAFETY: two open descriptors; `client` keeps its own.
+        // SAFETY: both descriptors are open, and `client` keeps owning its own.
         assert_eq!(unsafe { libc::dup2(viewer.as_raw_fd(), number) }, number);
         server.polls(number);
         assert_eq!(server.update(&mut fds, &[]), [number]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The server's functions and variables that xqos uses, looked up by name when the server loads it.
+//! The server's functions and variables that xqos uses, looked up by name when the server loads xqos.
 //!
 //! The lookup leaves no undefined symbols, so the same binary works in every server. If a server lacks a required
 //! symbol, xqos names it in one line and does not touch the server.
@@ -50,7 +50,7 @@ pub struct ExtensionModule {
     pub disable: *mut c_int,
 }
 
-// SAFETY: the server reads it on its one thread, and it never changes.
+// SAFETY: the server reads the module on a single thread, and the module never changes.
 unsafe impl Sync for ExtensionModule {}
 
 /// Declares the exported functions and variables. If one marked `?` is missing, xqos does not touch the server.
@@ -129,7 +129,7 @@ pub fn symbols() -> Result<&'static Symbols, &'static str> {
 
 /// The address of a symbol of the process, or its name if it is missing.
 fn symbol(name: &'static CStr) -> Result<*mut c_void, &'static str> {
-    // SAFETY: a C string and a handle that dlsym documents.
+    // SAFETY: the name is a C string, and dlsym documents the handle.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if address.is_null() { Err(name.to_str().unwrap_or("?")) } else { Ok(address) }
 }
@@ -148,7 +148,7 @@ unsafe fn function<F: Copy>(name: &'static CStr) -> Result<F, &'static str> {
 impl Symbols {
     pub fn log(&self, line: &str) {
         let text: Vec<u8> = format!("xqos: {line}\n").bytes().filter(|&byte| byte != 0).chain([0]).collect();
-        // SAFETY: a format for one string, and a terminated string.
+        // SAFETY: the format takes one string, and the string is terminated.
         unsafe { (self.error_f)(c"%s".as_ptr(), text.as_ptr().cast::<c_char>()) }
     }
 
@@ -156,27 +156,27 @@ impl Symbols {
     /// slices and without references to the engine: the work may disconnect clients.
     pub fn do_queued_work(&self) {
         if let Some(process) = self.process_work_queue {
-            // SAFETY: on the server's thread, which also calls this itself.
+            // SAFETY: this runs on the server's thread, on which the server also calls this function itself.
             unsafe { process() }
         }
     }
 
     /// Ends the running slice after the current request.
     pub fn end_slice(&self) {
-        // SAFETY: a volatile char of the server that lives as long as the process; any thread may set it.
+        // SAFETY: this char of the server is volatile and lives as long as the process; any thread may set it.
         unsafe { AtomicU8::from_ptr(self.is_it_time_to_yield.cast()) }.store(1, Ordering::Relaxed);
     }
 
     /// A client's socket; negative if it has none.
     pub fn descriptor(&self, client: Client) -> c_int {
-        // SAFETY: a live client, by the invariant of `Client`, with an open connection.
+        // SAFETY: by the invariant of `Client`, the record is alive, and its connection is open.
         unsafe { (self.get_client_fd)(client.raw()) }
     }
 
     /// Sends a reply or event that is already in the client's byte order.
     pub fn send(&self, client: Client, bytes: &[u8]) {
         if !client.is_gone() {
-            // SAFETY: an open client, and a buffer of this length, which the server copies.
+            // SAFETY: the client is open, and the server copies the bytes, of which there are this many.
             unsafe { (self.write_to_client)(client.raw(), bytes.len() as c_int, bytes.as_ptr().cast()) };
         }
     }
@@ -192,7 +192,7 @@ impl Symbols {
 
     /// One more than the largest client index in use.
     pub fn max_clients(&self) -> usize {
-        // SAFETY: an int of the server, read on its thread.
+        // SAFETY: this is an int of the server, read on the server's thread.
         usize::try_from(unsafe { *self.current_max_clients }).unwrap_or(0)
     }
 
@@ -211,7 +211,7 @@ impl Symbols {
             return None;
         }
         let mut window = std::ptr::null();
-        // SAFETY: room for the result, and the server's own client, read on its thread.
+        // SAFETY: `window` has room for the result, and the server's own client is read on the server's thread.
         let status = unsafe { (self.look_up_window?)(&mut window, id, *self.server_client, GET_ATTRIBUTES) };
         NonNull::new(window.cast_mut()).filter(|_| status == x_error::SUCCESS)
     }
@@ -223,7 +223,7 @@ impl Symbols {
 
     /// The connection setup sent to clients; null until the server has made it.
     pub fn connection_setup(&self) -> *const c_void {
-        // SAFETY: a pointer variable of the server, read on its thread.
+        // SAFETY: this is a pointer variable of the server, read on the server's thread.
         unsafe { *self.connection_info }
     }
 
@@ -237,7 +237,7 @@ impl Symbols {
 
     /// Hides our extension by overwriting the first letter of its name. Programs then use the control socket.
     pub fn hide_extension(&self, name: &CStr) {
-        // SAFETY: a C string, and an entry with the server's own copy of the name.
+        // SAFETY: the name is a C string, and the entry has the server's own copy of it.
         unsafe {
             if let Some(entry) = (self.check_extension)(name.as_ptr()).as_ref() {
                 entry.name.cast_mut().write(b'-' as c_char);
@@ -251,7 +251,7 @@ impl Symbols {
         if options.is_null() {
             return None;
         }
-        // SAFETY: `options` is the list that Xorg gave to the module's setup; the default is null.
+        // SAFETY: `options` is the list that Xorg gave to the module's setup, and the default is null.
         let value = unsafe { (self.check_string_option?)(options, name.as_ptr(), std::ptr::null()).as_mut() }?;
         // SAFETY: Xorg returns a copy allocated with malloc.
         unsafe {

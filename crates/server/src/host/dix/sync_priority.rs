@@ -29,10 +29,10 @@ pub struct WrappedSync {
 }
 
 impl WrappedSync {
-    /// Puts `wrapper` in front of SYNC's requests. Returns `None` if the server has no SYNC and so no priorities.
+    /// Puts `wrapper` in front of SYNC's requests. Returns `None` if the server has no SYNC extension.
     pub fn install(symbols: &Symbols, wrapper: RequestProc) -> Option<WrappedSync> {
         let major_opcode = usize::try_from(symbols.extension(c"SYNC")?.base).ok().filter(|&opcode| opcode >= 128)?;
-        // SAFETY: an entry of the server's tables (256 entries), changed on its thread.
+        // SAFETY: this is one of the 256 entries of the server's tables, changed on the server's thread.
         unsafe {
             if std::ptr::fn_addr_eq(*symbols.proc_vector.add(major_opcode), wrapper) {
                 return LAST.get().copied();
@@ -86,7 +86,7 @@ pub fn concerns_priorities(client: Client) -> bool {
 
 /// Calls a request procedure of the server.
 pub fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
-    // SAFETY: an entry of the server's table, with the client that it is dispatching.
+    // SAFETY: `procedure` is an entry of the server's table, called with the client that is dispatched.
     unsafe { procedure(client) }
 }
 
@@ -140,7 +140,7 @@ impl Dix {
 }
 
 impl Engine<Dix> {
-    /// Collects changed priorities after a request, which may have set any client's.
+    /// Collects changed priorities after a request, which may have set the priority of any client.
     pub fn take_priorities(&mut self) {
         for id in self.ids() {
             if let Some(priority) = self.host.new_priority(id) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The processor's time-stamp counter as a clock within a slice, at a third of the cost of the kernel's clock. Used
-//! when each request is timed.
+//! Uses the processor's time-stamp counter as a clock within a slice when each request is timed. Reading it costs a
+//! third of reading the kernel's clock.
 //!
-//! Each slice starts with a reading of CLOCK_MONOTONIC; from there the counter runs at a rate measured over earlier
-//! slices. The counter is used only if the kernel itself keeps time by it.
+//! Each slice starts with a reading of CLOCK_MONOTONIC. The time since then is computed from the counter, at a rate
+//! measured over earlier slices. The counter is used only if the kernel's own clock is based on it.
 
 use crate::host::kernel;
 use xqos_core::Time;
@@ -51,7 +51,7 @@ impl Ticks {
 
 #[cfg(target_arch = "x86_64")]
 fn counter() -> u64 {
-    // SAFETY: reads a register; no memory is touched.
+    // SAFETY: this reads a register and touches no memory.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 

@@ -85,7 +85,7 @@ impl Watcher {
         control(&*epoll, libc::EPOLL_CTL_ADD, update.as_raw_fd(), libc::EPOLLIN as u32, UPDATE_TOKEN)?;
         control(&*epoll, libc::EPOLL_CTL_ADD, of_server.as_raw_fd(), ONCE, SERVER_TOKEN)?;
         let mut server_cpu_clock = libc::CLOCK_THREAD_CPUTIME_ID;
-        // SAFETY: the calling thread, which lives as long as the server.
+        // SAFETY: the clock is that of the calling thread, which lives as long as the server.
         unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut server_cpu_clock) };
         let mut run = WatcherThread {
             shared: Arc::clone(&shared),

@@ -82,7 +82,7 @@ impl Host for Libc {
         false
     }
 
-    /// The server sees a single ready client at a time and would let it continue.
+    /// The server sees only one ready client at a time, and would let this client continue.
     fn ends_slices_itself(&self) -> bool {
         false
     }

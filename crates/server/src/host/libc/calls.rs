@@ -78,7 +78,7 @@ pub unsafe extern "C" fn epoll_wait(
     let alone = || if instance::has_pending() { 0 } else { timeout };
     let timeout = instance::with_engine(|engine| Ok(engine.host.timeout(timeout))).unwrap_or_else(alone);
     let room = most as usize;
-    // SAFETY: guaranteed by the caller; an eighth is kept free for our own events.
+    // SAFETY: guaranteed by the caller. An eighth of the array is kept free for our own events.
     let count = unsafe { real(epoll, events, most - most / 8, timeout) };
     let Ok(count) = usize::try_from(count) else { return count };
     // SAFETY: the caller provides this much room; any bytes are valid events.
@@ -150,14 +150,14 @@ unsafe fn after_read(fd: RawFd, buffer: *const c_void, read: isize) {
 
 /// Makes a read fail with EAGAIN.
 fn nothing() -> isize {
-    // SAFETY: this thread's errno.
+    // SAFETY: the pointer is to this thread's own errno.
     unsafe { *libc::__errno_location() = libc::EAGAIN };
     -1
 }
 
 /// Runs `work` without changing errno.
 fn keeping_errno(work: impl FnOnce()) {
-    // SAFETY: this thread's errno.
+    // SAFETY: the pointer is to this thread's own errno.
     unsafe {
         let errno = *libc::__errno_location();
         work();
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, most: usize) -> is
         return unsafe { (real().read)(fd, buffer, most) };
     }
     let Some(most) = before_read(fd, most) else { return nothing() };
-    // SAFETY: guaranteed by the caller; `most` is at most the caller's size.
+    // SAFETY: guaranteed by the caller, and `most` is not larger than the caller's size.
     let read = unsafe { (real().read)(fd, buffer, most) };
     // SAFETY: the kernel has written the bytes read.
     keeping_errno(|| unsafe { after_read(fd, buffer, read) });
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, most: usize) -> is
 /// The rules of recvmsg(2) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize {
-    // SAFETY: guaranteed by the caller: a message with `msg_iovlen` parts.
+    // SAFETY: the caller guarantees a message with `msg_iovlen` parts.
     let part = unsafe { message.as_ref() }.filter(|message| message.msg_iovlen == 1).map(|message| message.msg_iov);
     let Some(part) = part.filter(|_| is_client(fd)) else {
         // SAFETY: guaranteed by the caller.

@@ -9,7 +9,7 @@ use crate::mechanism::engine::Engine;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Rank, Time};
 
-/// The assumed cost of a new client's bytes in picoseconds per byte. Its first reads return a few kilobytes.
+/// The cost assumed for a new client, in picoseconds per byte. With this cost, first reads return a few kilobytes.
 const FIRST_COST_PS: u64 = 100_000;
 /// The length of the setup reply up to the mask of resource ids.
 const SETUP_BYTES: usize = 20;

@@ -72,7 +72,7 @@ pub fn serves(epoll: RawFd) -> bool {
 }
 
 fn this_thread() -> usize {
-    // SAFETY: no arguments, cannot fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     unsafe { libc::pthread_self() as usize }
 }
 
@@ -93,7 +93,7 @@ pub fn begin(epoll: RawFd) {
         DISPLAY.store(real_libc::display_of_process().unwrap_or(NO_DISPLAY), Ordering::Relaxed);
     }
     let is_first = THREAD.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok();
-    // SAFETY: read on the server's thread only.
+    // SAFETY: the cell is read on the server's thread only.
     let is_again = || serves(epoll) && unsafe { (*ENGINE.get()).engine.is_none() } && CLIENTS.is_empty();
     if !is_first && !is_again() {
         return;
@@ -103,7 +103,7 @@ pub fn begin(epoll: RawFd) {
         Ok(host) => {
             let mut engine = Engine::new(host, settings);
             listen(&mut engine);
-            // SAFETY: on the server's thread, before there is an engine.
+            // SAFETY: this runs on the server's thread, before there is an engine.
             unsafe { (*ENGINE.get()).engine = Some(Box::new(engine)) };
         }
         Err(error) => eprintln!("xqos: not started: {error}; the server keeps its own scheduling"),
@@ -124,7 +124,7 @@ fn listen(engine: &mut Engine<Libc>) {
 /// use, or after a fault.
 pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Libc>) -> Result<T, Fault<Error>>) -> Option<T> {
     let work = |engine: &mut Engine<Libc>| engine.fail_on_purpose(FaultPlace::Call).and_then(|()| work(engine));
-    // SAFETY: on the server's thread.
+    // SAFETY: this runs on the server's thread.
     unsafe { ENGINE.with(work) }?.map_err(|fault| step_aside(&fault)).ok()
 }
 
@@ -139,7 +139,7 @@ pub fn update(work: impl FnOnce(&mut Engine<Libc>)) {
 /// Steps aside: the server receives the pending events of all clients once more, and every new event from then on.
 fn step_aside(fault: &Fault<Error>) {
     eprintln!("xqos: {}", fault::line(&fault.to_string()));
-    // SAFETY: on the server's thread; `busy` is false.
+    // SAFETY: this runs on the server's thread, and `busy` is false.
     let Some(mut engine) = (unsafe { (*ENGINE.get()).engine.take() }) else { return };
     let pending = fault::guarded(|| {
         engine.step_back();
@@ -159,7 +159,7 @@ pub fn has_pending() -> bool {
 
 /// The next event that the server must still receive. There are such events only after xqos stepped aside.
 pub fn next_pending() -> Option<libc::epoll_event> {
-    // SAFETY: on the server's thread, without another reference to the engine cell.
+    // SAFETY: this runs on the server's thread, without another reference to the engine cell.
     unsafe { (*ENGINE.get()).aside.pop() }.map(|(_, event)| event)
 }
 

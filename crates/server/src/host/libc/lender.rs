@@ -67,7 +67,7 @@ impl Drop for Lender {
 fn run(loan: &Loan, epoll: &OwnedFd) {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
     loop {
-        // SAFETY: an open epoll and room for that many events.
+        // SAFETY: the epoll is open, and the array has room for this many events.
         let count = unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1) };
         for event in events.iter().take(usize::try_from(count).unwrap_or(0)) {
             match event.u64 {

@@ -72,7 +72,7 @@ pub fn install() -> io::Result<()> {
 fn program() -> Option<Program> {
     /// The loader reports the program as the first object.
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
-        // SAFETY: the loader's record and headers, and the variable that `program` passed.
+        // SAFETY: the loader passes its record and headers, and the variable that `program` gave it.
         unsafe {
             let info = &*info;
             let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
@@ -88,7 +88,7 @@ fn program() -> Option<Program> {
         1
     }
     let mut found: Option<Program> = None;
-    // SAFETY: a callback of that type, and a variable that lives through the call.
+    // SAFETY: the callback has the right type, and the variable lives through the call.
     unsafe { libc::dl_iterate_phdr(Some(first), std::ptr::from_mut(&mut found).cast()) };
     found
 }
@@ -120,7 +120,7 @@ impl Program {
         if address == 0 {
             return &[];
         }
-        // SAFETY: a table of the program, which stays loaded.
+        // SAFETY: the table belongs to the program, which stays loaded.
         unsafe { std::slice::from_raw_parts(address as *const _, bytes as usize / size_of::<libc::Elf64_Rela>()) }
     }
 }
@@ -136,7 +136,7 @@ fn slots(program: &Program, name: &CStr) -> Vec<u64> {
         .flat_map(|(table, bytes)| program.relocations(table, bytes))
         .filter(|entry| SLOT_KINDS.contains(&(entry.r_info as u32)))
         .filter(|entry| {
-            // SAFETY: relocations name symbols of the program's table, and these strings of its string table.
+            // SAFETY: relocations refer to symbols of the program's table, which refer to strings of its string table.
             let symbol = unsafe { &*symbols.add((entry.r_info >> 32) as usize) };
             // SAFETY: as above.
             unsafe { CStr::from_ptr((strings + u64::from(symbol.st_name)) as *const c_char) == name }
@@ -146,11 +146,11 @@ fn slots(program: &Program, name: &CStr) -> Vec<u64> {
 }
 
 fn write(program: &Program, slot: u64, call: *const c_void) -> io::Result<()> {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     let start = (slot & !(page - 1)) as *mut c_void;
     let protect = |protection| {
-        // SAFETY: a page of the program's data, which stays readable.
+        // SAFETY: the page is part of the program's data and stays readable.
         if unsafe { libc::mprotect(start, page as usize, protection) } == 0 {
             Ok(())
         } else {
@@ -158,7 +158,7 @@ fn write(program: &Program, slot: u64, call: *const c_void) -> io::Result<()> {
         }
     };
     protect(libc::PROT_READ | libc::PROT_WRITE)?;
-    // SAFETY: a slot for an address, now writable, before another thread of the server can call through it.
+    // SAFETY: the slot holds an address and is now writable, and no other thread of the server can call through it yet.
     unsafe { (slot as *mut *const c_void).write_volatile(call) };
     if program.read_only.contains(&slot) { protect(libc::PROT_READ) } else { Ok(()) }
 }
@@ -178,7 +178,7 @@ mod tests {
     fn slots_in_read_only_pages_can_be_written() {
         let program = program().unwrap();
         for slot in slots(&program, c"mprotect") {
-            // SAFETY: a slot of this program.
+            // SAFETY: this is a slot of this program.
             let now = unsafe { *(slot as *const *const c_void) };
             write(&program, slot, now).unwrap();
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A small server that polls, reads and closes like an X server, under this host. Whatever its clients send, and at
-//! whichever call xqos fails, each request must be served once and in its client's order.
+//! Tests this host in a small server that polls, reads and closes like an X server. Each request must be served once
+//! and in its client's order, whatever the clients send and at whichever call xqos fails.
 
 use super::instance;
 use crate::mechanism::settings::{FaultPlace, PlannedFault, Settings};
@@ -53,7 +53,7 @@ struct Server {
 
 fn listen(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32) {
     let mut event = libc::epoll_event { events, u64: 0x1000 + 16 * fd as u64 };
-    // SAFETY: open descriptors, and an event that lives through the call.
+    // SAFETY: the descriptors are open, and the event lives through the call.
     assert_eq!(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd, &mut event) }, 0);
 }
 
@@ -75,7 +75,7 @@ impl Server {
             self.set_grab(None);
         }
         listen(&self.epoll, libc::EPOLL_CTL_DEL, fd, 0);
-        // SAFETY: taken from a stream and not used any more.
+        // SAFETY: the descriptor was taken from a stream and is not used any more.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
     }
 
@@ -93,7 +93,7 @@ impl Server {
             let mut events = [libc::epoll_event { events: 0, u64: 0 }; 256];
             // Clients with requests in the server's buffer are served without an event.
             let timeout = if self.ready().is_empty() { 10_000 } else { 0 };
-            // SAFETY: an open epoll and room for that many events.
+            // SAFETY: the epoll is open, and the array has room for this many events.
             let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), 256, timeout) };
             assert!(count > 0 || timeout == 0 || instance::is_served(), "no more events");
             for event in &events[..count.max(0) as usize] {
@@ -108,7 +108,7 @@ impl Server {
             self.serve_ready();
             for (fd, bytes) in std::mem::take(&mut self.output) {
                 let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-                // SAFETY: one part, which lives through the call. A client that has gone needs no reply.
+                // SAFETY: the single part lives through the call. A client that has gone needs no reply.
                 unsafe { libc::writev(fd, &part, 1) };
             }
         }
@@ -148,7 +148,7 @@ impl Server {
                 break length;
             }
             let mut bytes = vec![0; BUFFER_BYTES.max(length) - have];
-            // SAFETY: room for that many bytes.
+            // SAFETY: the buffer has room for this many bytes.
             let read = unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) };
             match usize::try_from(read) {
                 Ok(0) => {
@@ -260,7 +260,7 @@ fn served(seed: u64, fault: Option<PlannedFault>) -> bool {
     let mut random = Random(seed);
     // Shifts descriptor numbers, so that clients get numbers that xqos used in the server before.
     let _others: Vec<_> = (0..seed % 5).map(|_| File::open("/dev/null").unwrap()).collect();
-    // SAFETY: no pointers; the descriptor was just made.
+    // SAFETY: the call takes no pointers, and the descriptor is new.
     let epoll = unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) };
     let settings = Settings { fault, chunk_ns: 50_000, ..Settings::default() };
     instance::serve(epoll.as_raw_fd(), &settings);

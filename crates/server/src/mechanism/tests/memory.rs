@@ -38,13 +38,13 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         add(-(layout.size() as isize));
-        // SAFETY: `place` came from `alloc` or `realloc` here, so from the system's allocator with this layout.
+        // SAFETY: `place` came from `alloc` or `realloc` above, and thus from the system's allocator with this layout.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         add(size as isize - layout.size() as isize);
-        // SAFETY: as for `dealloc`; the caller keeps the contract for `size`.
+        // SAFETY: as for `dealloc`, and the caller keeps the contract for `size`.
         unsafe { System.realloc(place, layout, size) }
     }
 }

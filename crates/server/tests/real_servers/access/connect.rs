@@ -19,12 +19,12 @@ pub struct Identity {
 
 /// Connects a socket in a child process that has this identity.
 pub fn connect_as(identity: Identity, path: &Path) -> io::Result<UnixStream> {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a new descriptor with no other owner.
+    // SAFETY: the descriptor is new and has no other owner.
     let stream = unsafe { UnixStream::from_raw_fd(fd) };
     let call = Call::new(identity, path);
     match in_a_child(|| call.make(stream.as_raw_fd())) {
@@ -56,7 +56,7 @@ impl Call {
     /// Returns 0 or an error number.
     fn make(&self, socket: RawFd) -> i32 {
         let user = self.identity.user;
-        // SAFETY: no pointers. The bare system call is used because another thread may hold a lock of the C library.
+        // SAFETY: the bare system call takes no pointers. Another thread may hold a lock of the C library.
         let failed = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) } != 0;
         if failed {
             return errno();
@@ -72,7 +72,7 @@ impl Call {
     }
 
     fn enter_sandbox(&self) -> i32 {
-        // SAFETY: no pointers but strings that live through the calls.
+        // SAFETY: all pointers are to strings that live through the calls.
         unsafe {
             // Otherwise a process that has changed its user could not write to its own files in /proc.
             libc::prctl(libc::PR_SET_DUMPABLE, 1);
@@ -91,7 +91,7 @@ impl Call {
 
     fn connect(&self, socket: RawFd) -> i32 {
         let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-        // SAFETY: an address of that length.
+        // SAFETY: the address has this length.
         let result = unsafe { libc::connect(socket, (&raw const self.address).cast(), length) };
         if result == 0 { 0 } else { errno() }
     }
@@ -106,11 +106,11 @@ fn in_a_child(work: impl FnOnce() -> i32) -> i32 {
     }
     if child == 0 {
         let result = work();
-        // SAFETY: does not return.
+        // SAFETY: the call does not return.
         unsafe { libc::_exit(result) };
     }
     let mut status = 0;
-    // SAFETY: our own child, and room for its status.
+    // SAFETY: `child` is our own child, and `status` has room for its status.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
         if errno() != libc::EINTR {
             return errno();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of the thread with real sockets and a timer; a flag stands for the server.
+//! Tests of the watcher thread with real sockets and a timer. A flag takes the place of the server.
 
 use super::*;
 use crate::host::kernel::now;
@@ -30,7 +30,7 @@ impl Server {
         control(&self.epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 0).unwrap();
     }
 
-    /// Asks for an update of the list, and waits until it is done by means of a probe that only the update can find.
+    /// Asks for an update of the list and waits until it is done, by adding a probe that only the update can find.
     fn wait_for_update(&mut self, at: Time) {
         let (probe, end) = socket();
         self.polls(probe);
@@ -62,19 +62,19 @@ fn contest(key: i64, growth: u32) -> Contest {
 
 fn socket() -> (RawFd, RawFd) {
     let mut ends = [0; 2];
-    // SAFETY: room for two descriptors.
+    // SAFETY: `ends` has room for two descriptors.
     assert_eq!(unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr()) }, 0);
     (ends[0], ends[1])
 }
 
 fn send(fd: RawFd) {
-    // SAFETY: reads one byte of a string.
+    // SAFETY: the call reads one byte of a string.
     assert_eq!(unsafe { libc::write(fd, b"x".as_ptr().cast(), 1) }, 1);
 }
 
 fn drain_socket(fd: RawFd) {
     let mut byte = 0u8;
-    // SAFETY: room for one byte.
+    // SAFETY: `byte` has room for one byte.
     assert_eq!(unsafe { libc::read(fd, std::ptr::from_mut(&mut byte).cast(), 1) }, 1);
 }
 

@@ -30,7 +30,7 @@ impl<F: Fn()> WatcherThread<F> {
         self.shared.loan.watcher_is_here();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
         while !self.shared.stop.load(Ordering::SeqCst) {
-            // SAFETY: an open epoll and room for that many events.
+            // SAFETY: the epoll is open, and the array has room for this many events.
             let count =
                 unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1) };
             let now = now();
