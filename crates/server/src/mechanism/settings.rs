@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use xqos_abi::Grouping;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind, named};
 
-/// The largest limit of the utilization: at least 5 % remain for input, new connections and the server's own work.
+/// The largest valid utilization limit: at least 5 % remain for input, new connections and the server's own work.
 pub const MAX_UTILIZATION_LIMIT_PPM: u32 = 950_000;
 /// The valid range of the slice, the timer interval and the maximum slice.
 pub const SLICE_RANGE_US: RangeInclusive<u32> = 100..=1_000_000;
@@ -51,7 +51,7 @@ pub struct Settings {
     pub contention: ContentionMode,
     /// How clients form groups under `fair`.
     pub grouping: Grouping,
-    /// On hosts that do not see single requests, one read returns requests worth at most this time, or one request.
+    /// On hosts that do not see single requests, one read returns one request, or several worth at most this time.
     pub chunk_ns: u64,
     /// The log names a client that holds the server grab for longer than this; 0 disables it.
     pub grab_limit_ns: u64,

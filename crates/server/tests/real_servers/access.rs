@@ -85,7 +85,7 @@ fn each_kind_of_client_may_do_what_the_table_says() {
     assert!(info.armed, "stepped aside: {}", info.reason);
 }
 
-/// To a server in a user namespace, all users without an id there appear as a single user. It must not treat them so.
+/// A server in a user namespace sees one id for all users without an id there. It must still tell them apart.
 #[test]
 fn users_without_a_number_in_the_servers_namespace_are_distinct() {
     let _turn = in_parallel();
@@ -106,7 +106,7 @@ fn users_without_a_number_in_the_servers_namespace_are_distinct() {
     assert_eq!([weight(other.base), steer].map(|request| root.ask(request)), [Answer::Done; 2]);
 }
 
-/// Sends the requests of a row. Describes any difference from its cell.
+/// Sends the requests of a row. Returns a description if a result differs from its cell.
 fn walk(server: &TestServer, asker: &mut Asker, row: &Row, cell: Cell) -> Option<String> {
     let (mut same, mut other) = (server.second_of(asker), server.stranger());
     let named = NamedClient::of(row);

@@ -38,8 +38,8 @@ fn requests_before_the_end_of_a_stream_are_answered() {
     server.assert_armed();
 }
 
-/// The kernel reports a hangup together with the data before it. The libc host still serves these data in order, for up
-/// to 0.1 s by the server's clock; a stock server drops them.
+/// The kernel reports a hangup together with the requests before it. The libc host still serves these requests in
+/// order, for up to 0.1 s by the server's clock; a stock server drops them.
 #[test]
 fn unread_requests_of_a_client_that_hung_up_are_served_in_order() {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";

@@ -63,7 +63,7 @@ fn words(wire: &mut Wire, minor: u8, words: &[u32]) -> Vec<u8> {
     words.iter().fold(message, |message, &word| message.u32(word)).finish()
 }
 
-/// The error for a request, with or without a reply.
+/// Sends a request, with or without a reply. Returns the error, if any.
 fn error_of(wire: &mut Wire, request: &[u8]) -> Option<XError> {
     wire.tell_or_ask(request).err()
 }
@@ -216,7 +216,7 @@ fn big_requests_have_their_length_checked_like_others() {
         let big = wire.extension("BIG-REQUESTS").unwrap().major;
         let enable = wire.message(big, 0).finish();
         wire.ask(&enable).unwrap();
-        // The same request in the format of BIG-REQUESTS.
+        // Converts a request to the format of BIG-REQUESTS.
         let widen = |request: Vec<u8>| {
             let units = request.len() as u32 / 4 + 1;
             let long = wire.message(0, 0).u32(units).finish()[4..8].to_vec();

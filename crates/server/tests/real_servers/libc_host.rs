@@ -192,7 +192,7 @@ fn no_other_client_is_chosen_between_the_arrival_of_a_reserved_client_and_its_sl
     }
 }
 
-/// What followed the arrivals of the client with this base.
+/// Counts the results of the arrivals of one client.
 #[derive(Debug, Default)]
 struct Turns {
     base: u32,
@@ -255,7 +255,7 @@ fn a_client_of_the_other_byte_order_is_served_through_libc_under_every_policy() 
         let requests = entry(&control, wire.base).requests - before.requests;
         assert!((500..=2000).contains(&requests), "{kind:?}: {requests} of 1001, estimated by their lengths");
     }
-    // xqos read the id of this client in its byte order. The client can be held back only if the id is correct.
+    // xqos has read this client's id in the client's byte order. A hold works only if that id is correct.
     let held = Busy::start_on(server.wire(Order::Swapped));
     control.reserve(held.base, 1000, 10_000_000, true).unwrap();
     wait_for("it is held back", SOON, || entry(&control, held.base).flags & entry_flag::HELD_BACK != 0);

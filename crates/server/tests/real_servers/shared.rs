@@ -132,7 +132,7 @@ impl Painter {
         pixmap
     }
 
-    /// Attaches a new segment. Waits for the server only if the server must pass something.
+    /// Attaches a new segment. Does not wait for the server if the client passes a descriptor.
     fn attach(&self, method: Method) -> (shm::Seg, Memory) {
         let segment = self.connection.generate_id().unwrap();
         let memory = match method {

@@ -91,7 +91,7 @@ fn the_pacing_of_a_single_client_can_be_set_and_leased() {
     let set = |client, paced| Subject::Client(base(client)).set(Setting::Paced(paced));
     let mut at = Time(0);
     let mut is_held = |server: &mut super::mock::Server, client| {
-        // Wait longer than the pacing floor remembers a hold.
+        // Wait until an earlier hold no longer counts for the pacing floor.
         at = at.after(1200 * MS);
         server.send_at(at, client, 1000, Effect::Expose(painter));
         server.send_at(at.after(MS), client, 1000, Effect::Nothing);

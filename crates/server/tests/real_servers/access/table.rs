@@ -25,7 +25,7 @@ pub struct Row {
     pub title: String,
     /// The requests of the row, by their names in the protocol.
     pub requests: Vec<String>,
-    /// One for each kind of client.
+    /// One result for each kind of client.
     pub cells: Vec<Cell>,
 }
 
