@@ -2,12 +2,12 @@
 //! Table of the requests that a proxy next to the program can answer without the server: their class and condition.
 //!
 //! Names are those of [`crate::x11::names`]: `InternAtom`, `RENDER::QueryPictFormats`. A request that is not in the
-//! table is [`Class::Never`]. The table covers only answers; [`Barrier`] says when the request order allows one.
+//! table is [`Class::Never`]. It says only what can be answered; [`Barrier`] says when the request order allows it.
 //!
 //! | class | the answer | the proxy |
 //! |---|---|---|
 //! | [`Class::Constant`] | constant while the server runs, and the request changes nothing in it | keeps it |
-//! | [`Class::ConstantSetsState`] | likewise, but it sets state for the client | answers, and forwards it too |
+//! | [`Class::ConstantSetsState`] | likewise, but the request sets client state | answers it, and also forwards it |
 //! | [`Class::Watched`] | constant until one of the [`Row::until`] events | keeps it and selects these events |
 //! | [`Class::Shadowed`] | can be computed from the program's own requests | models the program's windows and pixmaps |
 //! | [`Class::Never`] | only the server knows it | forwards the request and waits |
@@ -28,14 +28,14 @@ pub enum Condition {
     Always,
     /// The atom exists. A missing atom can be created by a later request.
     AtomFound,
-    /// The colormap's visual is TrueColor, StaticColor or StaticGray, where nothing is allocated.
+    /// The colormap's visual is TrueColor, StaticColor or StaticGray, whose colour cells are read-only.
     FixedColormap,
-    /// The client has set no font path, which can give another font the same name.
+    /// The client has not set the font path. With another path, a name can mean another font.
     SameFontPath,
     /// The request does not delete the property.
     Undeleted,
     /// The drawable is a root or the program's own: a pixmap, a window until it is mapped or reparented, or a window
-    /// inside another own window, for questions about just these two.
+    /// inside another of the program's windows, for questions about only these two.
     OwnDrawable,
 }
 
@@ -52,11 +52,11 @@ pub enum Lbx {
 /// Effect of a one-way request on later answers, in relaxed order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Barrier {
-    /// It concerns only the program's own resources: an answer may overtake it.
+    /// The request concerns only the program's own resources, so a later answer may overtake it.
     None,
-    /// A barrier if it names a window that is not the program's own.
+    /// The request is a barrier if it names a window that is not the program's own.
     ForeignWindow,
-    /// Its error, or the reaction of other clients, must arrive first.
+    /// The request's error, or the reaction of other clients, must arrive before a later answer.
     Always,
 }
 
@@ -71,7 +71,7 @@ pub struct Row {
     pub until: &'static [&'static str],
 }
 
-/// The table's entry for a request; `request` is empty if there is none.
+/// The table's entry for a request. Its field `request` is empty if the table has none.
 pub fn row(request: &str) -> Row {
     if let Some(row) = TABLE.iter().find(|row| row.request == request) {
         return *row;
@@ -150,7 +150,7 @@ pub const TABLE: &[Row] = &[
     sets_state("AllocNamedColor").when(Condition::FixedColormap).lbx(Lbx::Answered),
     // Permission to send long requests.
     sets_state("BIG-REQUESTS::Enable"),
-    // The client's version, or that it asked at all: earlier requests fail.
+    // The client's version, or the fact that it asked: until then, the extension's other requests fail.
     sets_state("DPMS::GetVersion"),
     sets_state("SYNC::Initialize"),
     sets_state("XC-MISC::GetVersion"),
@@ -191,7 +191,7 @@ pub const TABLE: &[Row] = &[
     shadowed("QueryTree"),
 ];
 
-/// Requests that create or free a resource without window or content, under an id of the program's own. They cause no
+/// Requests that create or free a resource without window or content, with one of the program's own ids. They cause no
 /// event. They fail only for an invalid id or for lack of memory.
 #[rustfmt::skip]
 const SILENT: [&str; 19] = [

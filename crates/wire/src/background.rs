@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Background threads that run until they are stopped, and their clock. Relay, link and proxy use them.
+//! Background threads that run until they are stopped, and their clock. The relay, the link and the proxy use them.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -40,7 +40,7 @@ impl<T> Drop for Background<T> {
     }
 }
 
-/// Clock in nanoseconds since 1970 that never goes back.
+/// Clock in nanoseconds since 1970 that never goes backwards.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     epoch: Instant,

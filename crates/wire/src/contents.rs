@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! Totals of a capture, which every reader of one reports.
+//! Totals that are reported for every capture that is read.
 
 /// Contents of a capture, and the parts that could not be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     pub packets: u64,
-    /// Length on the wire.
+    /// Total length of the packets on the wire.
     pub bytes: u64,
     /// Packets that the capture truncated.
     pub cut_packets: u64,
@@ -20,13 +20,13 @@ pub struct Contents {
     pub connections: u64,
     /// Connections to a display's port that are not X.
     pub foreign_connections: u64,
-    /// Packets of connections beyond the maximum.
+    /// Packets of connections that were not followed, because too many were open.
     pub not_followed_packets: u64,
     /// Messages cut off by the end of a connection or of the capture.
     pub unfinished_messages: u64,
     pub gaps: u64,
     pub gap_bytes: u64,
-    /// Bytes of gaps that contain message boundaries, so that messages are lost.
+    /// Bytes in gaps that cross a message boundary, so that messages are lost.
     pub lost_bytes: u64,
     /// Captured bytes that were not decoded: after gaps, or at the start of a connection that was joined midway.
     pub skipped_bytes: u64,

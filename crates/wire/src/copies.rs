@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Detects duplicate packets: captured on a bridge and its port, on both sides of a router, or from a switch that
-//! mirrors both directions. They count as one packet.
+//! Detects packets that were captured twice: on a bridge and its port, on both sides of a router, or from a switch that
+//! mirrors both directions. The duplicates count as one packet.
 //!
 //! A copy has the same TCP header and the same IPv4 identification. Linux retransmits with a new identification, and
 //! any retransmission arrives at least a round trip later.
@@ -21,7 +21,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 const CERTAIN_NS: u64 = 10_000_000;
 /// Too short for an acknowledgement or a retransmission.
 const LIKELY_NS: u64 = 100_000;
-/// Number of recent packets to search. A delayed machine may deliver some tens of packets before their copies.
+/// Number of recent packets to search. A delayed machine can deliver dozens of packets before their copies.
 const MAX_RECENT: usize = 128;
 /// Checksum, which differs between capture points if the network card computes it.
 const CHECKSUM: std::ops::Range<usize> = 16..18;
@@ -34,7 +34,7 @@ pub struct Copies {
 #[derive(Clone, Copy, Debug)]
 struct SeenPacket {
     at_ns: u64,
-    /// Hash of the bytes that all copies share, and of the headers before them, which differ between capture points.
+    /// Hash of the bytes that all copies share, and hash of the headers before them, which capture points change.
     packet: u64,
     headers: u64,
 }

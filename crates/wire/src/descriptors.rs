@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Sends and receives bytes over a Unix socket, with file descriptors on the first byte.
+//! Sends and receives bytes over a Unix socket, with file descriptors attached to the first byte.
 
 use rustix::io::Errno;
 use rustix::net::{

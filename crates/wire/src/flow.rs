@@ -140,7 +140,7 @@ impl Followed {
         self.stream.is_finished().then_some(Ending::Finished)
     }
 
-    /// Delivers what still waits, then ends.
+    /// Delivers all waiting bytes, then ends the connection.
     pub fn end(mut self, at_ns: u64, ending: Ending, notifier: &mut Notifier<'_, '_>) {
         let Followed { id, stream, connection, .. } = &mut self;
         stream.finish(at_ns, &mut |piece| notifier.piece(*id, connection, piece));
@@ -157,7 +157,7 @@ impl Followed {
     }
 }
 
-/// Observers, and what their notification needs.
+/// The observers, with the state needed to notify them.
 pub struct Notifier<'t, 'o> {
     pub observers: &'t mut Observers<'o>,
     pub names: &'t mut Names,

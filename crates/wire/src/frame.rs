@@ -2,7 +2,7 @@
 //! Decodes a packet up to its TCP segment: link layer, IPv4 or IPv6 with extensions, TCP.
 //!
 //! Lengths are those on the wire. For a truncated packet, the segment has the original length and the captured bytes.
-//! Fragments are detected but not reassembled: TCP avoids them, so one is counted and appears as a gap.
+//! Fragments are not reassembled, because TCP avoids them: each one is counted and appears as a gap.
 
 use crate::capture::{Link, Record};
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpOptionElement};
@@ -49,7 +49,7 @@ pub struct Segment<'a> {
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
-/// 802.1Q, 802.1ad, and an older value for the outer of two tags.
+/// EtherTypes of 802.1Q and 802.1ad tags, and an older one for the outer of two tags.
 const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// Largest shift that TCP allows.
 const MAX_WINDOW_SCALE: u8 = 14;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Captures and analyses X11 traffic: packets, TCP streams, X messages, round trips.
 //!
-//! All processing is one pass over the packets, in capture order and bounded memory:
+//! A capture is processed in one pass over its packets, in their order and with bounded memory:
 //!
 //! ```text
 //! capture ──packets──▶ frame ──segments──▶ stream ──bytes──▶ x11 ──messages──▶
@@ -17,17 +17,17 @@
 //! | `stream` | reassembles both directions of a connection and finds gaps |
 //! | [`x11`] | finds message boundaries, sequence numbers and names; matches replies to requests |
 //! | [`session`] | follows all connections of a capture and notifies the observers |
-//! | [`contents`] | totals of a capture, and what could not be used |
+//! | [`contents`] | totals of a capture, and the parts that could not be used |
 //! | [`analysis`] | where time and bytes went, and which round trips could be avoided |
 //! | [`answerable`] | which requests a proxy next to the program can answer, and under which condition |
 //! | [`plot`] | plots time against bytes: zoomable page, SVG, and xplot's format |
 //! | [`predict`] | predicts a program's start-up time over a simulated link |
-//! | [`observe`] | the interface between those who decode a capture and those who analyse it |
+//! | [`observe`] | the interface between decoding and analysis |
 //! | [`link`] | a network emulator between two namespaces, with a log |
-//! | [`background`] | the threads of relay, link and proxy |
+//! | [`background`] | background threads for the relay, the link and the proxy |
 //!
 //! Gaps (dropped packets, truncated bytes, a start that was not captured) are reported to the observers and counted.
-//! Nothing is concluded across a gap.
+//! No conclusion is drawn across a gap.
 
 #![forbid(unsafe_code)]
 

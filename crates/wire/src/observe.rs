@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The interface between those who decode a capture and those who analyse it.
+//! The interface between the decoding of a capture and its analysis.
 //!
 //! [`Observer`] methods are called in packet order. All times are the capture's, in nanoseconds since 1970. An offset
-//! counts the bytes of a direction from its first one, in 64 bits, even when TCP's sequence numbers wrap.
+//! is a byte's position in its direction, counted from 0 in 64 bits; it continues when TCP's sequence numbers wrap.
 
 use crate::x11::bytes::ByteOrder;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub enum Direction {
 impl Direction {
     pub const BOTH: [Direction; 2] = [Direction::Requests, Direction::Replies];
 
-    /// Returns this direction's element of a pair, then the other one's.
+    /// Returns this direction's element of a pair, then the other direction's.
     #[inline]
     pub fn own_and_other<T>(self, [requests, replies]: &mut [T; 2]) -> (&mut T, &mut T) {
         match self {
@@ -39,7 +39,7 @@ pub struct Opened {
     pub at_ns: u64,
     pub client: SocketAddr,
     pub server: SocketAddr,
-    /// The capture does not have its start. Offsets count from the first byte seen, window scales are unknown, and
+    /// The capture does not contain its start. Offsets count from the first byte seen, window scales are unknown, and
     /// messages start where the stream could first be decoded.
     pub started_midstream: bool,
 }
@@ -53,7 +53,7 @@ pub struct Packet {
     pub offset: u64,
     /// Payload bytes; 0 for keep-alives and window probes, even if they carry a byte.
     pub length: u32,
-    /// Bytes of the other direction that its sender has received, and the receive window after these.
+    /// Bytes of the other direction that its sender has received, and the sender's receive window beyond them.
     pub acknowledged: u64,
     pub window: u64,
     /// Some or all of its bytes were seen before.
@@ -87,8 +87,8 @@ impl Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     pub kind: Kind,
-    /// Sequence number in 64 bits; the first request is 1. Replies and errors have that of their request, events that
-    /// of the last request that the server had read.
+    /// Sequence number in 64 bits; the first request is 1. Replies and errors have the number of their request; events
+    /// have the number of the last request that the server had read.
     pub sequence: u64,
     /// `CreateWindow`; `RENDER::CompositeGlyphs8`. A reply has the name of its request.
     pub name: &'a str,
@@ -103,7 +103,7 @@ pub struct Message<'a> {
     /// Times of the packets that contain its first and its last byte.
     pub first_ns: u64,
     pub last_ns: u64,
-    /// The client's byte order is least significant byte first.
+    /// True if the client's byte order is little-endian.
     pub is_little_endian: bool,
     /// Its first bytes, at most [`KEPT_BYTES`]; fewer if the capture truncated them.
     pub bytes: &'a [u8],
@@ -120,7 +120,7 @@ impl Message<'_> {
     }
 }
 
-/// Enough for all fields of the requests that are examined. Pixels and glyphs are longer.
+/// Enough for all fields of the requests that are examined. Pixels and glyphs can be longer.
 pub const KEPT_BYTES: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ pub enum Ending {
 #[allow(unused_variables)]
 pub trait Observer {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {}
-    /// The name of its program, if the capture has it.
+    /// Reports the name of the client's program, if the capture contains it.
     fn named(&mut self, id: ConnectionId, program: &str) {}
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {}
     /// A duplicate of an earlier packet, seen at another capture point.

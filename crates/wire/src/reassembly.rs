@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! One direction of a TCP connection: reassembles its bytes from packets in any order.
 //!
-//! TCP's 32-bit sequence numbers become 64-bit offsets. Early bytes wait; repeated bytes are cut off.
+//! TCP's 32-bit sequence numbers become 64-bit offsets. Early bytes are held; repeated bytes are discarded.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct EarlyBytes {
     pub at_ns: u64,
     /// Offset up to which their sender had received the other direction.
     pub acknowledged: u64,
-    /// Length on the wire, which can be more than `bytes` has.
+    /// Length on the wire, which can exceed that of `bytes`.
     pub length: u64,
     pub bytes: Box<[u8]>,
 }
@@ -23,9 +23,9 @@ pub struct Reassembly {
     base: Option<u32>,
     /// Window scale of the receiver, as a power of two.
     pub window_scale: Option<u8>,
-    /// First byte that was not delivered yet.
+    /// Offset of the first byte that was not yet delivered.
     pub next: u64,
-    /// End of the last byte in any packet.
+    /// Highest end offset of any packet seen.
     pub end: u64,
     /// Offset that the receiver has acknowledged.
     pub acknowledged: u64,
@@ -39,7 +39,7 @@ pub struct Reassembly {
     waiting_bytes: usize,
 }
 
-/// Memory overhead of a waiting packet, so that many tiny packets are limited too.
+/// Memory overhead counted for each waiting packet, which also limits many tiny packets.
 const PACKET_COSTS: usize = 128;
 
 impl Reassembly {
@@ -85,8 +85,8 @@ impl Reassembly {
         offset < self.next as i64 || self.waiting.range(..end.max(0) as u64).next_back().is_some_and(overlaps)
     }
 
-    /// True for a packet that carries no data: a keep-alive, with no byte or one byte at the last acknowledged
-    /// position; or a window probe, with the next byte while the window is closed.
+    /// True for a packet that counts as empty: a keep-alive (no byte, or only the last byte again, all data being
+    /// acknowledged) or a window probe (only the next byte, while the window is closed).
     pub fn is_probe(&self, offset: i64, length: u64) -> bool {
         let end = self.end as i64;
         let is_keep_alive = length <= 1 && offset + 1 == end && self.acknowledged >= self.end;
@@ -123,7 +123,7 @@ impl Reassembly {
         }
     }
 
-    /// The first waiting piece, if nothing before it is missing.
+    /// Removes and returns the first waiting piece, if nothing before it is missing.
     pub fn take_ready(&mut self, received_of_other: u64) -> Option<(u64, EarlyBytes)> {
         let first = self.waiting.first_entry()?;
         if *first.key() > self.next || first.get().acknowledged > received_of_other {
@@ -132,7 +132,7 @@ impl Reassembly {
         self.take_first()
     }
 
-    /// The first waiting piece, even if something before it is missing.
+    /// Removes and returns the first waiting piece, even if bytes before it are missing.
     pub fn take_first(&mut self) -> Option<(u64, EarlyBytes)> {
         let (offset, piece) = self.waiting.pop_first()?;
         self.waiting_bytes -= piece.bytes.len() + PACKET_COSTS;

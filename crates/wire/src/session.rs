@@ -2,8 +2,8 @@
 //! Follows all connections of a capture and notifies the observers.
 //!
 //! X connections are those to a display's port (6000 to 6063) or to a port given with [`Session::also_port`], and any
-//! that start with an X connection setup. All connections share one memory limit, so a capture with many of them needs
-//! no more.
+//! that start with an X connection setup. All connections share one memory limit, so many connections need no more than
+//! a few.
 
 use crate::capture::{CaptureError, Reader, Record};
 use crate::contents::Contents;
@@ -19,13 +19,13 @@ use std::path::Path;
 
 /// Display 0 and following. Displays forwarded by ssh start at 6010.
 const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
-/// Maximum number of connections known at a time, X or not. Others are counted.
+/// Maximum number of connections known at a time, X or not. Further ones are only counted.
 const MAX_FLOWS: usize = 65_536;
 /// Maximum number of X connections followed at a time.
 const MAX_FOLLOWED: usize = 1024;
 /// Maximum bytes that wait for earlier ones, per direction, for all connections together.
 const WAITING_BYTES: usize = 16 << 20;
-/// Maximum number of pending requests for all connections together, and for one: the range of sequence numbers.
+/// Maximum number of pending requests, for all connections together and for one (the range of sequence numbers).
 const PENDING_REQUESTS: usize = 1 << 19;
 const MAX_PENDING: usize = 1 << 16;
 /// Maximum number of servers whose extensions are remembered.
@@ -63,7 +63,7 @@ pub fn read(path: &Path, mut session: Session<'_>) -> Result<(Contents, Vec<Stri
 }
 
 impl<'a> Session<'a> {
-    /// Notifies each observer of everything, in this order.
+    /// Creates a session that notifies the observers in this order.
     pub fn new(observers: Vec<&'a mut dyn Observer>) -> Session<'a> {
         Session {
             observers,
@@ -143,7 +143,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Starts a connection: the first packet between two ports, or of a new connection between them.
+    /// Starts a connection with its first packet. An earlier connection may have used the same ports.
     fn begin(&mut self, key: Key, at_ns: u64, segment: &Segment<'_>) {
         let Some(ends) = self.ends(segment) else { return };
         if segment.is_reset || !self.has_room() {
@@ -190,7 +190,7 @@ impl<'a> Session<'a> {
         followed.end(at_ns, ending, &mut Notifier { observers: &mut self.observers, names, counts: &mut self.counts });
     }
 
-    /// Determines client and server: the client sent the SYN, or is not at a display's port.
+    /// Determines client and server: the client is the end that sent the SYN, or whose port is not a display's.
     fn ends(&self, segment: &Segment<'_>) -> Option<Ends> {
         let is_from_client = match (segment.is_syn, segment.acknowledgement) {
             (true, None) => true,

@@ -3,14 +3,14 @@
 //! wrap, connections joined midway.
 //!
 //! Bytes are delivered in stream order, and never before bytes of the other direction that their sender had received. A
-//! reply therefore follows its request, even if the capture has them the other way round.
+//! reply therefore follows its request, even if the capture has them in reverse order.
 //!
 //! | a hole in a direction | action |
 //! |---|---|
 //! | no acknowledgement beyond it | wait for the retransmission, as the receiver does |
-//! | acknowledged | it is missing from the capture: a gap, after [`PATIENCE_PACKETS`] packets or [`PATIENCE_NS`] |
-//! | too many bytes wait after it | a gap |
-//! | the connection or the capture ends | a gap |
+//! | acknowledged | report a gap after [`PATIENCE_PACKETS`] packets or [`PATIENCE_NS`]: the capture lacks the bytes |
+//! | too many bytes wait after it | report a gap |
+//! | the connection or the capture ends | report a gap |
 //!
 //! Keep-alives and window probes count as empty, even if they carry a byte. An idle connection thus stays idle.
 
@@ -18,7 +18,7 @@ use crate::frame::Segment;
 use crate::observe::{Direction, Packet};
 use crate::reassembly::{EarlyBytes, Reassembly};
 
-/// Captures of multi-queue network cards have packets out of order, by at most this many.
+/// Captures from multi-queue network cards reorder packets, by at most this many positions.
 const PATIENCE_PACKETS: u32 = 16;
 const PATIENCE_NS: u64 = 50_000_000;
 
@@ -197,7 +197,7 @@ impl Stream {
         *packets > PATIENCE_PACKETS || at_ns.saturating_sub(*since_ns) > PATIENCE_NS
     }
 
-    /// Skips one hole, first one that no retransmission will fill. Returns false if nothing waits.
+    /// Skips one hole, preferably one that no retransmission will fill. Returns false if nothing waits.
     fn skip_hole(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) -> bool {
         self.hole = None;
         let is_hole_before_waiting = |own: &Reassembly| own.first_waiting().is_some_and(|first| first > own.next);
@@ -213,7 +213,7 @@ impl Stream {
             take(&Piece { direction, at_ns, offset, acknowledged: 0, bytes: &[], missing: end - offset });
             return true;
         }
-        // The rest waits only for bytes of the other direction that will not arrive.
+        // The remaining bytes wait only for bytes of the other direction that will not arrive.
         let Some(direction) = waiting else { return false };
         let own = &mut self.directions[direction as usize];
         if let Some((offset, piece)) = own.take_first() {

@@ -10,5 +10,5 @@ pub const SENT_BY_CLIENT: u8 = 0x80;
 pub const GENERIC_EVENT: u8 = 35;
 /// XKB has only one event code; its second byte is the type.
 pub const XKB: &str = "XKEYBOARD";
-/// Extension for requests whose length does not fit 16 bits.
+/// Extension for requests whose length does not fit in 16 bits.
 pub const BIG_REQUESTS: &str = "BIG-REQUESTS";

@@ -54,7 +54,7 @@ impl Decoder {
         emit(&Message { kind, name, ..blank(frame, order) });
     }
 
-    /// Takes a request, or a message of the server. `acknowledged` is the offset that its sender had received.
+    /// Takes a message. `acknowledged` is the offset up to which its sender had received the other direction.
     #[inline]
     pub fn take(
         &mut self,
@@ -157,7 +157,7 @@ impl Decoder {
         names: &mut Names,
         emit: &mut impl FnMut(&Message<'_>),
     ) {
-        // KeymapNotify is the only message without sequence number.
+        // KeymapNotify is the only message without a sequence number.
         let sequence = match code & 0x7f {
             xproto::KEYMAP_NOTIFY_EVENT => self.sequence.answered(),
             _ => self.event_sequence(order.u16(frame.bytes, 2).unwrap_or(0)),
@@ -191,7 +191,7 @@ impl Decoder {
         sequence
     }
 
-    /// If the count is uncertain, a reply answers the first request that its sender can have received.
+    /// Raises an uncertain count: the reply answers the first uncertain request, if the server can have received it.
     fn settle(&mut self, sequence: u64, certain_until: u64, acknowledged: u64) {
         if self.pending.contains(sequence) {
             return self.sequence.fit();

@@ -2,7 +2,7 @@
 //! The fields of a message as text: `wid 0x400001`, `name "WM_NAME"`.
 //!
 //! Field positions come from a table that `data/fields.py` generates from the protocol description. The parsers of
-//! x11rb allocate memory by counts in the message, which is unsafe for a hostile capture, and support only the native
+//! x11rb allocate as much memory as counts in the message ask for, which is unsafe, and support only the native
 //! byte order. Fields after one of variable length may be omitted.
 
 use super::bytes::ByteOrder;
@@ -13,13 +13,13 @@ use std::sync::LazyLock;
 
 /// Approximate maximum length of a message's text. Pixels and property values can be longer.
 const MAX_TEXT_BYTES: usize = 500;
-/// Maximum numbers shown of an array.
+/// Maximum number of elements shown of an array.
 const MAX_NUMBERS: usize = 24;
-/// Maximum letters shown of a string.
+/// Maximum number of letters shown of a string.
 const MAX_LETTERS: usize = 120;
 /// Maximum bytes shown of an unknown message.
 const MAX_BYTES: usize = 48;
-/// Separates fields; never part of a text.
+/// Separates fields, and never occurs inside one.
 pub const SEPARATOR: char = '\t';
 
 #[derive(Clone, Copy, Debug)]
@@ -35,22 +35,22 @@ struct Field {
 enum Count {
     One,
     Fixed(usize),
-    /// Number of elements in another field.
+    /// The named field contains the number of elements.
     By(&'static str),
-    /// Length in bytes from two fields: number of values, and bits of each.
+    /// The length follows from two fields: the number of values, and the bits of each value.
     Bits(&'static str, &'static str),
-    /// Up to the end of the message.
+    /// The array extends to the end of the message.
     Rest,
 }
 
-/// Fields by the letter of a message kind, and the message name.
+/// The fields of each message, by the letter of its kind and by its name.
 static TABLE: LazyLock<HashMap<(&'static str, &'static str), Vec<Field>>> =
     LazyLock::new(|| super::library::DESCRIBED.lines().filter_map(line).collect());
 
 fn line(line: &'static str) -> Option<((&'static str, &'static str), Vec<Field>)> {
     let mut words = line.split('\t');
     let (letter, _, name) = (words.next()?, words.next()?, words.next()?);
-    // Readers see generic events as events.
+    // Generic events are shown like other events.
     Some(((if letter == "g" { "e" } else { letter }, name), words.filter_map(field).collect()))
 }
 
@@ -73,7 +73,7 @@ fn counted(count: &'static str) -> Count {
     }
 }
 
-/// All known fields, each as name, space and value, separated by [`SEPARATOR`].
+/// All known fields, each as `name value`, separated by [`SEPARATOR`].
 pub fn text(message: &Message<'_>) -> String {
     let reader = Reader::of(message);
     let mut out = match message.kind {
@@ -208,7 +208,7 @@ fn shown(kind: u8, size: usize, value: u64) -> String {
     }
 }
 
-/// Printable letters, and zeros that separate or end C strings.
+/// True for printable letters, including zeros that separate or end C strings.
 fn is_text(bytes: &[u8]) -> bool {
     bytes.len() >= 3 && bytes[0] != 0 && bytes.iter().all(|&byte| byte == 0 || (b' '..=b'~').contains(&byte))
 }

@@ -2,13 +2,13 @@
 //! Finds message boundaries in one direction of a connection.
 //!
 //! A message that is complete in the input is returned without a copy. For a message in several parts, the first
-//! [`KEPT_BYTES`] are kept and the rest is only counted, so a false length costs nothing. A proxy must forward all
+//! [`KEPT_BYTES`] are kept and the rest is only counted, so a false length costs no memory. A proxy must forward all
 //! bytes and uses [`Piece`]s: short messages whole, longer ones as a head and the following parts.
 //!
 //! | stream | message length |
 //! |---|---|
-//! | client's first message | setup: 12, and two strings with lengths in it, each padded to 4 |
-//! | server's first message | 8, and the stated number of words |
+//! | client's first message | setup: 12 bytes, and two strings whose lengths these contain, each padded to 4 bytes |
+//! | server's first message | 8 bytes, and the stated number of words |
 //! | client, initially | the stated number of words; 0 means four bytes, for which the server returns BadLength |
 //! | client, with BIG-REQUESTS | likewise; 0 means that the next word has the length |
 //! | server | 32 bytes; replies and generic events have the stated number of words in addition |
@@ -37,7 +37,7 @@ const SETUP_REPLY_BYTES: u64 = 8;
 const REQUEST_BYTES: usize = 4;
 const UNIT_BYTES: u64 = 32;
 
-/// Size of the head of a message that is too long to keep: it contains all fields that are read.
+/// Size of the head of a message that is too long to keep. The head contains all fields that are read.
 const HEAD_BYTES: usize = 64;
 
 /// A complete message.
@@ -123,7 +123,7 @@ fn reply(order: ByteOrder, bytes: &[u8]) -> Length {
 /// A part of a direction's bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// A message up to the limit.
+    /// A complete message that is not longer than the limit.
     Whole(&'a [u8]),
     /// The first [`HEAD_BYTES`] of a longer message.
     Head(&'a [u8]),
@@ -223,7 +223,7 @@ impl Framer {
         Ok(Some(if is_whole { Piece::Whole(&self.kept) } else { Piece::Head(&self.kept) }))
     }
 
-    /// Skips missing bytes. Returns the message that they end, and an error if the next boundary is unknown.
+    /// Skips missing bytes. Returns the message that ends in them, and an error if the next boundary is unknown.
     pub fn skip(&mut self, length: u64, at_ns: u64) -> (Option<Frame<'_>>, Result<(), OutOfSync>) {
         let end = self.offset.saturating_add(length);
         let Some(message) = &mut self.unfinished else { return (None, Err(OutOfSync)) };

@@ -39,7 +39,7 @@ impl Greeting {
     /// Decodes as much as was captured.
     pub fn beginning(order: ByteOrder, bytes: &[u8]) -> Greeting {
         let mut greeting = Greeting::default();
-        // Missing parts stay empty, and nothing is concluded from them.
+        // Missing parts stay empty.
         let _ = greeting.read(order, bytes);
         greeting
     }

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 pub struct Table {
     pub requests: NameTable,
     pub with_reply: [bool; 256],
-    /// Indexed by event code minus the extension's first; for XKB, by the type in the event's second byte.
+    /// Indexed by event code minus the extension's first code; for XKB, by the type in the event's second byte.
     pub events: NameTable,
     pub generic: NameTable,
     pub errors: NameTable,
@@ -53,7 +53,7 @@ fn tables() -> HashMap<&'static str, Table> {
     tables
 }
 
-/// Adds a line. Ignores entries whose number does not fit a byte, such as -1 for a GLX error that never occurs.
+/// Adds a line. Ignores entries whose number does not fit in a byte, such as -1 for a GLX error that never occurs.
 fn add(tables: &mut HashMap<&'static str, Table>, line: &'static str) -> Option<()> {
     let mut words = line.split('\t');
     let (letter, number, name) = (words.next()?, words.next()?.parse::<u8>().ok()?, words.next()?);

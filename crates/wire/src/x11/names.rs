@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Names of messages, and whether a request has a reply: for the core protocol and the extensions of one server.
 //!
-//! Opcodes of extensions are only in the server's replies to QueryExtension. They apply to all connections to that
+//! Only the server's replies to QueryExtension contain the opcodes of extensions. They apply to all connections to that
 //! server. An unknown message is named by its numbers: `extension 131 request 7`.
 
 use super::codes::{
@@ -49,7 +49,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Records a reply to QueryExtension; true if it is new. Without events or errors, their first code is 0.
+    /// Records a reply to QueryExtension; true if it is new. A first code of 0 means that there are no such codes.
     pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) -> bool {
         let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return false };
         let name: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_NAME_LETTERS).collect();
@@ -168,7 +168,7 @@ impl Names {
         self.extensions[usize::from(major.checked_sub(FIRST_EXTENSION)?)].as_deref()
     }
 
-    /// The extension that owns a code (the last one that starts at or before it), and the code's number in it.
+    /// The extension that owns a code (the last one whose first code is not higher), and the code minus its first code.
     fn by_first(&self, code: u8, first: impl Fn(&Extension) -> u8) -> Option<(&Extension, u8)> {
         let begun = self.extensions.iter().flatten().filter(|extension| (1..=code).contains(&first(extension)));
         let extension = begun.max_by_key(|extension| first(extension))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Decides whether bytes may be the start of a message, by opcodes and lengths of the core protocol, the server's
+//! Decides whether bytes can be the start of a message, from the opcodes and lengths of the core protocol, the server's
 //! extensions, and the possible sequence numbers.
 
 use super::bytes::ByteOrder;

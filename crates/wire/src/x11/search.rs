@@ -2,18 +2,18 @@
 //! Searches for a message boundary, after missing bytes or if a capture starts midway.
 //!
 //! From a true boundary, lengths lead from one plausible message to the next; from any other offset they soon fail. An
-//! offset is accepted if [`CHAIN`] messages follow one another, or if fewer messages end with the last packet. The
-//! start of a packet needs fewer messages.
+//! offset is accepted if [`CHAIN`] messages follow one another. If they end with the last packet, fewer suffice:
+//! [`CHAIN_TO_END`], or one if the offset is also the start of a packet.
 
 use super::bytes::ByteOrder;
 
-/// Number of messages that is no coincidence: each one rules out at least nine of ten wrong offsets.
+/// Number of messages that cannot be a coincidence: each one rules out at least nine of ten wrong offsets.
 const CHAIN: usize = 8;
 /// Number of messages that suffices if the last one ends with a packet.
 const CHAIN_TO_END: usize = 3;
 /// Maximum bytes to search, which bounds memory.
 const MAX_BYTES: usize = 16 << 10;
-/// Maximum packets in these bytes, which bounds memory for single-byte packets too.
+/// Maximum number of packets in these bytes, which also bounds memory for single-byte packets.
 const MAX_PACKETS: usize = 256;
 /// Maximum number of offsets that need more bytes to decide. Only random data has more.
 const MAX_UNDECIDED: usize = 64;
@@ -42,7 +42,7 @@ pub struct Search {
     start: u64,
     bytes: Vec<u8>,
     packet_starts: Vec<PacketStart>,
-    /// Messages start at multiples of four. True if the start of the stream was captured.
+    /// Messages start at offsets that are multiples of four. True if the start of the stream was captured.
     is_aligned: bool,
     scans: [Scan; 2],
 }

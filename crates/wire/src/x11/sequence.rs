@@ -5,7 +5,7 @@
 //! a reply before that. Client requests are counted. If some were not captured, the count is too low by an unknown
 //! number, until replies show it.
 
-/// Consecutive matching replies before the count is trusted again.
+/// Number of consecutive matching replies before the count is trusted again.
 const FITS_TO_TRUST: u32 = 4;
 
 /// Request count of a connection.
