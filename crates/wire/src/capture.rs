@@ -10,7 +10,7 @@
 //! | `times` | detects wrong timestamps in a file |
 //! | [`live`] | captures packets on a network interface |
 //! | [`relay`] | captures local clients with a relay between them and their server |
-//! | [`conversation`] | makes packets for connections that had none |
+//! | [`conversation`] | makes packets for connections that have none |
 //! | [`rewrite`] | records an existing file again |
 //! | [`record`] | records packets to a file |
 //! | [`trigger`] | decides when recording starts and stops |
@@ -38,7 +38,7 @@ pub struct Record<'a> {
     /// Nanoseconds since 1970.
     pub at_ns: u64,
     pub link: Link,
-    /// Length on the wire, which can be more than `bytes` has.
+    /// Length on the wire, which can exceed that of `bytes`.
     pub length: u32,
     pub bytes: &'a [u8],
     /// Name of the client's program, on a connection's first packet. Stored as a packet comment.

@@ -8,14 +8,14 @@
 //! ```
 //!
 //! Packets are those that the kernels send, at most 1500 bytes and unmodified. Nothing outside changes: the namespaces
-//! have no names, and every process in them ends with the [`Link`], even if that is killed.
+//! have no names, and every process in them ends with the [`Link`], even if this process is killed.
 //!
 //! | file | purpose |
 //! |---|---|
 //! | [`shape`] | decides what happens to a packet and when: no I/O, deterministic for a seed |
 //! | [`log`] | a file with all packets and busy times of the link |
 //! | `run` | the loop between the two devices |
-//! | `namespace` | the namespaces, and the guard process that ends what is in them |
+//! | `namespace` | the namespaces, and the guard process that ends all processes in them |
 //! | `netem` | uses the kernel's emulator instead |
 //!
 //! ```no_run
@@ -52,7 +52,7 @@ pub enum Side {
     Server,
 }
 
-/// Settings of a link; both directions are the same.
+/// Settings of a link, for both directions.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Settings {
     /// Bits per second; `None` is unlimited.
@@ -67,7 +67,7 @@ pub struct Settings {
     pub seed: u64,
     /// Path of the log; [`log`] describes its format.
     pub log: Option<PathBuf>,
-    /// Use the kernel's netem instead; there is then no log.
+    /// Use the kernel's netem instead of our emulator. No log is written.
     pub netem: bool,
 }
 
@@ -82,7 +82,7 @@ impl Settings {
         }
     }
 
-    /// Comment in the log for its readers.
+    /// Comment that describes the link in its log.
     fn about(&self) -> String {
         let Shape { rate, delay_ns, jitter_ns, queue, loss_ppm } = self.shape();
         let rate = rate.map_or("unlimited".to_owned(), |rate| format!("{rate} bit/s"));

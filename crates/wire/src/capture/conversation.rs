@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Turns bytes that never were in a packet into the TCP packets that a loopback interface would have shown.
+//! Turns bytes that were never in a packet into the TCP packets that a loopback interface would have shown.
 //!
 //! A Unix socket has no packets, but captures consist of them. Each connection therefore gets two ports of 127.0.0.1, a
 //! handshake, sequence numbers, acknowledgements, a closed window while a receiver does not read, and an end.
@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 /// Maximum payload of an IPv4 packet: 65,535 less the headers.
 pub const MAX_BYTES: usize = 65_495;
 
-/// Receive window: one packet, which is the most that the relay holds of a direction.
+/// Receive window: one packet, which is the most that the relay holds per direction.
 const WINDOW: u16 = u16::MAX;
 const HOPS: u8 = 64;
 /// Maximum segment size of the loopback interface. Only SYNs carry it.
@@ -35,7 +35,7 @@ pub struct Conversation {
     /// Next sequence numbers of client and server, and the number up to which each has received from the other.
     next: [u32; 2],
     received: [u32; 2],
-    /// The receivers that do not read at the moment.
+    /// True for a receiver that does not read at the moment.
     is_full: [bool; 2],
     has_begun: [bool; 2],
     packet: Vec<u8>,

@@ -31,7 +31,7 @@ pub enum LiveError {
     Other(String),
 }
 
-/// Network interfaces. libpcap also lists USB, D-Bus and the firewall log.
+/// Lists network interfaces. libpcap also lists Bluetooth, USB, D-Bus and the firewall log.
 pub fn interfaces() -> Result<Vec<Device>, LiveError> {
     let others = ["bluetooth", "dbus", "nflog", "nfqueue", "usbmon"];
     let mut devices = Device::list().map_err(|error| LiveError::Other(message(&error)))?;
@@ -47,7 +47,7 @@ pub fn filter_of(ports: &RangeInclusive<u16>) -> String {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
     pub received: u64,
-    /// We read too slowly.
+    /// Packets that the kernel dropped because we read too slowly.
     pub by_kernel: u64,
     pub by_interface: u64,
 }
@@ -82,7 +82,7 @@ impl Live {
         capture.filter(filter, true).map_err(|error| LiveError::Filter(message(&error)))?;
         // Otherwise libpcap blocks until a packet arrives.
         let capture = capture.setnonblock().map_err(|error| LiveError::Other(message(&error)))?;
-        // Capture files use another number for raw IP than libpcap.
+        // Capture files and libpcap use different numbers for raw IP.
         let link = match capture.get_datalink().0 {
             12 | 14 => Link::RAW,
             other => Link(other),
@@ -94,7 +94,7 @@ impl Live {
         self.link
     }
 
-    /// The next packet, if there is one. Otherwise poll the file descriptor.
+    /// The next packet, or `None` if there is none yet. Then poll the file descriptor.
     pub fn take(&mut self) -> Result<Option<Record<'_>>, LiveError> {
         let link = self.link;
         match self.capture.next_packet() {

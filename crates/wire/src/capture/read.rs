@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-/// Some hundred packets. A larger buffer is not faster.
+/// Room for a few hundred packets. A larger buffer is not faster.
 const BUFFER_BYTES: usize = 1 << 18;
 /// Longest block that is read. The kernel's largest packets are 512 KiB.
 const MAX_BLOCK_BYTES: usize = 16 << 20;
@@ -68,7 +68,7 @@ struct Packet<'a> {
 pub struct Reader {
     source: Box<dyn PcapReaderIterator + Send>,
     interfaces: Vec<Interface>,
-    /// Bytes of the packet that was returned last.
+    /// Bytes of the most recently returned packet.
     bytes: Vec<u8>,
     program: Option<String>,
     times: Times,
@@ -147,7 +147,7 @@ impl Reader {
         match problem {
             ReadProblem::NeedsMore => self.refill(),
             ReadProblem::NeedsRoom if self.source.data().len() < MAX_BLOCK_BYTES => {
-                // The block is at most a few times longer than the data already read, or its length is wrong.
+                // Grow to the maximum: a block that needs more has a wrong length.
                 self.source.grow(MAX_BLOCK_BYTES + BUFFER_BYTES);
                 self.refill();
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Writes packets to a file: scrubs them, keeps those between two events, and cuts them to the snap length.
+//! Writes packets to a file: scrubs them, keeps only those between two events, and cuts them to the snap length.
 //!
 //! ```text
 //! packet ──▶ session ──events─▶ trigger ──start, stop──┐
@@ -17,9 +17,9 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter};
 
-/// Maximum memory for packets from before the start.
+/// Maximum memory for packets that arrived before the start.
 const MAX_HELD_BYTES: usize = 256 << 20;
-/// Room for some of the largest packets.
+/// Room for a few of the largest packets.
 const BUFFER_BYTES: usize = 1 << 18;
 /// Memory overhead per packet.
 const PACKET_COSTS: usize = 64;
@@ -31,7 +31,7 @@ pub struct Settings {
     /// Maximum bytes kept of a packet.
     pub snap_bytes: Option<usize>,
     pub trigger: trigger::Settings,
-    /// Treat this port as X, too.
+    /// Also treat this port as X.
     pub also_port: Option<u16>,
 }
 
@@ -44,7 +44,7 @@ pub struct Recorded {
     pub has_started: bool,
     /// Packets other than TCP, which a scrubbed file omits.
     pub left_out: u64,
-    /// Packets of messages that were too long to wait for. Only their heads are in the file.
+    /// Packets of messages that were too long to wait for. Only the heads of these messages are in the file.
     pub given_up: u64,
     /// Why recording stopped early.
     pub error: Option<io::Error>,
@@ -72,7 +72,7 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Starts a file. A single interface can be named; otherwise each link type gets one with its first packet.
+    /// Starts a file. A single interface can be named; otherwise each link type gets an interface at its first packet.
     pub fn new(
         file: File,
         interface: Option<(Link, &str)>,
@@ -173,7 +173,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// A packet from before the start.
+/// A packet that arrived before the start.
 #[derive(Debug)]
 struct HeldPacket {
     at_ns: u64,
@@ -213,7 +213,7 @@ impl Output {
         }
     }
 
-    /// Writes the packets from before the start.
+    /// Writes the packets that arrived before the start.
     fn start(&mut self) {
         for HeldPacket { at_ns, link, length, bytes, program } in std::mem::take(&mut self.held) {
             self.write_packet(&Record { at_ns, link, length, bytes: &bytes, program: program.as_deref() });

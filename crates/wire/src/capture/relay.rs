@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Bytes are forwarded on arrival, in order and with their file descriptors (MIT-SHM, DRI3), and recorded afterwards.
-//! The relay holds at most one piece per direction and reads no more until that is gone. A slow end slows the other
-//! end, just as without a relay. For the server, every client is this process and this user.
+//! The relay holds at most one piece per direction and reads no more until that is sent. A slow end slows the other
+//! end, just as without a relay. To the server, every client appears to be this process, run by this user.
 //!
 //! | file | purpose |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | `upstream` | the real display |
 //! | `authority` | the real display's cookie under our display's name |
 //! | `connection` | one client's connection, both ways |
-//! | `run` | the loop over all of them |
+//! | `run` | the loop that serves all connections |
 
 pub mod authority;
 mod connection;
@@ -90,12 +90,12 @@ impl Relay {
         Ok(Relay { display, authority, open, thread: thread.map_err(RelayError::Run)? })
     }
 
-    /// DISPLAY for the program.
+    /// Value of DISPLAY for the program.
     pub fn display(&self) -> String {
         self.display.name()
     }
 
-    /// XAUTHORITY for the program, if the server requires a cookie.
+    /// Value of XAUTHORITY for the program, if the server requires a cookie.
     pub fn authority(&self) -> Option<&Path> {
         self.authority.as_ref().map(Authority::path)
     }

@@ -2,8 +2,8 @@
 //! Overwrites confidential bytes with zeros. Packets keep their sizes and times.
 //!
 //! Only a complete message shows which of its bytes are confidential. Packets therefore wait until all their messages
-//! are complete, and then leave in order. A session reports the messages to [`Marker`]. Stream offsets locate their
-//! bytes in the packets, including retransmitted ones.
+//! are complete, and then leave in order. A session reports the messages to [`Marker`]. Stream offsets locate the
+//! confidential bytes in the packets, including retransmitted ones.
 //!
 //! | bytes | action |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | of packets other than TCP | omit the packet and count it |
 //! | program names | omit |
 //!
-//! The authorization cookie is always overwritten. With [`Extent::Cookie`], nothing else waits or changes.
+//! The authorization cookie is always overwritten. With [`Extent::Cookie`], no other bytes are overwritten.
 
 mod secret;
 
@@ -138,7 +138,7 @@ impl Marks {
         self.ended.push(id);
     }
 
-    /// Called when no packet waits.
+    /// Frees the state of ended connections. Call it only when no packet waits.
     fn forget_ended(&mut self) {
         for id in self.ended.drain(..) {
             self.connections.remove(&id);
@@ -215,7 +215,7 @@ struct WaitingPacket {
     /// Range of the TCP payload in `bytes`.
     payload: Range<usize>,
     position: Option<(ConnectionId, Direction, u64)>,
-    /// Kept only if just the cookie is confidential.
+    /// Kept only with [`Extent::Cookie`].
     program: Option<Box<str>>,
 }
 
@@ -260,7 +260,7 @@ impl Scrubber {
             position,
             program: record.program.filter(|_| extent == Extent::Cookie).map(Into::into),
         };
-        // Bytes from before the capture's start have no offset. Connections other than X have no messages.
+        // Bytes sent before the capture's start have no offset. Connections other than X have no messages.
         let is_from_before = last.is_some_and(|(_, packet)| packet.is_retransmission && packet.offset == 0);
         if is_from_before || extent == Extent::All && last.is_none() {
             waiting.blank();

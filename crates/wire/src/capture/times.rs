@@ -8,7 +8,7 @@
 const LATEST_TICKS: u64 = 100_000_000_000_000_000;
 const MICROSECONDS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// In this many packets, at least one timestamp must be beyond the first millisecond of its second.
+/// Among this many packets, at least one timestamp must be beyond the first millisecond of its second.
 const ENOUGH: u64 = 16;
 
 const FILE_HEADER: usize = 24;

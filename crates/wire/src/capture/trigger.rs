@@ -5,9 +5,9 @@
 //! |---|---|---|
 //! | waiting | the start event | the last seconds, in memory |
 //! | running | the stop event | everything |
-//! | over | never | nothing |
+//! | over | the end of the capture | nothing |
 //!
-//! Time comes from the packets, or from the caller while there are none.
+//! The time is that of the packets, or is given by the caller while there are none.
 
 use crate::observe::{ConnectionId, Kind, Message, Observer};
 use std::cell::RefCell;
@@ -123,7 +123,7 @@ impl Trigger {
         self.state
     }
 
-    /// Time has passed: before a packet with this time, or without one.
+    /// Advances the time: before each packet, and regularly while there are none.
     pub fn advance_to(&mut self, now_ns: u64) {
         let Some(Stop::Quiet { ns }) = self.settings.stop else { return };
         let silence_ns = self.last_message_ns.map_or(0, |last_ns| now_ns.saturating_sub(last_ns));

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
-/// Prefix of a comment with a program name.
+/// Prefix of a packet comment that contains a program name.
 pub const PROGRAM: &str = "program: ";
 /// Magic number that shows the byte order.
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
@@ -40,7 +40,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds an interface. Packets use the first one with their link type. A snap length of 0 means no limit.
+    /// Adds an interface. Packets use the first interface with their link type. A snap length of 0 means no limit.
     pub fn add_interface(&mut self, link: Link, name: &str, snap_bytes: u32) -> io::Result<()> {
         self.block.extend((link.0 as u16).to_le_bytes());
         self.block.extend([0, 0]);
@@ -52,7 +52,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes a packet, after an interface for its link type if there is none yet.
+    /// Writes a packet. If there is no interface for its link type yet, writes that first.
     pub fn write(&mut self, record: &Record<'_>) -> io::Result<()> {
         let interface = match self.interfaces.iter().position(|&link| link == record.link) {
             Some(interface) => interface,

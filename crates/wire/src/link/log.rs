@@ -13,8 +13,8 @@
 //!
 //! - `packet`: direction, number in its direction, bytes, arrival, start and end of transmission, delivery, fate:
 //!   `delivered`, `lost` on the link, `dropped` at a full queue, or `unfinished` when the link ended. A packet is
-//!   written when its fate is known, so lines are not exactly in order of arrival.
-//! - `busy`: the link was sending without a pause from one time to the other; otherwise it was idle.
+//!   written when its fate is known, so lines are not strictly in order of arrival.
+//! - `busy`: the link was sending without a pause from the first time to the second. At other times it was idle.
 //!
 //! Other lines that start with `#` are comments. An incomplete last line is ignored.
 

@@ -11,7 +11,7 @@
 //!  └─ (gone) ─────────────────▶ ends every process of the two namespaces, then itself
 //! ```
 //!
-//! The namespaces have no names. They exist as long as our descriptors, the guard or processes in them. Without the
+//! The namespaces have no names. They exist as long as our descriptors, the guard or a process in them. Without the
 //! privilege to create them, they are created inside a user namespace in which we are root.
 //!
 //! Only processes inside one of the namespaces are ever ended.
@@ -35,12 +35,12 @@ use xqos_sys as sys;
 
 /// Name of the device on both sides.
 const DEVICE: &CStr = c"link0";
-/// Length of the device's kernel queue: 10 ms of small packets at 1 Gb/s, longer than we ever pause. The emulated queue
-/// has its own bound.
+/// Packets that the device's kernel queue holds: 10 ms of small packets at 1 Gb/s, longer than we ever pause. The
+/// emulated queue has its own bound.
 const KERNEL_QUEUE: i32 = 10_000;
 /// Time that a process gets after SIGTERM, so that an X server can remove its files or an editor can save.
 const GRACE: Duration = Duration::from_secs(2);
-/// Time after which we give up: a process that survives SIGKILL waits for a device.
+/// Time after which we give up: a process that survives SIGKILL is waiting for a device.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Both sides of an idle link. Drop ends everything in it.
@@ -76,8 +76,8 @@ impl Namespaces {
         self.user.iter().chain([&self.networks[side as usize]]).cloned().collect()
     }
 
-    /// True if a process listens on this TCP port on the server's side. Does not connect: an X server would count that
-    /// as a client, and reset itself when it disconnects.
+    /// True if a process listens on this TCP port on the server's side. Does not connect: an X server would count the
+    /// connection as a client, and reset itself when that disconnects.
     pub fn server_listens(&self, port: u16) -> io::Result<bool> {
         // The guard is in the server's namespace, which it created last.
         listens(self.guard.pid as u32, port)
@@ -208,7 +208,7 @@ fn make(ids: (u32, u32)) -> Result<Handles, (Step, io::Error)> {
     Ok(([client.0, server.0], [client.1, server.1], user))
 }
 
-/// Creates a user namespace first if it is not permitted otherwise.
+/// Enters a new network namespace. Creates a user namespace first if that is necessary, and returns it.
 fn leave_for_new_network((user, group): (u32, u32)) -> Result<Option<File>, (Step, io::Error)> {
     match sys::unshare(sys::Namespaces::Network) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
@@ -284,7 +284,7 @@ fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, OwnedFd)> {
 }
 
 impl Side {
-    /// Private addresses: other networks with the same numbers are not reachable from there.
+    /// Private addresses. Other networks with the same numbers are not reachable from the namespaces.
     pub const fn address(self) -> Ipv4Addr {
         match self {
             Side::Client => Ipv4Addr::new(10, 0, 0, 2),

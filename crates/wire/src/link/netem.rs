@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Uses the kernel's netem instead of our emulator, on the devices of both sides.
 //!
-//! Devices and namespaces are the same. Each side's kernel shapes what it sends, and our loop only forwards packets.
+//! Devices and namespaces stay the same. Each side's kernel shapes what it sends, and our loop only forwards packets.
 //! The queue is then in the kernel, so there is no log.
 
 use super::Error;
@@ -9,7 +9,7 @@ use super::shape::{Queue, Shape};
 use std::io::ErrorKind;
 use std::process::Command;
 
-/// Bytes of a packet, to convert a bound in bytes: netem's bound is a number of packets.
+/// Packet size that converts a bound in bytes to netem's bound, which is a number of packets.
 const FULL_PACKET_BYTES: u64 = 1500;
 
 /// The `tc` command that sets this shape on the device of its namespace.
@@ -39,13 +39,13 @@ fn arguments(shape: &Shape) -> Vec<String> {
     arguments
 }
 
-/// Queue bound in packets. netem counts packets in flight, too.
+/// Queue bound in packets. netem also counts packets in flight.
 fn packets(shape: &Shape) -> u64 {
     let waiting = match shape.queue {
         Queue::Packets(packets) => packets,
         Queue::Bytes(bytes) => bytes.div_ceil(FULL_PACKET_BYTES),
     };
-    // Without a rate nothing waits: allow the packets in flight at 10 Gb/s.
+    // Without a rate, no packet waits: allow the packets in flight at 10 Gb/s.
     let rate = shape.rate.map_or(10_000_000_000, |rate| rate.get());
     let flight_ns = u128::from(shape.delay_ns + shape.jitter_ns);
     let flight_bytes = u128::from(rate) / 8 * flight_ns / 1_000_000_000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The emulator's loop: passes packets of each device through a [`Shaper`] to the other device, on one thread.
 //!
-//! It sleeps until a packet arrives or is due, then handles everything that is due. A late wakeup does not shift later
+//! The loop sleeps until a packet arrives or is due, then handles all that are due. A late wakeup does not shift later
 //! packets: the shaper computes each packet's time.
 
 use super::Error;
@@ -36,7 +36,7 @@ pub fn start([client, server]: [File; 2], shape: Shape, seed: u64, log: Option<W
     })
 }
 
-/// One direction: the device that its packets come from, and their shaper.
+/// One direction: the device from which its packets come, and their shaper.
 #[derive(Debug)]
 struct LinkDirection {
     from: File,
@@ -102,7 +102,7 @@ impl Loop {
         loop {
             let now_ns = self.clock.now_ns();
             let Some(packet) = self.directions[direction].shaper.deliver(now_ns) else { break };
-            // A device that was set down refuses the packet. It is lost after the link, not on it.
+            // A device that was set down refuses the packet, which does not count as lost on the link.
             let _ = self.directions[1 - direction].from.write(&packet);
         }
         self.log_entries(direction);

@@ -9,7 +9,7 @@
 //!
 //! No I/O and no clock: times are arguments, and random numbers come from a seed. The same packets at the same times
 //! have the same fate. The queue is first in, first out, so a packet's transmission time is known on arrival. A lost
-//! packet still occupies the link. The order is kept unless there is jitter.
+//! packet still occupies the link. Packets keep their order unless there is jitter.
 //!
 //! [`Shaper::take_entries`] returns what happened; call it regularly.
 
@@ -33,7 +33,7 @@ pub struct Shape {
     pub delay_ns: u64,
     /// Maximum deviation of the delay, up or down, uniformly distributed. The delay is never negative.
     pub jitter_ns: u64,
-    /// Bound for waiting packets, without the one in transmission.
+    /// Bound for waiting packets, not counting the one in transmission.
     pub queue: Queue,
     /// Lost packets per million.
     pub loss_ppm: u32,
@@ -46,7 +46,7 @@ pub enum Queue {
     Packets(u64),
 }
 
-/// Smallest default queue: what one write of TCP sends in a burst.
+/// Smallest default queue: as much as TCP sends in one burst.
 const MIN_QUEUE_BYTES: u64 = 64 << 10;
 
 impl Queue {
@@ -70,7 +70,7 @@ pub struct Shaper<P> {
     arrived: u64,
     /// Time at which the link has sent all accepted packets.
     free_ns: u64,
-    /// Fraction of a nanosecond to add to `free_ns`, as a numerator over the rate.
+    /// Fraction of a nanosecond to add to `free_ns`: the numerator, with the rate as denominator.
     carry: u64,
     busy_since_ns: u64,
     waiting: VecDeque<QueuedPacket>,
@@ -217,7 +217,7 @@ impl<P> Shaper<P> {
     }
 }
 
-/// SplitMix64 random numbers: fast, any seed is good, not for secrets.
+/// SplitMix64: fast random numbers for any seed, not suitable for secrets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RandomSource(pub(super) u64);
 

@@ -25,7 +25,7 @@ const FAMILY_LOCAL: u16 = 256;
 /// Matches any address.
 const FAMILY_WILD: u16 = 65_535;
 
-/// Drop removes the file.
+/// An authority file. Drop removes it.
 #[derive(Debug)]
 pub struct Authority(TemporaryFile);
 

@@ -3,9 +3,9 @@
 //!
 //! | event | action |
 //! |---|---|
-//! | an end sends data | forward immediately; if the other end does not take all, read no more until it has |
+//! | an end sends data | forward immediately; if the other end does not accept everything, stop reading until it has |
 //! | an end shuts down its sending side | shut down towards the other end, after all waiting data |
-//! | an end accepts no more data | drop data that waits for it, but still forward what it sends |
+//! | an end accepts no more data | drop data that waits for this end, but still forward what it sends |
 //! | the server has closed, or a socket fails | close both ends, after all data that waits for the client |
 
 use super::super::conversation::{Conversation, MAX_BYTES};
@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Maximum bytes of one read: a packet.
+/// Maximum bytes of one read: the payload of a packet.
 pub const PIECE_BYTES: usize = MAX_BYTES;
 
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ struct DirectionState {
     is_recorded: bool,
 }
 
-/// Both sockets of a client.
+/// The two sockets of a client's connection.
 #[derive(Debug)]
 pub struct Connection {
     /// The client's and the server's.
@@ -167,7 +167,7 @@ impl Connection {
 }
 
 impl DirectionState {
-    /// The receiver accepts nothing any more.
+    /// Drops all waiting data, because the receiver accepts no more.
     fn drop_all(&mut self) {
         self.waiting.clear();
         self.files.clear();
@@ -175,7 +175,7 @@ impl DirectionState {
     }
 }
 
-/// Sends as much as the socket accepts, file descriptors with the first byte. An error: the socket has failed.
+/// Sends as much as the socket accepts, with the file descriptors on the first byte. Fails if the socket has failed.
 fn send(socket: &Socket, bytes: &[u8], files: &mut Vec<OwnedFd>) -> Result<usize, ()> {
     let mut sent = 0;
     while sent < bytes.len() {

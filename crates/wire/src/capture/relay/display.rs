@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The relay's own X display: a free number, its lock file, and the sockets where clients look for it.
 //!
-//! Clients try the abstract socket first, then the one in /tmp. Like X servers, we listen on both, because another user
-//! could otherwise take the other one.
+//! Clients try the abstract socket first, then the one in /tmp. Like X servers, we listen on both. Otherwise another
+//! user could take the socket that we leave free.
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
@@ -13,7 +13,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::PathBuf;
 
-/// Above the numbers of X servers, which start at 0, and of ssh, which starts at 10.
+/// Display numbers above those of X servers, which start at 0, and of ssh, which starts at 10.
 const FIRST: u16 = 64;
 const LAST: u16 = 999;
 const FOLDER: &str = "/tmp/.X11-unix";
@@ -40,7 +40,7 @@ impl Drop for TemporaryFile {
 }
 
 impl Display {
-    /// Takes the first free number. `screen` becomes the program's default screen.
+    /// Takes the first free display number. `screen` becomes the program's default screen.
     pub fn make(screen: u16) -> io::Result<Display> {
         make_folder()?;
         for number in FIRST..=LAST {
@@ -53,7 +53,7 @@ impl Display {
     }
 
     /// Accepts a client on this listener and returns its pid. Fails if no client waits or no file descriptor is left.
-    /// PermissionDenied: the client belongs to another user, whom the server would take for us.
+    /// PermissionDenied: the client belongs to another user, but the server would treat it as ours.
     pub fn accept(&self, listener: usize) -> io::Result<(UnixStream, i32)> {
         let (stream, _) = self.listeners[listener].accept()?;
         let peer = socket_peercred(&stream)?;
@@ -116,7 +116,7 @@ mod tests {
         let lock = fs::read_to_string(&files[0]).unwrap();
         assert_eq!((lock.len(), lock.trim().parse()), (11, Ok(std::process::id())));
         assert!(Path::new(&files[1]).exists());
-        // Others may take the number as soon as it is free.
+        // Other processes can take the number as soon as it is free.
         let identity =
             |file: &String| fs::symlink_metadata(file).map(|of| (of.ino(), of.ctime(), of.ctime_nsec())).ok();
         let made = files.each_ref().map(identity);

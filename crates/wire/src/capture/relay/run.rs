@@ -26,9 +26,9 @@ use xqos_sys::ready;
 
 /// Idle time after which buffered data is written to the file.
 const REST: Duration = Duration::from_millis(100);
-/// File descriptors reserved for other uses than clients.
+/// Number of file descriptors reserved for uses other than clients.
 const OWN_FILES: u64 = 64;
-/// First client port, like Linux's ephemeral ports.
+/// First client port in the capture, the same as that of Linux's ephemeral ports.
 const FIRST_CLIENT_PORT: u16 = 32_768;
 
 /// State of the relay's thread.

@@ -30,7 +30,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Finds a display by name (`None`: DISPLAY). Returns the connection that tested it, which is not a client yet.
+    /// Finds a display by name (`None`: DISPLAY). Also returns the connection that tested it, still without an X setup.
     pub fn find(name: Option<&str>) -> Result<(Upstream, Socket), RelayError> {
         let shown = || name.map_or_else(|| std::env::var("DISPLAY").unwrap_or_default(), str::to_owned);
         let display = parse_display(name).map_err(|_| match shown() {
@@ -54,7 +54,7 @@ impl Upstream {
         self.host
     }
 
-    /// Port for captures. Displays whose port would not be recognized as X use that of display 0.
+    /// Port for captures. Displays whose port would not be recognized as X use the port of display 0.
     pub fn port(&self) -> u16 {
         FIRST_PORT + if self.number() <= LAST_DISPLAY { self.number() } else { 0 }
     }
@@ -64,7 +64,7 @@ impl Upstream {
     }
 }
 
-/// Connects to the first address of a display that answers.
+/// Connects to the first of a display's addresses that answers.
 fn connect(display: &ParsedDisplay) -> io::Result<(Socket, Option<IpAddr>)> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for address in display.connect_instruction() {

@@ -9,14 +9,14 @@ use std::ops::Range;
 
 /// Up to the end of the message.
 const END: u64 = u64::MAX;
-/// Opcode or kind, sequence number and length, which framing needs.
+/// Bytes with the opcode or kind, sequence number and length, which framing needs.
 pub const HEAD_BYTES: u64 = 8;
 
 /// Requests and the offset from which all bytes are confidential.
 const REQUESTS: [(&str, u64); 30] = [
     ("ChangeProperty", 24),
     ("PutImage", 24),
-    // xdotool types characters that are on no key this way.
+    // xdotool sends this request to type characters that no key produces.
     ("ChangeKeyboardMapping", 8),
     ("PolyText8", 16),
     ("PolyText16", 16),
@@ -50,7 +50,7 @@ const REQUESTS: [(&str, u64); 30] = [
     ("XFIXES::SetCursorName", 12),
 ];
 
-/// Replies by the name of their request, likewise.
+/// Replies by the name of their request, with the offset as in [`REQUESTS`].
 const REPLIES: [(&str, u64); 12] = [
     ("GetProperty", 32),
     ("GetImage", 32),

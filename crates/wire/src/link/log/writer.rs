@@ -11,9 +11,9 @@ use std::time::Duration;
 
 /// Entries per batch. Locking and waking for each one would be noticeable at 100,000 packets per second.
 const BATCH: usize = 256;
-/// Batches that may wait for the disk, 20 MB. Then packets wait, too: a log with gaps is useless.
+/// Batches that may wait for the disk, 20 MB. Beyond that, packets wait, because a log with gaps is useless.
 const WAITING_BATCHES: usize = 1024;
-/// Idle time after which the file is flushed, for those who follow it or kill us.
+/// Idle time after which the file is flushed, in case someone follows it or kills us.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Counts of one direction.
@@ -26,7 +26,7 @@ pub struct LinkTotals {
     pub lost: u64,
     /// Packets dropped at a full queue.
     pub dropped: u64,
-    /// Time in which the link was sending.
+    /// Time during which the link was sending.
     pub busy_ns: u64,
 }
 
@@ -75,7 +75,7 @@ impl Writer {
         }
     }
 
-    /// Hands over the current batch while there is nothing else to do.
+    /// Hands over the current batch. Call it while there is nothing else to do.
     pub fn flush(&mut self) {
         if !self.batch.is_empty() {
             self.hand_over();

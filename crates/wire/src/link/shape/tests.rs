@@ -188,7 +188,7 @@ fn check_conservation(packets: &[(u64, u32)], records: &[LoggedPacket]) -> Resul
     Ok(())
 }
 
-/// Packets are sent one after the other, without pauses while some wait, and never above the rate.
+/// Checks that packets are sent one after the other, never above the rate, and without a pause while any wait.
 fn check_line(shape: &Shape, records: &[LoggedPacket]) -> Result<(), TestCaseError> {
     let (mut free_ns, mut begun_ns, mut bits) = (0, 0, 0u128);
     for record in records {
@@ -205,7 +205,7 @@ fn check_line(shape: &Shape, records: &[LoggedPacket]) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// The queue never exceeds its bound, and no packet is dropped that has room.
+/// Checks that the queue never exceeds its bound, and that no packet is dropped while there is room for it.
 fn check_queue(shape: &Shape, records: &[LoggedPacket]) -> Result<(), TestCaseError> {
     for (place, record) in records.iter().enumerate() {
         let now_ns = record.arrived_ns;
@@ -238,7 +238,7 @@ fn check_delays(shape: &Shape, records: &[LoggedPacket], end_ns: u64) -> Result<
     Ok(())
 }
 
-/// Busy intervals are the joined transmissions, cut at the end.
+/// Checks that busy intervals are the joined transmissions, cut off at the end.
 fn check_busy(records: &[LoggedPacket], busy: &[Busy], end_ns: u64) -> Result<(), TestCaseError> {
     let mut expected: Vec<(u64, u64)> = Vec::new();
     for (start_ns, sent_ns) in records.iter().filter_map(|record| record.sent_ns) {
