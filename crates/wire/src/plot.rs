@@ -3,11 +3,11 @@
 //!
 //! Each packet is a vertical bar at its time, from its first byte to its last. Two stair lines surround the bars:
 //! below, what the receiver has acknowledged; above, the edge of its window. Each X message is drawn at the time of the
-//! packet with its last byte, with its name, in the colour of the connection's state until then.
+//! packet with its last byte, with its name, in the colour of the connection's state before that time.
 //!
 //! | file | purpose |
 //! |---|---|
-//! | [`model`] | an [`Observer`](crate::observe::Observer) that stores what will be drawn, packed |
+//! | [`model`] | an [`Observer`](crate::observe::Observer) that stores what will be drawn, in packed form |
 //! | [`track`] | one direction of a connection in the model |
 //! | [`rows`], [`texts`] | the packed representation |
 //! | [`activity`] | a connection's state at each time: idle, waiting, blocked |
@@ -16,7 +16,7 @@
 //! | [`svg`] | a picture of one connection |
 //! | [`xpl`] | a file for xplot |
 //!
-//! A message takes some ten bytes of memory. Messages beyond [`model::MAX_MESSAGES`] are only counted.
+//! A message takes about ten bytes of memory. Messages beyond [`model::MAX_MESSAGES`] are only counted.
 
 pub mod activity;
 pub mod detail;

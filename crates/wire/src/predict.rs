@@ -14,8 +14,8 @@
 //! | `stream`, `congestion` | the TCP model |
 //! | [`grid`], [`figures`] | the links of the paper's grid; predictions as figures of a report |
 //!
-//! Deterministic: the same capture and link give the same figures. Not predicted are programs that behave differently
-//! on a slow link (for example with fewer animation steps), and random packet loss.
+//! Predictions are deterministic: the same capture and link give the same figures. They do not cover random packet
+//! loss, or programs that behave differently on a slow link (for example with fewer animation steps).
 
 mod congestion;
 pub mod figures;
@@ -43,7 +43,7 @@ pub struct StartPrediction {
     #[serde(rename = "reply_wait_s", serialize_with = "as_seconds")]
     pub wait_ns: u64,
     pub round_trips: u64,
-    /// IP bytes from the program and to it. A report has their sum.
+    /// IP bytes from the program and to it. A report contains their sum.
     #[serde(serialize_with = "as_sum")]
     pub link_bytes: [u64; 2],
 }

@@ -8,8 +8,8 @@
 //! | waiting for a reply | the client waited, and nothing blocked this direction |
 //! | idle | otherwise |
 //!
-//! States of a direction never overlap, and together they cover its time. A message belongs to the state that ends with
-//! it: a reply to the wait for it, a request to the state that delayed it.
+//! States of a direction never overlap, and together they cover its time. A message belongs to the state that it ends:
+//! a reply to the wait for this reply, a request to the state that delayed it.
 
 use super::track::Window;
 use crate::analysis::spans::{Span, minus, union, within};

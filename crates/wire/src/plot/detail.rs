@@ -2,12 +2,12 @@
 //! Level of detail: reduces packed data to what a picture can show, in one pass.
 //!
 //! Time is divided into columns. The packets of a column become one bar from their first byte to their last, except
-//! retransmissions. Only the last step of a column is kept. A picture thus has some thousands of elements, whatever it
-//! shows.
+//! retransmissions. Only the last step of a column is kept. A picture thus has a few thousand elements, however long
+//! the capture is.
 
 use super::track::{Bar, MessageMark, Step, Track, Window};
 
-/// Maximum number of names in a picture. With more messages, the longest ones get a name.
+/// Maximum number of names in a picture. With more messages, only the longest ones get a name.
 const MAX_MARKS: usize = 1500;
 
 /// Columns of time.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! An observer that stores what is drawn of a capture, in packed form.
+//! An observer that stores the parts of a capture that are drawn, in packed form.
 
 use super::activity::ConnectionActivity;
 use super::rows::Rows;
@@ -12,11 +12,11 @@ use crate::analysis::waits::Waits;
 use crate::observe::{ConnectionId, Ending, Message, MissingBytes, Observer, Opened, Packet};
 use std::collections::BTreeMap;
 
-/// Maximum number of messages of all connections, some ten bytes each.
+/// Maximum number of messages of all connections, about ten bytes each.
 pub const MAX_MESSAGES: u64 = 8_000_000;
-/// Maximum number of packets and gaps. A packet takes some ten bytes in both directions.
+/// Maximum number of packets and gaps. A packet takes about ten bytes in both directions together.
 pub const MAX_PACKETS: u64 = 8_000_000;
-/// Maximum number of connections. A desktop opens some hundreds in a day.
+/// Maximum number of connections. A desktop opens a few hundred in a day.
 const MAX_CONNECTIONS: usize = 4_096;
 /// Longest capture, 52 days. A later time means a damaged capture.
 const MAX_NS: u64 = 1 << 52;
@@ -84,7 +84,7 @@ impl Connection {
         self.tracks.iter().map(|track| track.bytes).sum()
     }
 
-    /// True if nothing of it is in the kept time.
+    /// True if the kept time contains no packet or message of the connection.
     pub fn is_empty(&self) -> bool {
         self.tracks.iter().all(|track| track.packets.is_empty() && track.messages.is_empty())
     }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! A self-contained interactive page of a capture: no network, server or installation is needed.
 //!
-//! The model's packed rows go into the page, deflated and in base64. Its script unpacks them into arrays of numbers and
-//! finds the data for each pixel by binary search. Panning is therefore fast even with a million messages.
+//! The page contains the model's packed rows, deflated and in base64. Its script unpacks them into arrays of numbers
+//! and finds the data for each pixel by binary search. Panning is therefore fast even with a million messages.
 //!
 //! | file | purpose |
 //! |---|---|
 //! | `page.html`, `page.css` | layout and style, light and dark |
 //! | `unpack.js` | decodes the packed rows |
 //! | `view.js` | the shown connection and bytes, and the selected message |
-//! | `draw.js`, `panel.js`, `overview.js` | the canvas: one connection in two panels, all of them as lanes |
+//! | `draw.js`, `panel.js`, `overview.js` | the canvas: one connection in two panels, all connections as lanes |
 //! | `sidebar.js` | the side panel: connections, statistics of a time span, details of a message |
 //! | `input.js` | wheel, drag, click and keys |
 //! | `web/` | code shared by all pages: style, formats, tooltip, search in times, timeline, mouse and keys |

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! An SVG picture of one connection: requests in the upper panel, everything from the server in the lower one.
 //!
-//! It is readable without colour: states are hatched, retransmissions are thick and marked with an R, acknowledged data
-//! is a solid line and the receive window a dashed one. It follows the reader's choice of light or dark.
+//! The picture is readable without colour: states are hatched, retransmissions are thick and marked with an R,
+//! acknowledged data is a solid line and the receive window a dashed one. It follows the reader's light or dark theme.
 
 use super::activity::{DirectionActivity, State};
 use super::detail::{self, Columns};
@@ -26,7 +26,7 @@ const TITLES: [&str; 2] = ["Requests", "Replies, events, errors"];
 /// Height of a text row. Names are placed in rows, so that they do not overlap.
 const ROW_HEIGHT: f64 = 12.0;
 const LETTER_WIDTH: f64 = 6.1;
-/// A message of less height gets no name, unless it is an error.
+/// Minimum height of a message with a name. Errors of any height have one.
 const MIN_NAMED: f64 = 2.0;
 
 const HEAD: &str = "<style>
@@ -320,7 +320,7 @@ fn label(x: f64, text: &str, out: &mut String) -> f64 {
     x + text.len() as f64 * LETTER_WIDTH + 18.0
 }
 
-/// Taken x ranges of each text row.
+/// Occupied x ranges of each text row.
 type Rows = HashMap<i64, Vec<(f64, f64)>>;
 
 /// Reserves room for a name. Returns false if there is none.
@@ -349,7 +349,7 @@ fn columned(list: &[Span], columns: &Columns) -> Vec<(u64, u64)> {
     joined
 }
 
-/// 1, 2 or 5 times a power of ten, so that about `count` steps fit.
+/// Width of a step, 1, 2 or 5 times a power of ten, so that about `count` steps fit.
 fn step_for(range: f64, count: f64) -> f64 {
     let power = 10_f64.powf((range / count).max(1e-9).log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|one| one * power).find(|step| range / step <= count).unwrap_or(10.0 * power)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Fields of messages as text. Each text is stored once, up to a limit that a page can carry.
+//! Fields of messages as text. Each text is stored once, up to a total size that suits a page.
 
 use crate::observe::Message;
 use crate::x11::fields;
 use std::collections::HashMap;
 
-/// Maximum bytes of all texts. Later messages have none.
+/// Maximum bytes of all texts. Later messages get no text.
 const MAX_BYTES: usize = 8 << 20;
-/// Maximum number of messages whose fields are decoded, at a microsecond each.
+/// Maximum number of messages whose fields are decoded, which takes a microsecond each.
 const MAX_READ: u64 = 1 << 20;
 
 #[derive(Debug, Default)]

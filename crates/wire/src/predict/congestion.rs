@@ -3,9 +3,9 @@
 //!
 //! | phase | growth of the window | ends with |
 //! |---|---|---|
-//! | slow start | by the acknowledged bytes | late packets, a train of packets of half a round trip, or a loss |
+//! | slow start | by the acknowledged bytes | late packets, a train of packets for half a round trip, or a loss |
 //! | avoidance | cubic in the time since the last loss | a loss, which reduces it by 30 % |
-//! | after idle time | halved for each time-out that it lasted, down to ten segments | |
+//! | after idle time | halved for each time-out period without data, down to ten segments | |
 //!
 //! Before the first loss, avoidance adds at least 1/20 of the acknowledged bytes. The window grows only while it limits
 //! the sender.
@@ -17,17 +17,17 @@ const INITIAL_BYTES: u64 = 10 * SEGMENT_BYTES;
 const MIN_BYTES: u64 = 2 * SEGMENT_BYTES;
 /// The time-out exceeds the round trip by at least this.
 const TIMEOUT_MARGIN_NS: u64 = 200_000_000;
-/// Slow start does not end by delay below this window.
+/// Below this window, delay does not end slow start.
 const HYSTART_BYTES: u64 = 16 * SEGMENT_BYTES;
-/// Minimum and maximum of the delay increase that ends slow start, which is an eighth of the shortest round trip.
+/// Minimum and maximum of the delay increase that ends slow start (an eighth of the shortest round trip).
 const LATE_NS: [u64; 2] = [4_000_000, 16_000_000];
-/// Number of round-trip samples before a round's delay is judged.
+/// Number of round-trip samples that a round needs before its delay is judged.
 const SAMPLES: u32 = 8;
 /// Acknowledgements this close together belong to one train.
 const TRAIN_NS: u64 = 2_000_000;
 /// CUBIC's scaling constant: segments per cubic second.
 const CUBIC: f64 = 0.4;
-/// Part of the window that remains after a loss.
+/// Fraction of the window that remains after a loss.
 const LEFT: f64 = 0.7;
 
 #[derive(Clone, Debug)]

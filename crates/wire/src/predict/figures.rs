@@ -9,7 +9,7 @@ use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// null: unlimited.
+    /// null if unlimited.
     pub rate_bit_per_s: Option<u64>,
     /// One-way delay.
     pub delay_s: f64,
@@ -20,7 +20,7 @@ pub struct Prediction {
     pub proxy: Option<StartPrediction>,
 }
 
-/// Predicts the start over each link, with and without a proxy. `None` if a link drops so much that a start never ends.
+/// Predicts the start over each link, with and without a proxy. `None` if the start never ends on one of the links.
 pub fn predictions(script: &Script, proxied: Option<&Script>, links: &[Shape]) -> Option<Vec<Prediction>> {
     let prediction = |shape: &Shape| {
         Some(Prediction {

@@ -7,8 +7,8 @@
 //!    └────────────── Receiver ◀─ line of replies ◀─ Sender ◀──── write ───────┘
 //! ```
 //!
-//! The lines are the emulator's own ([`Shaper`]), so prediction and emulation use the same link model. A dropped packet
-//! is noticed one round trip later.
+//! Each line is the emulator's [`Shaper`], so prediction and emulation use the same link model. The sender notices a
+//! dropped packet one round trip later.
 
 use super::StartPrediction;
 use super::script::{Action, Awaited, Script, ServerMessage, Step};
@@ -24,13 +24,13 @@ use std::collections::BinaryHeap;
 const OPEN_BYTES: u32 = 60;
 /// Time after which a dropped SYN is retransmitted.
 const OPEN_AGAIN_NS: u64 = 1_000_000_000;
-/// Limit of simulated events. A start of 256 MB in small packets needs a tenth.
+/// Limit of simulated events. A start of 256 MB in small packets needs a tenth of it.
 const MAX_EVENTS: u64 = 50_000_000;
 
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
-/// Plays the script to its end. `None`: the link drops too much, and there is no end.
+/// Plays the script to its end. `None` if the link drops so many packets that there is no end.
 pub fn play(script: &Script, shape: &Shape) -> Option<StartPrediction> {
     let mut playback = Playback::new(script, shape);
     playback.advance_program();
@@ -69,7 +69,7 @@ struct Program {
 
 #[derive(Clone, Copy, Debug)]
 enum ProgramState {
-    /// Waits for what its next step needs.
+    /// Waits for the message that its next step needs.
     Waiting,
     Thinking {
         until_ns: u64,
@@ -361,7 +361,7 @@ impl<'s> Playback<'s> {
         self.account(end)
     }
 
-    /// Records what a line did. Returns false if it dropped a packet.
+    /// Records the bytes and busy time of a line. Returns false if it dropped a packet.
     fn account(&mut self, way: usize) -> bool {
         let mut is_whole = true;
         for entry in self.lines[way].take_entries() {

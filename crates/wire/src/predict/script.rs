@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Extracts what a program did at its start, independent of the captured network.
 //!
-//! A capture shows when a client sent and when it was answered. A [`Script`] keeps what is the same on any link: the
-//! program's thinking time before each step, and the server message that it waited for; the server's time for each
-//! message, and the client bytes that it needed first; and the sizes of all messages. The captured link's delay is
-//! subtracted as far as the handshake shows it.
+//! A capture shows when a client sent and when it was answered. A [`Script`] keeps what does not depend on the link:
+//! for each step, the program's thinking time and the server message that it waited for; for each server message, the
+//! server's time and the client bytes that it needed first; and the sizes of all messages. The captured link's delay
+//! is subtracted as far as the handshake shows it.
 //!
 //! | before a step | the step waits for |
 //! |---|---|
@@ -24,15 +24,15 @@ use crate::answerable::{Class, Lbx, row};
 use crate::observe::{ConnectionId, Direction, Kind, Message, MissingBytes, Observer, Opened, Packet};
 use std::collections::HashMap;
 
-/// A client that sends this soon after a message was waiting for it.
+/// If a client sends within this time after a message, it was waiting for that message.
 pub const PROMPT_NS: u64 = 5_000_000;
-/// Limits of connections, messages and bytes. Anything later is ignored.
+/// Maximum numbers of connections, messages and bytes. Further ones are ignored.
 const MAX_CONNECTIONS: usize = 1_024;
 const MAX_MESSAGES: usize = 1_000_000;
 const MAX_BYTES: u64 = 256 << 20;
 /// Size of the NoOperation that replaces a request answered by a proxy, to keep sequence numbers aligned.
 const PLACEHOLDER_BYTES: u64 = 4;
-/// Size of the reply that LBX sends instead of data that its proxy has.
+/// Size of the reply that LBX sends instead of data that its proxy already has.
 const TAG_BYTES: u64 = 32;
 
 /// One action of the program.
@@ -67,7 +67,7 @@ pub struct Awaited {
 pub struct ServerMessage {
     /// Client bytes that the server must read first.
     pub cause: u64,
-    /// Time after these arrived, or after its previous message.
+    /// Time since these bytes arrived, or since the server's previous message if that is later.
     pub service_ns: u64,
     pub bytes: u64,
 }
@@ -88,9 +88,9 @@ pub struct ScriptRecorder {
     proxy: Option<Proxy>,
     /// Connection and end of the last step.
     last_step: Option<(usize, u64)>,
-    /// The awaited reply since then.
+    /// The awaited reply since the last step.
     awaited: Option<Received>,
-    /// The last server message since then.
+    /// The last server message since the last step.
     received: Option<Received>,
     last_ns: u64,
     messages: usize,
@@ -113,7 +113,7 @@ enum AnsweredBy {
     Server,
     /// The proxy answers, and the server never sees the request.
     Proxy,
-    /// The proxy answers, and the server again for comparison.
+    /// The proxy answers, and the server answers too, for comparison.
     Both,
 }
 
@@ -145,7 +145,7 @@ impl ScriptRecorder {
         (!self.script.steps.is_empty() && !self.incomplete).then_some(self.script)
     }
 
-    /// The start ends with two seconds of silence after the first window.
+    /// True if the start is over: it ends with two seconds of silence after the first window.
     fn is_over(&mut self, message: &Message<'_>) -> bool {
         let is_quiet = self.has_window && message.first_ns.saturating_sub(self.last_ns) >= QUIET_NS;
         let is_too_long = self.messages >= MAX_MESSAGES || self.bytes.saturating_add(message.length) > MAX_BYTES;
@@ -287,7 +287,7 @@ impl Observer for ScriptRecorder {
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {
         let Some(recording) = self.connections.get_mut(&id) else { return };
         let Some(span) = recording.handshake.packet(packet) else { return };
-        // Subtract the time for connecting: another link takes its own time.
+        // Subtract the time for connecting, which depends on the link.
         if let Some((_, end_ns)) = self.last_step.as_mut().filter(|(index, _)| *index == recording.index) {
             *end_ns = span.to_ns;
         }

@@ -4,7 +4,7 @@
 //! A [`Sender`] returns segments as far as its congestion window and the receiver's window allow. A [`Receiver`]
 //! reorders them and acknowledges as Linux does: every second full segment immediately, anything else with data of the
 //! other direction or after [`DELAY_NS`]. It acknowledges the first segments immediately, until the traffic turns out
-//! to be question and answer. The owner of the link reports losses to the sender one round trip later
+//! to be requests and replies. The owner of the link reports losses to the sender one round trip later
 //! ([`Sender::lost`]), as selective acknowledgements would.
 
 use super::congestion::{Acknowledged, Congestion, SEGMENT_BYTES};
@@ -31,7 +31,7 @@ pub struct Segment {
     pub bytes: u64,
 }
 
-/// Report of a receiver.
+/// What a receiver reports to the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acknowledgement {
     /// Everything before this offset has arrived.
@@ -211,7 +211,7 @@ impl Receiver {
         self.due_ns
     }
 
-    /// Returns the acknowledgement to send; `answers` if it goes with data.
+    /// Returns the acknowledgement to send; `answers` is true if data carries it.
     pub fn acknowledge(&mut self, now_ns: u64, answers: bool) -> Acknowledgement {
         let is_prompt = self.last_ns.is_some_and(|last_ns| now_ns.saturating_sub(last_ns) < DELAY_NS);
         if answers && is_prompt {
@@ -222,7 +222,7 @@ impl Receiver {
         Acknowledgement { until: self.until, received: self.received, window_end, echo_ns: self.echo_ns.take() }
     }
 
-    /// Once per round trip, makes room for twice the received bytes, and more while they grow, as in slow start.
+    /// Once per round trip, widens the window to twice the received bytes, and further while these grow (slow start).
     fn widen(&mut self, now_ns: u64, round_trip_ns: u64) {
         let (began_ns, before) = self.round;
         if now_ns.saturating_sub(began_ns) < round_trip_ns {

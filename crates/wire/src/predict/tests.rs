@@ -34,7 +34,7 @@ fn each_wait_costs_a_round_trip_and_thinking_time_stays() {
 
 #[test]
 fn a_large_reply_takes_its_transmission_time() {
-    // 144,800 bytes are 100 packets of 1500: 1.2 s at 1 Mb/s.
+    // 144,800 bytes are 100 packets of 1500 bytes: 1.2 s at 1 Mb/s.
     let predicted = predict_start(&asks(1, 0, 32, 144_800), &link(1_000, 100)).unwrap();
     assert!((1_200..1_215).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");
     assert_eq!(predicted.link_bytes[1], 60 + 52 + 100 * 1_500);
@@ -89,7 +89,7 @@ fn a_program_that_writes_too_much_is_blocked() {
     let mut script = asks(1, 0, 1_448_000, 32);
     script.steps.push(Step { connection: 0, think_ns: 500 * MS, after: None, action: Action::Send(32) });
     let predicted = predict_start(&script, &link(1_000, 100)).unwrap();
-    // It continues only when nearly everything was sent.
+    // The program continues only when nearly everything was sent.
     assert!((12_000..12_800).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");
 }
 
