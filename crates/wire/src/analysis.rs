@@ -8,12 +8,12 @@
 //! |---|---|
 //! | [`states`], [`transmitter`], [`rate`] | per direction: idle, blocked by the network, blocked by the receiver |
 //! | [`handshake`] | the time of the TCP handshake |
-//! | [`waits`], [`avoidable`], [`patterns`], `colors` | round trips that the client waited for, and could avoid |
+//! | [`waits`], [`avoidable`], [`patterns`], `colors` | round trips that the client waited for, and avoidable ones |
 //! | [`proxied`] | which of these waits would remain with a proxy next to the program |
 //! | [`startup`] | requests, bytes and waits until the first window, and until the program is quiet |
 //! | [`counts`] | messages and bytes by name |
 //! | [`bandwidth`], [`compression`] | bytes by use, and how well they compress |
-//! | [`report`], [`table`] | all figures, for JSON and as CSV |
+//! | [`report`], [`table`] | all figures, as JSON and as CSV |
 //! | [`parquet`] | the same figures as Parquet tables |
 //! | [`agreement`] | compares the states with the log of an emulated link |
 //! | [`compare`], [`budget`] | compares two reports; checks a report against limits |
@@ -56,7 +56,7 @@ use states::States;
 use std::collections::BTreeMap;
 use waits::Waits;
 
-/// Further connections are only counted. A desktop opens some hundreds in a day.
+/// Maximum number of connections; further ones are only counted. A desktop opens a few hundred in a day.
 const MAX_CONNECTIONS: usize = 4_096;
 
 /// Packets and bytes of one direction.

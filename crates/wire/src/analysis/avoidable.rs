@@ -8,7 +8,7 @@
 //! | the same answer as before, with no change reported since | all but the first | it can cache the answer |
 //! | an unchanged property | all but the first | it can cache the value; PropertyNotify reports changes |
 //! | a colour on a TrueColor visual | all | the pixel can be computed from red, green and blue |
-//! | GetInputFocus, which XSync uses | all | requests are executed in order without it |
+//! | GetInputFocus, which XSync uses | all | requests are executed in order even without it |
 //! | core fonts | all | client-side fonts need no round trip |
 //! | anything else | none | the next request may depend on the reply |
 //!
@@ -21,8 +21,8 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Maximum number of remembered answers. A session asks some hundreds of different questions. A full table is cleared,
-/// so an avoidable round trip may be missed but none is reported wrongly.
+/// Maximum number of remembered answers. A session asks a few hundred different questions. A full table is cleared,
+/// so an avoidable round trip can be missed, but none is reported wrongly.
 const MAX_ANSWERS: usize = 4_096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -108,7 +108,7 @@ pub struct Judge {
     has_waited_for: [bool; 3],
 }
 
-/// Subject of changes that move, map or reparent any window.
+/// Subject for the geometry of all windows, which changes when any is moved, mapped or reparented.
 const GEOMETRY: (u32, u32) = (0, 0);
 
 impl Judge {
@@ -230,7 +230,7 @@ fn family(name: &str) -> Option<Family> {
     })
 }
 
-/// Extensions ask for versions and facts; values that change on their own (pointers, counters) are no facts.
+/// Extensions are asked for versions and facts. Values that change on their own (pointers, counters) are not facts.
 fn family_of_extension(request: &str) -> Option<Family> {
     const MOVING: [&str; 6] = ["Counter", "Pointer", "Alarm", "Fence", "MSC", "State"];
     if matches!(

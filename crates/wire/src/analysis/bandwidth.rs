@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Assigns bytes to their use: images, glyphs, properties, text, the rest.
 //!
-//! Bytes arrive packet by packet, messages only once complete. Bytes of an incomplete message are held, up to
+//! Bytes are reported with each packet, messages only when complete. Bytes of an incomplete message are held, up to
 //! [`MAX_HELD`]. A longer message is classified by its first bytes: a request by its opcodes, a reply by its sequence
 //! number.
 
@@ -60,7 +60,7 @@ struct HeldBytes {
     taken: usize,
     /// Stream offset of the first unassigned byte.
     offset: u64,
-    /// Use of the first message, if determined before it was complete.
+    /// Use of the first message, if it was determined before the message was complete.
     known: Option<ByteUse>,
 }
 
@@ -89,7 +89,7 @@ impl HeldBytes {
     }
 }
 
-/// Samples by use over all connections, and of each direction.
+/// Samples of all connections together: one for each use, and one for each direction.
 #[derive(Debug, Default)]
 pub struct Samples {
     pub uses: [Sample; ByteUse::ALL.len()],
@@ -147,7 +147,7 @@ impl Bandwidth {
         .unwrap_or(ByteUse::Rest)
     }
 
-    /// `usage` is the use of the message's name.
+    /// `usage` is the use that the message's name shows.
     pub fn message(&mut self, message: &Message<'_>, usage: ByteUse, samples: &mut Samples) {
         let usage = match message.kind {
             Kind::Request | Kind::Reply => usage,

@@ -6,7 +6,7 @@
 use super::spans::{Span, Spans};
 use std::collections::VecDeque;
 
-/// Maximum number of packets in flight that are kept apart. Further ones are added to the last.
+/// Maximum number of packets in flight that are tracked separately. Further ones are added to the last.
 pub(super) const MAX_IN_FLIGHT: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl BlockedTime {
         self.settled_ns = self.settled_ns.max(to_ns);
     }
 
-    /// The link was busy this much earlier, unless that time belongs to another state.
+    /// Moves the start of the last busy span this much earlier, unless that time belongs to another state.
     pub fn reach_back(&mut self, earlier_ns: u64) {
         let ends = [&self.window, &self.receiver].map(|spans| spans.list().last().map_or(0, |last| last.to_ns));
         self.link.reach_back(earlier_ns, ends[0].max(ends[1]));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Checks a capture against limits, for continuous integration: `round-trips=50,bytes=200k,waits=300ms,seconds=2s`.
 //!
-//! A broken limit lists its largest contributors.
+//! An exceeded limit is reported with its largest contributors.
 
 use super::report::Report;
 use std::fmt::{self, Display};

@@ -2,7 +2,7 @@
 //! Measures how well bytes compress, with zstd and with zlib (`ssh -C`), in bounded memory and time.
 //!
 //! All connections share one encoder per use: an encoder takes a megabyte, and a session may have a thousand
-//! connections. Compressing everything would take ten times longer than the rest of the analysis. Only a sample is
+//! connections. Compressing everything would take ten times longer than the rest of the analysis, so only a sample is
 //! compressed: the first [`WHOLE`] bytes of each use, then one block in [`EVERY`].
 
 use flate2::write::ZlibEncoder;
@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 
 /// Most programs send no more than this until they are quiet.
 const WHOLE: u64 = 2 << 20;
-/// After that, one block in this many. The sample then costs a tenth of the time to read the rest.
+/// After that, one block in this many is sampled, which takes a tenth of the time for reading them all.
 const EVERY: u64 = 64;
 const BLOCK: u64 = 64 << 10;
 const BUFFER: usize = 16 << 10;
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Sample {
 pub struct Compression {
     pub bytes: u64,
     pub sampled_bytes: u64,
-    /// Compressed size as a part of the original size.
+    /// Compressed size as a fraction of the original size.
     pub zstd: f64,
     pub deflate: f64,
 }

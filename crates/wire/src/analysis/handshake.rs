@@ -36,7 +36,7 @@ impl Handshake {
             (Direction::Replies, before) => {
                 if packet.is_control && self.began_ns.is_some() {
                     self.accepted_ns = Some(packet.at_ns);
-                    // Only the first SYN-ACK answers the last SYN. Later ones are late.
+                    // Only the first SYN-ACK answers the last SYN; later ones are retransmissions.
                     if before.is_none() {
                         self.to_server_ns = packet.at_ns.saturating_sub(self.asked_ns);
                     }
@@ -92,7 +92,7 @@ mod tests {
     fn a_handshake_lasts_from_the_first_syn_to_the_last_acknowledgement() {
         for (packets, span, trips) in [
             ([(Requests, 10, true, 0), (Replies, 30, true, 0), (Requests, 35, false, 0)], (10, 35), (20, 5)),
-            // Data may have waited for the program.
+            // Data can have waited for the program.
             ([(Requests, 10, true, 0), (Replies, 30, true, 0), (Requests, 900, false, 12)], (10, 30), (20, 0)),
         ] {
             let (handshake, seen) = seen(&packets);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 //! Message names as small integers: a message costs one lookup and no allocation.
 //!
-//! A hostile capture can invent any number of names. From [`MAX_NAMES`] on they share one id.
+//! A hostile capture can invent any number of names. Names beyond [`MAX_NAMES`] share one id.
 
 use super::bandwidth::ByteUse;
 use std::collections::HashMap;
 
-/// The protocol and all its extensions have some 1,500 names.
+/// The protocol and all its extensions have about 1,500 names.
 const MAX_NAMES: usize = 2_048;
 const OTHER: &str = "(other)";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(pub u32);
 
-/// Size of the cache of recent names. A program uses some dozens.
+/// Size of the cache of recent names. A program uses a few dozen.
 const RECENT: usize = 64;
 
 #[derive(Debug)]

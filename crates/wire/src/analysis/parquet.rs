@@ -60,7 +60,7 @@ fn row<'a>(session: &'a str, number: i64, connection: &'a ConnectionReport) -> C
 }
 
 fn round_trip<'a>(session: &'a str, connection: i64, wait: &'a WaitFigures) -> RoundTrip<'a> {
-    // With equal counts, the first by name wins.
+    // If counts are equal, the first by name wins.
     let most = wait.reasons.iter().rev().max_by_key(|(_, count)| **count);
     RoundTrip {
         session,

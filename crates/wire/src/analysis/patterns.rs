@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// Number of names kept per pattern, the last ones before the wait.
 const MAX_NAMES: usize = 4;
-/// Maximum number of patterns; further ones share one entry. Programs have some dozens.
+/// Maximum number of patterns; further ones share one entry. Programs have a few dozen.
 const MAX_PATTERNS: usize = 512;
 
 /// Requests between two waits: the last [`MAX_NAMES`] names, each with its number of repetitions.
@@ -56,7 +56,7 @@ impl Batch {
 #[derive(Clone, Debug, Default)]
 pub struct Pattern {
     pub total: WaitTotal,
-    /// Most consecutive waits with this pattern.
+    /// Largest number of consecutive waits with this pattern.
     pub in_a_row: u64,
 }
 

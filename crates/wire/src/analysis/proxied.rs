@@ -5,11 +5,11 @@
 //! |---|---|---|
 //! | [`Proxy::Lbx`] | the requests that LBX (1996) answered; atoms are known | always |
 //! | [`Proxy::Strict`] | the table's requests | if the previous request had a reply or is silent ([`is_silent`]) |
-//! | [`Proxy::Relaxed`] | the table's requests | also after one-way requests, except from a barrier to the next reply |
+//! | [`Proxy::Relaxed`] | the table's requests | always, except from a barrier to the next reply from the server |
 //!
 //! The proxy knows every answer that it can know, from the program's last start. It does not know properties of windows
-//! that belong neither to the program nor are a root. Replies arrive in order. One forwarded request in a batch keeps
-//! the batch's wait; a reply that is still on its way keeps the next wait.
+//! that are neither the program's own nor a root. Replies arrive in order. A batch's wait therefore remains if one of
+//! its requests is forwarded, and the next wait remains if a forwarded request's reply is still on its way.
 
 mod client_model;
 pub mod figures;
@@ -143,7 +143,7 @@ impl Proxied {
     }
 
     fn reply(&mut self, message: &Message<'_>) -> Option<bool> {
-        // The first question after a barrier goes to the server; its reply shows that all before it was executed.
+        // The first question after a barrier goes to the server. Its reply shows that earlier requests were executed.
         if self.barrier.is_some_and(|barrier| message.sequence > barrier) {
             self.barrier = None;
         }

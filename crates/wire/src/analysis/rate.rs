@@ -6,10 +6,10 @@
 //! The largest is the rate, once the queue was full for a while.
 //!
 //! **Captured after the link**, packets that follow full packets arrive at the link's rate. But a delayed machine
-//! receives several together, and a transmitter pauses. Measurements are therefore short and counted in bins of similar
-//! rate. The rate is that of the three neighbouring bins with the most measurements.
+//! receives several packets together, and a transmitter can pause. Measurements are therefore short and counted in bins
+//! of similar rate. The rate is that of the three neighbouring bins with the most measurements.
 
-/// Minimum bytes of a measurement. Errors of the round trip (some tenths of a millisecond) then matter only on links
+/// Minimum bytes of a measurement. Errors of the round trip (a few tenths of a millisecond) then matter only on links
 /// that are rarely busy.
 const MIN_BYTES: u64 = 2_500;
 /// Shortest duration of a measurement. Captures have microsecond timestamps, so nothing shorter says anything

@@ -111,7 +111,7 @@ pub struct WaitFigures {
 pub struct PatternFigures {
     pub pattern: String,
     pub count: u64,
-    /// Most consecutive waits with this pattern.
+    /// Largest number of consecutive waits with this pattern.
     pub in_a_row: u64,
     pub seconds: f64,
     pub avoidable: u64,
@@ -268,12 +268,12 @@ fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
     }
 }
 
-/// Length of a list made from `parts`. Long lists are coarse, so it never exceeds the exact sum of the parts.
+/// Length of a list made from `parts`. Long lists are coarse, so the result is limited to the exact sum of the parts.
 fn length(list: &[Span], parts: &[&Spans]) -> u64 {
     length_until(list, u64::MAX).min(parts.iter().map(|part| part.total_ns()).sum())
 }
 
-/// Time blocked by the network in either direction, by a receiver alone, and time in which requests were blocked.
+/// Time blocked by the network in either direction, time blocked only by a receiver, and time of blocked requests.
 fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
     let (requests, replies) = (&connection.states.requests.blocked, &connection.states.replies.blocked);
     let lists = [&requests.link, &requests.window, &replies.link, &replies.window].map(|spans| spans.list());

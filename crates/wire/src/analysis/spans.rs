@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-/// Some hours of a busy connection, in a quarter of a megabyte.
+/// Enough for several hours of a busy connection, in a quarter of a megabyte.
 pub const MAX_SPANS: usize = 16_384;
 /// Width of the first gaps to close. Nobody sees 10 us in a plot with that many spans.
 const FIRST_CLOSED_NS: u64 = 10_000;

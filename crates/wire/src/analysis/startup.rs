@@ -74,12 +74,12 @@ impl Startup {
         self.exposed.as_ref().or(self.mapped.as_ref())
     }
 
-    /// Sums up to the silence, or up to the last message if there was none.
+    /// Sums up to the silence that ends the start-up, or up to the last message if there was no such silence.
     pub fn quiet(&self) -> &Phase {
         self.quiet.as_ref().unwrap_or(&self.so_far)
     }
 
-    /// True if such a silence started before `end_ns`.
+    /// True if that silence occurred before `end_ns`.
     pub fn is_quiet(&self, end_ns: u64) -> bool {
         self.quiet.is_some() || end_ns.saturating_sub(self.so_far.until_ns) >= QUIET_NS
     }

@@ -5,8 +5,8 @@
 //!
 //! Is the network the reason when a remote program is slow? Packard and Gettys (2003) distinguish three states for each
 //! direction: idle, blocked by the network, blocked by the receiver. A transmitter was blocked by the network if an
-//! acknowledgement immediately elicits more data. It was then blocked since it last sent data. It was blocked by the
-//! receiver while the receiver's window was closed.
+//! acknowledgement immediately elicits more data. It had then been blocked since it last sent data. It was blocked by
+//! the receiver while the receiver's window was closed.
 //!
 //! This rule alone no longer works. Windows are large: a program can hand over half a megabyte, which then waits for
 //! seconds in the queue of a slow link. No acknowledgement elicits anything, because everything was already sent.
@@ -38,13 +38,13 @@
 //!
 //! All times are those of the transmitter. If the capture was made at the receiver (its round trip is the shorter one),
 //! packets are seen after the link. They left it half the other direction's base earlier, and data elicited by an
-//! acknowledgement follow it one such base later. Packets that a delayed machine receives together left the link one by
-//! one.
+//! acknowledgement are seen one such base after it. Packets that a delayed machine receives together left the link one
+//! by one.
 //!
 //! # Accuracy
 //!
 //! `states/tests.rs` simulates links from 10 kbit/s to 100 Mbit/s and from 0.1 to 100 ms, captured at either end, and
-//! requires 95 % agreement. The first packets are classified again once rate and round trip are known: over 10 kbit/s
+//! requires 95 % agreement. The first packets are classified again once rate and round trip are known: at 10 kbit/s,
 //! the connection setup alone takes four seconds.
 
 use super::handshake::Handshake;
@@ -56,7 +56,7 @@ use crate::observe::{Direction, Packet};
 pub struct States {
     pub requests: Transmitter,
     pub replies: Transmitter,
-    /// Window scales are then unknown: only a window of 0 is certainly closed.
+    /// If true, window scales are unknown, and only a window of 0 is certainly closed.
     started_midstream: bool,
     handshake: Handshake,
     /// The first packets, until they are classified again.

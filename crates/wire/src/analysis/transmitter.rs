@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! One transmitter: its packets in flight, a model of the link, and the cause of each blocked span.
 //!
-//! [`super::states`] has the rules. Certain spans are recorded immediately; [`super::blocked`] holds those that the
-//! link model may still overrule.
+//! [`super::states`] has the rules. Spans that are certain are recorded immediately; [`super::blocked`] holds those
+//! that the link model may still overrule.
 
 use super::blocked::{BlockCause, BlockedTime, MAX_IN_FLIGHT};
 use super::rate::{self, Rate};
@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 
 /// Bytes that a packet has in addition to its data: IPv4 and TCP headers with timestamps.
 pub const HEADERS: u64 = 52;
-/// Data that follow an acknowledgement this soon were elicited by it. The kernel sends waiting data without delay.
+/// An acknowledgement elicits the data sent within this time after it. The kernel sends waiting data without delay.
 const PROMPT_NS: u64 = 1_000_000;
-/// TCP cut packets of this size or more; smaller ones end a write. A window with less room is closed.
+/// TCP fills packets to at least this size; smaller ones end a write. A window with less room counts as closed.
 pub(super) const FULL: u64 = 1000;
 
 /// The capturing machine's position, as seen from one transmitter.
@@ -225,14 +225,14 @@ impl Transmitter {
         self.elicits.front().is_some_and(|&ns| ns <= came_ns)
     }
 
-    /// A packet left the link half a loop ago.
+    /// Records that a packet left the link half a loop before it was captured.
     fn passed(&mut self, sent: &Sent, point: &CapturePoint) {
         let left_ns = sent.at_ns.saturating_sub(point.half_ns());
         let busy_ns = self.ns_of(sent.size, point).unwrap_or(0);
         let begin_ns = left_ns.saturating_sub(busy_ns);
         let earlier_ns = self.blocked.link_ns().saturating_sub(begin_ns).min(busy_ns);
         self.blocked.busy(begin_ns, left_ns);
-        // A delayed machine receives several packets together. They left the link earlier.
+        // A delayed machine receives several packets together, which left the link earlier.
         if earlier_ns > 0 {
             self.blocked.reach_back(earlier_ns);
         }

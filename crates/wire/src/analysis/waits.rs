@@ -14,8 +14,8 @@
 //!
 //! "Soon" is within [`PROMPT_NS`], after a silence of at least half that round trip.
 //!
-//! A batch of requests with replies is therefore one round trip, named after its last request. A client that asks, then
-//! idles and reads the reply on arrival counts as waiting, too: the wire shows no difference.
+//! A batch of requests with replies is therefore one round trip, named after its last request. A client that asks,
+//! idles and reads the reply on arrival also counts as waiting: the wire shows no difference.
 
 use super::avoidable::{Judge, Question};
 use super::names::{NameId, Names};
@@ -25,8 +25,8 @@ use super::spans::Spans;
 use crate::observe::{Kind, Message};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A client that sends this soon after a reply was waiting for it. Programs do some work first; a higher limit would
-/// report waits that were none.
+/// If a client sends within this time after a reply, it was waiting for that reply. Programs do some work first; a
+/// higher limit would report waits that did not happen.
 const PROMPT_NS: u64 = 5_000_000;
 /// Maximum number of pending replies. A client that waits has fewer.
 const MAX_PENDING: usize = 4_096;
@@ -87,7 +87,7 @@ impl Waits {
         }
     }
 
-    /// Messages are missing, and pending replies may have been among them.
+    /// Messages are missing; they may include pending replies.
     pub fn gap(&mut self) {
         self.pending.clear();
         self.newest = None;
@@ -127,7 +127,7 @@ impl Waits {
         None
     }
 
-    /// Replies arrive in request order, so earlier pending requests get no reply any more.
+    /// Replies arrive in request order, so earlier pending requests will get no reply.
     fn take_pending(&mut self, sequence: u64) -> Option<Unanswered> {
         while self.pending.front()?.sequence < sequence {
             self.pending.pop_front();
@@ -135,7 +135,7 @@ impl Waits {
         if self.pending.front()?.sequence == sequence { self.pending.pop_front() } else { None }
     }
 
-    /// The client sends again. Returns a wait if it waited for the last reply.
+    /// The client sends again. Returns a wait if the client had waited for the last reply.
     fn resumed(&mut self, at_ns: u64) -> Option<Wait> {
         let reply = self.reply.take()?;
         let (_, silent_ns) = self.newest?;

@@ -6,7 +6,7 @@ use crate::answerable::{Class, Condition, Row, TABLE};
 use crate::observe::{Kind, Message};
 use std::collections::HashMap;
 
-/// Maximum number of remembered windows and changes. A program's start has some hundreds. Anything beyond is unknown.
+/// Maximum number of remembered windows and changes. A program's start has a few hundred. Further ones are unknown.
 const MAX_REMEMBERED: usize = 4_096;
 const MAX_NESTED: usize = 32;
 
@@ -31,7 +31,7 @@ struct Window {
 pub struct ClientModel {
     colormaps: Colormaps,
     windows: HashMap<u32, Window>,
-    /// Number of the last change of each event and subject. `read` has the number of changes when it was last read.
+    /// `changes` has the number of the last change by event and subject; `read` has the number at the last read.
     change: u64,
     changes: HashMap<(&'static str, Subject), u64>,
     read: HashMap<(&'static str, Subject), u64>,
@@ -93,7 +93,7 @@ impl ClientModel {
         }
     }
 
-    /// True if the proxy knows the answer. An unknown answer is recorded as read with this request.
+    /// True if the proxy knows the answer. Otherwise the answer counts as read with this request.
     pub fn can_answer(&mut self, row: &Row, message: &Message<'_>) -> bool {
         if !self.is_met(row.when, message).unwrap_or(false) {
             return false;
@@ -155,7 +155,7 @@ impl ClientModel {
         self.colormaps.greeting.screen(window).is_some()
     }
 
-    /// True if no change was reported since it was read. Other clients' properties must be read once.
+    /// True if no change was reported since the answer was last read. Other clients' properties must be read once.
     fn is_current(&mut self, row: &Row, message: &Message<'_>) -> bool {
         let (subject, is_foreign) = match (message.name, message.word(4), message.word(8)) {
             ("GetProperty", Some(window), Some(name)) => {
@@ -175,7 +175,7 @@ impl ClientModel {
     /// True if the request names another client's window, as its first or second window.
     pub fn names_foreign_window(&self, message: &Message<'_>) -> bool {
         let places: &[usize] = match message.name {
-            // The parent follows the new window.
+            // These requests name a second window at byte 8.
             "CreateWindow" | "ReparentWindow" | "CopyArea" | "CopyPlane" => &[4, 8],
             _ => &[4],
         };

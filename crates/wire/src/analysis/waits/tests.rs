@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests which replies count as waited for.
+//! Tests which replies count as waits.
 
 use super::super::tests::{Spec, make};
 use super::*;

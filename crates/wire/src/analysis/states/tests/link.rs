@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Simulates two ends and a link in virtual time: the packets that a capture would show, and when the queue was busy.
 //!
-//! The TCP model has slow start; it acknowledges every second packet, after 40 ms, or with data.
+//! The TCP model has slow start. It acknowledges every second packet immediately, others with data or after 40 ms.
 
 use super::super::super::spans::Spans;
 use super::super::super::transmitter::HEADERS;
