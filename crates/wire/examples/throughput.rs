@@ -86,7 +86,7 @@ fn sum(path: &Path) -> u64 {
     }
 }
 
-/// Processor seconds in user and kernel mode of this process, then of its finished children.
+/// Processor seconds in user and in kernel mode, first of this process, then of its finished children.
 fn processor_seconds() -> [f64; 4] {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();

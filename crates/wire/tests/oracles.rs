@@ -4,7 +4,7 @@
 //! xtrace ran between the program and the server and logged each message. The capture has its connection to the server.
 //! Both logs are in `captures`, so neither program is needed here.
 //!
-//! The test makes these differences of xtrace equal:
+//! The test compensates for these differences of xtrace:
 //! - its sequence numbers have 16 bits, ours 64;
 //! - it names replies without the extension;
 //! - it writes GLX requests as C functions (glXQueryVersion), and errors as BadShmSeg;
@@ -53,7 +53,7 @@ struct Logged {
     length: Option<u64>,
 }
 
-/// Messages by connection and direction; xtrace orders directions differently.
+/// Messages by connection and direction, because xtrace orders the two directions differently.
 type Streams = BTreeMap<(u32, char), Vec<Logged>>;
 
 fn ours(text: &str) -> Streams {
@@ -102,7 +102,7 @@ fn logged(sequence: u64, rest: &str) -> Option<Logged> {
     let of = |kind: &str, name: String, length| Some(Logged { sequence, kind: kind.to_owned(), name, length });
     if let Some(event) = rest.trim_start().strip_prefix("Event ") {
         let event = event.trim_start_matches("(generated) ");
-        // After its own number, the extension and that number's meaning comes the name.
+        // The name is the third part: it follows the numbers of the event and of the extension, each in parentheses.
         let generic = event.strip_prefix("Generic").and_then(|event| event.split(") ").nth(2));
         return of("Event", word(generic.unwrap_or(event)), None);
     }

@@ -71,7 +71,7 @@ fn troubled() -> Talk {
     let count = talk.packets.len();
     let mut lost = talk.packets.remove(count - 4);
     talk.packets.swap(count - 3, count - 2);
-    // The receiver repeats its acknowledgement of the data before the lost packet.
+    // The receiver repeats its last acknowledgement, which covers the data before the lost packet.
     let acknowledged = talk.next[0];
     talk.next[0] = acknowledged.wrapping_sub(4 * 1200);
     (0..3).for_each(|_| _ = talk.send(Direction::Replies, ACK, &[]));
@@ -327,7 +327,7 @@ fn a_picture_is_well_formed_and_has_the_names() {
 }
 
 /// Checks the lines against xplot's format (its demo.0 has all commands): two axis types, then commands with a fixed
-/// count of numbers, some with a text on the next line. A colour alone applies to what follows.
+/// count of numbers, some with a text on the next line. A colour on its own line applies to later commands.
 fn check_xpl(text: &str) {
     let mut lines = text.lines();
     let mut is_at_axes = true;

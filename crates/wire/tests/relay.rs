@@ -28,7 +28,7 @@ use xqos_wire::capture::scrub::Extent;
 use xqos_wire::observe::{Direction, Ending, Kind};
 
 const L: Order = Order::Little;
-/// More time than any step needs on a busy machine.
+/// More time than any step needs, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Display numbers far above those of real servers.
@@ -180,7 +180,7 @@ fn requests_and_replies_of_8_megabytes_are_relayed() {
     });
     let (relayed, seen) = scene.end();
     assert_eq!(relayed.bytes, [8 << 20, 8 << 20]);
-    // Not X, but the packets are complete all the same.
+    // The connection is not X, but its packets are complete.
     let bytes: u64 = seen.packets.iter().map(|packet| u64::from(packet.length)).sum();
     assert_eq!(bytes, 16 << 20);
 }
@@ -191,7 +191,7 @@ fn a_blocked_server_blocks_only_its_own_client() {
     let (mut slow, mut sleeping) = scene.pair();
     slow.set_nonblocking(true).unwrap();
     let (mut taken, mut idle_since) = (0_usize, Instant::now());
-    // Data that two socket buffers and the relay hold. Without backpressure it would be everything that we write.
+    // Amount of data that two socket buffers and the relay hold. Without backpressure, everything would be accepted.
     while idle_since.elapsed() < Duration::from_millis(300) && taken < 64 << 20 {
         match slow.write(&[0x7f; 65_536]) {
             Ok(count) => (taken, idle_since) = (taken + count, Instant::now()),
@@ -331,7 +331,7 @@ fn the_display_is_removed_with_the_relay() {
     let scene = Scene::new();
     let number = scene.relay.display().trim_start_matches(':').to_owned();
     let files = [format!("/tmp/.X{number}-lock"), format!("/tmp/.X11-unix/X{number}")];
-    // Others may take the number as soon as it is free.
+    // Other processes can take the number as soon as it is free.
     let identity = |file: &String| fs::symlink_metadata(file).map(|of| (of.ino(), of.ctime(), of.ctime_nsec())).ok();
     let made = files.each_ref().map(identity);
     assert!(made.iter().all(Option::is_some));

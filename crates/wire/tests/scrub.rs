@@ -100,7 +100,7 @@ fn setup_with(cookie: &[u8; 16]) -> Vec<u8> {
 
 fn introduced(cookie: &[u8; 16]) -> Talk {
     let mut talk = Talk::new();
-    // In two packets, with the cookie in both.
+    // The setup is sent in two packets, and the cookie is in both.
     let setup = setup_with(cookie);
     talk.open().client(&setup[..40]).client(&setup[40..]).server(&setup_reply(L));
     talk
@@ -157,7 +157,7 @@ fn texts_and_keys_are_removed_in_any_byte_order_and_packet_size() {
     for order in [Order::Little, Order::Big] {
         let whole = telling(order);
         for cut in [usize::MAX, 97, 13, 1] {
-            // The same bytes in packets of that size.
+            // Send the same bytes in packets of that size.
             let mut talk = Talk::new();
             talk.open();
             for packet in &whole.packets[3..] {

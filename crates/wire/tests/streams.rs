@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Tests packets as real networks and captures deliver them: every link type, sequence numbers that wrap, packets that
-//! are retransmitted, late, truncated or lost, connections without start or end.
+//! are retransmitted, late, truncated or lost, and connections without start or end.
 
 mod packets;
 
@@ -107,7 +107,7 @@ fn repeated_data_are_reported_once() {
     let again: Vec<bool> =
         seen.packets.iter().filter(|packet| packet.length > 0).map(|packet| packet.is_retransmission).collect();
     assert_eq!(again, [false, true].repeat(again.len() / 2));
-    // A retransmission that also has new data.
+    // A retransmission that also contains new data.
     let old = talk.next[0] - 1;
     talk.packets.truncate(talk.packets.len() - 3);
     talk.next = [old - 4, talk.next[1] - 1];
@@ -137,7 +137,7 @@ fn a_packet_captured_at_two_points_counts_once() {
         round_trips(&mut talk, 1..=3);
         talk.close();
         let once = observe(&talk.packets).0;
-        // A mirrored port; a bridge and its port; a router, which decrements the TTL.
+        // Capture points: a mirrored port; a bridge and its port; a router, which decrements the TTL.
         for (late_ns, at) in [(12_000, None), (700_000, Some(7)), (700_000, Some(hops_at))] {
             let change = |bytes: &mut [u8]| at.into_iter().for_each(|at: usize| bytes[at] ^= 1);
             let twice = talk.packets.iter().flat_map(|packet| [packet.clone(), elsewhere(packet, late_ns, change)]);
@@ -154,7 +154,7 @@ fn a_retransmission_is_no_copy() {
     let request = talk.packets[5].clone();
     let number = |packet: &mut Captured, number: u8| packet.bytes[19] = number;
     talk.packets.iter_mut().zip(1..).for_each(|(packet, count)| number(packet, count));
-    // With a new identification, or after a round trip.
+    // The request again, with a new identification or after a round trip, is a retransmission.
     for (late_ns, count) in [(50_000, 200), (900_000, 0)] {
         let mut packets = talk.packets.clone();
         if count == 0 {
@@ -290,7 +290,7 @@ fn bytes_truncated_inside_a_message_lose_no_other_message() {
     assert_eq!((counts.gaps, counts.cut_packets), (50, 50));
     let images = |lines: &[String]| lines.iter().filter(|line| line.ends_with("PutImage")).count();
     assert_eq!((images(&whole), images(&seen.lines())), (50, 50));
-    // Images alone: all are reported, with the captured bytes.
+    // A stream of images only: all are reported, with the captured bytes.
     let mut talk = Talk::new();
     talk.open_x(L);
     (0..50).for_each(|_| _ = talk.client(&request(L, PUT_IMAGE, 2, 300)));
@@ -371,7 +371,7 @@ fn ports_can_be_reused() {
     talk.next = [9_000, 77];
     talk.open_x(L);
     round_trips(&mut talk, 1..=2);
-    // Another time, without the end of the previous connection.
+    // Reuse the ports once more, without the end of the previous connection.
     talk.next = [900_000, 7];
     talk.open_x(L);
     round_trips(&mut talk, 1..=1);

@@ -5,7 +5,7 @@
 //! tshark is correct on short captures without losses, like these. It runs during the test, which is skipped if tshark
 //! is not installed (Debian: tshark).
 //!
-//! The test makes these differences of tshark equal: it shows all messages of a packet in one field, with commas; it
+//! The test compensates for differences of tshark: it shows all messages of a packet in one field, with commas; it
 //! shows the highest bit of an event sent by a client in another field; it counts the event in a SendEvent request.
 
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ fn theirs(file: &Path, client: u16, server: u16) -> Values {
     let mut values = Values::default();
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let mut fields = line.split('\t');
-        // Fields with a code or a sequence number belong to the server.
+        // Fields with a code or a sequence number belong to the server's messages.
         let count = if fields.next().map(number) == Some(u64::from(client)) { 1 } else { FIELDS.len() };
         for (values, field) in values.iter_mut().zip(fields).take(count) {
             values.extend(field.split(',').filter(|value| !value.is_empty()).map(number));

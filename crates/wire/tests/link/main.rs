@@ -21,7 +21,7 @@ use xqos_wire::observe::Direction;
 const MS: u64 = 1_000_000;
 /// IP length of a ping: 20 bytes of IP, 8 of ICMP, 56 of data.
 const PING_BYTES: u64 = 84;
-/// Turns of 31 pings each.
+/// Number of turns with 31 pings each.
 const TURNS: u32 = 4;
 
 /// Starts a link, or prints why this machine permits none and returns `None`.
@@ -87,7 +87,7 @@ fn ping_measures_the_delay_within_0_3_ms() {
         let sending_ns = rate.map_or(0, |rate| PING_BYTES * 8 * 1000 * MS / rate);
         let expected_ms = (delay_ns + sending_ns) as f64 / 1e6;
         let mut quickest = [f64::INFINITY; 2];
-        // In turn, so that both have the same load.
+        // Alternate between the links, so that both are measured under the same load.
         for _ in 0..TURNS {
             let [far, near] = [&far, &near].map(|link| least(&round_trips_ms(link)));
             quickest = [quickest[0].min(far), quickest[1].min(near)];
@@ -123,7 +123,7 @@ fn a_bulk_transfer_sends_packets_back_to_back_at_the_link_rate() {
     }
     for (megabits, bytes) in [(1, 500_000), (10, 1_000_000), (100, 10_000_000)] {
         let file = log_file(&format!("bulk-{megabits}"));
-        // Long enough that TCP's reaction to a loss does not empty it.
+        // The queue is long enough that TCP's reaction to a loss does not empty it.
         let queue = Some(Queue::Bytes(20_000 * megabits.max(5)));
         let delay_ns = 2 * MS;
         let settings =

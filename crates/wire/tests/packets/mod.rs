@@ -53,7 +53,7 @@ pub struct Talk {
     /// Number of VLAN tags in the Ethernet header.
     pub vlan_tags: usize,
     pub window_scale: Option<u8>,
-    /// Selective acknowledgements in packets other than SYN, which then have timestamps, too.
+    /// Selective acknowledgements in packets other than SYN, which then also have timestamps.
     pub selective: Vec<(u32, u32)>,
     pub at_ns: u64,
     /// Next sequence numbers of client and server.
