@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Settles pending states and frees what the figures no longer need.
+    /// Settles pending states and frees the data that the figures no longer need.
     fn end(&mut self) {
         self.states.end(self.ended_ns);
         self.counts.end();

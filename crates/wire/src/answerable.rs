@@ -2,7 +2,7 @@
 //! Table of the requests that a proxy next to the program can answer without the server: their class and condition.
 //!
 //! Names are those of [`crate::x11::names`]: `InternAtom`, `RENDER::QueryPictFormats`. A request that is not in the
-//! table is [`Class::Never`]. It says only what can be answered; [`Barrier`] says when the request order allows it.
+//! table is [`Class::Never`]. The table says what can be answered; [`Barrier`] says when the request order allows it.
 //!
 //! | class | the answer | the proxy |
 //! |---|---|---|
@@ -42,9 +42,9 @@ pub enum Condition {
 /// How the Low Bandwidth X extension (1996) treated the request on the client's side of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lbx {
-    /// Its proxy answered, without a round trip.
+    /// The LBX proxy answered, without a round trip.
     Answered,
-    /// Its proxy asked, and the server sent a short tag for data that the proxy had: a small round trip.
+    /// The LBX proxy asked, and the server sent only a short tag if the proxy had the data: a small round trip.
     Tagged,
     Forwarded,
 }
@@ -209,7 +209,7 @@ const BARRIERS: [&str; 19] = [
     "SetSelectionOwner", "ConvertSelection", "KillClient", "ChangeKeyboardMapping", "SetCloseDownMode",
 ];
 
-/// Requests that are barriers if they name, or draw into, a window that is not the program's own.
+/// Requests that are barriers if they name or draw into a window that is not the program's own.
 #[rustfmt::skip]
 const WINDOW_BARRIERS: [&str; 19] = [
     "CreateWindow", "ChangeWindowAttributes", "ConfigureWindow", "ReparentWindow", "MapWindow", "UnmapWindow",

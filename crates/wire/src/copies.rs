@@ -10,7 +10,7 @@
 //! | the same nonzero IPv4 identification | [`CERTAIN_NS`] | a copy |
 //! | another link header or TTL | [`CERTAIN_NS`] | a copy seen at another point |
 //! | neither | [`LIKELY_NS`] | a copy |
-//! | any of these | later | a retransmission |
+//! | any of the above | later | a retransmission |
 
 use crate::capture::Record;
 use crate::frame::Segment;

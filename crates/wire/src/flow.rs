@@ -21,7 +21,7 @@ pub type Observers<'a> = [&'a mut dyn Observer];
 pub enum Flow {
     /// Ignored until the next SYN.
     Over,
-    /// Started; its first bytes will show whether it is X.
+    /// Just started. Its first bytes will show whether it is X.
     Candidate(Box<Candidate>),
     Followed(Box<Followed>),
 }

@@ -2,8 +2,8 @@
 //! Plots time against bytes, like Packard and Gettys' netplot (2003) and Shepard's xplot (1990).
 //!
 //! Each packet is a vertical bar at its time, from its first byte to its last. Two stair lines surround the bars:
-//! below, what the receiver has acknowledged; above, the edge of its window. Each X message is drawn at the time of the
-//! packet with its last byte, with its name, in the colour of the connection's state before that time.
+//! below, the data that the receiver has acknowledged; above, the edge of its window. Each X message is drawn at the
+//! time of the packet with its last byte, with its name, in the colour of the connection's state before that time.
 //!
 //! | file | purpose |
 //! |---|---|

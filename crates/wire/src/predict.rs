@@ -9,7 +9,7 @@
 //!
 //! | file | purpose |
 //! |---|---|
-//! | [`script`] | extracts what does not depend on the link from a capture |
+//! | [`script`] | extracts from a capture what does not depend on the link |
 //! | `run` | plays a script over two simulated links in virtual time |
 //! | `stream`, `congestion` | the TCP model |
 //! | [`grid`], [`figures`] | the links of the paper's grid; predictions as figures of a report |

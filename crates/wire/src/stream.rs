@@ -31,7 +31,7 @@ pub struct Piece<'a> {
     /// Bytes of the other direction that its sender had received.
     pub acknowledged: u64,
     pub bytes: &'a [u8],
-    /// Bytes after these that are missing from the capture.
+    /// Number of bytes after `bytes` that are missing from the capture.
     pub missing: u64,
 }
 
@@ -149,7 +149,7 @@ impl Stream {
         }
     }
 
-    /// Delivers all waiting bytes, with gaps for what is missing.
+    /// Delivers all waiting bytes, and gaps for the missing ones.
     pub fn finish(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) {
         self.deliver_ready(take);
         while self.skip_hole(at_ns, take) {

@@ -81,7 +81,7 @@ enum Family {
     Fact,
 }
 
-/// A request that may be avoidable.
+/// A request that could be avoidable.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     family: Family,
@@ -192,7 +192,7 @@ impl Judge {
         }
     }
 
-    /// True for every request of this kind after the first, if it was sent alone.
+    /// True for each wait of this kind after the first, if its request was sent alone.
     fn another(&mut self, kind: usize, is_alone: bool) -> bool {
         std::mem::replace(&mut self.has_waited_for[kind], true) && is_alone
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Assigns bytes to their use: images, glyphs, properties, text, the rest.
+//! Assigns bytes to their use: images, glyphs, properties, text, everything else.
 //!
 //! Bytes are reported with each packet, messages only when complete. Bytes of an incomplete message are held, up to
 //! [`MAX_HELD`]. A longer message is classified by its first bytes: a request by its opcodes, a reply by its sequence
@@ -56,7 +56,7 @@ const MAX_PENDING: usize = 256;
 #[derive(Debug, Default)]
 struct HeldBytes {
     bytes: Vec<u8>,
-    /// Number of assigned bytes. A packet may hold thousands of messages, and moving the rest for each would be slow.
+    /// Number of assigned bytes. A packet can hold thousands of messages, and moving the rest for each would be slow.
     taken: usize,
     /// Stream offset of the first unassigned byte.
     offset: u64,

@@ -15,7 +15,7 @@ const WHOLE: u64 = 2 << 20;
 const EVERY: u64 = 64;
 const BLOCK: u64 = 64 << 10;
 const BUFFER: usize = 16 << 10;
-/// zstd's own default.
+/// The default of zstd.
 const ZSTD_LEVEL: i32 = 3;
 /// Level that OpenSSH uses.
 const DEFLATE_LEVEL: u32 = 6;
@@ -35,7 +35,7 @@ impl Write for Counter {
     }
 }
 
-/// Buffered, because one call of an encoder costs as much as some kilobytes, and most requests are a few bytes.
+/// Buffered, because one call of an encoder costs as much as a few kilobytes of data, and most requests are short.
 type Encoders = (BufWriter<zstd::Encoder<'static, Counter>>, BufWriter<ZlibEncoder<Counter>>);
 
 /// Compression sample of one use.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Time of the TCP handshake, which counts as network time: no program can send before its end.
 //!
-//! It starts with the first SYN, even if that is lost, and ends with the client's acknowledgement of the SYN-ACK. If
+//! The handshake starts with the first SYN, even if it is lost, and ends when the client acknowledges the SYN-ACK. If
 //! that acknowledgement carries data, it may have waited for the program; the handshake then ends with the SYN-ACK.
 
 use super::spans::Span;

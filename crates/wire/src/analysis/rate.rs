@@ -82,7 +82,7 @@ impl Rate {
         self.bytes_per_second = self.agreed();
     }
 
-    /// Rate of the three neighbouring bins with the most measurements. A rate may lie between two bins.
+    /// Rate of the three neighbouring bins with the most measurements. A rate can lie between two bins.
     fn agreed(&self) -> Option<u64> {
         let most = self.bins.windows(3).max_by_key(|bins| bins.iter().map(|bin| bin.count).sum::<u64>())?;
         let size = most.iter().map(|bin| bin.size).fold(0, u64::saturating_add);

@@ -145,7 +145,7 @@ pub struct StartupFigures {
     /// Until the first window is visible; null if none was mapped.
     pub window: Option<PhaseFigures>,
     pub quiet: PhaseFigures,
-    /// False if no 2 s of silence followed; `quiet` then extends to the end of the capture.
+    /// False if 2 s of silence never followed; `quiet` then extends to the end of the capture.
     pub is_quiet: bool,
 }
 

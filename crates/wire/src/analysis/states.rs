@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Classifies the time of a connection's two transmitters, from packets and acknowledgements alone.
+//! Classifies the time of a connection's two transmitters, only from packets and acknowledgements.
 //!
 //! # The question
 //!
@@ -8,7 +8,7 @@
 //! acknowledgement immediately elicits more data. It had then been blocked since it last sent data. It was blocked by
 //! the receiver while the receiver's window was closed.
 //!
-//! This rule alone no longer works. Windows are large: a program can hand over half a megabyte, which then waits for
+//! This rule no longer suffices. Windows are large: a program can hand over half a megabyte, which then waits for
 //! seconds in the queue of a slow link. No acknowledgement elicits anything, because everything was already sent.
 //! Replies also carry acknowledgements: the next request is elicited by the reply, not by its acknowledgement.
 //!
@@ -31,7 +31,7 @@
 //! | data are retransmitted | `BlockCause::Window`, since the previous data |
 //! | the receiver's window has less room than a packet, and the link is free | `BlockCause::Receiver` |
 //! | the handshake is not complete | `BlockCause::Window`: TCP may not send data |
-//! | packets travel over a free link, and nothing waits to be sent | idle: the time may be a wait for a reply |
+//! | packets travel over a free link, and nothing waits to be sent | idle: the client may be waiting for a reply |
 //! | anything else | idle |
 //!
 //! The paper's "blocked by the network" is `Link` and `Window` together.
@@ -105,7 +105,7 @@ impl States {
         sender.sent(packet, &point);
     }
 
-    /// Settles what is pending at the end of the connection.
+    /// Settles pending spans at the end of the connection.
     pub fn end(&mut self, at_ns: u64) {
         self.take_beginning_again();
         if let Some(span) = self.handshake.unfinished(at_ns) {

@@ -66,7 +66,7 @@ pub struct Transmitter {
     rate: Rate,
     round_trip: Option<RoundTrip>,
     last_sent: Option<Sent>,
-    /// Arrival times of pure acknowledgements that may elicit data.
+    /// Arrival times of pure acknowledgements that can elicit data.
     elicits: VecDeque<u64>,
     closed_since_ns: Option<u64>,
 }
@@ -82,7 +82,7 @@ impl Transmitter {
         self.rate.bytes_per_second
     }
 
-    /// Restarts with nothing sent, but keeps what is known about the link.
+    /// Restarts with nothing sent, but keeps the known rate and round trip of the link.
     pub(super) fn restarted(&self) -> Transmitter {
         Transmitter { rate: self.rate.restarted(), round_trip: self.round_trip, ..Transmitter::default() }
     }

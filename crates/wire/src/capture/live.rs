@@ -22,7 +22,7 @@ pub enum LiveError {
     NoInterfaces,
     #[error("there is no such interface: choose one of {}", .0.join(", "))]
     NoInterface(Vec<String>),
-    /// Only root and processes with CAP_NET_RAW may capture.
+    /// Only root and processes with CAP_NET_RAW can capture.
     #[error("capturing needs root, or a program with CAP_NET_RAW")]
     NotAllowed,
     #[error("libpcap does not accept the filter: {0}")]

@@ -19,7 +19,7 @@ use std::path::Path;
 const BUFFER_BYTES: usize = 1 << 18;
 /// Longest block that is read. The kernel's largest packets are 512 KiB.
 const MAX_BLOCK_BYTES: usize = 16 << 20;
-/// Enough bytes to detect the format. A pipe may deliver less at first.
+/// Enough bytes to detect the format. A pipe can deliver fewer at first.
 const BEGINNING_BYTES: u64 = 4096;
 /// Limit for hostile files with very many interfaces.
 const MAX_INTERFACES: usize = 65_536;

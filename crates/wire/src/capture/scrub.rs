@@ -7,7 +7,7 @@
 //!
 //! | bytes | action |
 //! |---|---|
-//! | of a message | overwrite what the rules name (`secret`) |
+//! | of a message | overwrite the range that the rules name (`secret`) |
 //! | not decoded: after a gap, or at the start of a capture that joined a connection | overwrite all |
 //! | of a message that never ends, or exceeds the waiting limit | overwrite all but its head |
 //! | of connections that are not X | overwrite all |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Detects wrong timestamps in a capture: a wrong unit, none at all, or a clock that was set back.
+//! Detects wrong timestamps in a capture: a wrong unit, missing times, or a clock that was set back.
 //!
 //! Nanoseconds labelled as microseconds can be detected with certainty and are converted. Other errors are only
 //! reported, because the true times are unknown.

@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Maximum packets read from one device before the other one is served.
+/// Maximum number of packets read from one device before the other device is served.
 const BATCH: usize = 64;
 const MAX_PACKET_BYTES: usize = 65_535;
 

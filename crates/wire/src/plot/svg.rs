@@ -109,7 +109,7 @@ impl<'a> Panel<'a> {
         LEFT + (since / length).min(1.0) * (WIDTH - LEFT - RIGHT)
     }
 
-    /// Clamped: a window edge may be far away, and coordinates should stay small.
+    /// Clamped: a window edge can be far away, and coordinates should stay small.
     fn y(&self, place: u64) -> f64 {
         let (low, high) = self.bytes;
         let part = (place as f64 - low as f64) / (high - low) as f64;

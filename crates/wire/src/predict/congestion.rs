@@ -91,7 +91,7 @@ impl Congestion {
         self.smooth_ns.saturating_add(TIMEOUT_MARGIN_NS)
     }
 
-    /// Smoothed round trip. Without a sample, the initial time-out.
+    /// Smoothed round trip; the initial time-out if there is no sample yet.
     pub fn round_trip_ns(&self) -> u64 {
         if self.smooth_ns == 0 { TIMEOUT_MARGIN_NS } else { self.smooth_ns }
     }

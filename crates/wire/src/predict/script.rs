@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Extracts what a program did at its start, independent of the captured network.
+//! Extracts from a capture what a program did at its start, independent of the captured network.
 //!
 //! A capture shows when a client sent and when it was answered. A [`Script`] keeps what does not depend on the link:
 //! for each step, the program's thinking time and the server message that it waited for; for each server message, the

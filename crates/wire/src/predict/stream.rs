@@ -38,7 +38,7 @@ pub struct Acknowledgement {
     pub until: u64,
     /// Number of bytes that arrived, including those after a gap.
     pub received: u64,
-    /// Offset up to which the sender may send.
+    /// Offset up to which the receiver's window allows data.
     pub window_end: u64,
     /// Time at which the acknowledged segment was sent.
     pub echo_ns: Option<u64>,

@@ -7,7 +7,7 @@
 //!
 //! | stream | message length |
 //! |---|---|
-//! | client's first message | setup: 12 bytes, and two strings whose lengths these contain, each padded to 4 bytes |
+//! | client's first message | setup: 12 bytes with the lengths of two strings, which follow, each padded to 4 bytes |
 //! | server's first message | 8 bytes, and the stated number of words |
 //! | client, initially | the stated number of words; 0 means four bytes, for which the server returns BadLength |
 //! | client, with BIG-REQUESTS | likewise; 0 means that the next word has the length |
@@ -98,7 +98,7 @@ fn request(order: ByteOrder, bytes: &[u8]) -> Length {
         None => Length::Needs(REQUEST_BYTES),
         Some(0) => match order.u32(bytes, 4) {
             None => Length::Needs(8),
-            // The header alone has two words.
+            // The header itself has two words.
             Some(0 | 1) => Length::Impossible,
             Some(words) => Length::Known(4 * u64::from(words)),
         },

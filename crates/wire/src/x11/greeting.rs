@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// Visual classes with read-only colour cells: StaticGray, StaticColor and TrueColor.
 const FIXED_CLASSES: [u8; 3] = [0, 2, TRUE_COLOR];
 pub const TRUE_COLOR: u8 = 4;
-/// Maximum number of visuals. A server has some dozens.
+/// Maximum number of visuals. A server has a few dozen.
 const MAX_VISUALS: usize = 4096;
 
 /// Content of the server's setup reply.

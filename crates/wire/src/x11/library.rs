@@ -98,7 +98,7 @@ mod tests {
         let attribute =
             |line: &str, name: &str| Some(line.split_once(&format!("{name}=\""))?.1.split_once('"')?.0.to_owned());
         let (mut extension, mut opcode, mut opcodes) = (String::new(), None::<u8>, Vec::new());
-        // Commented parts are not implemented.
+        // Requests in XML comments are not implemented.
         let said: String =
             text.split("<!--").map(|part| part.split_once("-->").map_or(part, |(_, said)| said)).collect();
         for line in said.lines() {

@@ -85,7 +85,7 @@ impl Names {
         }
     }
 
-    /// True if an extension with this major opcode was seen and may have this request.
+    /// True if an extension with this major opcode is known and can have this request.
     pub fn is_extension_request(&self, major: u8, minor: u8) -> bool {
         let has_request =
             |extension: &Extension| extension.table.is_none_or(|table| table.requests[usize::from(minor)].is_some());

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-/// A request that may be answered.
+/// A request that can still be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingRequest {
     pub sequence: u64,
@@ -19,7 +19,7 @@ pub struct PendingRequest {
     pub end: u64,
 }
 
-/// Ordered by sequence number.
+/// Pending requests, in order of sequence number.
 #[derive(Debug)]
 pub struct Pending {
     requests: VecDeque<PendingRequest>,

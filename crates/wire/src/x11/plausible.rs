@@ -66,7 +66,7 @@ fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Plausibility {
     let is_possible = match major {
         ..FIRST_EXTENSION => is_core_length(major, length / 4),
         _ if names.knows_extensions() => names.is_extension_request(major, minor),
-        // Servers assign opcodes from 128 on, to some thirty extensions.
+        // Servers assign opcodes from 128 on, to about thirty extensions.
         _ => major < FIRST_EXTENSION + 40,
     };
     if is_possible { Plausibility::Fits(length) } else { Plausibility::No }
@@ -92,7 +92,7 @@ fn from_server(bytes: &[u8], order: ByteOrder, decoder: &Decoder) -> Plausibilit
 
 fn is_possible_number(low: u16, decoder: &Decoder) -> bool {
     let sequence = decoder.sequence;
-    // Nothing is known before the server's first message.
+    // Before the server's first message, nothing is known about its sequence numbers.
     let is_unknown = sequence.answered() == 0 && sequence.certain_until().is_some();
     let ahead = u64::from(low.wrapping_sub(sequence.answered() as u16));
     let most = match sequence.certain_until() {

@@ -238,7 +238,7 @@ pub fn setup_reply(order: Order) -> Vec<u8> {
     bytes
 }
 
-/// A request of this many words with these first two bytes.
+/// A request with this length in words and these first two bytes.
 pub fn request(order: Order, major: u8, second: u8, words: u16) -> Vec<u8> {
     let mut bytes = vec![major, second];
     bytes.extend(order.two(words));

@@ -17,7 +17,7 @@ pub struct ProxyFigures {
     pub left: u64,
     /// Time that the other waits cost at `latency_s`.
     pub saving_s: f64,
-    /// Waits by name, those with the most remaining first.
+    /// Waits by name, the name with the most remaining waits first.
     pub names: Vec<LeftFigures>,
 }
 

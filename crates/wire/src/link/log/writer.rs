@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Writes the log of a link on its own thread, so that a slow disk delays no packet.
+//! Writes the log of a link on a separate thread, so that a slow disk delays no packet.
 
 use super::{Entry, Outcome, TITLE};
 use std::fs::File;

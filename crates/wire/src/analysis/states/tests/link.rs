@@ -15,7 +15,7 @@ const DELAYED_NS: u64 = 40_000_000;
 /// Number of first packets that are acknowledged immediately, as Linux does.
 const QUICK: u64 = 16;
 
-/// A client's request, its reply (or none), the number of repetitions, and the client's own work before each.
+/// A client's request, its reply (or none), the number of repetitions, and the client's processing time before each.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
     pub request: u64,
