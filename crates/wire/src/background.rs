@@ -14,7 +14,7 @@ pub struct Background<T> {
 }
 
 impl<T: Send + 'static> Background<T> {
-    /// Starts the thread. `run` gets a socket that becomes readable when it must end.
+    /// Starts the thread. `run` gets a socket that becomes readable when the thread must end.
     pub fn start(name: &str, run: impl FnOnce(UnixStream) -> T + Send + 'static) -> io::Result<Background<T>> {
         let (ours, theirs) = UnixStream::pair()?;
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(theirs))?;

@@ -17,9 +17,9 @@ use crate::frame::Segment;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// No bridge delays a packet for longer.
+/// No bridge delays a packet for longer than this.
 const CERTAIN_NS: u64 = 10_000_000;
-/// Too short for an acknowledgement or a retransmission.
+/// A time too short for an acknowledgement or a retransmission.
 const LIKELY_NS: u64 = 100_000;
 /// Number of recent packets to search. A delayed machine can deliver dozens of packets before their copies.
 const MAX_RECENT: usize = 128;

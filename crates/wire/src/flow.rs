@@ -117,7 +117,7 @@ impl Followed {
         self.stream.is_reused_by(self.ends.direction(segment), segment)
     }
 
-    /// Takes a packet. Returns how it ends the connection, if it does.
+    /// Takes a packet. If this packet ends the connection, returns how.
     pub fn take(
         &mut self,
         at_ns: u64,

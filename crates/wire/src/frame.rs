@@ -58,7 +58,7 @@ pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {
     let header = match record.link {
         // Some systems write 12 and 14 for raw IP.
         Link::RAW | Link::IPV4 | Link::IPV6 | Link(12 | 14) => Some(0),
-        // The loopback of the BSDs starts with the address family.
+        // Loopback packets of the BSDs start with the address family.
         Link::NULL | Link::LOOP => Some(4),
         Link::ETHERNET => ethernet(record.bytes),
         // Linux cooked capture, as written for the interface `any`.

@@ -138,7 +138,7 @@ pub struct MissingBytes {
 pub enum Ending {
     Finished,
     Reset,
-    /// The capture ended first.
+    /// The capture ended before the connection.
     Open,
 }
 
@@ -151,7 +151,7 @@ pub trait Observer {
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {}
     /// A duplicate of an earlier packet, seen at another capture point.
     fn copy(&mut self, id: ConnectionId, packet: &Packet) {}
-    /// Bytes of a stream, each once and in order.
+    /// Bytes of a stream, each delivered once and in order.
     fn bytes(&mut self, id: ConnectionId, direction: Direction, at_ns: u64, offset: u64, bytes: &[u8]) {}
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {}
     fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {}

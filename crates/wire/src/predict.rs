@@ -10,9 +10,9 @@
 //! | file | purpose |
 //! |---|---|
 //! | [`script`] | extracts from a capture what does not depend on the link |
-//! | `run` | plays a script over two simulated links in virtual time |
+//! | `run` | plays a script over a simulated link in virtual time |
 //! | `stream`, `congestion` | the TCP model |
-//! | [`grid`], [`figures`] | the links of the paper's grid; predictions as figures of a report |
+//! | [`grid`], [`figures`] | the links of the grid of Packard and Gettys (2003); predictions as figures of a report |
 //!
 //! Predictions are deterministic: the same capture and link give the same figures. They do not cover random packet
 //! loss, or programs that behave differently on a slow link (for example with fewer animation steps).
@@ -37,7 +37,7 @@ pub struct StartPrediction {
     /// Time from the first packet to the last one before the program is quiet, at the program's end of the link.
     #[serde(rename = "seconds", serialize_with = "as_seconds")]
     pub elapsed_ns: u64,
-    /// Time in which a reply was waited for, either direction of the link was busy, or TCP was blocked.
+    /// Time in which the program waited for a reply, either direction of the link was busy, or TCP was blocked.
     #[serde(rename = "network_delay_s", serialize_with = "as_seconds")]
     pub delay_ns: u64,
     #[serde(rename = "reply_wait_s", serialize_with = "as_seconds")]

@@ -33,7 +33,7 @@ pub struct Reassembly {
     pub room: Option<u64>,
     /// Offset of a byte that probed a closed window.
     pub probed: Option<i64>,
-    /// Offset of the end, once known.
+    /// Offset of the direction's end, once known.
     pub fin: Option<u64>,
     waiting: BTreeMap<u64, EarlyBytes>,
     waiting_bytes: usize,
@@ -85,8 +85,8 @@ impl Reassembly {
         offset < self.next as i64 || self.waiting.range(..end.max(0) as u64).next_back().is_some_and(overlaps)
     }
 
-    /// True for a packet that counts as empty: a keep-alive (no byte, or only the last byte again, all data being
-    /// acknowledged) or a window probe (only the next byte, while the window is closed).
+    /// True for a packet that counts as empty: a keep-alive (no byte, or the last byte again after its acknowledgement)
+    /// or a window probe (only the next byte, while the window is closed).
     pub fn is_probe(&self, offset: i64, length: u64) -> bool {
         let end = self.end as i64;
         let is_keep_alive = length <= 1 && offset + 1 == end && self.acknowledged >= self.end;

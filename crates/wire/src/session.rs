@@ -2,8 +2,7 @@
 //! Follows all connections of a capture and notifies the observers.
 //!
 //! X connections are those to a display's port (6000 to 6063) or to a port given with [`Session::also_port`], and any
-//! that start with an X connection setup. All connections share one memory limit, so many connections need no more than
-//! a few.
+//! that start with an X connection setup. All connections share one memory limit, regardless of their number.
 
 use crate::capture::{CaptureError, Reader, Record};
 use crate::contents::Contents;

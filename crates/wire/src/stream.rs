@@ -46,7 +46,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Starts with the first packet seen.
+    /// Creates the state for the first packet seen.
     pub fn new(started_midstream: bool) -> Stream {
         Stream { directions: Default::default(), started_midstream, hole: None }
     }
@@ -223,7 +223,7 @@ impl Stream {
     }
 }
 
-/// Delivers the new bytes of a piece that waited.
+/// Delivers the bytes of a waiting piece that were not delivered before.
 fn emit(own: &mut Reassembly, direction: Direction, at: u64, piece: &EarlyBytes, take: &mut impl FnMut(&Piece<'_>)) {
     let Some(length) = (at + piece.length).checked_sub(own.next).filter(|&length| length > 0) else { return };
     let bytes = piece.bytes.get((piece.length - length) as usize..).unwrap_or_default();

@@ -2,9 +2,9 @@
 //! Compares our states with the truth, the log of an emulated link.
 //!
 //! [`BlockCause::Link`](super::blocked::BlockCause) claims that data were in the queue or on the slowest link. The log
-//! says when the link was sending. Both are cut to the time from the first connection's start to the last one's end.
-//! Time in which only one of the two says busy counts as disagreement. Other traffic on the link would count as our
-//! error, so run nothing else on it.
+//! says when the link was sending. Both are limited to the time from the first connection's start to the last one's
+//! end. Time in which only one of the two says busy counts as disagreement. Other traffic on the link would count as
+//! our error, so run nothing else on it.
 
 use super::spans::{Span, length_until, minus, union, within};
 use super::{Analysis, Connection};

@@ -43,7 +43,7 @@ impl BlockedTime {
         self.pending.push_back((cause, Span { from_ns, to_ns }));
     }
 
-    /// The link was busy. Pending spans become final up to its start.
+    /// Records that the link was busy. Pending spans become final up to the start of that time.
     pub fn busy(&mut self, from_ns: u64, to_ns: u64) {
         self.settle(from_ns);
         let from_ns = from_ns.max(self.settled_ns);
@@ -75,7 +75,7 @@ impl BlockedTime {
         self.link.list().last().map_or(0, |last| last.to_ns)
     }
 
-    /// Nothing could be sent during the handshake.
+    /// Counts the handshake as blocked, because nothing could be sent.
     pub fn add_handshake(&mut self, from_ns: u64, to_ns: u64) {
         self.window.add(from_ns, to_ns);
         self.settled_ns = self.settled_ns.max(to_ns);

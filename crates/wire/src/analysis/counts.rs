@@ -18,7 +18,7 @@ impl MessageSum {
     }
 }
 
-/// One kind of message, by name.
+/// Sums of one kind of message, by name.
 #[derive(Clone, Debug, Default)]
 pub struct ByName {
     /// Indexed by name id, so a message needs no lookup.

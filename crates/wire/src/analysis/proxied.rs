@@ -7,9 +7,9 @@
 //! | [`Proxy::Strict`] | the table's requests | if the previous request had a reply or is silent ([`is_silent`]) |
 //! | [`Proxy::Relaxed`] | the table's requests | always, except from a barrier to the next reply from the server |
 //!
-//! The proxy knows every answer that it can know, from the program's last start. It does not know properties of windows
-//! that are neither the program's own nor a root. Replies arrive in order. A batch's wait therefore remains if one of
-//! its requests is forwarded, and the next wait remains if a forwarded request's reply is still on its way.
+//! The proxy is assumed to know all answers that it can know, from the program's last start, except properties of
+//! windows that are neither the program's own nor a root. Replies arrive in order. A batch's wait therefore remains if
+//! one of its requests is forwarded, and the next wait remains if a forwarded request's reply is still on its way.
 
 mod client_model;
 pub mod figures;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Estimates the rate of the slowest link from the packets that crossed it.
 //!
-//! **Captured before the link**, a measurement starts when nothing is in flight. It ends with an acknowledgement, less
-//! the shortest round trip. All acknowledged data crossed the link in between, so each measurement is a lower bound.
-//! The largest is the rate, once the queue was full for a while.
+//! **Captured before the link**, a measurement starts when nothing is in flight. It ends one shortest round trip before
+//! an acknowledgement. All acknowledged data crossed the link in between, so each measurement is a lower bound.
+//! The largest one is the rate, once data have been queued for a while.
 //!
 //! **Captured after the link**, packets that follow full packets arrive at the link's rate. But a delayed machine
 //! receives several packets together, and a transmitter can pause. Measurements are therefore short and counted in bins
@@ -12,8 +12,8 @@
 /// Minimum bytes of a measurement. Errors of the round trip (a few tenths of a millisecond) then matter only on links
 /// that are rarely busy.
 const MIN_BYTES: u64 = 2_500;
-/// Shortest duration of a measurement. Captures have microsecond timestamps, so nothing shorter says anything
-/// about a link.
+/// Shortest duration of a measurement. Captures have microsecond timestamps, so a shorter one says nothing about a
+/// link.
 const MIN_NS: u64 = 1_000;
 /// Number of bins, three per doubling of the rate, up to 2^43 bytes per second.
 const BINS: usize = 128;

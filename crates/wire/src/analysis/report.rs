@@ -82,7 +82,7 @@ pub struct Figures {
     pub blocked_network_s: f64,
     pub blocked_receiver_s: f64,
     pub reply_wait_s: f64,
-    /// Total network delay: waiting for replies, or requests blocked.
+    /// Total network delay: time in which the client waited for replies, or its requests were blocked.
     pub network_delay_s: f64,
     pub round_trips: u64,
     pub avoidable: u64,

@@ -3,7 +3,7 @@
 //!
 //! # The question
 //!
-//! Is the network the reason when a remote program is slow? Packard and Gettys (2003) distinguish three states for each
+//! Is the network the reason why a remote program is slow? Packard and Gettys (2003) distinguish three states for each
 //! direction: idle, blocked by the network, blocked by the receiver. A transmitter was blocked by the network if an
 //! acknowledgement immediately elicits more data. It had then been blocked since it last sent data. It was blocked by
 //! the receiver while the receiver's window was closed.
@@ -17,10 +17,10 @@
 //! We model the link as a queue that is served at the rate of the slowest link between the two ends.
 //!
 //! - The **rate** is measured while data were queued (see [`super::rate`]). A direction without enough data uses the
-//!   rate of the other one.
-//! - The **base** is the shortest round trip, less the time that its own packets took on the link: propagation delay
-//!   only.
-//! - A packet leaves the link at its rate after the previous packet, and at the latest one base before its
+//!   other direction's rate.
+//! - The **base** is the shortest round trip, less the time that its own packets took on the link. The propagation
+//! delay   remains.
+//! - A packet leaves the link after the previous packet, at the link's rate, and at the latest one base before its
 //!   acknowledgement arrived. This bound corrects a rate that is too low; the rate corrects delayed acknowledgements
 //!   (40 ms and more).
 //!

@@ -177,7 +177,7 @@ impl Transmitter {
         self.free_ns = self.free_ns.max(sent.at_ns).saturating_add(ns);
     }
 
-    /// At the current rate, everything in flight has left the link.
+    /// Settles all packets in flight, because they have left the link at the current rate.
     fn settle_flight(&mut self, point: &CapturePoint) {
         for index in self.in_flight.partition_point(|sent| sent.is_settled)..self.in_flight.len() {
             let sent = self.in_flight[index];
@@ -284,7 +284,7 @@ impl Transmitter {
         let left_ns = match self.ns_of(sent.size, point) {
             _ if sent.is_settled => begin_ns,
             Some(ns) => begin_ns.saturating_add(ns).min(latest_ns),
-            // The acknowledgement also took time on its way back. Divide the time by size.
+            // The acknowledgement also took time on its way back. Divide the time in proportion to the sizes.
             None => begin_ns.saturating_add(share(latest_ns.saturating_sub(begin_ns), sent.size, size)),
         };
         self.blocked.busy(begin_ns, left_ns);

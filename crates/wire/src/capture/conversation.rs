@@ -48,12 +48,12 @@ impl Conversation {
         Conversation { ports, next: [0; 2], received: [0; 2], is_full: nobody, has_begun: nobody, packet: Vec::new() }
     }
 
-    /// The client's SYN, or the server's SYN-ACK.
+    /// Makes the client's SYN, or the server's SYN-ACK.
     pub fn open(&mut self, from: Direction, at_ns: u64) -> Record<'_> {
         self.packet(from, Purpose::Open, at_ns, &[])
     }
 
-    /// A data packet with at most [`MAX_BYTES`] bytes.
+    /// Makes a data packet with at most [`MAX_BYTES`] bytes.
     pub fn data(&mut self, from: Direction, at_ns: u64, bytes: &[u8]) -> Record<'_> {
         self.packet(from, Purpose::Data, at_ns, bytes)
     }
@@ -66,12 +66,12 @@ impl Conversation {
         self.packet(receiver, Purpose::Acknowledge, at_ns, &[])
     }
 
-    /// `from` sends no more data.
+    /// Makes a FIN: `from` sends no more data.
     pub fn finish(&mut self, from: Direction, at_ns: u64) -> Record<'_> {
         self.packet(from, Purpose::Finish, at_ns, &[])
     }
 
-    /// `from` broke the connection.
+    /// Makes a reset: `from` broke the connection.
     pub fn reset(&mut self, from: Direction, at_ns: u64) -> Record<'_> {
         self.packet(from, Purpose::Reset, at_ns, &[])
     }

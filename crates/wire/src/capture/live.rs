@@ -31,7 +31,7 @@ pub enum LiveError {
     Other(String),
 }
 
-/// Lists network interfaces. libpcap also lists Bluetooth, USB, D-Bus and the firewall log.
+/// Lists the network interfaces, without the Bluetooth, USB, D-Bus and firewall devices of libpcap.
 pub fn interfaces() -> Result<Vec<Device>, LiveError> {
     let others = ["bluetooth", "dbus", "nflog", "nfqueue", "usbmon"];
     let mut devices = Device::list().map_err(|error| LiveError::Other(message(&error)))?;
@@ -94,7 +94,7 @@ impl Live {
         self.link
     }
 
-    /// The next packet, or `None` if there is none yet. Then poll the file descriptor.
+    /// Returns the next packet. If there is none yet, poll the file descriptor.
     pub fn take(&mut self) -> Result<Option<Record<'_>>, LiveError> {
         let link = self.link;
         match self.capture.next_packet() {

@@ -21,7 +21,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 const MAX_BLOCK_BYTES: usize = 16 << 20;
 /// Enough bytes to detect the format. A pipe can deliver fewer at first.
 const BEGINNING_BYTES: u64 = 4096;
-/// Limit for hostile files with very many interfaces.
+/// Maximum number of interfaces. Only a hostile file has more.
 const MAX_INTERFACES: usize = 65_536;
 
 /// Maximum length of a program name. Only a hostile file has longer ones.
@@ -190,7 +190,7 @@ fn problem(error: &PcapError<&[u8]>) -> ReadProblem {
     }
 }
 
-/// Ticks per second: a power of ten, or of two if the highest bit is set. The library does not support powers of two.
+/// Decodes ticks per second: a power of ten, or a power of two (which the library lacks) if the highest bit is set.
 fn resolution(option: u8) -> u64 {
     let (base, power) = if option & 0x80 == 0 { (10_u64, option) } else { (2, option & 0x7f) };
     base.checked_pow(power.into()).unwrap_or(1_000_000)
@@ -206,7 +206,7 @@ fn take_block<'a>(
         PcapBlockOwned::LegacyHeader(header) => {
             let is_nanoseconds = header.is_nanosecond_precision() || times.are_nanoseconds;
             let resolution = if is_nanoseconds { 1_000_000_000 } else { 1_000_000 };
-            // The upper half says whether a checksum follows each packet.
+            // The upper half of the field says whether a checksum follows each packet.
             let link = Link(header.network.0 & 0xffff);
             interfaces.push(Interface { link, resolution, offset_s: i64::from(header.thiszone) });
             None

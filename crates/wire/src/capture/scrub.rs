@@ -91,7 +91,7 @@ struct DirectionMarks {
     decided: u64,
     /// A message ends at `decided`, so the next one starts there.
     is_boundary: bool,
-    /// In order and disjoint.
+    /// Confidential ranges, in order and disjoint.
     secrets: VecDeque<Range<u64>>,
     /// Ranges before this offset are no longer remembered.
     forgotten: u64,

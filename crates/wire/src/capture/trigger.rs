@@ -31,7 +31,7 @@ pub enum Start {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     On(TriggerEvent),
-    /// No X message for this long after the last one.
+    /// No X message arrives within this time after the last one.
     Quiet {
         ns: u64,
     },

@@ -11,8 +11,8 @@
 //!  └─ (gone) ─────────────────▶ ends every process of the two namespaces, then itself
 //! ```
 //!
-//! The namespaces have no names. They exist as long as our descriptors, the guard or a process in them. Without the
-//! privilege to create them, they are created inside a user namespace in which we are root.
+//! The namespaces have no names. They exist until our descriptors, the guard and all processes in them are gone.
+//! Without the privilege to create them, they are created inside a user namespace in which we are root.
 //!
 //! Only processes inside one of the namespaces are ever ended.
 
@@ -43,7 +43,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Time after which we give up: a process that survives SIGKILL is waiting for a device.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Both sides of an idle link. Drop ends everything in it.
+/// Both sides of an idle link. Drop ends every process on them.
 #[derive(Debug)]
 pub struct Namespaces {
     tuns: Option<[File; 2]>,
@@ -66,7 +66,7 @@ impl Namespaces {
         Ok(Namespaces { tuns: Some(tuns), networks, user, guard })
     }
 
-    /// The devices of client and server. They can be taken once.
+    /// Returns the devices of client and server. They can be taken only once.
     pub fn take_tuns(&mut self) -> Option<[File; 2]> {
         self.tuns.take()
     }
@@ -87,7 +87,7 @@ impl Namespaces {
 /// True if a process listens on this TCP port in the network namespace of `pid`.
 pub fn listens(pid: u32, port: u16) -> io::Result<bool> {
     let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{pid}/net/{table}"));
-    // Without IPv6, its table is missing.
+    // Without IPv6, the table `tcp6` is missing.
     let [tcp, tcp6] = tables.map(fs::read_to_string);
     Ok(has_listener(&tcp?, port) || tcp6.is_ok_and(|table| has_listener(&table, port)))
 }
@@ -101,7 +101,7 @@ fn has_listener(table: &str, port: u16) -> bool {
     })
 }
 
-/// Our end of the guard.
+/// The guard process, and our end of the socket to it.
 #[derive(Debug)]
 struct Guard {
     pid: i32,

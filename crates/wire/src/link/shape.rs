@@ -109,7 +109,7 @@ impl<P> Shaper<P> {
     /// Accepts or drops a packet. `now_ns` must not decrease.
     pub fn arrive(&mut self, now_ns: u64, bytes: u32, packet: P) {
         self.arrived += 1;
-        // Draw for every packet, so that loss does not depend on earlier drops.
+        // Draw random numbers for every packet, so that loss does not depend on earlier drops.
         let is_lost = self.random.below(1_000_000) < u64::from(self.shape.loss_ppm);
         let jitter_ns = self.random.below(self.shape.jitter_ns.saturating_mul(2).saturating_add(1));
         let mut record = LoggedPacket {
@@ -155,12 +155,12 @@ impl<P> Shaper<P> {
         self.held.first_key_value().map(|(&(due_ns, _), _)| due_ns)
     }
 
-    /// Everything that happened since the last call.
+    /// Returns everything that happened since the last call.
     pub fn take_entries(&mut self) -> impl Iterator<Item = Entry> + '_ {
         self.entries.drain(..)
     }
 
-    /// The link ends: packets in flight are not delivered.
+    /// Ends the link. Packets in flight are not delivered.
     pub fn close(&mut self, now_ns: u64) {
         while let Some((_, (record, _))) = self.held.pop_first() {
             self.entries.push(Entry::Packet(record));
@@ -229,7 +229,7 @@ impl RandomSource {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number in 0..`bound`, with a bias below `bound` / 2^64.
+    /// Returns a random number in 0..`bound`, with a bias below `bound` / 2^64.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Level of detail: reduces packed data to what a picture can show, in one pass.
 //!
-//! Time is divided into columns. The packets of a column become one bar from their first byte to their last, except
-//! retransmissions. Only the last step of a column is kept. A picture thus has a few thousand elements, however long
-//! the capture is.
+//! Time is divided into columns. The packets of a column become one bar from their first byte to their last. Each
+//! column also keeps its first retransmission and its last step. A picture thus has a few thousand elements, however
+//! long the capture is.
 
 use super::track::{Bar, MessageMark, Step, Track, Window};
 
@@ -50,7 +50,7 @@ pub fn bars(track: &Track, columns: &Columns) -> Vec<Bar> {
     bars
 }
 
-/// The acknowledgement steps, the last of each column.
+/// The acknowledgement steps: only the last one of each column.
 pub fn steps(track: &Track, columns: &Columns) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for step in track.steps() {

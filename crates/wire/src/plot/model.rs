@@ -106,7 +106,7 @@ pub struct Plot {
     pub choice: Choice,
     /// Nanoseconds since 1970.
     pub began_ns: u64,
-    /// Time of the last packet since the start.
+    /// Time from the start to the last packet.
     pub ended_ns: u64,
     pub names: Names,
     pub texts: Texts,
@@ -122,7 +122,7 @@ impl Plot {
         Plot { choice, ..Plot::default() }
     }
 
-    /// The time that is drawn: the chosen part, cut to the capture.
+    /// The time that is drawn: the chosen part, limited to the capture.
     pub fn window(&self) -> Window {
         let window = self.choice.window;
         Window {

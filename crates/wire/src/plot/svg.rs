@@ -172,7 +172,7 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// Clips what follows to the panel, until the group ends.
+    /// Begins a group that is clipped to the panel.
     fn begin_clipped(&self, direction: usize, out: &mut String) {
         let (top, tall, wide) = (self.top + STRIP, PANEL_HEIGHT - STRIP, WIDTH - LEFT);
         let _ = writeln!(
@@ -336,7 +336,7 @@ fn reserve(rows: &mut Rows, x: f64, y: f64, wide: f64) -> bool {
     true
 }
 
-/// Joins spans that are too close to be drawn apart.
+/// Joins spans that are too close to be drawn separately.
 fn columned(list: &[Span], columns: &Columns) -> Vec<(u64, u64)> {
     let nearest_ns = columns.window.to_ns.saturating_sub(columns.window.from_ns) / columns.count.max(1);
     let mut joined: Vec<(u64, u64)> = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Writes a file for xplot (Shepard, 1990), which drew the paper's figures: one window per direction.
+//! Writes a file for xplot (Shepard, 1990), which drew Packard and Gettys' figures: one window per direction.
 //!
 //! The format is line-based: the types of both axes, then commands. Text follows its command on the next line. The
 //! style is that of tcpdump2xplot: a packet is a line between two arrows; acknowledged data and window are stair lines

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Congestion window of a TCP sender as in Linux: slow start, its end by delay (HyStart), and CUBIC.
+//! Congestion window of a TCP sender as in Linux: slow start, which rising delay can end (HyStart), and CUBIC.
 //!
 //! | phase | growth of the window | ends with |
 //! |---|---|---|
@@ -15,7 +15,7 @@ pub const SEGMENT_BYTES: u64 = 1448;
 /// Initial window.
 const INITIAL_BYTES: u64 = 10 * SEGMENT_BYTES;
 const MIN_BYTES: u64 = 2 * SEGMENT_BYTES;
-/// The time-out exceeds the round trip by at least this.
+/// Minimum by which the time-out exceeds the round trip.
 const TIMEOUT_MARGIN_NS: u64 = 200_000_000;
 /// Below this window, delay does not end slow start.
 const HYSTART_BYTES: u64 = 16 * SEGMENT_BYTES;
@@ -23,7 +23,7 @@ const HYSTART_BYTES: u64 = 16 * SEGMENT_BYTES;
 const LATE_NS: [u64; 2] = [4_000_000, 16_000_000];
 /// Number of round-trip samples that a round needs before its delay is judged.
 const SAMPLES: u32 = 8;
-/// Acknowledgements this close together belong to one train.
+/// Acknowledgements within this time of each other belong to one train.
 const TRAIN_NS: u64 = 2_000_000;
 /// CUBIC's scaling constant: segments per cubic second.
 const CUBIC: f64 = 0.4;
@@ -114,7 +114,7 @@ impl Congestion {
         self.window += if self.window < self.threshold { bytes } else { self.avoided(acknowledged.now_ns, bytes) };
     }
 
-    /// A packet was lost. All losses within one round trip count once.
+    /// Reduces the window after a loss. All losses within one round trip count as one.
     pub fn lost(&mut self, now_ns: u64) {
         if now_ns < self.reduced_ns.saturating_add(self.smooth_ns) && self.reduced_ns > 0 {
             return;
@@ -126,7 +126,7 @@ impl Congestion {
         self.epoch_ns = None;
     }
 
-    /// Nothing was sent for this long.
+    /// Reduces the window after `ns` in which nothing was sent.
     pub fn was_idle(&mut self, ns: u64) {
         let times = ns / self.timeout_ns().max(1);
         if times == 0 {

@@ -197,7 +197,7 @@ impl<'s> Playback<'s> {
         self.timers.push(Reverse((at_ns, self.timers_set, timer)));
     }
 
-    /// A packet arrived at the end that `way` leads to.
+    /// Handles a packet that arrived at the end to which `way` leads.
     fn arrived(&mut self, way: usize, packet: &Packet) {
         let Packet { connection, content, sent_ns } = *packet;
         let end = way ^ 1;

@@ -157,7 +157,7 @@ impl ScriptRecorder {
         self.is_over
     }
 
-    /// Time between `at_ns` and `end_ns` belongs to the captured link, not to the program.
+    /// Adds a step. The time from `at_ns` to `end_ns` belongs to the captured link, not to the program.
     fn step(&mut self, connection: usize, (at_ns, end_ns): (u64, u64), action: Action) {
         let last_ns = self.last_step.map_or(at_ns, |(_, last_ns)| last_ns);
         let prompt = self.received.filter(|received| at_ns.saturating_sub(received.at_ns) <= PROMPT_NS);

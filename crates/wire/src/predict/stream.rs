@@ -62,7 +62,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The program writes this many bytes.
+    /// Takes bytes that the program writes.
     pub fn write(&mut self, bytes: u64) {
         self.written += bytes;
     }
@@ -178,7 +178,7 @@ impl Receiver {
         self.until
     }
 
-    /// A segment that was sent at `sent_ns` arrived.
+    /// Takes a segment that was sent at `sent_ns`.
     pub fn receive(&mut self, now_ns: u64, segment: Segment, sent_ns: u64) {
         self.received += segment.bytes;
         self.later.insert(segment.from, segment.from + segment.bytes);

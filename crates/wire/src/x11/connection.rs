@@ -197,7 +197,7 @@ impl Connection {
         }
     }
 
-    /// No message can start at this offset.
+    /// Handles an offset at which no message can start.
     fn lose(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         self.decoder.lose(piece.direction);
         self.sides[piece.direction as usize] = Side::Searching(Search::new(piece.offset, true));

@@ -30,7 +30,7 @@ impl Decoder {
         Decoder { sequence, pending, queries: VecDeque::new(), has_lost_replies: false }
     }
 
-    /// An unknown number of messages of a direction was lost.
+    /// Records that an unknown number of messages of a direction was lost.
     pub fn lose(&mut self, direction: Direction) {
         match direction {
             Direction::Requests => self.sequence.mark_uncertain(),
@@ -208,7 +208,7 @@ fn byte(frame: &Frame<'_>, at: usize) -> u8 {
     frame.bytes.get(at).copied().unwrap_or(0)
 }
 
-/// A message with only its position set.
+/// Makes a message with only its position set.
 #[inline]
 fn blank<'a>(frame: &Frame<'a>, order: ByteOrder) -> Message<'a> {
     Message {

@@ -138,7 +138,7 @@ pub struct Framer {
     pub order: ByteOrder,
     offset: u64,
     unfinished: Option<Unfinished>,
-    /// Its first bytes, up to `limit`.
+    /// First bytes of the unfinished message, up to `limit`.
     kept: Vec<u8>,
     limit: usize,
 }
@@ -183,7 +183,7 @@ impl Framer {
         self.unfinished.and_then(end).is_some_and(|end| end >= self.offset.saturating_add(bytes))
     }
 
-    /// The next complete message. `None` if the whole input was consumed.
+    /// Returns the next complete message. `None` if the whole input was consumed.
     #[inline]
     pub fn next<'f, 'i: 'f>(&'f mut self, input: &mut Input<'i>) -> Result<Option<Frame<'f>>, OutOfSync> {
         let (at_ns, offset) = (input.at_ns, self.offset);
@@ -198,7 +198,7 @@ impl Framer {
         Ok(if is_there { self.finish(at_ns) } else { None })
     }
 
-    /// The next piece, for callers that forward incomplete messages. `None` if the whole input was consumed.
+    /// Returns the next piece, for callers that forward incomplete messages. `None` if the whole input was consumed.
     pub fn piece<'f, 'i: 'f>(&'f mut self, input: &mut &'i [u8]) -> Result<Option<Piece<'f>>, OutOfSync> {
         let limit = self.limit as u64;
         let head = |length| if length <= limit { length } else { HEAD_BYTES as u64 };
@@ -235,7 +235,7 @@ impl Framer {
         (if end >= last { self.finish(at_ns) } else { None }, result)
     }
 
-    /// A message of at most `most` bytes that is complete in the input.
+    /// Returns the next message if it has at most `most` bytes and is complete in the input.
     #[inline]
     fn whole<'i>(&mut self, input: &mut &'i [u8], most: u64) -> Result<Option<&'i [u8]>, OutOfSync> {
         match length(self.phase, self.order, input) {
@@ -255,7 +255,7 @@ impl Framer {
         }
     }
 
-    /// Collects the bytes of the current message that `wanted` requests. Returns true once they are complete.
+    /// Collects the first `wanted(length)` bytes of the current message. Returns true once they are complete.
     fn gather(&mut self, input: &mut &[u8], wanted: impl Fn(u64) -> u64) -> Result<bool, OutOfSync> {
         while let Some(message) = self.unfinished {
             let known = message.length.map_or_else(|| length(self.phase, self.order, &self.kept), Length::Known);

@@ -16,11 +16,11 @@ pub struct Greeting {
     pub id_base: u32,
     pub id_mask: u32,
     pub screens: Vec<Screen>,
-    /// The class of each visual.
+    /// The class of each visual, by the visual's id.
     pub classes: HashMap<u32, u8>,
 }
 
-/// Root window, default colormap, its visual, and depth.
+/// A root window with its default colormap, visual and depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Screen {
     pub root: u32,

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub const UNKNOWN_REQUEST: &str = "unknown request";
 /// Maximum number of cached names of unknown messages.
 const MAX_UNNAMED: usize = 4096;
-/// Maximum length of an extension name. Only a hostile one is longer.
+/// Maximum length of an extension name. Only hostile captures have longer ones.
 const MAX_NAME_LETTERS: usize = 64;
 
 /// Message names of one server.
@@ -122,7 +122,7 @@ impl Names {
         self.name(self.known_request(major, minor), Unnamed::Request(major, minor))
     }
 
-    /// Name by event code. XKB events also need the second byte, generic events the second byte and the type.
+    /// Returns the name of an event. XKB events also need the second byte, generic events the second byte and the type.
     pub fn event(&mut self, code: u8, second_byte: u8, kind: u16) -> &str {
         match code & !SENT_BY_CLIENT {
             GENERIC_EVENT => {
@@ -175,7 +175,7 @@ impl Names {
         Some((extension, code - first(extension)))
     }
 
-    /// The known name, or one made of numbers.
+    /// Returns the known name, or one made of numbers.
     fn name(&mut self, known: Option<&'static str>, what: Unnamed) -> &str {
         if let Some(known) = known {
             return known;

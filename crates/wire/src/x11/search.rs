@@ -71,7 +71,7 @@ impl Search {
     }
 
     pub fn push(&mut self, packet: PacketStart, bytes: &[u8]) {
-        // The end of a long piece is enough.
+        // Search only the end of a long piece.
         let skipped = bytes.len().saturating_sub(MAX_BYTES / 2);
         let (offset, bytes) = (packet.offset + skipped as u64, &bytes[skipped..]);
         if offset != self.end() {
@@ -88,7 +88,7 @@ impl Search {
         self.bytes.extend(bytes);
     }
 
-    /// The first offset where messages start, for one byte order. `missing` bytes after these were not captured.
+    /// Finds the first offset where messages start, for one byte order. `missing` bytes after these were not captured.
     pub fn find(&mut self, order: ByteOrder, missing: u64, check: impl Fn(&[u8]) -> Plausibility) -> Option<u64> {
         let mut scan = std::mem::take(&mut self.scans[order as usize]);
         let found = self.scan(&mut scan, missing, &check);
@@ -134,7 +134,7 @@ impl Search {
         Verdict::Accepted
     }
 
-    /// Verdict on messages that end with a packet.
+    /// Decides on a chain of messages that ends with a packet.
     fn trust(&self, start: usize, messages: usize) -> Verdict {
         let is_enough = messages >= CHAIN_TO_END || messages > 0 && self.is_packet_start(start);
         if is_enough { Verdict::Accepted } else { Verdict::Undecided }

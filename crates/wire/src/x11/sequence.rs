@@ -42,7 +42,7 @@ impl Sequence {
         self.answered
     }
 
-    /// Some requests were not captured.
+    /// Records that some requests were not captured.
     pub fn mark_uncertain(&mut self) {
         let certain_until = self.uncertainty.map_or(self.requests, |uncertainty| uncertainty.certain_until);
         self.uncertainty = Some(Uncertainty { certain_until, fits: 0 });
@@ -62,7 +62,7 @@ impl Sequence {
         if is_behind { ahead.saturating_sub(0x1_0000) } else { ahead }
     }
 
-    /// The server has read requests up to this one. Returns by how much the count was too low.
+    /// Records that the server has read requests up to this one. Returns by how much the count was too low.
     #[inline]
     pub fn answer(&mut self, sequence: u64) -> u64 {
         self.answered = self.answered.max(sequence);
@@ -81,7 +81,7 @@ impl Sequence {
         by
     }
 
-    /// A reply matched the count.
+    /// Records that a reply matched the count.
     pub fn fit(&mut self) {
         if let Some(uncertainty) = &mut self.uncertainty {
             uncertainty.fits += 1;

@@ -103,7 +103,7 @@ fn retransmissions_and_pure_acknowledgements_occupy_the_link() {
 
 #[test]
 fn data_written_in_one_burst_are_blocked_until_sent() {
-    // Everything fits the first window: no acknowledgement elicits data.
+    // Everything fits into the first window: no acknowledgement elicits data.
     let link = Link { bytes_per_second: 12_500, delay_ns: 10 * MS, is_captured_at_server: false };
     let script = [
         Exchange { request: 48, reply: 5_000, times: 1, work_ns: 0 },

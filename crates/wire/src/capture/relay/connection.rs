@@ -73,7 +73,7 @@ impl Connection {
         Direction::BOTH.into_iter().find(|&direction| !self.is_broken && !self.states[direction as usize].is_recorded)
     }
 
-    /// Forwards what the sockets are ready for, then counts and records it.
+    /// Forwards data between the ready sockets, then counts and records it.
     pub fn serve(
         &mut self,
         ready: [PollFlags; 2],

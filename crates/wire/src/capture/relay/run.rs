@@ -96,7 +96,7 @@ impl Loop {
         Ok(ready)
     }
 
-    /// Removes ended connections. An end that was not recorded becomes a reset.
+    /// Removes ended connections. If the end of a direction was not recorded, records a reset.
     fn close(&mut self, recorder: &mut Recorder<'_>) {
         let at_ns = self.clock.now_ns();
         self.connections.retain_mut(|connection| {

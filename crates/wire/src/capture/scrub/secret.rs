@@ -23,7 +23,7 @@ const REQUESTS: [(&str, u64); 30] = [
     ("ImageText8", 16),
     ("ImageText16", 16),
     ("QueryTextExtents", 8),
-    // Its content is unused and may be anything.
+    // The server ignores its content, which can be anything.
     ("NoOperation", 4),
     ("RENDER::AddGlyphs", 12),
     ("RENDER::FreeGlyphs", 8),

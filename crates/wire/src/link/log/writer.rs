@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Entries per batch. Locking and waking for each one would be noticeable at 100,000 packets per second.
+/// Entries per batch. A lock and a wakeup for each entry would be noticeable at 100,000 packets per second.
 const BATCH: usize = 256;
 /// Batches that may wait for the disk, 20 MB. Beyond that, packets wait, because a log with gaps is useless.
 const WAITING_BATCHES: usize = 1024;
