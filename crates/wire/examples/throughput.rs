@@ -4,7 +4,7 @@
 //! `cargo run --release -p xqos-wire --example throughput -- [REQUESTS] [TURNS]`
 //!
 //! Each turn measures three steps, in alternating order: summing the bytes of the file, decoding the capture, and
-//! decoding with the whole analysis. If it is installed, `tshark -T fields` reads the file once. All times are
+//! decoding with the whole analysis. If tshark is installed, it also reads the file once. All times are
 //! processor times, which depend less on other load.
 
 #[path = "../tests/packets/mod.rs"]

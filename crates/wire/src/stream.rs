@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Reassembles both directions of a TCP connection: retransmitted, reordered and lost packets, sequence numbers that
-//! wrap, connections joined midway.
+//! Reassembles both directions of a TCP connection. Handles retransmitted, reordered and lost packets, sequence numbers
+//! that wrap, and connections joined midway.
 //!
 //! Bytes are delivered in stream order, and never before bytes of the other direction that their sender had received. A
 //! reply therefore follows its request, even if the capture has them in reverse order.

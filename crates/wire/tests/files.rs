@@ -86,7 +86,7 @@ fn wrong_timestamps_are_reported() {
             let note = read(pcap_at(order, magic, &times)).1.unwrap_or_default();
             assert!(note.contains(words) && !note.contains("nanoseconds"), "{order:?}: {note}");
         }
-        // A single packet proves nothing.
+        // A single packet is not enough to detect wrong timestamps.
         assert_eq!(read(pcap_at(order, micro, &[[10, 0]])).1, None);
         let mut file = [section(order), interface(order, 1, None)].concat();
         file.extend(packet(order, 0, AT_NS, b"abc"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Compares captures of real programs with earlier results and with xtrace.
 //!
-//! xtrace ran between the program and the server and logged each message. The capture has its connection to the server.
+//! xtrace ran between the program and the server and logged each message. The capture has xtrace's server connection.
 //! Both logs are in `captures`, so neither program is needed here.
 //!
 //! The test compensates for these differences of xtrace:

@@ -107,7 +107,7 @@ fn the_model_keeps_every_message_position() {
     }
 }
 
-/// Checks that the acknowledgement steps are possible.
+/// Checks that the acknowledgement steps are plausible.
 fn check_stairs(track: &Track, name: &str) {
     let steps: Vec<Step> = track.steps().collect();
     assert!(!steps.is_empty(), "{name}");

@@ -119,13 +119,13 @@ fn the_cookie_is_always_removed() {
     assert!(has(&again(capture, &plain(), "kept").0, b"SECRET"));
 }
 
-/// The difference in length of the application names: ours, and the test's "test".
+/// Difference in length between our application name and "test", the name in the tests.
 fn application_bytes() -> usize {
     let ours = concat!("xqos ", env!("CARGO_PKG_VERSION")).len();
     ours.next_multiple_of(4) - "test".len()
 }
 
-/// Confidential text in every message that may contain some, and the keys 38 and 39, in one byte order.
+/// Makes confidential text in every message that can contain some, and the keys 38 and 39, in one byte order.
 fn telling(order: Order) -> Talk {
     let mut talk = Talk::new();
     talk.open_x(order);

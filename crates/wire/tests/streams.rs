@@ -13,7 +13,7 @@ const GET_INPUT_FOCUS: u8 = 43;
 const MAP_WINDOW: u8 = 8;
 const PUT_IMAGE: u8 = 72;
 
-/// One round trip for each of these sequence numbers.
+/// Makes one round trip for each of these sequence numbers.
 fn round_trips(talk: &mut Talk, sequences: std::ops::RangeInclusive<u64>) {
     for number in sequences {
         talk.client(&request(L, GET_INPUT_FOCUS, 0, 1)).server(&reply(L, number, 0, 0));
@@ -319,7 +319,7 @@ fn packets_truncated_after_their_headers_lose_no_message() {
         if most > 66 {
             assert_eq!(summary(&seen), summary(&whole), "{most} bytes of each packet");
         } else {
-            // Four bytes of an extension's name are too few.
+            // Four bytes of an extension's name are not enough to learn it.
             assert_eq!(summary(&seen).len(), summary(&whole).len(), "{most} bytes of each packet");
         }
         assert_eq!((counts.lost_bytes, counts.skipped_bytes), (0, 0), "{most} bytes of each packet");

@@ -108,7 +108,7 @@ pub struct Judge {
     has_waited_for: [bool; 3],
 }
 
-/// Subject for the geometry of all windows, which changes when any is moved, mapped or reparented.
+/// Subject for the geometry of all windows, which changes when any window is moved, mapped or reparented.
 const GEOMETRY: (u32, u32) = (0, 0);
 
 impl Judge {

@@ -92,7 +92,7 @@ mod tests {
     fn a_handshake_lasts_from_the_first_syn_to_the_last_acknowledgement() {
         for (packets, span, trips) in [
             ([(Requests, 10, true, 0), (Replies, 30, true, 0), (Requests, 35, false, 0)], (10, 35), (20, 5)),
-            // Data can have waited for the program.
+            // Data may have waited for the program.
             ([(Requests, 10, true, 0), (Replies, 30, true, 0), (Requests, 900, false, 12)], (10, 30), (20, 0)),
         ] {
             let (handshake, seen) = seen(&packets);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Message names as small integers: a message costs one lookup and no allocation.
+//! Message names as small integers, so that a message costs one lookup and no allocation.
 //!
 //! A hostile capture can invent any number of names. Names beyond [`MAX_NAMES`] share one id.
 

@@ -12,7 +12,7 @@ use xqos_fleet::tables::{Connection, Connections, RoundTrip, RoundTrips};
 /// TCP port of display 0. Display N uses port 6000 + N.
 const DISPLAY_0: u16 = 6000;
 
-/// Destination of a report, and the host and session to write into it.
+/// Folder of the tables, and the host and session to write into them.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     pub folder: &'a Path,

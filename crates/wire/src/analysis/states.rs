@@ -63,7 +63,7 @@ pub struct States {
     beginning: Option<Vec<Packet>>,
 }
 
-/// Number of packets, both ways, after which rate and round trip count as known.
+/// Number of packets in both directions together after which rate and round trip count as known.
 const BEGINNING: usize = 256;
 
 impl States {

@@ -135,7 +135,7 @@ impl Waits {
         if self.pending.front()?.sequence == sequence { self.pending.pop_front() } else { None }
     }
 
-    /// The client sends again. Returns a wait if the client had waited for the last reply.
+    /// Called when the client sends again. Returns a wait if the client had waited for the last reply.
     fn resumed(&mut self, at_ns: u64) -> Option<Wait> {
         let reply = self.reply.take()?;
         let (_, silent_ns) = self.newest?;

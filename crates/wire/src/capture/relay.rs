@@ -60,9 +60,9 @@ pub struct Relayed {
     pub refused: u64,
     /// Bytes from clients, and from the server.
     pub bytes: [u64; 2],
-    /// File descriptors that were passed.
+    /// Number of file descriptors that were passed.
     pub files: u64,
-    /// File descriptors that could not be passed, because the server is reached by TCP.
+    /// Number of file descriptors that could not be passed, because the server is reached by TCP.
     pub files_lost: u64,
     pub recorded: Recorded,
 }

@@ -130,7 +130,7 @@ impl Marks {
         self.connections.get(&id).is_none_or(|directions| directions[direction as usize].is_clear(offset..end))
     }
 
-    /// The connection ended: nothing more will be decoded.
+    /// Ends a connection: nothing more of it will be decoded.
     fn end(&mut self, id: ConnectionId) {
         for own in self.connections.get_mut(&id).into_iter().flatten() {
             own.give_up(u64::MAX);
@@ -147,7 +147,7 @@ impl Marks {
 }
 
 impl DirectionMarks {
-    /// A message is complete; `found` is its confidential range.
+    /// Takes a complete message; `found` is its confidential range.
     fn take(&mut self, offset: u64, length: u64, found: Option<Range<u64>>) {
         let end = offset.saturating_add(length);
         if offset > self.decided {

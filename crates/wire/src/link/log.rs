@@ -2,7 +2,7 @@
 //! The log of a link: the fate of each packet, and when the link was busy. It is the reference for states that are
 //! inferred from a capture.
 //!
-//! Text, one entry per line, fields separated by a space. Times are nanoseconds since 1970, or `-` if there is none:
+//! The log is text: one entry per line, with fields separated by a space. Times are nanoseconds since 1970, or `-`:
 //!
 //! ```text
 //! # xqos link 1
@@ -11,9 +11,9 @@
 //! busy requests 1700000000000000000 1700000000000048000
 //! ```
 //!
-//! - `packet`: direction, number in its direction, bytes, arrival, start and end of transmission, delivery, fate:
-//!   `delivered`, `lost` on the link, `dropped` at a full queue, or `unfinished` when the link ended. A packet is
-//!   written when its fate is known, so lines are not strictly in order of arrival.
+//! - `packet`: direction, number in its direction, bytes, arrival, start and end of transmission, delivery, and fate,
+//!   which is `delivered`, `lost` on the link, `dropped` at a full queue, or `unfinished` when the link ended. A packet
+//!   is written when its fate is known, so lines are not strictly in order of arrival.
 //! - `busy`: the link was sending without a pause from the first time to the second. At other times it was idle.
 //!
 //! Other lines that start with `#` are comments. An incomplete last line is ignored.

@@ -19,7 +19,7 @@ use std::time::Duration;
 const BATCH: usize = 64;
 const MAX_PACKET_BYTES: usize = 65_535;
 
-/// The thread of a running link. Its result is the totals of requests and replies.
+/// The thread of a running link, which returns the totals of requests and replies.
 pub type Emulator = Background<Result<[LinkTotals; 2], Error>>;
 
 /// Starts the thread with the devices of client and server.
@@ -45,7 +45,7 @@ struct LinkDirection {
 
 #[derive(Debug)]
 struct Loop {
-    /// Requests and replies. Each direction writes to the device of the other.
+    /// Requests and replies. Each direction writes to the other direction's device.
     directions: [LinkDirection; 2],
     log: Option<Writer>,
     totals: [LinkTotals; 2],

@@ -7,9 +7,9 @@
 //!            the new                    some are lost
 //! ```
 //!
-//! No I/O and no clock: times are arguments, and random numbers come from a seed. The same packets at the same times
-//! have the same fate. The queue is first in, first out, so a packet's transmission time is known on arrival. A lost
-//! packet still occupies the link. Packets keep their order unless there is jitter.
+//! The model has no I/O and no clock: times are arguments, and random numbers come from a seed. The same packets at the
+//! same times have the same fate. The queue is first in, first out, so a packet's transmission time is known on
+//! arrival. A lost packet still occupies the link. Packets keep their order unless there is jitter.
 //!
 //! [`Shaper::take_entries`] returns what happened; call it regularly.
 
@@ -31,7 +31,7 @@ pub struct Shape {
     pub rate: Option<NonZeroU64>,
     /// Time from the end of a packet's transmission to its delivery.
     pub delay_ns: u64,
-    /// Maximum deviation of the delay, up or down, uniformly distributed. The delay is never negative.
+    /// Maximum deviation of the delay in either direction, uniformly distributed. The delay is never negative.
     pub jitter_ns: u64,
     /// Bound for waiting packets, not counting the one in transmission.
     pub queue: Queue,

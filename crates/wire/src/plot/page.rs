@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `page.html`, `page.css` | layout and style, light and dark |
 //! | `unpack.js` | decodes the packed rows |
-//! | `view.js` | the shown connection and bytes, and the selected message |
+//! | `view.js` | the connection and byte range that are shown, and the selected message |
 //! | `draw.js`, `panel.js`, `overview.js` | the canvas: one connection in two panels, all connections as lanes |
 //! | `sidebar.js` | the side panel: connections, statistics of a time span, details of a message |
 //! | `input.js` | wheel, drag, click and keys |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Rows of numbers, packed by column as differences to the previous row: about eight bytes per message.
+//! Rows of numbers, packed by column as differences to the previous row. A message takes about eight bytes.
 //!
 //! A number is stored in as many bytes as it needs, seven bits in each; the highest bit means that more bytes follow.
 //! Signed differences are zigzag-encoded. The page's script decodes the same format.

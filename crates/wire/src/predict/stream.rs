@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Model of one direction of a TCP connection: sender and receiver. No I/O; times are arguments.
+//! Model of one direction of a TCP connection, with a sender and a receiver. It has no I/O; times are arguments.
 //!
 //! A [`Sender`] returns segments as far as its congestion window and the receiver's window allow. A [`Receiver`]
 //! reorders them and acknowledges as Linux does: every second full segment immediately, anything else with data of the
@@ -164,7 +164,7 @@ pub struct Receiver {
     /// Number of first segments that were acknowledged immediately.
     quick: u32,
     is_urgent: bool,
-    /// Receive window beyond [`WINDOW_BYTES`].
+    /// Size of the receive window beyond [`WINDOW_BYTES`].
     wider: u64,
     /// Start of the current round trip, and the offset received by then.
     round: (u64, u64),

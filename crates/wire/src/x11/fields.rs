@@ -3,7 +3,7 @@
 //!
 //! Field positions come from a table that `data/fields.py` generates from the protocol description. The parsers of
 //! x11rb allocate as much memory as counts in the message ask for, which is unsafe, and support only the native
-//! byte order. Fields after one of variable length may be omitted.
+//! byte order. Fields after a field of variable length can be missing.
 
 use super::bytes::ByteOrder;
 use crate::observe::{Kind, Message};

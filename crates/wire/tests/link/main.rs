@@ -182,7 +182,7 @@ fn the_log_agrees_with_ping() {
         let seen_ms = round_trips_ms(&link);
         let [requests, replies] = link.finish().expect("it ends well");
         assert_eq!((requests.packets, requests.bytes), (31, 31 * PING_BYTES));
-        // ping does not wait for late last replies.
+        // ping does not wait for the last replies if they are late.
         assert!((seen_ms.len() as u64..=31).contains(&replies.packets), "{replies:?}");
         let (there, back) = (packets(&file, Direction::Requests), packets(&file, Direction::Replies));
         std::fs::remove_file(&file).unwrap();

@@ -181,7 +181,7 @@ impl Talk {
 fn internet(from: SocketAddr, to: SocketAddr, tcp: &[u8]) -> Vec<u8> {
     match (from, to) {
         (SocketAddr::V4(from), SocketAddr::V4(to)) => {
-            // 0 if the length exceeds the field, as with a card that segments packets itself.
+            // Write 0 if the length exceeds the field, as for a card that segments packets itself.
             let length = u16::try_from(tcp.len() + 20).unwrap_or(0);
             let mut packet = vec![0x45, 0];
             packet.extend(length.to_be_bytes());

@@ -86,7 +86,7 @@ fn create(number: u16, bytes: &[u8]) -> io::Result<Authority> {
     let folder = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
     let folder = folder.unwrap_or_else(env::temp_dir);
     let path = folder.join(format!("xqos-{}-{number}", std::process::id()));
-    // A killed process with the same id can have left the file behind.
+    // A killed process with the same id may have left the file behind.
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 // One connection: a panel for each direction, with packets, acknowledged bytes, offered window and messages.
 const STRIP = 9, TITLE = 18, BETWEEN = 10;
-// Larger numbers are drawn by pixel columns.
+// Above these numbers, packets are joined per pixel column, and only the selected message and its reply are drawn.
 const MAX_BARS = 6000, MAX_MARKS = 3000;
 const DIRECTIONS = ["Requests", "Replies, events, errors"];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 // The side panel: list of connections, statistics of the visible or marked range, and the selected message.
 const hint = element("message").firstElementChild;
-// With more round trips in a range there is no table of them, because moving and zooming would become slow.
+// Ranges with more round trips show no table of them, which would make moving and zooming slow.
 const MAX_TRIPS = 50000;
 
 function dotted(state, text) {

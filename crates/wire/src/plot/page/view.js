@@ -77,7 +77,7 @@ function stateOf(track, from, to) {
   return best;
 }
 
-// The counterpart of a message: for a request its first reply or error, and for these the request.
+// The counterpart of a message: for a request, its first reply or error; for a reply or error, its request.
 function answer({ direction, index }) {
   const { tracks } = chosen(), own = tracks[direction].messages, other = tracks[1 - direction].messages;
   const kind = kindOf(own.name[index]), sequence = own.sequence[index];
