@@ -76,7 +76,7 @@ pub struct Connection {
     pub program: Option<String>,
     pub ended_ns: u64,
     pub ending: Ending,
-    /// The capture starts with the connection, and no message is missing.
+    /// True if the capture starts with the connection, and no message is missing.
     pub is_whole: bool,
     pub traffic: [Traffic; 2],
     pub states: States,

@@ -43,7 +43,7 @@ pub struct Segment<'a> {
     pub header: &'a [u8],
     /// IPv4 identification, a packet counter of the sender; 0 for IPv6.
     pub identification: u16,
-    /// The capture already has this packet, from another capture point.
+    /// True if the capture already has this packet from another capture point.
     pub is_copy: bool,
 }
 

@@ -39,8 +39,8 @@ pub struct Opened {
     pub at_ns: u64,
     pub client: SocketAddr,
     pub server: SocketAddr,
-    /// The capture does not contain its start. Offsets count from the first byte seen, window scales are unknown, and
-    /// messages start where the stream could first be decoded.
+    /// True if the capture does not contain its start. Offsets then count from the first byte seen, window scales are
+    /// unknown, and messages start where the stream could first be decoded.
     pub started_midstream: bool,
 }
 
@@ -56,9 +56,9 @@ pub struct Packet {
     /// Bytes of the other direction that its sender has received, and the sender's receive window beyond them.
     pub acknowledged: u64,
     pub window: u64,
-    /// Some or all of its bytes were seen before.
+    /// True if some or all of its bytes were seen before.
     pub is_retransmission: bool,
-    /// SYN, FIN or RST.
+    /// True if the packet has SYN, FIN or RST.
     pub is_control: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct Message<'a> {
     /// Opcode of a request, or of the request that a reply or error answers; 0 for events.
     pub major: u8,
     pub minor: u16,
-    /// Request: it has a reply. Reply: more replies to the same request follow.
+    /// For a request, true if it has a reply; for a reply, true if more replies to the same request follow.
     pub has_reply: bool,
     /// Offset in the stream of its direction.
     pub offset: u64,
@@ -129,7 +129,7 @@ pub struct MissingBytes {
     pub at_ns: u64,
     pub offset: u64,
     pub length: u64,
-    /// The gap is inside one message, which is reported anyway because its length was captured.
+    /// True if the gap is inside one message, which is reported anyway because its length was captured.
     pub is_within_message: bool,
 }
 

@@ -56,8 +56,8 @@ fn as_sum<S: Serializer>(both: &[u64; 2], out: S) -> Result<S::Ok, S::Error> {
     out.serialize_u64(both.iter().sum())
 }
 
-/// Simulates a start over a link. `None`: the link drops so many packets that the start does not end. Jitter and loss
-/// of `shape` are ignored.
+/// Simulates a start over a link. `None` if the link drops so many packets that the start does not end. Jitter and
+/// loss of `shape` are ignored.
 pub fn predict_start(script: &Script, shape: &Shape) -> Option<StartPrediction> {
     run::play(script, &Shape { jitter_ns: 0, loss_ppm: 0, ..*shape })
 }

@@ -87,7 +87,7 @@ impl BlockedTime {
         self.link.reach_back(earlier_ns, ends[0].max(ends[1]));
     }
 
-    /// Number of pending spans, which is bounded.
+    /// Number of pending spans. Tests check that it is bounded.
     #[cfg(test)]
     pub fn pending(&self) -> usize {
         self.pending.len()

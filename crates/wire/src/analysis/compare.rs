@@ -26,7 +26,7 @@ pub enum Unit {
     Seconds,
 }
 
-/// One figure of both reports. Less is always better.
+/// One figure in both reports. A lower value is always better.
 #[derive(Clone, Debug, Serialize)]
 pub struct Change {
     pub what: String,

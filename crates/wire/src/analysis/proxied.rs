@@ -64,9 +64,9 @@ pub struct Proxied {
     pub proxy: Proxy,
     pub by_name: BTreeMap<NameId, WaitCounts>,
     client_model: ClientModel,
-    /// A request was forwarded to the server, and the client has not waited since.
+    /// True if a request was forwarded to the server, and the client has not waited since.
     is_pending: bool,
-    /// The last request that was not silent had no reply.
+    /// True if the last request that was not silent had no reply.
     is_after_one_way: bool,
     /// Sequence number of the last barrier, until a reply from the server follows it.
     barrier: Option<u64>,

@@ -90,7 +90,7 @@ impl Rate {
     }
 }
 
-/// Time that a link of this rate takes for these bytes.
+/// Time that a link with this rate needs for `size` bytes.
 pub fn ns_of(size: u64, bytes_per_second: u64) -> u64 {
     let ns = u128::from(size) * 1_000_000_000 / u128::from(bytes_per_second.max(1));
     u64::try_from(ns).unwrap_or(u64::MAX)
@@ -101,7 +101,7 @@ fn rate(size: u64, ns: u64) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// Index of the bin of a rate, never the first or last, so that every bin has two neighbours.
+/// Index of a rate's bin. It is never the first or last bin, so that each bin has two neighbours.
 fn bin_index(rate: u64) -> usize {
     let bin_index = (rate.max(1) as f64).log2() * 3.0;
     (bin_index as usize).clamp(1, BINS - 2)

@@ -46,7 +46,7 @@ pub struct ConnectionReport {
     pub seconds: f64,
     pub started_midstream: bool,
     pub ending: Ending,
-    /// The capture starts with the connection, and no message is missing.
+    /// True if the capture starts with the connection, and no message is missing.
     pub is_whole: bool,
     #[serde(flatten)]
     pub figures: Figures,

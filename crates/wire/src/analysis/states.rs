@@ -19,9 +19,9 @@
 //! - The **rate** is measured while data were queued (see [`super::rate`]). A direction without enough data uses the
 //!   other direction's rate.
 //! - The **base** is the shortest round trip, less the time that its own packets took on the link. The propagation
-//! delay   remains.
+//!   delay remains.
 //! - A packet leaves the link after the previous packet, at the link's rate, and at the latest one base before its
-//!   acknowledgement arrived. This bound corrects a rate that is too low; the rate corrects delayed acknowledgements
+//!   acknowledgement arrives. This bound corrects a rate that is too low; the rate corrects delayed acknowledgements
 //!   (40 ms and more).
 //!
 //! | case | state |

@@ -20,7 +20,7 @@ pub(super) const FULL: u64 = 1000;
 /// The capturing machine's position, as seen from one transmitter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CapturePoint {
-    /// Captured at the receiver: packets are seen after the link.
+    /// True if the capture was made at the receiver, so that packets are seen after the link.
     is_after_link: bool,
     /// Round trip from the capturing machine to the transmitter.
     loop_ns: u64,
@@ -44,7 +44,7 @@ struct Sent {
     is_retransmission: bool,
     /// Bytes of pure acknowledgements and retransmissions sent after it and before the next packet.
     trailing: u64,
-    /// The time at which it left the link is known.
+    /// True if the time at which it left the link is known.
     is_settled: bool,
 }
 
@@ -87,7 +87,7 @@ impl Transmitter {
         Transmitter { rate: self.rate.restarted(), round_trip: self.round_trip, ..Transmitter::default() }
     }
 
-    /// Number of packets kept, which is bounded.
+    /// Number of packets kept. Tests check that it is bounded.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.in_flight.len().max(self.blocked.pending()).max(self.elicits.len())

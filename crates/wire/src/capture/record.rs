@@ -40,7 +40,7 @@ pub struct Recorded {
     pub packets: u64,
     /// Length on the wire.
     pub bytes: u64,
-    /// The start event occurred.
+    /// True if the start event occurred.
     pub has_started: bool,
     /// Packets other than TCP, which a scrubbed file omits.
     pub left_out: u64,

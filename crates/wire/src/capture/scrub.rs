@@ -39,7 +39,7 @@ const MAX_MARKS: usize = 1 << 14;
 pub enum Extent {
     /// Only authorization data.
     Cookie,
-    /// Also text, keys and pixels.
+    /// Authorization data, text, keys and pixels.
     All,
 }
 
@@ -89,7 +89,7 @@ struct Marks {
 struct DirectionMarks {
     /// Stream offset up to which all confidential bytes are known.
     decided: u64,
-    /// A message ends at `decided`, so the next one starts there.
+    /// True if a message ends at `decided`, so that the next one starts there.
     is_boundary: bool,
     /// Confidential ranges, in order and disjoint.
     secrets: VecDeque<Range<u64>>,
@@ -274,7 +274,7 @@ impl Scrubber {
         }
     }
 
-    /// The capture ended: passes on all waiting packets.
+    /// Passes on all waiting packets at the end of the capture.
     pub fn finish(&mut self, pass_on: &mut impl FnMut(&Record<'_>)) {
         for directions in self.marks.borrow_mut().connections.values_mut() {
             directions.iter_mut().for_each(|own| own.give_up(u64::MAX));

@@ -68,7 +68,7 @@ pub struct Track {
     /// Payload bytes without retransmissions.
     pub bytes: u64,
     step: Option<Step>,
-    /// The last step is already in `acknowledgements`.
+    /// True if the last step is already in `acknowledgements`.
     is_stored: bool,
     next_offset: u64,
 }

@@ -8,7 +8,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// Byte order by the first byte of a connection setup.
+    /// Byte order that the first byte of a connection setup states.
     pub fn of_setup(first: u8) -> Option<ByteOrder> {
         match first {
             b'l' => Some(ByteOrder::Little),

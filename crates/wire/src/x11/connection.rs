@@ -35,7 +35,7 @@ pub fn is_setup(bytes: &[u8]) -> bool {
 #[derive(Debug)]
 pub struct Connection {
     order: Option<ByteOrder>,
-    /// Client to server, server to client.
+    /// First client to server, then server to client.
     sides: [Side; 2],
     decoder: Decoder,
     skipped_bytes: u64,

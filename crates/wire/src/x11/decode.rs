@@ -20,7 +20,7 @@ pub struct Decoder {
     pub sequence: Sequence,
     pub pending: Pending,
     queries: VecDeque<(u64, Vec<u8>)>,
-    /// Replies were lost, so sequence numbers may have wrapped unnoticed.
+    /// True if replies were lost, so that sequence numbers may have wrapped unnoticed.
     has_lost_replies: bool,
 }
 

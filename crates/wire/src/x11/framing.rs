@@ -149,7 +149,7 @@ struct Unfinished {
     offset: u64,
     first_ns: u64,
     length: Option<u64>,
-    /// Some of its bytes are missing; `kept` ends before them.
+    /// True if some of its bytes are missing; `kept` ends before them.
     is_cut: bool,
 }
 

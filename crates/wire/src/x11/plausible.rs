@@ -29,7 +29,7 @@ const WORDS: [i8; 128] = [
     1, 2, -3, 1, -1, 1, -1, 1, 0, 0, 0, 0, 0, 0, 0, -1,
 ];
 
-/// Finds a message boundary in a direction. If the byte order is unknown, the lengths of requests show it.
+/// Finds a message boundary in a direction, and the byte order if it is unknown.
 ///
 /// `missing`: number of bytes after the searched ones that were not captured.
 pub fn find(

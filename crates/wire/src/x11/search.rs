@@ -9,13 +9,13 @@ use super::bytes::ByteOrder;
 
 /// Number of messages that cannot be a coincidence: each one rules out at least nine of ten wrong offsets.
 const CHAIN: usize = 8;
-/// Number of messages that suffices if the last one ends with a packet.
+/// Number of messages that is enough if the last one ends with a packet.
 const CHAIN_TO_END: usize = 3;
 /// Maximum bytes to search, which bounds memory.
 const MAX_BYTES: usize = 16 << 10;
 /// Maximum number of packets in these bytes, which also bounds memory for single-byte packets.
 const MAX_PACKETS: usize = 256;
-/// Maximum number of offsets that need more bytes to decide. Only random data has more.
+/// Maximum number of offsets that wait for more bytes to be judged. Only random data has more.
 const MAX_UNDECIDED: usize = 64;
 
 /// Result of examining an offset.

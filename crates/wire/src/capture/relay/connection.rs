@@ -28,18 +28,18 @@ struct DirectionState {
     /// Bytes that the receiver has not accepted yet.
     waiting: Vec<u8>,
     files: Vec<OwnedFd>,
-    /// The sender has ended, or the receiver is gone.
+    /// True if the sender has ended, or the receiver is gone.
     has_ended: bool,
-    /// The sender has closed, not only shut down sending.
+    /// True if the sender has closed the socket, not only shut down sending.
     is_gone: bool,
-    /// The end of the direction was recorded, as FIN or reset.
+    /// True if the end of the direction was recorded, as FIN or reset.
     is_recorded: bool,
 }
 
 /// The two sockets of a client's connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// The client's and the server's.
+    /// The sockets to the client and to the server.
     sockets: [Socket; 2],
     states: [DirectionState; 2],
     pub packets: Conversation,

@@ -18,7 +18,7 @@ const FIRST_PORT: u16 = 6000;
 #[derive(Debug)]
 pub struct Socket {
     pub fd: OwnedFd,
-    /// A Unix socket, which can pass file descriptors.
+    /// True for a Unix socket, which can pass file descriptors.
     pub takes_files: bool,
 }
 
