@@ -12,7 +12,7 @@
 //! | [`Class::Shadowed`] | can be computed from the program's own requests | models the program's windows and pixmaps |
 //! | [`Class::Never`] | only the server knows it | forwards the request and waits |
 
-/// How an answer can be known without the server.
+/// How a proxy can know an answer without the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     Constant,
@@ -44,7 +44,7 @@ pub enum Condition {
 pub enum Lbx {
     /// The LBX proxy answered, without a round trip.
     Answered,
-    /// The LBX proxy asked, and the server sent only a short tag if the proxy had the data: a small round trip.
+    /// The LBX proxy forwarded the request, but the server sent only a short tag if the proxy had the data.
     Tagged,
     Forwarded,
 }
@@ -89,8 +89,8 @@ pub fn barrier(request: &str) -> Barrier {
     }
 }
 
-/// True if a one-way request can cause neither event nor error, given valid resource ids. Strict order lets answers
-/// overtake it. OpenFont is silent only if the font is known to exist.
+/// True if a one-way request can cause neither event nor error, given valid resource ids. Answers may overtake it even
+/// in strict order. OpenFont is silent only if the font is known to exist.
 pub fn is_silent(request: &str) -> bool {
     SILENT.contains(&request)
 }
@@ -150,7 +150,7 @@ pub const TABLE: &[Row] = &[
     sets_state("AllocNamedColor").when(Condition::FixedColormap).lbx(Lbx::Answered),
     // Permission to send long requests.
     sets_state("BIG-REQUESTS::Enable"),
-    // The client's version, or the fact that it asked: until then, the extension's other requests fail.
+    // The client's version, or that the client sent this request: until then, the extension's other requests fail.
     sets_state("DPMS::GetVersion"),
     sets_state("SYNC::Initialize"),
     sets_state("XC-MISC::GetVersion"),

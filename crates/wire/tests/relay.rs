@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests the relay with synthetic clients and servers that are slow, silent, gone or hostile. Every byte and every file
+//! Tests the relay with synthetic clients and servers that are slow, silent, closed or hostile. Every byte and file
 //! descriptor arrives, and the recording shows what was relayed.
 
 mod packets;

@@ -230,7 +230,7 @@ fn family(name: &str) -> Option<Family> {
     })
 }
 
-/// Extensions are asked for versions and facts. Values that change on their own (pointers, counters) are not facts.
+/// Family of an extension's request. Values that change on their own (pointers, counters) do not count as facts.
 fn family_of_extension(request: &str) -> Option<Family> {
     const MOVING: [&str; 6] = ["Counter", "Pointer", "Alarm", "Fence", "MSC", "State"];
     if matches!(

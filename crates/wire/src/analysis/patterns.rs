@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Calling patterns: the requests before each wait, and how often a pattern repeats.
 //!
-//! `InternAtom`, 46 in a row, is a loop that asks for one atom at a time. `InternAtom x 46` is one round trip for 46
-//! atoms.
+//! The pattern `InternAtom`, 46 in a row, is a loop that waits for one atom at a time. `InternAtom x 46` is one round
+//! trip for 46 atoms.
 
 use super::names::{NameId, Names};
 use super::round_trip::{Wait, WaitTotal};

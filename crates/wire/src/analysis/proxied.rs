@@ -143,7 +143,7 @@ impl Proxied {
     }
 
     fn reply(&mut self, message: &Message<'_>) -> Option<bool> {
-        // The first question after a barrier goes to the server. Its reply shows that earlier requests were executed.
+        // The first reply from the server after a barrier shows that all earlier requests were executed.
         if self.barrier.is_some_and(|barrier| message.sequence > barrier) {
             self.barrier = None;
         }

@@ -179,7 +179,7 @@ fn guard(socket: &UnixStream, ids: (u32, u32)) {
         Ok(made) => made,
         Err((step, error)) => {
             let report = Report { step: Some(step), error: error.raw_os_error().unwrap_or(0) };
-            // If sending fails, the parent is gone.
+            // If sending fails, the parent has exited.
             let _ = descriptors::send(socket, &report.bytes(), &[]);
             return;
         }
@@ -189,7 +189,7 @@ fn guard(socket: &UnixStream, ids: (u32, u32)) {
     if descriptors::send(socket, &report.bytes(), &files).is_err() {
         return;
     }
-    // Our copies would keep the devices up after the parent is gone.
+    // Our copies would keep the devices up after the parent has exited.
     drop(tuns);
     // Wait for end of file: nothing is ever sent.
     let mut end = socket;

@@ -219,7 +219,7 @@ impl<'s> Playback<'s> {
                 }
             }
         }
-        // Write answers first, so that they carry the acknowledgement.
+        // Send data first, so that it carries the acknowledgement.
         if end == SERVER {
             self.serve(connection)
         } else {

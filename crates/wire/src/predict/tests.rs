@@ -7,7 +7,7 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 
-/// A client that connects and then asks `count` times, with thinking time in between. The server needs 1 ms per answer.
+/// A client that connects and waits for `count` replies, thinking before each request. The server needs 1 ms per reply.
 fn asks(count: usize, think_ns: u64, request: u64, reply: u64) -> Script {
     let mut script = Script { steps: Vec::new(), messages: vec![Vec::new()] };
     script.steps.push(Step { connection: 0, think_ns: 0, after: None, action: Action::Open });
@@ -26,7 +26,7 @@ fn ms(ns: u64) -> u64 {
 #[test]
 fn each_wait_costs_a_round_trip_and_thinking_time_stays() {
     let predicted = predict_start(&asks(11, 5 * MS, 32, 32), &link(100_000, 50_000)).unwrap();
-    // The handshake, eleven thinking times and answers; the last answer is acknowledged later.
+    // The handshake, then eleven thinking times and replies, then the delayed acknowledgement of the last reply.
     assert_eq!(predicted.round_trips, 10, "nobody waited for the last answer");
     assert_eq!(ms(predicted.wait_ns), 10 * 101);
     assert_eq!(ms(predicted.elapsed_ns), 100 + 11 * (5 + 101) + 40);

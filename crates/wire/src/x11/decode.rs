@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Decodes a framed message: its sequence number, its name, and the request that it answers.
+//! Decodes a framed message: its sequence number and name, and for a reply or error, the request that it answers.
 
 use super::bytes::ByteOrder;
 use super::codes::FIRST_EXTENSION;

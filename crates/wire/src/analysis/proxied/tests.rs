@@ -10,7 +10,7 @@ const ROOT: u32 = 0x50;
 const OWN: u32 = 0x40_0000;
 const FOREIGN: u32 = 0x60_0001;
 
-/// A client and its server, which answers each question 1 ms later.
+/// A client and its server, which answers each request 1 ms later.
 struct Client {
     waits: Waits,
     names: Names,

@@ -110,12 +110,12 @@ impl Loop {
 
     /// Accepts a waiting client and connects it to the server.
     fn accept(&mut self, listener: usize, recorder: &mut Recorder<'_>) {
-        // Ignore a client that is already gone, or for which no file descriptor is left.
+        // Ignore a client that has already disconnected, or for which no file descriptor is left.
         let Ok((client, pid)) = self.display.accept(listener) else { return };
         let (client, program) = (Socket { fd: client.into(), takes_files: true }, xqos_sys::program(pid));
         let at_ns = self.clock.now_ns();
         let Ok(server) = self.upstream.connect() else {
-            // Disconnect the client, as if its server were gone.
+            // Disconnect the client, as if its server had exited.
             self.relayed.refused += 1;
             return;
         };
