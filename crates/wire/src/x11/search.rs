@@ -15,7 +15,7 @@ const CHAIN_TO_END: usize = 3;
 const MAX_BYTES: usize = 16 << 10;
 /// Maximum number of packets in these bytes, which also bounds memory for single-byte packets.
 const MAX_PACKETS: usize = 256;
-/// Maximum number of offsets that wait for more bytes to be judged. Only random data has more.
+/// Maximum number of undecided offsets, which need more bytes. Only random data has more.
 const MAX_UNDECIDED: usize = 64;
 
 /// Result of examining an offset.
