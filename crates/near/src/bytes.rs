@@ -3,7 +3,7 @@
 
 use xqos_wire::x11::bytes::ByteOrder;
 
-/// Byte order of this machine, used by the proxy's own connection.
+/// Byte order of this machine; the proxy's own connection uses it.
 pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
 
 pub fn put_u16(order: ByteOrder, bytes: &mut [u8], at: usize, value: u16) {
@@ -46,7 +46,7 @@ pub fn with_text(order: ByteOrder, mut bytes: Vec<u8>, length_at: usize, text: &
     bytes
 }
 
-/// The string at `at` of a request, with its length at `length_at`. `None` if anything follows the string.
+/// The string at offset `at` of a request; its length is at `length_at`. `None` if anything follows the string.
 pub fn text_at(order: ByteOrder, request: &[u8], length_at: usize, at: usize) -> Option<&[u8]> {
     let length = usize::from(order.u16(request, length_at)?);
     let text = request.get(at..at + length)?;

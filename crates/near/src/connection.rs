@@ -5,12 +5,12 @@
 //! |---|---|---|
 //! | setup | the program's setup request, with the proxy's cookie | it is complete; the server gets its own cookie |
 //! | greeting | the server's setup reply | it is complete |
-//! | holding | answers to the proxy's prefetch requests | all have arrived and the scout is ready ([`Near::release`]) |
+//! | holding | replies to the proxy's prefetch requests | all have arrived and the scout is ready ([`Near::release`]) |
 //! | open | requests; replies, events and errors | either side closes |
 //!
 //! Order of calls: pass received bytes to [`Near::from_program`] and [`Near::from_server`] while
 //! [`Near::takes_from_program`] and [`Near::takes_from_server`] allow it; then send what is in [`Near::to_program`] and
-//! [`Near::to_server`]; call [`Near::go_on`] after some of it was sent. On a [`Near::fault`], send what is queued and
+//! [`Near::to_server`]; call [`Near::go_on`] after sending some of it. On a [`Near::fault`], send what is queued and
 //! close both ends.
 
 use crate::context::ConnectionContext;
@@ -33,7 +33,7 @@ const MAX_REQUEST_BYTES: usize = 4096;
 /// The longest reply that is stored: the metrics of a core font of 65,536 glyphs.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 
-/// The reason for which a connection is closed.
+/// The reason why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -42,7 +42,7 @@ pub enum Fault {
     Cookie,
     /// The server refused the client; its reason was passed on to the program.
     Refused,
-    /// The bytes begin no valid request (`Program`) or no valid server message (`Server`).
+    /// The received bytes are not a valid request (`Program`) or not a valid server message (`Server`).
     Program,
     Server,
 }
@@ -76,7 +76,7 @@ pub struct Near {
     phase: Phase,
     program: Framer,
     server: Framer,
-    /// Bytes of the program that are not processed yet: queues were full, or the connection was held.
+    /// Bytes from the program that are not processed yet, because queues were full or the connection was held.
     unread: Vec<u8>,
     /// The server's setup reply, held back until [`Near::release`].
     greeting: Vec<u8>,
@@ -108,7 +108,7 @@ impl Near {
         }
     }
 
-    /// Processes the program's remaining bytes as far as the queues have room now.
+    /// Processes the program's remaining bytes as far as the queues now have room.
     pub fn go_on(&mut self, now_ns: u64, store: &mut Store) {
         if !self.unread.is_empty() {
             let mut unread = mem::take(&mut self.unread);
@@ -138,7 +138,7 @@ impl Near {
         self.go_on(now_ns, store);
     }
 
-    /// Whether more bytes of the program are accepted.
+    /// Whether more bytes from the program are accepted.
     pub fn takes_from_program(&self) -> bool {
         self.unread.is_empty() && self.phase != Phase::Closed && self.has_room()
     }
@@ -155,7 +155,7 @@ impl Near {
         &mut self.shared.to_server
     }
 
-    /// Everything for the program has been sent.
+    /// Whether everything for the program has been sent.
     pub fn has_flushed_program(&self) -> bool {
         self.shared.to_program.bytes().is_empty()
     }
@@ -182,7 +182,7 @@ impl Near {
         self.phase == Phase::Holding
     }
 
-    /// Passes the setup reply on, so that the program starts to send requests.
+    /// Passes on the setup reply, so that the program starts to send requests.
     pub fn release(&mut self, now_ns: u64, store: &mut Store) {
         if self.phase == Phase::Holding {
             self.phase = Phase::Open;
@@ -191,12 +191,12 @@ impl Near {
         }
     }
 
-    /// After the program has closed: sends the requests that are still to be compared. Returns whether there were any.
+    /// After the program has closed, sends the deferred comparison requests. Returns whether there were any.
     pub fn send_deferred(&mut self, store: &Store) -> bool {
         self.shared.send_deferred(store)
     }
 
-    /// Whether comparisons are pending, so that the server's connection must stay open although the program has closed.
+    /// Whether comparisons are pending, so that the server's connection must stay open after the program has closed.
     pub fn is_verifying(&self) -> bool {
         self.shared.settings.verify && self.phase == Phase::Open && self.shared.pending.has_comparisons()
     }
@@ -205,7 +205,7 @@ impl Near {
         &self.shared.report
     }
 
-    /// The program's questions that can be prefetched at its next start.
+    /// The program's questions that the proxy can prefetch at the next start.
     pub fn memory(&self) -> &Memory {
         &self.shared.memory
     }
@@ -226,7 +226,7 @@ impl Near {
         self.unread = Vec::new();
     }
 
-    /// Returns the number of bytes taken.
+    /// Returns the number of bytes that were processed.
     fn read_program(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) -> usize {
         let mut input = bytes;
         if self.phase == Phase::Setup {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! Maps a request to the question that it asks, given the earlier requests on its connection.
 //!
-//! Equal bytes can ask different questions, and different bytes the same one:
+//! Requests with equal bytes can ask different questions, and requests with different bytes can ask the same question:
 //!
 //! | request | question |
 //! |---|---|
 //! | InternAtom | the name; `only_if_exists` makes no difference for an existing atom |
 //! | AllocColor and similar | the bytes with the colormap replaced by its visual, if that has fixed colours |
 //! | QueryFont | the name under which the font was opened |
-//! | of an extension | its bytes, and a hash of earlier requests that set state in it, such as its version |
-//! | any other | its bytes |
+//! | any extension request | its bytes, and a hash of earlier requests that set the extension's state (its version) |
+//! | any other request | its bytes |
 
 use crate::bytes::{request, text_at, with_text};
 use crate::opcodes::{Opcode, op};
@@ -21,10 +21,10 @@ use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::codes::FIRST_EXTENSION;
 use xqos_wire::x11::greeting::Greeting;
 
-/// Limit for colormaps and for fonts of one program. Questions about resources beyond it go to the server.
+/// Maximum number of colormaps, and of fonts, of one program. Questions about any others go to the server.
 const MAX_RESOURCES: usize = 4096;
 
-/// The state of a connection that decides what a request means.
+/// The state of a connection that determines what a request means.
 #[derive(Debug)]
 pub struct ConnectionContext {
     pub order: ByteOrder,
@@ -32,7 +32,7 @@ pub struct ConnectionContext {
     /// Visual ID of each colormap.
     colormaps: HashMap<u32, u32>,
     fonts: HashMap<u32, Box<[u8]>>,
-    /// For each extension, a hash of the requests that set state in it.
+    /// For each extension, a hash of the requests that set its state.
     state: HashMap<u8, u64>,
 }
 
@@ -45,7 +45,7 @@ impl ConnectionContext {
     /// Records a request that was sent to the server or answered here.
     pub fn hear(&mut self, request: &[u8], known: Option<&Opcode>) {
         let (major, order) = (request[0], self.order);
-        // A long request has its fields elsewhere. Its resource stays unknown; dependent questions go to the server.
+        // A BIG-REQUESTS length moves the fields. The resource stays unknown; questions about it go to the server.
         if order.u16(request, 2) == Some(0) {
             return;
         }
@@ -63,7 +63,7 @@ impl ConnectionContext {
             }
             op::FREE_COLORMAP_REQUEST => _ = word(4).and_then(|id| self.colormaps.remove(&id)),
             op::CLOSE_FONT_REQUEST => _ = word(4).and_then(|id| self.fonts.remove(&id)),
-            // The names of an unqueried extension's requests are unknown; each of them may set state.
+            // If the program has not queried the extension, its requests are unknown, and any of them may set state.
             FIRST_EXTENSION.. if known.is_none_or(|known| known.row.class == Class::ConstantSetsState) => {
                 let mut hasher = DefaultHasher::new();
                 (self.state(major), &request[1..]).hash(&mut hasher);
@@ -73,7 +73,7 @@ impl ConnectionContext {
         }
     }
 
-    /// Hash of the requests that set state in an extension.
+    /// Hash of the requests that set an extension's state.
     pub fn state(&self, major: u8) -> u64 {
         self.state.get(&major).copied().unwrap_or(0)
     }
@@ -94,7 +94,7 @@ impl ConnectionContext {
                 return self.named(op::QUERY_FONT_REQUEST, self.fonts.get(&order.u32(request, 4)?)?);
             }
             Condition::SameFontPath => {}
-            // RandR and XInput have the `delete` flag at other offsets than the core request.
+            // The `delete` flag of RandR and XInput requests is at other offsets than in the core request.
             Condition::Undeleted if is_deleting(request) => return None,
             Condition::Undeleted => {}
             Condition::OwnDrawable => return None,
@@ -136,7 +136,7 @@ pub fn close_font(order: ByteOrder, id: u32) -> Vec<u8> {
 fn is_deleting(request: &[u8]) -> bool {
     match (request[0], request.get(1)) {
         (op::GET_PROPERTY_REQUEST, Some(&delete)) => delete != 0,
-        // RRGetOutputProperty has the flag after five words, XIGetProperty after its device.
+        // In RRGetOutputProperty the flag follows five words; in XIGetProperty it follows the device.
         (_, Some(15)) => request.get(24).is_none_or(|&delete| delete != 0),
         _ => request.get(6).is_none_or(|&delete| delete != 0),
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! A proxy next to an X client that answers some requests in place of the X server.
 //!
-//! A program waits for dozens to hundreds of replies one after another while it starts; over a link of 100 ms each of
-//! these round trips takes 200 ms. Most of the answers can be given next to the program: they never change, or the
-//! server has reported no change. [`Near`] handles one program's connection: it takes the bytes of the program and of
-//! the server and produces bytes for both. It reads no clock and does no I/O.
+//! While a program starts, it waits for dozens to hundreds of replies, one after another; over a link with 100 ms of
+//! one-way delay, each of these round trips takes 200 ms. The proxy can give most of the answers itself: they never
+//! change, or the server has reported no change. [`Near`] handles one program's connection: it takes bytes from the
+//! program and from the server and produces bytes for both. It reads no clock and does no I/O.
 //!
 //! ```text
 //! program ──requests──▶ Near ──requests, or NoOperation in their place──▶ X server
@@ -27,12 +27,12 @@
 //!
 //! Invariants, checked by `tests/proxy/random.rs` and by the fuzz target `near`:
 //!
-//! - Each request of the program reaches the server exactly once and in order, or is replaced by one NoOperation.
+//! - Each request from the program reaches the server exactly once and in order, or is replaced by one NoOperation.
 //! - Each request with a reply gets exactly one answer, in order. Sequence numbers that the program sees never
 //!   decrease.
-//! - In strict order an early answer is given only if the previous request has had its reply, so no earlier event or
-//!   error can follow. In relaxed order it is also given after one-way requests on the program's own resources.
-//! - Malformed lengths or message codes close the connection. Memory is bounded for any input.
+//! - In strict order, the proxy answers early only if the previous request has had its reply, so that no earlier event
+//!   or error can follow. In relaxed order, it also answers after one-way requests on the program's own resources.
+//! - Malformed lengths or message codes close the connection. Memory use is bounded for any input.
 
 #![forbid(unsafe_code)]
 

@@ -10,9 +10,9 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 const MAGIC: &[u8] = b"xqos near questions 1\n";
-/// One start asks some hundreds of questions that can be stored.
+/// Maximum number of questions. One start asks some hundreds that can be stored.
 const MAX_ENTRIES: usize = 4096;
-/// Limit for the bytes of all questions. Longer requests are not remembered.
+/// Maximum total size of all questions. A request longer than `MAX_REQUEST_BYTES` is not remembered.
 const MAX_BYTES: usize = 256 << 10;
 const MAX_REQUEST_BYTES: usize = 2048;
 /// The longest file that is read.
@@ -25,11 +25,11 @@ pub struct Entry {
     pub extension: String,
     /// Hash of the state that earlier requests set in the extension (see `context`).
     pub state: u64,
-    /// The request. Its major opcode is not significant, because servers assign it.
+    /// The request. Comparisons ignore an extension's major opcode, because servers assign it.
     pub request: Vec<u8>,
 }
 
-/// All questions of a program, in order.
+/// All questions that a program asked, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     entries: Vec<Entry>,
@@ -122,7 +122,7 @@ fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], Damaged> {
     Ok(taken)
 }
 
-/// FNV-1a. Detects damage only, not forgery.
+/// FNV-1a, which detects damage but not forgery.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

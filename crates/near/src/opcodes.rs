@@ -2,7 +2,7 @@
 //! Opcodes of a server: names, requests with replies, answerable requests, and events that report changes.
 //!
 //! The server assigns an extension's opcodes and reports them in reply to QueryExtension; they are the same on all
-//! connections. Each opcode is looked up once, so a request costs one array access.
+//! connections. The properties of each opcode are computed once, so handling a request takes one array access.
 
 use xqos_wire::answerable::{Barrier, Class, Condition, Row, TABLE, barrier, is_silent, row};
 use xqos_wire::x11::codes::FIRST_EXTENSION;
@@ -40,7 +40,7 @@ pub struct Opcode {
     pub barrier: Barrier,
     /// Causes no reply and no event, and no error on the program's own resources.
     pub is_silent: bool,
-    /// One-way, and tracked nowhere: passed on unchanged.
+    /// A one-way request that changes no tracked state and is passed on unchanged.
     pub is_plain: bool,
     pub has_reply: Option<bool>,
 }
@@ -49,7 +49,7 @@ pub struct Opcode {
 pub struct Opcodes {
     names: Names,
     core: Box<[Opcode]>,
-    /// Requests of each extension.
+    /// Properties of each extension's requests.
     extensions: [Option<Box<[Opcode]>>; 128],
 }
 
@@ -67,7 +67,7 @@ impl Opcode {
         let name = names.request(major, minor);
         let mut row = row(name);
         let watch = watch_of(&row);
-        // Keyboard state changes with each key, and its events are not selected.
+        // Keyboard state changes with each key, and the proxy does not select events about it.
         if row.class == Class::Watched && watch.is_none() && row.request != "GetProperty" {
             row.class = Class::Never;
         }
@@ -92,7 +92,7 @@ fn watch_of(row: &Row) -> Option<Watch> {
     }
 }
 
-/// The state that a request can change, by the request's name.
+/// The state that a request of this name can change.
 fn changed_by(name: &str) -> Option<Watch> {
     const VERBS: [&str; 10] =
         ["Set", "Change", "XIChange", "XIDelete", "Create", "Destroy", "Delete", "Configure", "Add", "GetKbdByName"];

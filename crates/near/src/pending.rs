@@ -3,10 +3,10 @@
 //!
 //! | queue | order | an entry is removed when |
 //! |---|---|---|
-//! | pending | the server's sequence numbers | the server has answered it, or a later request |
-//! | answers | the program's sequence numbers | its answer was given to the program |
+//! | pending | the server's sequence numbers | the server has answered it or a later request |
+//! | answers | the program's sequence numbers | the program has been given the answer |
 //!
-//! An answer is queued only if it cannot be given yet: a reply of the server, or our own answer behind such a reply.
+//! An answer is queued only if it cannot be given yet: the server's reply, or our own answer after such a reply.
 
 use crate::edit::Edit;
 use crate::opcodes::Watch;
@@ -27,7 +27,7 @@ pub enum Learn {
 pub enum Recipient {
     /// The program, for its request `number`.
     Program { number: u64, last_of_many: Option<u8>, asked_ns: u64 },
-    /// Only compared: the program already has this answer.
+    /// Nobody: the reply is only compared with the answer that the program already has.
     Comparison { given: Answer, class: Class },
     /// The proxy itself.
     Proxy,
@@ -67,12 +67,12 @@ impl PendingQueue {
         self.0.iter().any(|pending| matches!(pending.recipient, Recipient::Comparison { .. }))
     }
 
-    /// Widens the 16-bit number of a reply: the first pending request that it can belong to.
+    /// Widens a reply's 16-bit sequence number to that of the first pending request that it matches.
     pub fn number_of(&self, low: u16) -> Option<u64> {
         self.0.iter().map(|pending| pending.number).find(|&number| number as u16 == low)
     }
 
-    /// Removes the next request before `number`: the server has passed it without a reply.
+    /// Removes the first request before `number`, which the server has passed without a reply.
     pub fn pass(&mut self, number: u64) -> Option<Pending> {
         let is_passed = self.0.front().is_some_and(|pending| pending.number < number);
         if is_passed { self.0.pop_front() } else { None }
@@ -84,7 +84,7 @@ impl PendingQueue {
         if is_first { self.0.pop_front() } else { None }
     }
 
-    /// Puts back a request that gets further replies.
+    /// Puts back a request that will get further replies.
     pub fn put_back(&mut self, pending: Pending) {
         self.0.push_front(pending);
     }
@@ -106,7 +106,7 @@ pub struct AnswerQueue {
 }
 
 impl AnswerQueue {
-    /// Bytes of our own answers that wait for earlier replies.
+    /// Total size of our own answers that wait for earlier replies.
     pub fn ready_bytes(&self) -> usize {
         self.ready_bytes
     }
@@ -124,7 +124,7 @@ impl AnswerQueue {
         self.queue.push_back(QueuedAnswer { number, answer: Some(answer) });
     }
 
-    /// The server has answered this request, or never will.
+    /// Removes a request that the server has answered or will not answer.
     pub fn end(&mut self, number: u64) {
         if let Ok(index) = self.queue.binary_search_by_key(&number, |queued| queued.number) {
             if self.queue[index].answer.is_none() {
@@ -133,7 +133,7 @@ impl AnswerQueue {
         }
     }
 
-    /// The next answer of our own. `None` while a reply of the server must come first.
+    /// Removes our next own answer. `None` while a reply from the server must come first.
     pub fn next(&mut self) -> Option<(u64, Answer)> {
         let answer = self.queue.front()?.answer.clone()?;
         let queued = self.queue.pop_front()?;

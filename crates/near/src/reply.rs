@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! Handles a message of the server: passes it to the program, compares it with an early answer, or stores it.
+//! Handles a message from the server: passes it to the program, compares it with an early answer, or stores it.
 //!
 //! | message | handling |
 //! |---|---|
-//! | reply or error to a program's request | passed on, followed by our own answers that were queued behind it |
+//! | reply or error to a program's request | passed on, followed by our own answers that were waiting for it |
 //! | reply to a request that was answered here | compared and dropped; an error counts as a difference |
-//! | error to FreeColors of a colour allocated here | a difference with `--verify`; passed on |
+//! | error to FreeColors of a colour allocated here | passed on; counts as a difference with `--verify` |
 //! | reply or error to the proxy's own request | stored and dropped |
 //! | reply that matches no request | passed on; the counts are wrong, so nothing more is answered here |
 //! | event | passed on, with the program's last number if that is higher; dropped if only the proxy selected it |
@@ -20,7 +20,7 @@ use xqos_wire::answerable::Class;
 use xqos_wire::x11::framing::{ERROR, REPLY};
 
 impl SharedState {
-    /// Takes a message, or the head of a long one.
+    /// Handles a message, or the head of a long one.
     pub fn hear(&mut self, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         self.drops_rest = false;
         match message[0] {
@@ -51,7 +51,7 @@ impl SharedState {
         self.reach(number, store);
         let Some(pending) = self.pending.take(number) else {
             return match message[0] {
-                // For a request without a reply: the proxy's own, or the program's.
+                // An error for a request without a reply, which the proxy or the program sent.
                 ERROR if self.sequence.is_own(number) => {
                     self.windows.give_up();
                     self.drops_rest = true;
@@ -123,7 +123,7 @@ impl SharedState {
         self.give(message, self.sequence.current());
     }
 
-    /// The server has reached `number`: earlier requests get no answer any more.
+    /// Records that the server has reached `number`, so earlier requests will not be answered.
     fn reach(&mut self, number: u64, store: &mut Store) {
         while let Some(pending) = self.pending.pass(number) {
             match pending.recipient {

@@ -10,7 +10,7 @@ pub struct Count {
     pub asked: u64,
     /// Requests answered here.
     pub answered: u64,
-    /// Round trips left: the program waited for the server's reply and sent nothing meanwhile.
+    /// Round trips left: the program sent nothing while it waited for the server's reply.
     pub left: u64,
     /// Round trips saved: the program would have waited for an answer that was given here.
     pub saved: u64,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! Handles a request of the program: answers it here or passes it on.
+//! Handles a request from the program: answers it here or passes it on.
 //!
-//! | the answer is known, the order allows it, and | the server gets | its reply |
+//! | the answer is known, the order allows it, and | the server gets | the server's reply |
 //! |---|---|---|
 //! | it is constant | NoOperation, to keep sequence numbers in step | none; `--verify` sends the request at the end |
 //! | the request sets state in the server, or the answer can change | the request | is compared and dropped |
 //!
-//! [`SharedState::may_answer`] says whether the order allows an answer. In strict order the previous request has a
-//! reply, or can cause neither error nor event. In relaxed order one-way requests on the program's own resources are
-//! allowed, too (`answerable::Barrier`).
+//! [`SharedState::may_answer`] says whether the order allows an answer. In strict order, the previous request must
+//! have a reply or be unable to cause an error or event. In relaxed order, it may also be a one-way request on the
+//! program's own resources (`answerable::Barrier`).
 
 use crate::bytes::{NATIVE, request as no_operation, text_at};
 use crate::context::open_font;
@@ -31,7 +31,7 @@ struct Lookup {
 }
 
 impl SharedState {
-    /// Takes a request, or the head of a long one.
+    /// Handles a request, or the head of a long one.
     pub fn ask(&mut self, request: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         let (major, minor) = (request[0], request[1]);
         let is_long = self.order.u16(request, 2) == Some(0);
@@ -137,7 +137,7 @@ impl SharedState {
         Lookup { learn, ..Lookup::default() }
     }
 
-    /// The geometry of own pixmaps, and of own windows until another client can have moved them.
+    /// The geometry or position of the program's pixmaps, and of its windows until another client can have moved them.
     fn position(&self, request: &[u8]) -> Lookup {
         let (order, words) = (self.order, if request[0] == op::GET_GEOMETRY_REQUEST { 2 } else { 4 });
         let Some(id) = order.u32(request, 4).filter(|_| request.len() == 4 * words) else { return Lookup::default() };
@@ -145,7 +145,7 @@ impl SharedState {
         if let Some(answer) = made.or_else(|| self.windows.position(request).cloned()) {
             return Lookup { answer: Some(answer), ..Lookup::default() };
         }
-        // From one window to another: both must be known, or a root.
+        // TranslateCoordinates names two windows; each must be known or be a root.
         let is_root = |id| self.context.greeting.screen(id).is_some();
         let other = if words == 4 { order.u32(request, 8) } else { None };
         let mut windows = [Some(id), other].into_iter().flatten().filter(|&id| !is_root(id)).peekable();
@@ -160,7 +160,7 @@ impl SharedState {
         let is_foreign_color = known.row.when == Condition::FixedColormap
             && !self.order.u32(request, 4).is_some_and(|id| self.context.greeting.is_default_colormap(id));
         let major = request[0];
-        // A font was remembered by its name when it was opened.
+        // A font was already remembered by name when it was opened.
         if self.order != NATIVE || is_foreign_color || major == op::QUERY_FONT_REQUEST {
             return;
         }
@@ -233,7 +233,7 @@ impl SharedState {
     fn note(&mut self, request: &[u8], known: Option<&Opcode>, is_long: bool, has_reply: Option<bool>, store: &Store) {
         self.context.hear(request, known);
         match request[0] {
-            // Remember each font, including those of cursors, which get no queries: opening a known font is silent.
+            // Remember each font, including cursor fonts, which are never queried: opening a known font is silent.
             op::OPEN_FONT_REQUEST if self.order == NATIVE && !is_long => {
                 let name = text_at(self.order, request, 8, 12);
                 name.into_iter().for_each(|name| self.memory.add("", 0, &open_font(self.order, 0, name)));
@@ -242,7 +242,7 @@ impl SharedState {
             op::UNGRAB_SERVER_REQUEST => self.holds_server = false,
             _ => {}
         }
-        // The server refuses any other length.
+        // The server refuses Enable with any other length.
         let enables = known.is_some_and(|known| known.row.request == "BIG-REQUESTS::Enable") && request.len() == 4;
         self.has_long_requests |= enables;
         self.may_answer = match (has_reply, known) {
@@ -254,7 +254,7 @@ impl SharedState {
         };
     }
 
-    /// Whether a one-way request can cause neither error nor event.
+    /// Whether a one-way request can cause neither an error nor an event.
     fn is_silent(&self, request: &[u8], known: &Opcode, store: &Store) -> bool {
         let is_own = || self.order.u32(request, 4).is_some_and(|id| self.context.greeting.is_own(id));
         let is_there = |font: &Question| store.answer(self.order, font).is_some();
@@ -273,7 +273,7 @@ impl SharedState {
             Barrier::Always => false,
             Barrier::None => true,
             Barrier::ForeignWindow => match request[0] {
-                // The parent may be foreign: the new window is the program's own.
+                // Another client may own the parent; only the new window is the program's own.
                 op::CREATE_WINDOW_REQUEST => is_own(4),
                 op::COPY_AREA_REQUEST | op::COPY_PLANE_REQUEST | op::REPARENT_WINDOW_REQUEST => is_own(4) && is_own(8),
                 _ => is_own(4),

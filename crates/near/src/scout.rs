@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The proxy's own connection: it prefetches the answers that a program needed at its last start, and receives changes.
-//!
-//! While it is open the server does not reset itself; a reset would reassign all atoms and opcodes.
+//! The proxy's own connection: it prefetches the answers that a program needed at its last start, and receives change
+//! events. While the connection is open, the server does not reset, which would reassign all atoms and opcodes.
 //!
 //! | round trip | requests |
 //! |---|---|
@@ -9,11 +8,11 @@
 //! | 2 | QueryExtension, and all questions of the core protocol |
 //! | 3 | versions, then the selection of change events, then all questions of extensions |
 //!
-//! The questions of round trip 3 are asked after the events are selected, so their answers hold until an event arrives.
-//! Replies on the program's own connection can be stored only after the server has confirmed the selection.
+//! Round trip 3 selects the events before it asks questions, so the answers are valid until an event arrives. Replies
+//! on the program's own connection can be stored only after the server has confirmed the selection.
 //!
-//! Font metrics are most of the bytes, and ssh allows 64 kB in flight per channel: 320 kB/s over a round trip of 200
-//! ms. They are therefore requested on separate connections.
+//! Most of the bytes are font metrics, and ssh allows only 64 kB in flight per channel (320 kB/s with a round trip of
+//! 200 ms). Font metrics are therefore requested on separate connections.
 
 use crate::bytes::{NATIVE, named_request, put_u16, request, text_at};
 use crate::connection::MAX_REPLY_BYTES;
@@ -31,7 +30,7 @@ use xqos_wire::x11::greeting::Greeting;
 const WATCHED: [(&str, Watch); 3] =
     [("XKEYBOARD", Watch::Keys), ("XInputExtension", Watch::Devices), ("RANDR", Watch::Screens)];
 
-/// A request of the scout that is not answered yet.
+/// A request from the scout that is not answered yet.
 #[derive(Debug)]
 struct PendingQuery {
     number: u64,
@@ -46,9 +45,9 @@ enum Query {
         watch: Option<Watch>,
         changes: Changes,
     },
-    /// Follows the selection of events.
+    /// Sent after the event selections: its reply confirms them.
     SelectionDone,
-    /// Follows the opening of a font.
+    /// Sent after a font is opened: its reply confirms that.
     FontOpened,
     Ignored,
 }
@@ -77,7 +76,7 @@ pub struct Scout {
     selected: Vec<(u64, Watch)>,
     /// This connection only fetches fonts; another one receives changes.
     is_for_fonts: bool,
-    /// Other connections fetch the font metrics, once this one has opened the fonts.
+    /// Other connections fetch the font metrics once this one has opened the fonts.
     fonts_are_elsewhere: bool,
 }
 
@@ -105,7 +104,7 @@ impl Scout {
         Scout { fonts_are_elsewhere: true, ..Scout::new(cookie, memory) }
     }
 
-    /// One of those other connections. It asks for fonts ([`Memory::fonts`]) when [`Scout::ask`] is called.
+    /// Starts one of those font connections. It fetches fonts ([`Memory::fonts`]) when [`Scout::ask`] is called.
     pub fn for_fonts(cookie: &Cookie) -> Scout {
         Scout { is_for_fonts: true, ..Scout::new(cookie, &Memory::default()) }
     }
@@ -121,12 +120,12 @@ impl Scout {
         &mut self.out
     }
 
-    /// Every request has been answered, or never will be.
+    /// Whether all requests have been answered or can no longer be answered.
     pub fn is_ready(&self) -> bool {
         self.stage == Stage::Ended || self.stage == Stage::Watching && self.pending.is_empty()
     }
 
-    /// The server has closed: forget its answers. A connection for fonts may only have been refused, so it keeps them.
+    /// Ends the connection and forgets the server's answers. A font connection keeps them: it may just be refused.
     pub fn end(&mut self, store: &mut Store) {
         self.stage = Stage::Ended;
         if !self.is_for_fonts {
@@ -264,7 +263,7 @@ impl Scout {
     }
 
     fn ask_of_extension(&mut self, entry: &Entry, store: &Store) {
-        // Skip a question if the program's connection had set other state in the extension.
+        // Skip a question if the program had set the extension to another state when it asked.
         if self.context.state(entry.request[0]) == entry.state {
             self.ask_one(&entry.request, store);
         }
@@ -275,7 +274,7 @@ impl Scout {
         let roots: Vec<u32> = self.context.greeting.screens.iter().map(|screen| screen.root).collect();
         for (name, watch) in WATCHED {
             let Some(major) = store.opcodes.major(name) else { continue };
-            // The program sent no version, so the proxy must.
+            // The program sent no version request, so the proxy must send one.
             if self.context.state(major) == 0 {
                 let version = match watch {
                     Watch::Keys => request(NATIVE, major, 0, &[1]),
@@ -324,7 +323,7 @@ impl Scout {
         }
     }
 
-    /// Takes the request with this number. Earlier requests get no answer any more.
+    /// Removes the request with this number, and earlier ones, which will not be answered.
     fn take(&mut self, low: u16) -> Option<PendingQuery> {
         let index = self.pending.iter().position(|pending| pending.number as u16 == low)?;
         self.pending.drain(..=index).next_back()
@@ -373,7 +372,7 @@ fn screen_events(major: u8, root: u32) -> Vec<u8> {
 }
 
 fn device_events(major: u8, root: u32) -> Vec<u8> {
-    /// DeviceChanged, Hierarchy and Property of all devices.
+    /// The events DeviceChanged, Hierarchy and Property, for all devices.
     const EVENTS: u32 = (1 << 1) | (1 << 11) | (1 << 12);
     let mut bytes = request(NATIVE, major, 46, &[root, 0, 0, EVENTS]);
     put_u16(NATIVE, &mut bytes, 8, 1);

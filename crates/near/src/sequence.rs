@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT
-//! Sequence numbers of the program, and those of the server, which also count the proxy's own requests.
+//! Sequence numbers for the program and for the server; the server's also count the proxy's own requests.
 //!
-//! Both are 64-bit. The server's numbers only grow, by less than 65,536 between two messages (see `x11::sequence`).
-//! Numbers that the program sees never decrease: an event that follows an early answer gets that answer's number, as if
-//! the server had executed that request before the event.
+//! Both are 64-bit. The server's numbers never decrease and grow by less than 65,536 from one message to the next (see
+//! `x11::sequence`). Numbers that the program sees never decrease either: an event after an early answer gets that
+//! answer's number, as if the server had executed that request before the event.
 
 use std::collections::VecDeque;
 
 #[derive(Debug, Default)]
 pub struct SequenceNumbers {
-    /// Requests of the program.
+    /// Number of requests from the program.
     requests: u64,
-    /// Requests sent to the server.
+    /// Number of requests sent to the server.
     sent: u64,
     /// The last sequence number that the server reported.
     reached: u64,
     /// The last sequence number that the program received.
     last_given: u64,
-    /// The proxy's own requests that the server has not passed yet, and the number that it has passed.
+    /// The proxy's own requests that the server has not passed yet, and the count of those that it has passed.
     own: VecDeque<u64>,
     own_passed: u64,
 }
 
 impl SequenceNumbers {
-    /// Counts a request of the program (or its NoOperation). Returns its number for the program and for the server.
+    /// Counts a request from the program (or its NoOperation). Returns its number for the program and for the server.
     pub fn next_program(&mut self) -> (u64, u64) {
         self.requests += 1;
         self.sent += 1;
         (self.requests, self.sent)
     }
 
-    /// Counts a request of the proxy. Returns its number for the server.
+    /// Counts a request from the proxy. Returns its number for the server.
     pub fn next_own(&mut self) -> u64 {
         self.sent += 1;
         self.own.push_back(self.sent);
@@ -47,10 +47,10 @@ impl SequenceNumbers {
         (number <= self.sent).then_some(number)
     }
 
-    /// The server has reported this number.
+    /// Records a number that the server has reported.
     pub fn reach(&mut self, number: u64) {
         self.reached = self.reached.max(number.min(self.sent));
-        // An error for a proxy request has exactly its number, so that number is not passed yet.
+        // The server can still send an error with the number that it has reached, so that request is not passed yet.
         while self.own.front().is_some_and(|&own| own < self.reached) {
             self.own.pop_front();
             self.own_passed += 1;
@@ -67,7 +67,7 @@ impl SequenceNumbers {
         self.reached - self.own_passed - u64::from(is_at_own)
     }
 
-    /// The number to write into a message for the program: this one, or the last one if that is higher.
+    /// The number to write into a message for the program: `number`, or the last given number if that is higher.
     pub fn for_program(&mut self, number: u64) -> u16 {
         self.last_given = self.last_given.max(number.min(self.requests));
         self.last_given as u16

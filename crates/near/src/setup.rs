@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The setup request of a client with its cookie, and the setup reply that refuses a client.
+//! A client's setup request with its cookie, and the setup reply that refuses a client.
 
 use crate::bytes::{put_u16, request};
 use xqos_wire::x11::bytes::ByteOrder;

@@ -17,9 +17,9 @@ use xqos_wire::answerable::Class;
 use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::greeting::Greeting;
 
-/// When this many bytes wait for one side, the other side is no longer read.
+/// Maximum number of bytes queued for one side. At this limit, the proxy stops reading from the other side.
 pub const MAX_QUEUED_BYTES: usize = 1 << 20;
-/// Limit for log lines; a faulty server could fill a disk.
+/// Maximum number of log lines, so that a faulty server cannot fill the disk.
 const MAX_LOG_LINES: usize = 100;
 
 #[derive(Clone, Debug, Default)]
@@ -90,12 +90,12 @@ pub struct SharedState {
     pub has_long_requests: bool,
     /// Classes of answers that the server contradicted.
     pub off: BTreeSet<Class>,
-    /// The rest of a long server message is dropped.
+    /// Whether to drop the rest of a long server message.
     pub drops_rest: bool,
     /// The program's last request, if it was answered here.
     pub last_answered: Option<(u8, u8)>,
     pub report: Report,
-    /// Comparisons for the end of the connection.
+    /// Comparisons deferred until the program has closed.
     pub deferred: Vec<Deferred>,
     pub cells: Cells,
     pub memory: Memory,
@@ -136,14 +136,14 @@ impl SharedState {
         }
     }
 
-    /// The program has sent all that it has. If the last request was answered here, a round trip is saved.
+    /// Records that the program waits. If its last request was answered here, that saved a round trip.
     pub fn rest(&mut self) {
         if let Some((major, minor)) = self.last_answered.take().filter(|_| self.answers.is_empty()) {
             self.report.of(major, minor).saved += 1;
         }
     }
 
-    /// Sends a request of the proxy.
+    /// Sends one of the proxy's own requests.
     pub fn ask_of_our_own(&mut self, bytes: &[u8], learn: Option<Learn>) {
         let number = self.sequence.next_own();
         self.to_server.push(bytes);

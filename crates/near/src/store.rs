@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The known answers of one server, shared by all programs of the proxy.
 //!
-//! A watched answer carries the count of changes at the time of its request; it becomes invalid with the next change.
+//! A watched answer is stored with the change count at the time of its request, and the next change makes it invalid.
 //! All answers are forgotten when the proxy's own connection closes, because the server may have reset.
 
 pub use crate::opcodes::Watch;
@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use xqos_wire::x11::bytes::ByteOrder;
 
-/// Limit for all answers. A program's start adds 50 kB to 3 MB, mostly keyboard maps and font metrics.
+/// Maximum size of all answers. A program's start adds 50 kB to 3 MB, mostly keyboard maps and font metrics.
 const MAX_BYTES: usize = 32 << 20;
-/// Limit for one answer.
+/// Maximum size of one answer.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// Memory of an entry beyond its bytes.
+/// Memory that an entry uses in addition to its bytes.
 const ENTRY_BYTES: usize = 128;
 
 /// The content of a request, independent of its connection: equal questions have equal answers.
@@ -93,13 +93,13 @@ impl Store {
         self.changes[watch as usize] = self.changes[watch as usize].wrapping_add(1);
     }
 
-    /// Changes of this kind are received from now on.
+    /// Records that changes of this kind are received from now on.
     pub fn watch(&mut self, watch: Watch) {
         self.is_watched[watch as usize] = true;
     }
 
     pub fn is_watching(&self, watch: Watch) -> bool {
-        // No event reports a new font path; early answers about fonts are compared with the server's reply instead.
+        // No event reports a new font path, so early answers about fonts are compared with the server's replies.
         watch == Watch::Fonts || self.is_watched[watch as usize]
     }
 

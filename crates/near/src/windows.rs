@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The program's windows and pixmaps, and the root windows: their selected events, properties and geometry.
 //!
-//! A property can be answered only while its changes are reported on the same connection, because events on another one
-//! may arrive later. The proxy therefore adds PropertyChange to the program's event selections, and drops events that
-//! the program did not select.
+//! The proxy can answer for a property only while its changes are reported on the same connection, because events on
+//! another connection may arrive later. It therefore adds PropertyChange to the program's event selections, and drops
+//! the events that the program did not select.
 
 use crate::bytes::{put_u32, request};
 use crate::context::ConnectionContext;
@@ -13,16 +13,16 @@ use std::collections::{HashMap, VecDeque};
 use xqos_wire::x11::bytes::ByteOrder;
 
 const STRUCTURE_NOTIFY: u32 = 1 << 17;
-/// Limit for remembered changes of the selection.
+/// Maximum number of remembered selection changes per window.
 const MAX_SELECTIONS: usize = 16;
-/// Limit for nested windows.
+/// Maximum depth of nested windows.
 const MAX_NESTED: usize = 32;
 const EVENT_MASK: u32 = 1 << 11;
 const PROPERTY_CHANGE: u32 = 1 << 22;
 const COPY_FROM_PARENT: u8 = 0;
 const INPUT_ONLY: u16 = 2;
 
-/// Limits for one program. When drawables are at their limit, no more are learned.
+/// Limits for one program. Drawables beyond the limit are not tracked.
 const MAX_DRAWABLES: usize = 16_384;
 const MAX_PROPERTIES: usize = 1024;
 const MAX_PROPERTY_BYTES: usize = 64 << 10;
@@ -32,16 +32,16 @@ const MAX_PROPERTY_BYTES: usize = 64 << 10;
 struct Drawable {
     /// Events that the program selects.
     mask: u32,
-    /// The last changes of the program's PropertyChange selection: request number, and whether it is selected.
+    /// The last changes of the program's PropertyChange selection: request number, and whether the event is selected.
     selected: VecDeque<(u64, bool)>,
-    /// The server reports property changes.
+    /// Whether the server reports property changes.
     is_watched: bool,
     /// Number of property changes, reported or requested.
     changes: u32,
-    /// `None` once another client may have changed it.
+    /// `None` once another client may have changed the geometry.
     geometry: Option<Geometry>,
     parent: Option<u32>,
-    /// Created under an ID in use. The server refuses it unless the older window was destroyed with its parent.
+    /// Whether the ID was in use at creation. The server refuses it unless the old window has died with its parent.
     is_doubtful: bool,
 }
 
@@ -59,7 +59,7 @@ struct Property {
     atom: u32,
 }
 
-/// All drawables of a program.
+/// All drawables of a program, and the stored answers about them.
 #[derive(Debug, Default)]
 pub struct Windows {
     drawables: HashMap<u32, Drawable>,
@@ -68,7 +68,7 @@ pub struct Windows {
     /// Replies to position requests; the key is the request. `moves` counts how often they became invalid.
     positions: HashMap<Box<[u8]>, Answer>,
     moves: u32,
-    /// The server refused a selection of the proxy.
+    /// Whether the server refused one of the proxy's selections.
     cannot_watch: bool,
 }
 
@@ -90,11 +90,11 @@ impl Windows {
         Windows { drawables, ..Windows::default() }
     }
 
-    /// Records a request of the program, and adds the proxy's event selection to it.
+    /// Records a request from the program, and adds the proxy's event selection to it.
     pub fn hear(&mut self, request: &mut [u8], number: u64, context: &ConnectionContext) {
         let order = context.order;
         let Some(id) = order.u32(request, 4) else { return };
-        // All of them may move windows.
+        // Any of these requests may move windows.
         if matches!(request[0], op::CREATE_WINDOW_REQUEST..=op::CIRCULATE_WINDOW_REQUEST) {
             self.unsettle();
         }
@@ -116,8 +116,8 @@ impl Windows {
         }
     }
 
-    /// Like [`Windows::hear`] for a BIG-REQUESTS length, whose fields arrive later. No known client creates windows or
-    /// selects events with one; the window is forgotten.
+    /// Like [`Windows::hear`], for a request with a BIG-REQUESTS length, whose fields arrive later. No known client
+    /// uses one to create windows or select events, so the window is simply forgotten.
     pub fn hear_long(&mut self, request: &[u8], context: &ConnectionContext) {
         let Some(id) = context.order.u32(request, 8) else { return };
         self.unsettle();
@@ -153,7 +153,7 @@ impl Windows {
             context,
             Drawable {
                 mask: selects,
-                // Events before the creation belong to another window with this ID.
+                // Events before the creation belong to an older window with this ID.
                 selected: VecDeque::from([(0, true), (number, has_property_change)]),
                 is_watched: has_property_change,
                 geometry,
@@ -171,7 +171,7 @@ impl Windows {
         self.insert(id, context, Drawable { geometry, ..Drawable::default() });
     }
 
-    /// Root and depth of the window or drawable on which another one is created.
+    /// Root and depth of the drawable on which another one is created.
     fn above(&self, id: u32, context: &ConnectionContext) -> Option<Geometry> {
         match context.greeting.screen(id) {
             Some(screen) => Some(Geometry { root: id, depth: screen.depth, bounds: [0; 5] }),
@@ -182,7 +182,7 @@ impl Windows {
     fn insert(&mut self, id: u32, context: &ConnectionContext, drawable: Drawable) {
         let is_doubtful = self.drawables.contains_key(&id);
         self.forget(id);
-        // The server refuses other IDs.
+        // The server refuses IDs outside the program's range.
         if context.greeting.is_own(id) && self.drawables.len() < MAX_DRAWABLES {
             let doubtful = || Drawable { is_doubtful, ..Drawable::default() };
             self.drawables.insert(id, if is_doubtful { doubtful() } else { drawable });
@@ -213,19 +213,19 @@ impl Windows {
         }
     }
 
-    /// Windows may have moved.
+    /// Forgets all positions, because windows may have moved.
     pub fn unsettle(&mut self) {
         self.moves = self.moves.wrapping_add(1);
         self.positions.clear();
     }
 
-    /// The reply to an earlier position request, if nothing can have moved since.
+    /// The reply to an earlier position request, if no window can have moved since.
     pub fn position(&self, request: &[u8]) -> Option<&Answer> {
         self.positions.get(request)
     }
 
-    /// Starts a position request, if the server reports changes. This holds for a child of a root on which the program
-    /// selects StructureNotify, and for its descendants, which only the program moves.
+    /// Starts a position request, if the server reports changes of the position. This is so for a child of a root on
+    /// which the program selects StructureNotify, and for its descendants, which only the program moves.
     pub fn ask_position(&self, id: u32, context: &ConnectionContext) -> Option<PositionQuery> {
         let mut window = self.drawables.get(&id)?;
         for _ in 0..MAX_NESTED {
@@ -238,7 +238,7 @@ impl Windows {
         None
     }
 
-    /// Stores a position, if nothing has moved since the request.
+    /// Stores a position, if no window has moved since the request.
     pub fn keep_position(&mut self, PositionQuery(moves): PositionQuery, request: &[u8], reply: &[u8]) {
         if self.moves == moves && self.positions.len() < MAX_PROPERTIES {
             let mut answer = reply.to_vec();
@@ -247,7 +247,7 @@ impl Windows {
         }
     }
 
-    /// The window tree is unknown, so all geometries and properties except those of the roots are forgotten.
+    /// Forgets all geometries, and all properties except those of the roots, because the window tree is unknown.
     fn forget_all(&mut self, context: &ConnectionContext) {
         self.drawables.values_mut().for_each(|window| window.geometry = None);
         self.properties.retain(|read, _| context.greeting.screens.iter().any(|screen| reads(read, screen.root)));
@@ -271,7 +271,7 @@ impl Windows {
         self.drawables.get(&id).is_some_and(|window| window.is_watched && window.mask & PROPERTY_CHANGE == 0)
     }
 
-    /// The request that selects PropertyChange on a window, if it is possible and not done.
+    /// The request that selects PropertyChange on a window, if that is possible and not yet done.
     pub fn watch(&mut self, id: u32, order: ByteOrder) -> Option<Vec<u8>> {
         let window = self
             .drawables
@@ -286,20 +286,20 @@ impl Windows {
         self.properties.get(request).map(|property| &property.answer)
     }
 
-    /// The server refused a selection of the proxy, so changes of some property may go unreported.
+    /// Records that the server refused one of the proxy's selections, so property changes may go unreported.
     pub fn give_up(&mut self) {
         self.cannot_watch = true;
         self.properties.clear();
     }
 
-    /// Starts a property request, if changes are reported.
+    /// Starts a property request, if the server reports property changes.
     pub fn read(&self, id: u32) -> Option<PropertyQuery> {
         let window =
             self.drawables.get(&id).filter(|window| window.is_watched && !window.is_doubtful && !self.cannot_watch)?;
         Some(PropertyQuery { window: id, changes: window.changes })
     }
 
-    /// Stores a property, if nothing has changed since the request.
+    /// Stores a property, if the window's properties have not changed since the request.
     pub fn keep(&mut self, reading: PropertyQuery, request: &[u8], order: ByteOrder, reply: &[u8]) {
         let window = self.drawables.get(&reading.window).filter(|_| !self.cannot_watch);
         let is_same = window.is_some_and(|window| window.changes == reading.changes);
@@ -312,7 +312,7 @@ impl Windows {
         self.properties.insert(request.into(), Property { answer: answer.into(), atom });
     }
 
-    /// The GetGeometry reply, while only the program can have changed the geometry.
+    /// The GetGeometry reply, as long as only the program can have changed the geometry.
     pub fn geometry(&self, id: u32, order: ByteOrder) -> Option<Answer> {
         let Geometry { root, depth, bounds } = self.drawables.get(&id)?.geometry?;
         let mut answer = [0; 32];
@@ -334,7 +334,7 @@ pub fn without_added(order: ByteOrder, reply: &mut [u8]) {
 }
 
 fn reads(request: &[u8], window: u32) -> bool {
-    // The request is in the program's byte order. The ID in the other byte order is not one of its own.
+    // The request is in the program's byte order. In the other byte order, the ID cannot be one of the program's.
     let bytes = request.get(4..8);
     bytes == Some(&window.to_le_bytes()) || bytes == Some(&window.to_be_bytes())
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! `--verify`: checks that the server agrees with the answers that were given without it.
 //!
-//! A check must not hide the fault that it looks for: sending a question immediately would make the server store the
-//! state that the early answer promised. The server therefore gets a NoOperation, as without `--verify`, and the
-//! question itself after the program has closed.
+//! A check must not hide the fault that it looks for: a question sent immediately could set the very state in the
+//! server that the early answer assumed. The server therefore gets a NoOperation, as without `--verify`, and gets the
+//! question only after the program has closed.
 //!
 //! State that the server keeps for a client is checked when it is freed: FreeColors of a colour cell that was allocated
 //! here must succeed.
@@ -19,28 +19,28 @@ use std::mem;
 use xqos_wire::answerable::Class;
 use xqos_wire::x11::bytes::ByteOrder;
 
-/// Comparisons that wait for the program's end. When there are more, they are sent earlier.
+/// Maximum number of comparisons deferred until the program has closed. At this limit, all are sent immediately.
 const MAX_DEFERRED: usize = 4096;
-/// Limit for tracked colour cells.
+/// Maximum number of tracked colour cells.
 const MAX_CELLS: usize = 16_384;
 
 /// An early answer whose question has not been sent to the server.
 #[derive(Debug)]
 pub struct Deferred {
     pub request: Box<[u8]>,
-    /// `None` if the answer depends on nothing else.
+    /// `None` if the meaning of the request depends on nothing but its bytes.
     pub question: Option<Question>,
     pub given: Answer,
     pub class: Class,
     pub edit: Option<Edit>,
 }
 
-/// Colour cells that the program allocated here.
+/// Colour cells whose allocation was answered here.
 #[derive(Debug, Default)]
 pub struct Cells {
     /// Number of allocations, by colormap and pixel.
     given: HashMap<(u32, u32), u32>,
-    /// FreeColors requests that free only these cells, by the server's sequence number.
+    /// FreeColors requests that free only these cells, as the server's sequence numbers.
     freed: VecDeque<u64>,
 }
 

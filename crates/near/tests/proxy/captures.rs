@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Replays captured starts of real programs through the proxy and counts the round trips that are left.
 //!
-//! The server is the capture: it answers each request as it did then. Answers to the proxy's own requests are those
-//! that the program got for the same request.
+//! The capture serves as the server: each request gets its captured answer. The proxy's own requests get the answers
+//! that the program got for the same requests.
 
 use crate::harness::put_u16;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use xqos_wire::x11::bytes::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
 
-/// The bytes of both sides, in the captured pieces.
+/// The bytes of both sides, in pieces as captured.
 #[derive(Debug, Default)]
 struct Recorded(BTreeMap<ConnectionId, Vec<(Direction, Vec<u8>)>>);
 
@@ -62,7 +62,7 @@ fn message_bytes(bytes: &[u8]) -> usize {
     32 + if matches!(bytes[0], 1 | 35) { 4 * ORDER.u32(bytes, 4).unwrap_or(0) as usize } else { 0 }
 }
 
-/// A server that repeats a capture.
+/// A server that replays a capture.
 struct Server {
     requests: Vec<Vec<u8>>,
     /// For each request, the messages with its sequence number.
@@ -111,7 +111,7 @@ impl Server {
         out
     }
 
-    /// The messages for the proxy's own request: the reply that the program got to the same one.
+    /// The reply to one of the proxy's own requests: the reply that the program got to the same request.
     fn to_the_proxy(&self, request: &[u8]) -> Vec<Vec<u8>> {
         let same = self.requests.iter().position(|it| it == request);
         let said = same.map(|at| self.said[at + 1].iter().filter(|message| message[0] == 1).cloned().collect());
@@ -137,7 +137,7 @@ fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, m
     near.release(now_ns, store);
     let mut skipped = setup;
     for (way, bytes) in said {
-        // Deliver server messages when the program received them in the capture, not earlier.
+        // Deliver each server message at its captured position, not earlier.
         if *way == Direction::Replies {
             exchange(&mut near, &mut recorded, store, now_ns);
             continue;
@@ -180,7 +180,7 @@ fn waits(name: &str) -> [u64; 3] {
     let (mut store, mut memory) = (Store::default(), Memory::default());
     [Watch::Keys, Watch::Devices, Watch::Screens].into_iter().for_each(|watch| store.watch(watch));
     let without = all(&passive, &mut store, &mut memory);
-    // Play it twice: opcodes of an extension are learned after its first questions.
+    // Play the capture twice: the first run asks some questions before the extension's opcodes are known.
     all(&strict, &mut store, &mut memory);
     [without, all(&strict, &mut store, &mut memory), all(&relaxed, &mut store, &mut memory)]
 }

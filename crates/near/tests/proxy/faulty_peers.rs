@@ -14,7 +14,7 @@ fn open(store: Store, settings: Settings) -> Harness {
     proxy
 }
 
-/// The store after a program queried RENDER, its version, and an atom.
+/// The store after a program has queried RENDER, its version, and an atom.
 fn learned() -> Store {
     let mut proxy = open(Store::default(), Settings::default());
     for bytes in [named(ORDER, 98, 0, "RENDER"), request(ORDER, 139, 0, &[0, 11]), named(ORDER, 16, 0, "NAME")] {
@@ -52,7 +52,7 @@ fn a_contradicted_answer_disables_its_class() {
     proxy.say(&request(ORDER, 139, 0, &[0, 11]));
     proxy.hear();
     assert_eq!(messages(ORDER, &proxy.heard).len(), 2, "both are answered");
-    // The mock counts one request more, because of the earlier one.
+    // The mock's sequence numbers are one too high, because it executed the request above.
     proxy.forward(usize::MAX);
     proxy.server.out.chunks_mut(32).for_each(|message| message[2] -= 1);
     proxy.settle();
@@ -135,8 +135,8 @@ fn invalid_bytes_close_the_connection() {
     proxy.near.from_server(&[&[50][..], &[0; 31]].concat(), 0, &mut proxy.store);
     assert_eq!(proxy.near.fault(), Some(Fault::Server));
     let mut proxy = open(Store::default(), Settings::default());
-    // A BIG-REQUESTS length shorter than its own header. Before BIG-REQUESTS is enabled, the bytes are two invalid
-    // requests.
+    // This BIG-REQUESTS length is shorter than the header itself. Until BIG-REQUESTS is enabled, the bytes are two
+    // invalid requests.
     let wrong = [72, 2, 0, 0, 1, 0, 0, 0];
     proxy.say(&wrong);
     proxy.settle();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A mock server whose answers follow from earlier requests, so that a program must receive the same with and without
-//! the proxy.
+//! A mock server whose answers depend only on earlier requests, so that a program must receive the same messages with
+//! and without the proxy.
 
 use std::collections::HashMap;
 use xqos_near::{Memory, Near, Settings, Store};
@@ -38,7 +38,7 @@ pub fn named(order: ByteOrder, major: u8, data: u8, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Setup request of a client without a cookie, and setup reply of a server with one TrueColor screen.
+/// The setup request of a client without a cookie. [`greeting`] is the reply of a server with one TrueColor screen.
 pub fn setup(order: ByteOrder) -> Vec<u8> {
     let mut bytes = vec![0; 12];
     bytes[0] = if order == ByteOrder::Little { b'l' } else { b'B' };
@@ -253,7 +253,7 @@ impl Harness {
         Harness { near, store, server: Server::new(order), heard: Vec::new(), order, is_greeted: false, now_ns: 0 }
     }
 
-    /// Connects up to the first request.
+    /// Connects the program, up to its first request.
     pub fn open(&mut self, memory: &Memory) {
         self.near.from_program(&setup(self.order), 0, &mut self.store);
         self.forward(usize::MAX);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random programs, cut into random pieces, receive the same through the proxy as without it.
+//! A program that sends random requests in random pieces receives the same messages with and without the proxy.
 
 use crate::harness::{BASE, COLORMAP, Harness, Heard, ROOT, Server, messages, named, request};
 use proptest::prelude::*;
@@ -169,7 +169,7 @@ fn check_requests(proxy: &Harness, order: ByteOrder, ops: &[Op]) -> Result<(), T
         let is_it = |got: &Vec<u8>| {
             *got == sent || got[..] == request(order, 127, 0, &[]) || sent[0] == 2 && got[..12] == sent[..12]
         };
-        // The proxy's own event selections may precede it.
+        // The proxy's own event selections may precede the request.
         while executed.peek().is_some_and(|got| got[0] == 2 && !is_it(got)) {
             executed.next();
         }
@@ -180,7 +180,7 @@ fn check_requests(proxy: &Harness, order: ByteOrder, ops: &[Op]) -> Result<(), T
     Ok(())
 }
 
-/// Each window ID is used once, as client libraries do.
+/// Random requests that use each window ID only once, as client libraries do.
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op(), 1..60).prop_map(|ops| {
         let mut made = Vec::new();
@@ -214,7 +214,7 @@ proptest! {
         let order = if is_big { ByteOrder::Big } else { ByteOrder::Little };
         let proxy = check(order, &ops, &pieces, settings(verify), Store::default())?;
         check_requests(&proxy, order, &ops)?;
-        // The same with everything learned, on another connection to the same server.
+        // Repeat on another connection to the same server, now that the store has learned its answers.
         let ops: Vec<Op> = ops.iter().filter(|op| !matches!(op, Op::Atom { .. } | Op::AtomName(_))).copied().collect();
         let proxy = check(order, &ops, &pieces, settings(verify), proxy.store)?;
         check_requests(&proxy, order, &ops)?;
