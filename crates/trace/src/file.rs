@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Trace files: written in self-contained chunks, so that a file stays readable after a crash or on a full disk.
+//! Trace files. They consist of self-contained chunks, so that a file stays readable after a crash or a full disk.
 //!
 //! ```text
 //! "xqostrc2" | u32 length | header, JSON
 //! "xqch" | u32 length | u32 records | zstd frame with its checksum      once for each chunk
 //! ```
 //!
-//! Numbers are little-endian. Within a chunk, times are stored as differences, so a record takes a few bytes before
-//! compression:
+//! Numbers are little-endian. Within a chunk, times are stored as differences, so that a record takes only a few bytes
+//! even before compression:
 //!
 //! | byte | record |
 //! |---|---|
-//! | 1 | bits: 0: value is 0; 1, 2: words 2, 3 are 0; 3, 4: they are relative to the record's time |
-//! | varint | zigzag of its time minus that of the previous record |
+//! | 1 | flags: bit 0: the value is 0; bits 1, 2: words 2, 3 are 0; bits 3, 4: they are relative to the record's time |
+//! | varint | zigzag encoding of the record's time minus the previous record's time |
 //! | 1, 1, varint | kind, flags, client + 1 (0 stands for 65536) |
-//! | varints | value, word 2, word 3, if they are not 0 |
+//! | varints | value, word 2 and word 3, each only if it is not 0 |
 //!
 //! A damaged chunk is skipped and counted; the reader gets a `Lost` record in its place.
 
@@ -32,7 +32,7 @@ const CHUNK_MAGIC: &[u8; 4] = b"xqch";
 const CHUNK_RECORDS: usize = 16_384;
 /// Maximum size of a record before compression.
 const MAX_BYTES: usize = 48;
-/// Fast; higher levels compress records little better.
+/// A fast level; higher levels compress records only slightly better.
 const ZSTD_LEVEL: i32 = 3;
 
 /// Metadata of a trace.
@@ -102,14 +102,14 @@ impl Writer {
         if self.waiting.len() >= CHUNK_RECORDS { self.flush() } else { Ok(()) }
     }
 
-    /// Writes the waiting records as a chunk. After an error, none of them is in the file.
+    /// Writes the waiting records as a chunk. After an error, the file contains none of them.
     pub fn flush(&mut self) -> Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
         }
         let chunk = pack(&self.waiting)?;
         if let Err(error) = self.file.write_all(&chunk) {
-            // Remove an incomplete chunk, so that readers need not skip it.
+            // Remove the incomplete chunk, so that readers need not skip it.
             let _ = self.file.set_len(self.bytes);
             return Err(error).context("cannot write to the trace file; its earlier records are readable");
         }
@@ -202,7 +202,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
-/// The records of the chunk at `at`, and where it ends. `None` if the chunk is damaged.
+/// The records of the chunk at `at`, and the chunk's end. `None` if the chunk is damaged.
 fn unpack(bytes: &[u8], at: usize) -> Option<(Vec<Words>, usize)> {
     if bytes.get(at..at + 4)? != CHUNK_MAGIC {
         return None;

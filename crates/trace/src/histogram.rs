@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Histogram of durations in buckets that are at most 3 % wide, so memory is bounded for any number of values.
+//! A histogram of durations. Buckets are at most 3 % wide, and memory use is bounded for any number of values.
 //!
 //! Below 32 ns each nanosecond has its own bucket; above, each power of two is divided into 32.
 
@@ -38,7 +38,7 @@ impl Histogram {
         self.worst_ns
     }
 
-    /// The duration that this fraction of values does not exceed, to 3 %. 0 without values.
+    /// The duration that this fraction of the values does not exceed, accurate to 3 %; 0 if there are no values.
     pub fn quantile_ns(&self, part: f64) -> u64 {
         let rank = ((part * self.count as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -60,7 +60,7 @@ fn bucket_of(ns: u64) -> usize {
     ((octave << CUTS.ilog2()) + (ns >> octave) as u32) as usize
 }
 
-/// The largest duration of a bucket.
+/// The longest duration that falls into a bucket.
 fn end_of(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     let cuts = u64::from(CUTS);

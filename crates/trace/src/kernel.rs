@@ -18,7 +18,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Starts to trace these threads.
+    /// Starts tracing these threads.
     pub fn start(threads: &[u32]) -> Result<Kernel> {
         let kernel = Kernel { instance: Instance::create()? };
         kernel.begin(threads).context("cannot trace the kernel's scheduler")?;
@@ -30,17 +30,17 @@ impl Kernel {
         EVENTS.iter().try_for_each(|event| self.instance.write(&format!("events/sched/{event}/enable"), "1"))
     }
 
-    /// Traces another thread, too.
+    /// Adds a thread to the traced threads.
     pub fn add(&self, thread: u32) {
         let file = OpenOptions::new().append(true).open(self.instance.folder().join(PIDS));
-        // A client that has exited meanwhile needs no trace.
+        // This fails if the client has exited meanwhile, and then it needs no tracing.
         let _ = file.and_then(|mut file| file.write_all(format!("{thread}\n").as_bytes()));
     }
 
     /// The events since the last call.
     pub fn read(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        // Events that were read before an error are kept.
+        // After an error, keep the events that were read before it.
         let _ = self.instance.read(|line| events.extend(parse(line)));
         events
     }
@@ -56,7 +56,7 @@ fn parse(line: &str) -> Option<Event> {
     let at_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
     let at = Time(at_ns.checked_mul(1000)?);
     let cpu = head.rsplit_once('[')?.1.split_once(']')?.0.parse().ok()?;
-    // A program's name may contain anything, so search for fields from the end.
+    // A program's name may contain anything, even field names, so search for fields from the end.
     let after = |text: &str, name: &str| -> Option<String> {
         let (_, value) = text.rsplit_once(name)?;
         Some(value.split_whitespace().next()?.to_owned())

@@ -4,8 +4,8 @@
 //! | file | content |
 //! |---|---|
 //! | `file` | records in a file that stays readable after a crash |
-//! | `model` | turns records into clients: shares, response times, waits and their causes |
-//! | `histogram` | durations in buckets of at most 3 % |
+//! | `model` | derives clients from records: shares, response times, waits and their causes |
+//! | `histogram` | durations in buckets that are at most 3 % wide |
 //! | `kernel` | events of the kernel's scheduler on the same time axis |
 //! | `tracefs` | a private trace instance in the kernel's tracefs |
 //! | `names` | names of requests |

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Derives clients from records: their use of the server, their waits, and the causes of these.
+//! Derives clients from records: their use of the server, their waits, and the causes of the waits.
 //!
 //! A client's *burst* starts at its activation and ends when it has been served and has no requests left. Its length is
-//! the response time (Manica et al., section 2: activation to deactivation). The part that is not the client's own
-//! service is waiting time. Each nanosecond of it has a [`Cause`]: another client's slice, a server that the kernel did
+//! the response time (Manica et al., section 2: activation to deactivation). Whatever is not the client's own service
+//! is waiting time. Each nanosecond of waiting has a [`Cause`]: another client's slice, a server that the kernel did
 //! not run, or the server's own work (input, screen updates, timers) while no client was served.
 //!
-//! Records are taken one at a time, live or from a file. A trace may start anywhere and have gaps; nothing panics.
+//! Records arrive one at a time, live or from a file. A trace may start anywhere and have gaps; no input causes a panic.
 
 mod blame;
 mod client;
@@ -21,15 +21,15 @@ use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Holder, Mode, PolicyKind, Scheduler, Service, Time};
 
-/// Number of bursts with the longest waits that are kept with their causes.
+/// Maximum number of longest-waiting bursts that are kept with their causes.
 const WORST_KEPT: usize = 32;
-/// A request of this length is named as a cause by itself.
+/// Minimum length of a request that is named as a cause by itself.
 const LONG_REQUEST_NS: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
 pub struct Model {
     clients: Vec<Client>,
-    /// The key of the client that has this index now.
+    /// For each index, the key of the client that has the index now.
     present: BTreeMap<ClientId, usize>,
     ready: Vec<usize>,
     running: Option<(Option<usize>, Mode)>,
@@ -46,7 +46,7 @@ pub struct Model {
     pub now: Time,
     pub decisions: u64,
     pub early_ends: u64,
-    /// Number of missing records.
+    /// Number of lost records.
     pub lost: u64,
     pub kernel: bool,
     server_pid: u32,
@@ -55,10 +55,10 @@ pub struct Model {
     delays: BTreeMap<(usize, Cause), u64>,
     snapshot: Collector,
     requests_of_slice: BTreeMap<u32, u64>,
-    /// Times at which the server was runnable but did not run, from kernel events.
+    /// Intervals in which the server was runnable but did not run, from kernel events.
     absences: VecDeque<(Time, Time)>,
     runnable_since: Option<Time>,
-    /// The same for clients, by thread.
+    /// For each thread of a client, the time since which it is runnable without running.
     runnable: BTreeMap<u32, Time>,
     without_causes: bool,
 }
@@ -68,8 +68,8 @@ impl Model {
         Model::default()
     }
 
-    /// A model that only counts, for views of many clients: finding causes costs a step for each slice and waiting
-    /// client. Bursts have no causes, and none is kept as one of the worst.
+    /// A model without causes, for views of many clients: finding causes takes a step for each slice and each waiting
+    /// client. Bursts have no causes, and the list of worst bursts stays empty.
     pub fn without_causes() -> Model {
         Model { without_causes: true, ..Model::default() }
     }
@@ -79,7 +79,7 @@ impl Model {
         &self.clients
     }
 
-    /// Clients that are connected.
+    /// The clients that are connected now.
     pub fn present(&self) -> impl Iterator<Item = &Client> {
         self.present.values().map(|&key| &self.clients[key])
     }
@@ -107,12 +107,12 @@ impl Model {
         present.into_iter().map(|key| (key, std::mem::take(&mut self.clients[key].recent))).collect()
     }
 
-    /// The same for all clients by key, including those that have disconnected.
+    /// Like [`Model::take_recent`], for all clients by key, including those that have disconnected.
     pub fn take_recent_of_all(&mut self) -> Vec<Figures> {
         self.clients.iter_mut().map(|client| std::mem::take(&mut client.recent)).collect()
     }
 
-    /// Drops the figures of clients that have disconnected, except their identity, for views that run for weeks.
+    /// Drops the figures of disconnected clients but keeps their identity, for views that run for weeks.
     pub fn forget_gone(&mut self) {
         let is_gone = |clients: &[Client], key: usize| clients.get(key).is_none_or(|client| client.gone.is_some());
         for client in self.clients.iter_mut().filter(|client| client.gone.is_some()) {
@@ -140,7 +140,7 @@ impl Model {
         self.present.get(&id).copied()
     }
 
-    /// Takes a record. Returns the burst that it ends, if any.
+    /// Takes a record. Returns the burst that the record ends, if any.
     pub fn take(&mut self, event: &Event) -> Option<Burst> {
         let at = event.at;
         let is_recorded_late = matches!(event.what, Entry::Fact(Fact::Arrived { .. }));
@@ -250,7 +250,7 @@ impl Model {
         let client = &mut self.clients[key];
         if client.ready_since.is_none() {
             client.demand.forget();
-            // Requests are noticed at a poll. The client rested until the poll before, or while the server was idle.
+            // Only polls find requests: the client rested until the previous poll, or while the server was idle.
             let before = if at > self.polled[1] { self.polled[1] } else { self.polled[0] };
             let idle_ns = at.since(self.served_until.max(client.waits_since));
             client.demand.add(0, before.since(client.waits_since).max(idle_ns));
@@ -262,7 +262,7 @@ impl Model {
             // Empty in a model without causes.
             let since: Vec<Slice> = self.slices.iter().rev().take_while(|slice| slice.end > at).copied().collect();
             since.iter().for_each(|slice| self.blame_on(key, slice));
-            // During a grab an arrival may be recorded late: the time before the recorded slices belongs to the grab.
+            // An arrival during a grab may be recorded late. The time before the recorded slices belongs to the grab.
             if let Some(oldest) = since.last().filter(|oldest| oldest.before > at) {
                 self.blame_grabs(key, at, oldest.before);
             }
@@ -296,7 +296,7 @@ impl Model {
         let start = service.start.min(end);
         self.early_ends += u64::from(ended_early);
         let mode = self.running.take().map_or(Mode::BestEffort, |(_, mode)| mode);
-        // After a gap the activation may be missing.
+        // After a gap in the trace, the activation may be missing.
         if self.key(id).is_none_or(|key| self.clients[key].ready_since.is_none()) {
             self.activate(id, start);
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Names of requests: "GetImage" and "RANDR GetScreenResources" instead of 73 and 140.8.
 //!
-//! Core opcodes and the minor opcodes of extensions are fixed. The server assigns the major opcodes of extensions. A
-//! request without a known name is shown as "GLX minor 99".
+//! Core opcodes and the minor opcodes of extensions are fixed; the server assigns the major opcodes of extensions. A
+//! request of GLX without a known name is shown as "GLX minor 99".
 
 use x11rb_protocol::protocol::get_request_name;
 use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
@@ -41,7 +41,7 @@ impl Names {
             return request
                 .map_or_else(|| format!("{EXTENSION_NAME} minor {minor}"), |(name, _)| format!("XQOS {name}"));
         }
-        // No extension has minor opcodes above 255, and the tables have none.
+        // No extension has minor opcodes above 255, and u8::MAX is in none of the tables.
         let minor_byte = u8::try_from(minor).unwrap_or(u8::MAX);
         let known = get_request_name(self, major, minor_byte);
         if major < FIRST_EXTENSION {
@@ -63,7 +63,7 @@ impl ExtInfoProvider for Names {
         Some((name, *information))
     }
 
-    // Only names of requests are looked up here.
+    // Never needed, because only names of requests are looked up.
     fn get_from_event_code(&self, _event_code: u8) -> Option<(&str, ExtensionInformation)> {
         None
     }

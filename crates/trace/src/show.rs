@@ -25,9 +25,9 @@ use xqos_core::{Fact, GroupId, Holder, Mode, Pacing, Parameters, Reservation, Ro
 pub struct Filter {
     /// Part of a program's name, or a pid.
     pub client: Option<String>,
-    /// Kinds as named by [`Entry::name`]. Empty: all except the scheduler's state.
+    /// Kinds of records, as named by [`Entry::name`]; if empty, all kinds except the scheduler's state.
     pub kinds: Vec<String>,
-    /// Since the start of the trace.
+    /// Time since the start of the trace.
     pub from_ns: u64,
     pub to_ns: Option<u64>,
 }
@@ -64,7 +64,7 @@ pub fn line(event: &Event, model: &Model, names: &Names) -> String {
     format!("{seconds:14.6}  {:<12}  {client}  {details}", event.what.name()).trim_end().to_owned()
 }
 
-/// The role of a client in words; `None` without a role.
+/// The role of a client in words; `None` if it has no role.
 pub fn role_name(role: Role) -> Option<&'static str> {
     match (role.compositor, role.window_manager) {
         (true, true) => Some("window manager and compositor"),
@@ -196,10 +196,10 @@ pub struct Statistics {
     pub early_ends: u64,
     pub lost_records: u64,
     pub clients: Vec<ClientStatistics>,
-    /// Programs of which several clients disconnected.
+    /// Programs of which several clients have disconnected.
     pub departed: Vec<Departed>,
     pub delays: Vec<Delay>,
-    /// Total of the delays that are not listed.
+    /// Sum of the delays that are not listed.
     pub other_delays_ms: f64,
     pub worst: Vec<Worst>,
 }
@@ -278,7 +278,7 @@ fn ms(ns: u64) -> f64 {
 }
 
 impl Statistics {
-    /// Statistics of everything that the model has taken.
+    /// Statistics of all records that the model has taken.
     pub fn of(model: &Model, names: &Names) -> Statistics {
         let span_ns = model.span_ns().max(1);
         let programs = Programs::of(model, span_ns);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! A private trace instance in the kernel's tracefs, in which no event is enabled at first.
+//! A private trace instance in the kernel's tracefs, which starts with all events disabled.
 //!
-//! It does not affect other tracing. If tracefs is not mounted, a private mount is used that is invisible to other
-//! processes. Timestamps use the clock of the server's records. The instance is removed on drop; the instance of a
-//! killed process is removed by the next one. All of this requires root.
+//! The instance does not affect other tracing. If tracefs is not mounted, it is mounted privately, invisible to other
+//! processes. Timestamps use the clock of the server's records. The instance is removed on drop; if a process was
+//! killed, the next process removes its instance. All of this requires root.
 
 use anyhow::{Context, Result, anyhow};
 use rustix::fs::{Access, OFlags, access};
@@ -22,10 +22,10 @@ const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 #[derive(Debug)]
 pub struct Instance {
     folder: PathBuf,
-    /// Closed before the instance is removed: the kernel refuses to remove an instance that is open.
+    /// Must be closed before the instance is removed: the kernel refuses to remove an instance that is open.
     pipe: Option<File>,
     rest: Vec<u8>,
-    /// Keeps the private mount.
+    /// Keeps the private mount alive.
     _mount: Option<OwnedFd>,
 }
 
@@ -97,7 +97,7 @@ fn find_or_mount() -> Result<(PathBuf, Option<OwnedFd>)> {
         Errno::NODEV => anyhow!("this kernel has no tracefs: it needs CONFIG_FTRACE"),
         error => anyhow!("cannot open tracefs: {error}"),
     })?;
-    // A private mount is reachable through its descriptor.
+    // The private mount can be reached only through its descriptor.
     let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
     access(root.join("instances"), Access::READ_OK).context("tracefs has no instances")?;
     Ok((root, Some(mount)))

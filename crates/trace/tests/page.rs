@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Shows a trace of a million records in a real Chromium: drawing, mouse, keyboard, markers and statistics.
+//! Shows a trace of a million records in a real Chromium, and tests drawing, mouse, keyboard, markers and statistics.
 
 #[path = "../../../web/chromium.rs"]
 mod chromium;
@@ -15,7 +15,7 @@ const CLIENTS: u16 = 10;
 const RECORDS: usize = 1_000_000;
 const POLY_LINE: u32 = 65;
 
-/// Ten clients take turns of a millisecond. Each gets requests at the end of the previous slice and waits 0.2 ms.
+/// Ten clients take turns of a millisecond. Each sends requests at the end of the previous slice and waits 0.2 ms.
 fn events() -> Vec<Event> {
     let mut events = Vec::with_capacity(RECORDS);
     let mut add = |at: u64, what| events.push(Event { at: Time(at * US), what });
@@ -38,8 +38,8 @@ fn events() -> Vec<Event> {
     events
 }
 
-/// A script that uses the page. It sets attributes of the root element, and adds a 1 to `said` for each result as
-/// expected.
+/// A script that operates the page. It sets attributes of the root element, and adds a 1 to `said` for each expected
+/// result and a 0 for each other result.
 const SCRIPT: &str = "
     const root = document.documentElement.dataset, said = [], note = is => { draw(); said.push(is ? 1 : 0); };
     const press = key => { dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true })); draw(); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Reads the Perfetto export with Perfetto's own schema.
+//! Decodes the Perfetto export with Perfetto's published schema.
 
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,7 +93,7 @@ fn perfettos_schema_reads_tracks_slices_and_counters() {
         }
     }
     assert!(open.is_empty(), "each slice ends");
-    // A burst is named by its wait and the main cause.
+    // A burst is named after its wait and the main cause.
     let count = |track: &str, name: &str| {
         slices.iter().filter(|slice| slice.0 == track && slice.1.split(": ").next() == Some(name)).count()
     };

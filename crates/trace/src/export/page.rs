@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! A stand-alone HTML page that shows a trace. It needs no network, server or installation.
 //!
-//! `page.html` has the structure, `page.css` the style and `page.js` the script; `web/` has the parts that all pages
-//! share.
+//! `page.html` contains the structure, `page.css` the style and `page.js` the script; `web/` contains the parts that
+//! all pages share.
 //!
-//! Records become base64 arrays of numbers that the script reads without parsing. It finds the data of a pixel by
-//! binary search, so panning stays fast with a million records.
+//! Records become base64 arrays of numbers, which the script reads without parsing. The script finds the data of a
+//! pixel by binary search, so panning stays fast with a million records.
 
 #[path = "../../../../web/page.rs"]
 mod web;
@@ -23,7 +23,7 @@ use xqos_core::{ClientId, Fact, Service, Time};
 const TEMPLATE: &str = include_str!("page/page.html");
 const DATA_MARK: &str = "/*DATA*/";
 
-/// Numbers in base64, to be read as a Float64Array or Uint32Array.
+/// Numbers that the page reads from base64 as a Float64Array or Uint32Array.
 #[derive(Debug, Default)]
 struct Column(Vec<u8>);
 
@@ -48,13 +48,13 @@ impl Serialize for Column {
 struct Lane {
     name: String,
     gone: bool,
-    /// Begin and end.
+    /// Begin and end of each slice.
     slices: [Column; 2],
     slice_names: Column,
     slice_requests: Column,
-    /// Activation and deactivation.
+    /// Activation and deactivation of each burst.
     bursts: [Column; 2],
-    /// Time, remaining budget, and deadline.
+    /// Time, remaining budget, and deadline of each budget record.
     budgets: [Column; 3],
     inputs: Column,
     exposes: Column,
@@ -94,16 +94,16 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
     let json = web::json(&lanes.page(header))?;
     let style = [web::STYLE, include_str!("page/page.css")].concat();
     let script = [web::SCRIPT, include_str!("page/page.js")].concat();
-    // Insert the data last, so that no name in it is taken for a placeholder.
+    // Insert the data last, so that no name in the data is taken for a placeholder.
     Ok(TEMPLATE.replace("/*STYLE*/", &style).replace("/*SCRIPT*/", &script).replacen(DATA_MARK, &json, 1))
 }
 
-/// The lanes of all clients that were read so far.
+/// The lanes of all clients read so far.
 struct Lanes<'a> {
     model: Model,
     names: &'a Names,
     lanes: BTreeMap<usize, Lane>,
-    /// Names of requests without duplicates, and the index of each request's name.
+    /// Distinct names of requests, and the index of each request's name.
     texts: Vec<String>,
     text_of: BTreeMap<u32, u32>,
     /// The holder of the server grab, and when the grab started.

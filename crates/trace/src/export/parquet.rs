@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Exports a trace to a Parquet dataset of many traces, with the tables sessions, clients, bursts and waits.
+//! Adds a trace to a Parquet dataset of many traces, with the tables sessions, clients, bursts and waits.
 //!
-//! Times are converted to wall-clock time with the offset in the header. A trace that crosses midnight gets one part
-//! per day, with the figures of that day.
+//! The offset in the header converts times to wall-clock time. A trace that crosses midnight is split into one part
+//! per day, which has the figures of that day.
 
 use crate::file::Header;
 use crate::model::{Burst, Cause, Client, Figures, Identity, Model};
@@ -21,7 +21,7 @@ pub struct Target<'a> {
     pub folder: &'a Path,
     /// Replaces the host in the header.
     pub host: Option<&'a str>,
-    /// Replaces the default session name, which is made of the start time and the server's pid.
+    /// Replaces the default session name, which consists of the start time and the server's pid.
     pub session: Option<&'a str>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Export<'a> {
 
     fn take(&mut self, event: &Event) -> Result<(), Error> {
         self.records += 1;
-        // Arrivals and kernel events are recorded late, so only service starts a new day.
+        // Arrivals and kernel events may be recorded late, so only a slice of service starts a new day.
         if event.at >= self.tomorrow && matches!(event.what, Entry::Fact(Fact::Served(_))) {
             self.end_day()?;
             (self.today, self.tomorrow) = day(self.header, event.at);
@@ -223,7 +223,7 @@ fn uid(client: &Client) -> Option<i64> {
     (base != 0 && uid != u32::MAX).then_some(uid.into())
 }
 
-/// Saturates: an i64 holds three hundred years, but a damaged trace may contain more.
+/// Converts and saturates: an i64 holds nearly three hundred years, but a damaged trace may contain longer times.
 fn long(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -267,7 +267,7 @@ mod tests {
         Event { at: service.end, what }
     }
 
-    /// Starts a minute before midnight. Client 2 waits for client 1, before and after midnight.
+    /// A trace that starts a minute before midnight. Client 2 waits for client 1 before and after midnight.
     fn events() -> Vec<Event> {
         let at = |at, what| Event { at, what };
         let mut events = Vec::new();

@@ -2,9 +2,9 @@
 //! Exports a trace for Perfetto's viewer (ui.perfetto.dev, which works offline), as protobuf messages of its published
 //! schema, `protos/perfetto/trace/trace.proto`.
 //!
-//! Each client has a track with its server grabs, and below it a track of bursts (activation to deactivation), a track
-//! of slices, and a counter of its reservation's budget. There are no flow arrows: with thousands of slices they would
-//! hide everything.
+//! Each client has a track with its server grabs, and below that a track of bursts (activation to deactivation), a
+//! track of slices, and a counter of its reservation's budget. The export omits flow arrows: with thousands of slices
+//! they would hide everything else.
 
 use crate::file::write_varint;
 use crate::model::{Budget, Model};
@@ -19,7 +19,7 @@ use xqos_core::{ClientId, Fact, Service, Time};
 /// A builtin clock of Perfetto.
 const CLOCK_MONOTONIC: u64 = 3;
 const SEQUENCE: u64 = 1;
-/// SEQ_INCREMENTAL_STATE_CLEARED: the packet refers to nothing before it.
+/// SEQ_INCREMENTAL_STATE_CLEARED: the packet refers to no earlier packet.
 const STATE_CLEARED: u64 = 1;
 
 /// Field numbers of the schema.
@@ -100,7 +100,7 @@ struct Writer<'a, W> {
     out: &'a mut W,
     model: Model,
     names: &'a Names,
-    /// For each client, the name that was written, and whether its budget track was.
+    /// For each client, the name that was written, and whether the budget track was described.
     described: BTreeMap<usize, (String, bool)>,
     /// The holder of the server grab.
     grab: Option<usize>,
@@ -150,7 +150,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// A grab is a slice on its holder's track.
+    /// Ends the current grab and begins that of `holder`. A grab is a slice on its holder's track.
     fn grab(&mut self, holder: Option<ClientId>, at: Time) -> io::Result<()> {
         if let Some(key) = self.grab.take() {
             self.packet(at, event_of(SLICE_END, uuid(key, Track::Client)))?;
@@ -162,7 +162,7 @@ impl<W: Write> Writer<'_, W> {
         self.packet(at, begin.text(field::EVENT_NAME, "holds the server grab"))
     }
 
-    /// Describes a client's tracks, and again after its name or reservation becomes known.
+    /// Describes a client's tracks, and repeats that after the client's name or reservation becomes known.
     fn describe(&mut self, key: usize) -> io::Result<()> {
         let budget: Option<Budget> = self.model.clients().get(key).and_then(|client| client.budget);
         let now = (self.model.name(key), budget.is_some());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! Attributes waiting time: each slice counts for every client that waited during it.
+//! Attributes waiting time: each slice is a cause for every client that waited during the slice.
 
 use super::{Cause, Model};
 use xqos_core::{ClientId, Time};
 
-/// Limit for absences of the server that may overlap a wait.
+/// Maximum number of recent absences of the server that are kept, because they may overlap a wait.
 const ABSENCES_KEPT: usize = 1024;
-/// Slices that are kept because an arrival during a slice is recorded only after it.
+/// Maximum number of recent slices that are kept, because an arrival during a slice is recorded only after the slice.
 const SLICES_KEPT: usize = 64;
-/// Limit for server grabs that may overlap a wait.
+/// Maximum number of recent server grabs that are kept, because they may overlap a wait.
 const GRABS_KEPT: usize = 64;
 
 /// A recent slice.
@@ -23,7 +23,7 @@ pub struct Slice {
     pub end: Time,
 }
 
-/// A server grab. Its end is [`Time::NEVER`] while it is held.
+/// A server grab. Its end is [`Time::NEVER`] while the grab is held.
 #[derive(Clone, Copy, Debug)]
 pub struct Grab {
     pub holder: usize,
@@ -32,7 +32,7 @@ pub struct Grab {
 }
 
 impl Model {
-    /// Attributes this slice, and the time since the last one, to every waiting client.
+    /// Attributes this slice, and the time since the previous slice, as waiting time of every waiting client.
     pub(super) fn blame(&mut self, runs: usize, (request, long): (u32, bool), (start, end): (Time, Time)) {
         if self.without_causes {
             return;
@@ -62,8 +62,8 @@ impl Model {
         client.waited(Cause::Client { key: runs, request, long }, behind_ns);
     }
 
-    /// Attributes the part of this time in which other clients held the grab. Returns the remaining time, split into
-    /// time in which the server could run and in which it could not.
+    /// Attributes the part of this interval during which other clients held the grab. Returns the remaining time, split
+    /// into the time during which the server could run and the time during which it could not.
     pub(super) fn blame_grabs(&mut self, key: usize, from: Time, to: Time) -> (u64, u64) {
         let mut left_ns = to.since(from);
         for grab in self.grabs.iter().rev().take_while(|grab| grab.end > from).filter(|grab| grab.holder != key) {

@@ -5,7 +5,7 @@ use crate::histogram::Histogram;
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, ReservationKind, Time};
 
-/// Identity of a client. It is kept after the client disconnects.
+/// Identity of a client, which is kept after the client disconnects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Resource base, which distinguishes clients that had the same index at different times.
@@ -17,13 +17,13 @@ pub struct Identity {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// Slices of this client, which ended with this kind of request. `long`: each slice was a single long request.
+    /// Slices of this client that ended with this kind of request. `long`: each slice was a single long request.
     Client { key: usize, request: u32, long: bool },
     /// This client held the server grab.
     Grab { key: usize },
-    /// The server was runnable, and the kernel ran something else.
+    /// The server was runnable, but the kernel ran something else.
     Kernel,
-    /// No client was served. Without kernel events, this includes time without a processor between two slices.
+    /// No client was served. Without kernel events, this includes time between slices without a processor.
     Server,
     /// The client's own budget was used up, and its reservation is hard.
     HeldBack,
@@ -36,17 +36,17 @@ pub struct Figures {
     pub reserved_time_ns: u64,
     pub requests: u64,
     pub slices: u64,
-    /// Response times of its bursts.
+    /// Response times of the client's bursts.
     pub responses: Histogram,
     pub waited_ns: u64,
     pub longest_wait_ns: u64,
-    /// Length and request.
+    /// Length and kind of the longest request.
     pub longest_request: Option<(u64, u32)>,
     pub grabs: u64,
     pub grabbed_ns: u64,
     pub longest_grab_ns: u64,
     pub depletions: u64,
-    /// Deadlines that passed while it had both budget and requests.
+    /// Number of deadlines that passed while the client had both budget and requests.
     pub misses: u64,
     pub inputs: u64,
     pub exposes: u64,
@@ -85,7 +85,7 @@ pub struct Burst {
     /// Processor time of the server during the client's own slices.
     pub worked_ns: u64,
     pub waited_ns: u64,
-    /// Largest first.
+    /// Causes and their lengths in nanoseconds, longest first.
     pub causes: Vec<(Cause, u64)>,
 }
 
@@ -98,7 +98,7 @@ pub struct Client {
     pub gone: Option<Time>,
     pub budget: Option<Budget>,
     pub total: Figures,
-    /// Since [`Model::take_recent`](super::Model::take_recent).
+    /// Figures since the last call of [`Model::take_recent`](super::Model::take_recent).
     pub recent: Figures,
     pub sync_priority: i32,
     pub(super) ready_since: Option<Time>,
@@ -110,7 +110,7 @@ pub struct Client {
     pub(super) demand: Demand,
 }
 
-/// Service and rest of a client: the part of the server that it would use if it never had to wait.
+/// A client's service and rest. They give the share of the server that the client would use if it never waited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
     own_ns: u64,
@@ -118,7 +118,7 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    /// Only about the last second of service and rest counts.
+    /// Only service and rest of about the last second count.
     const REMEMBERED_NS: u64 = 1_000_000_000;
 
     pub(super) fn add(&mut self, own_ns: u64, rest_ns: u64) {
@@ -126,7 +126,7 @@ impl Demand {
         self.rest_ns = self.rest_ns.saturating_add(rest_ns);
     }
 
-    /// Ages the sums. Called before each rest, so that the last rest and the next burst count fully.
+    /// Ages the sums. Called before a rest is added, so that the last rest and the next burst count fully.
     pub(super) fn forget(&mut self) {
         let sum = u128::from(self.own_ns) + u128::from(self.rest_ns);
         let kept = |ns: u64| (u128::from(ns) * u128::from(Self::REMEMBERED_NS) / sum) as u64;
@@ -149,12 +149,12 @@ impl Client {
         }
     }
 
-    /// Whether the client alone would use more than half of the server. Such a client waits by design.
+    /// Whether the client would use more than half of the server if it were alone. Such a client waits by design.
     pub fn is_busy(&self) -> bool {
         self.demand.own_ns > self.demand.rest_ns
     }
 
-    /// Start of the current wait, if the client has requests and is not served.
+    /// Start of the current wait, if the client has requests and is not being served.
     pub fn waits_since(&self) -> Option<Time> {
         self.ready_since.map(|_| self.waits_since)
     }

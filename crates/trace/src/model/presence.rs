@@ -23,7 +23,7 @@ impl Model {
     pub(super) fn identify(&mut self, id: ClientId, (pid, base, uid): (u32, u32, u32), at: Time) {
         let mut key = self.create_unless(id, at);
         let known = self.clients[key].identity.base;
-        // After a gap the index may belong to another client.
+        // After a gap in the trace, the index may belong to another client.
         if known != 0 && (known, self.clients[key].identity.pid) != (base, pid) {
             key = self.create(id, at);
         }

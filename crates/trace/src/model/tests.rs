@@ -113,7 +113,7 @@ fn recent_figures_are_reset_and_totals_stay() {
 fn a_client_is_busy_by_its_own_demand_not_by_its_waits() {
     let mut script = two_clients();
     let is_busy = |script: &Script| [0, 1].map(|key| script.0.clients()[key].is_busy());
-    // Both are busy, although the short requests of one are noticed only after the long ones of the other.
+    // Both clients are busy, although one client's short requests are noticed only after the other's long requests.
     for at in (0..500).step_by(50) {
         script.fact(at, Fact::Arrived { client: ClientId(1) });
         script.fact(at, Fact::Arrived { client: ClientId(2) });
@@ -133,7 +133,7 @@ fn a_client_is_busy_by_its_own_demand_not_by_its_waits() {
         script.slice(2, at + 90, at + 92, 1, false).expect("its burst is over");
         assert!(turn < 10 || is_busy(&script) == [true, false], "turn {turn}");
     }
-    // After an hour of rest it counts as idle, even while it waits.
+    // After an hour of rest, client 1 counts as idle, even while it waits.
     script.fact(3_600_000, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 3_600_090, 3_600_100, 1, false).expect("its burst is over");
     assert_eq!(is_busy(&script), [false, false]);

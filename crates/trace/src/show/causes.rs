@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Waits and their causes in words. The parts of a wait add up to the whole.
+//! Waits and their causes in words. The listed parts of a wait add up to the whole wait.
 
 use crate::model::{Burst, Cause, Model};
 use crate::names::Names;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Disconnected clients, summed up by user and program. A script that starts a new process for each query thus appears
-//! as one line with its whole share.
+//! as one line with the sum of the shares.
 
 use super::ms;
 use crate::model::{Client, Model};
@@ -48,7 +48,7 @@ impl<'a> Programs<'a> {
         Programs(programs)
     }
 
-    /// The sum that includes this client, if any.
+    /// The sum that this client is part of, if any.
     pub fn sum_of(&self, client: &'a Client) -> Option<&Departed> {
         client.gone.and_then(|_| self.0.get(&program(client)))
     }

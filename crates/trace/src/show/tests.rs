@@ -26,7 +26,7 @@ fn records_are_selected_by_kind() {
     assert!(!filter.matches(&Event { at: Time(1), what: Entry::Fact(Fact::Replenish) }, &model));
 }
 
-/// Serves a client during this time in ms. It has waited since `activation`.
+/// Serves a client between two times in ms. The client has waited since `activation`.
 fn serve(model: &mut Model, id: u16, activation: u64, (from, to): (u64, u64)) {
     const MS: u64 = 1_000_000;
     let client = ClientId(id);

@@ -55,7 +55,7 @@ function drawName(lane, i) {
   pen.fillText(name, 8, TOP + i * LANE + LANE / 2);
 }
 
-// Draws pixel columns if intervals are denser than pixels, so that the cost depends only on the width.
+// Draws whole pixel columns if intervals are denser than pixels, so that the cost depends only on the width.
 function drawIntervals(some, top, tall, fill) {
   const { begins, ends } = some, first = lower(ends, timeline.from), last = lower(begins, timeline.to);
   pen.fillStyle = fill;
@@ -112,7 +112,7 @@ function describe() {
 function figures({ name, slices, bursts, counted }, from, to) {
   const served = covered(slices, from, to), waited = Math.max(0, covered(bursts, from, to) - served);
   const first = lower(slices.ends, from), last = lower(slices.begins, to);
-  // Find the longest burst that ends in this range. A sample could miss it, so check all.
+  // Find the longest burst that ends in this range. Check all bursts, because a sample could miss it.
   let worst = 0;
   for (let i = lower(bursts.ends, from), stop = lower(bursts.ends, to); i < stop; i++)
     worst = Math.max(worst, bursts.ends[i] - bursts.begins[i]);
