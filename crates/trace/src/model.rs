@@ -6,7 +6,7 @@
 //! is waiting time. Each nanosecond of waiting has a [`Cause`]: another client's slice, a server that the kernel did
 //! not run, or the server's own work (input, screen updates, timers) while no client was served.
 //!
-//! Records arrive one at a time, live or from a file. A trace may start anywhere and have gaps; no input causes a panic.
+//! Records come one at a time, live or from a file. A trace may start anywhere and have gaps; no input causes a panic.
 
 mod blame;
 mod client;

@@ -210,7 +210,7 @@ impl CommandLine {
     }
 }
 
-/// Checks all files before failing, so that one run lists every mistake.
+/// Checks all files before it fails, so that one run lists every mistake.
 fn check(files: &[PathBuf]) -> Result<()> {
     let mistakes: Vec<_> = files.iter().filter_map(|file| bench::Experiment::read(file).err()).collect();
     match mistakes.as_slice() {

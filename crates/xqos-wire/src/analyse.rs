@@ -165,7 +165,7 @@ impl Arguments {
         let Some(folder) = &self.parquet else { return Ok(()) };
         let host = self.host.clone().unwrap_or_else(sys::host_name);
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
-        // A session is named by the capture's start and file name: analysing a capture again replaces its rows.
+        // A session is named after the capture's start and file name, so analysing a capture again replaces its rows.
         let session = format!("{:.0}-{name}", report.session.began_s * 1e6);
         parquet::write(report, &parquet::Target { folder, host: &host, session: &session })?;
         Ok(())
@@ -208,7 +208,7 @@ impl Arguments {
     }
 }
 
-/// Reads a capture, and prints a note for each thing that the figures and plots cannot take into account.
+/// Reads a capture, and prints a note about each part of it that the figures and plots cannot take into account.
 pub fn read(file: &Path, ports: &[u16], observers: Vec<&mut dyn Observer>) -> Result<Contents> {
     let name = file.display();
     let session = ports.iter().fold(Session::new(observers), |session, port| session.also_port(*port));

@@ -157,7 +157,7 @@ impl Arguments {
             scrub: (!self.keep_cookie).then_some(extent),
             snap_bytes: self.snaplen.map(|bytes| bytes as usize),
             trigger: trigger::Settings { start: self.start_on, stop: self.stop_on, before_ns: self.before.ns() },
-            // Whatever uses the only port is X.
+            // If a single port is captured, treat all its connections as X.
             also_port: self.port.as_ref().filter(|ports| ports.len() == 1).map(|ports| *ports.start()),
         }
     }
@@ -202,7 +202,7 @@ fn list() -> Result<()> {
     Ok(())
 }
 
-/// Readable by the user only: what people type may be in it.
+/// Creates the capture file. Only the user can read it, because it may contain what people type.
 fn create(output: &Path) -> Result<File> {
     output::recording(output, 0o600)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! `xqos link`: runs a program on an emulated slow network.
 //!
-//! The program and its servers run in two network namespaces; this process forwards packets between them. It passes
-//! signals on to the program and exits with the program's status. Everything else in the two namespaces is then killed.
+//! The program and its servers run in two network namespaces. This process forwards packets between these, and signals
+//! to the program. When the program exits, everything else in both is killed, and this process exits with its status.
 
 mod cookie;
 pub mod quantity;
@@ -26,11 +26,11 @@ use xqos_wire::link::log::LinkTotals;
 use xqos_wire::link::shape::Queue;
 use xqos_wire::link::{Link, Settings, Side};
 
-/// How long a server may take until it listens. Xorg takes some seconds on a slow machine.
+/// Maximum time until a server listens. Xorg takes some seconds on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long the program may take to exit after a forwarded signal; then it is killed.
+/// Maximum time until the program exits after a forwarded signal; then it is killed.
 const GRACE: Duration = Duration::from_secs(5);
-/// Polling interval for listening ports, which nothing announces.
+/// Polling interval for listening ports; no event reports them.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The TCP port of display 0.
 const X_PORT: u16 = 6000;
@@ -117,7 +117,7 @@ impl Arguments {
         if display.is_some() && self.server.is_empty() {
             bail!("--display needs an X server at the other end: add --server 'Xvfb :7 -listen tcp'");
         }
-        // Before threads start, or they would receive the signals.
+        // This must precede the start of threads, which would otherwise receive the signals.
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         // Refuses an existing file early; the link opens the log again.
         let log = self.log.as_deref().map(|path| recording(path, 0o666)).transpose()?;
@@ -156,7 +156,7 @@ impl Arguments {
         }
         let mut program = self.start_program(link, display, file)?;
         let pid = program.id() as i32;
-        // The terminal has sent its ^C to the program already, and the program may choose to continue.
+        // The terminal has already sent ^C to the program, and the program may choose to continue.
         let pass = |&Signal { number, from_kernel }: &Signal| {
             if !from_kernel {
                 sys::send(pid, number);
@@ -190,7 +190,7 @@ impl Arguments {
     }
 }
 
-/// Parses `:7` as display 7. A host in front would name another machine and is refused.
+/// Parses `:7` as display 7. A host before the colon would name another machine and is refused.
 fn number(display: &str) -> Result<u16> {
     let number = display.strip_prefix(':').map(|rest| rest.split('.').next().unwrap_or(rest));
     let number = number.and_then(|number| number.parse().ok()).filter(|&number: &u16| number <= u16::MAX - X_PORT);
@@ -201,7 +201,7 @@ fn start_server(link: &Link, server: &str, authority: Option<&Path>) -> Result<C
     let mut command = Command::new("/bin/sh");
     let script = authority.map_or_else(|| server.to_owned(), |_| cookie::with_cookie(server));
     command.envs(authority.map(|file| ("XAUTHORITY", file)));
-    // In a process group of its own: ^C in the terminal is for the program, and the server must outlive it.
+    // Start a new process group: ^C in the terminal is meant for the program, and the server must outlive the program.
     command.args(["-c", &script]).process_group(0).stdin(Stdio::null());
     // The server's output must not mix with the program's.
     command.stdout(io::stderr());
@@ -213,7 +213,7 @@ fn start_server(link: &Link, server: &str, authority: Option<&Path>) -> Result<C
 fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) -> Result<Option<u8>> {
     let end = Instant::now() + PATIENCE;
     while !link.server_listens(port).context("cannot look at the server's ports")? {
-        // A server may fork into the background. If all have failed, none will listen any more.
+        // A server may fork into the background and exit successfully. If all servers failed, none will ever listen.
         let ended = servers.iter_mut().map(|server| Ok(server.try_wait()?)).collect::<Result<Vec<_>>>()?;
         if ended.iter().all(|ended| ended.is_some_and(|status| !status.success())) {
             bail!("the server exited before it listened on port {port} of 10.0.0.1: see its messages above");

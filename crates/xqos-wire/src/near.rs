@@ -65,7 +65,7 @@ pub struct Arguments {
     program: Vec<OsString>,
 }
 
-/// Options that say how queries are answered and what is reported; `xqos ssh` has them too.
+/// Options that control how queries are answered and what is reported; `xqos ssh` also has them.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct NearOptions {
     /// Also answer right after requests without a reply, if they concern only the program's own windows
@@ -108,7 +108,7 @@ with 0.";
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
-        // Before threads start, or they would receive the signals.
+        // This must precede the start of threads, which would otherwise receive the signals.
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let name = display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()).unwrap_or_default();
         match () {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Runs a program on a proxied display, with whatever it starts; and waits for a child while passing on signals.
+//! Runs a program, and all processes that it starts, on a proxied display; waits for a child while passing on signals.
 
 use anyhow::{Context, Result};
 use std::ffi::{OsStr, OsString};
@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_sys::{self as sys, Processes, Procfs, Signal, Signals};
 
-/// How long the program may take to exit after a forwarded signal; then it is killed.
+/// Maximum time until the program exits after a forwarded signal; then it is killed.
 const KILL_AFTER: Duration = Duration::from_secs(5);
-/// How long a launcher's children may take to connect after the launcher has exited.
+/// Maximum time until a launcher's children connect after the launcher has exited.
 const GRACE: Duration = Duration::from_secs(10);
-/// Polling interval for remaining connections, which nothing announces.
+/// Polling interval for the number of remaining connections; no event reports it.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Returns the number of open connections of the program's display. `None` if the display outlives the program, so that
-/// remaining clients need no waiting.
+/// Returns the number of open connections of the program's display. `None` if the display outlives the program, so
+/// that there is no need to wait for remaining clients.
 type OpenConnections<'a> = Option<&'a dyn Fn() -> usize>;
 
 /// A running program, until it has exited and its connections are closed.
@@ -28,7 +28,7 @@ pub struct Program {
     pid: i32,
     status: Option<u8>,
     ended: Option<Instant>,
-    /// A signal asked us to end; the program must exit first.
+    /// Whether a signal asked this process to end; the program must exit first.
     stopping: bool,
     /// When to kill the program if it has not exited by then.
     kill: Option<Instant>,
@@ -77,7 +77,7 @@ impl Program {
             return self.reap();
         }
         self.stopping = true;
-        // The terminal has sent its ^C to the program already, and the program may choose to continue.
+        // The terminal has already sent ^C to the program, and the program may choose to continue.
         if !from_kernel && self.status.is_none() {
             sys::send(self.pid, number);
             self.kill.get_or_insert(Instant::now() + KILL_AFTER);
@@ -99,7 +99,7 @@ impl Program {
     }
 
     fn report_remaining(&mut self, open: OpenConnections<'_>, quiet: bool) {
-        // Connections usually close within a second after the program; they need no message.
+        // Connections usually close within a second after the program exits, and then no message is needed.
         const SOON: Duration = Duration::from_secs(1);
         let is_late = self.ended.is_some_and(|ended| ended.elapsed() > SOON);
         if is_late && !quiet && !self.reported {
@@ -110,7 +110,7 @@ impl Program {
     }
 }
 
-/// Whether a process that the program started still runs. Orphans become our children.
+/// Whether any process that the program started still runs. Orphans become children of this process.
 fn has_children() -> bool {
     let us = std::process::id() as i32;
     Procfs.all().values().any(|process| process.parent == us && !process.zombie)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! `xqos ssh`: runs a program on another machine, next to a proxy there, over the system's ssh.
 //!
-//! One master connection is opened, so that a password is asked for once. Everything else uses it: the copy of this
-//! program, if wanted, the session with the forwarded display, signals, and the removal of all files.
+//! ssh opens a single master connection, so that it asks for a password only once. Everything else uses this
+//! connection: copying this program if wanted, the session with the forwarded display, signals, and removing files.
 
 mod far;
 
@@ -22,7 +22,7 @@ use std::time::Duration;
 use xqos_sys::{self as sys, Signal, Signals};
 use xqos_wire::capture::relay::authority::secret;
 
-/// How long the session may take to end after a forwarded signal. Then the connection is closed, and with it the
+/// Maximum time until the session ends after a forwarded signal. Then the connection is closed, which also closes the
 /// program's display.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -100,7 +100,7 @@ impl Arguments {
             return Ok(ExitCode::FAILURE);
         }
         let mut session = master.run(&display)?;
-        // The terminal's ^C has ended ssh too, but the far side has received no signal.
+        // The terminal's ^C has also ended ssh, but the program on the far side has received no signal.
         let pass = |signal: &Signal| {
             master.signal(signal.number);
             true
@@ -111,7 +111,7 @@ impl Arguments {
     fn options(&self) -> Vec<&'static str> {
         let NearOptions { relaxed, verify, report } = self.near;
         let options = [(relaxed, "--relaxed"), (verify, "--verify"), (report, "--report")];
-        // The messages of xqos near at its end are only for users who asked for them.
+        // Print the final messages of xqos near only if the user asked for them.
         let quiet = (!report && !verify, "--quiet");
         options.into_iter().chain([quiet]).filter_map(|(is_wanted, option)| is_wanted.then_some(option)).collect()
     }
@@ -144,12 +144,12 @@ impl MasterConnection<'_> {
         ssh
     }
 
-    /// Connects. ssh itself asks for what it needs, and reports failures.
+    /// Opens the master connection. ssh itself asks for passwords and reports failures.
     fn open(&mut self, display: &OsString) -> Result<ExitStatus> {
         let mut ssh = self.ssh();
         ssh.args(["-M", "-N", "-f", "-Y", "-C", "-o", "ControlPersist=yes", "-o", "ExitOnForwardFailure=no"]);
         ssh.arg("--").arg(&self.arguments.host).env("DISPLAY", display).stdin(Stdio::inherit());
-        // The master stays in the background and must not hold our output open.
+        // The master stays in the background and must not keep our output open.
         ssh.stdout(Stdio::null()).stderr(self.log()?);
         let status = ssh.status().map_err(explained)?;
         self.is_open = status.success();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos bench` as a program: how runs are resumed and interrupted, and how it reports missing programs.
+//! Runs `xqos bench` as a program: interrupts and resumes runs, and checks the messages about missing programs.
 
 use crate::fixture::{Ended, Folder, Running, ended, eventually, is_ignored, module, xqos};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn bench(arguments: &[&str]) -> Command {
     command
 }
 
-/// `idle --quick`, which takes some seconds, with additional options.
+/// The command `run idle --quick`, which takes some seconds, with additional options.
 fn idle(out: &Path, more: &[&str]) -> Command {
     let mut command = bench(&["run", "idle", "--quick", "--out"]);
     command.arg(out).args(more);
@@ -70,7 +70,7 @@ fn results_are_reused_unless_the_server_or_the_options_differ() {
     assert!(!said(&again, "kept") && result() != kept, "{again:#?}");
 }
 
-/// Starts `bench run` as leader of its own process group; its servers keep their files in `folder`.
+/// Starts `bench run` as the leader of a new process group; its servers keep their files in `folder`.
 fn run_in_group(names: &[&str], folder: &Folder) -> Running {
     let mut command = bench(&["run", "--quick", "--out"]);
     command.arg(folder.path.join("out")).args(names).process_group(0).env("TMPDIR", &folder.path);
@@ -142,7 +142,7 @@ fn a_missing_program_is_named_and_other_experiments_run() {
     assert!(out.join("idle.json").is_file() && !out.join("demo.json").exists(), "{told:#?}");
 }
 
-/// Stores the result of an earlier `idle` run with this many wakeups caused by xqos.
+/// Stores a result, as if an earlier `idle` run had measured this number of wakeups caused by xqos.
 fn store_idle(folder: &Path, wakeups: u64, others: f64) {
     let trial = |server, switches| {
         let case = json!({"clients": "0", "server": server});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The grid of slow links: measures its first cell (raw X over 10 Mb/s), then checks that an interrupted grid continues
-//! with the next one.
+//! The grid of slow links: measures its first cell (raw X over 10 Mb/s), then checks that an interrupted run continues
+//! with the next cell.
 //!
-//! The bounds are safe on a busy machine: load only makes figures larger.
+//! The bounds also hold on a busy machine, because load only makes the figures larger.
 
 use crate::fixture::{Folder, Running, ended, eventually, module, xqos};
 use serde_json::Value;
@@ -45,7 +45,7 @@ fn a_cell_is_measured_and_an_interrupted_grid_continues_with_the_next() {
         return;
     }
     let folder = Folder::new("grid");
-    // Cells that need a missing program are skipped, so the first measured cell need not be number 1.
+    // Cells whose program is missing are skipped, so the first measured cell need not be number 1.
     let cells = |said: &str| said.matches(" of 8: ").count();
     let said = run_until(&folder.path, |said| cells(said) >= 2);
     let first = said.split("cell ").nth(1).and_then(|line| line.split_once(';')).expect("a cell").0.to_owned();

@@ -8,7 +8,7 @@
 //! | `grid` | one cell of the grid of slow links, and resuming a grid |
 //! | `near` | one program start behind `xqos near`, and the work after it |
 //!
-//! The module is found through XQOS_MODULE, or in target/release.
+//! The tests take the module from XQOS_MODULE, or from target/release.
 
 mod bench;
 // Each test program uses only part of the fixture.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Programs far from their X server: measures one cell, a toolkit behind `xqos near` over 10 ms, including interactive
-//! work.
+//! Programs far from their X server: measures one cell, a toolkit behind `xqos near` with a delay of 10 ms, including
+//! interactive work.
 //!
-//! The bounds are safe on a busy machine: load only makes figures larger.
+//! The bounds also hold on a busy machine, because load only makes the figures larger.
 
 use crate::fixture::{Folder, ended, module, xqos};
 use crate::grid::is_allowed;

@@ -12,7 +12,7 @@ use xqos_wire::analysis::report::{
     ConnectionReport, Figures, PhaseFigures, Report, Session, StartupFigures, StreamFigures, WaitFigures,
 };
 
-/// Rows per table; --json and --csv have all rows.
+/// Maximum number of rows per table; --json and --csv contain all rows.
 const MAX_ROWS: usize = 15;
 
 pub fn session(report: &Report) -> String {
@@ -74,7 +74,7 @@ fn connections(list: &[ConnectionReport]) -> String {
     section(title, &table).trim_start().to_owned()
 }
 
-/// The client's program, if known, and its address, which distinguishes two clients of one program.
+/// The client's program, if known, and its address, which distinguishes clients of the same program.
 fn client(connection: &ConnectionReport) -> String {
     let ConnectionReport { client, program, .. } = connection;
     program.as_ref().map_or_else(|| client.clone(), |program| format!("{program} {client}"))
@@ -192,7 +192,7 @@ fn phase_cells(name: &str, phase: &PhaseFigures) -> Vec<String> {
     row
 }
 
-/// One closing sentence about all starts together. Where messages are missing, it says only what is certain.
+/// A closing sentence about all starts together. If messages are missing, the sentence says only what is certain.
 fn conclusion(report: &Report) -> String {
     let starts = || report.connections.iter().map(|connection| &connection.startup.quiet);
     let [trips, avoidable] =

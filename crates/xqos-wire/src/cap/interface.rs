@@ -48,7 +48,7 @@ fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, sign
         let recorded = recorder.recorded();
         progress.update(|| format!("{} packets, {} bytes; {}", recorded.packets, recorded.bytes, summary(&drops)));
         let left = end.map_or(POLL_INTERVAL, |end| end.saturating_duration_since(Instant::now()).min(POLL_INTERVAL));
-        // A SIGCHLD comes from a child that we inherited through exec. It does not end the capture.
+        // A SIGCHLD comes from a child that this process inherited through exec, and does not end the capture.
         let is_signalled = std::iter::from_fn(|| signals.next()).any(|signal| signal.number != libc::SIGCHLD);
         if is_signalled || left.is_zero() {
             // The kernel delivers packets in batches: wait for the last one.
@@ -60,7 +60,7 @@ fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, sign
     }
 }
 
-/// Takes the packets that are there now. The limit keeps a flood of packets from blocking the clock and signals.
+/// Takes the packets that have arrived, up to a limit, so that a flood of packets does not delay timers and signals.
 fn take_all(live: &mut Live, recorder: &mut Recorder<'_>) -> Result<()> {
     const MAX_PACKETS: usize = 10_000;
     for _ in 0..MAX_PACKETS {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos cap -- PROGRAM`: captures a program, and whatever it starts, behind a relay.
+//! `xqos cap -- PROGRAM`: captures a program, and all processes that it starts, through a relay.
 
 use super::{Arguments, create};
 use crate::program::{Program, counted};
@@ -11,7 +11,7 @@ use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::relay::{Relay, Relayed};
 
 pub fn capture(arguments: &Arguments, display: Option<&str>, path: &Path) -> Result<ExitCode> {
-    // Before threads start, or they would receive the signals.
+    // This must precede the start of threads, which would otherwise receive the signals.
     let signals = Signals::watch().context("cannot watch for the program's end")?;
     sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
     let file = create(path)?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Progress of a long capture: one line on a terminal, updated once a second.
+//! The progress of a long capture: one line on a terminal, updated once a second.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Overwrites its own line, and erases it when dropped.
+/// A progress line. Each update overwrites it, and drop erases it.
 #[derive(Debug)]
 pub struct Progress {
     is_shown: bool,
@@ -30,7 +30,7 @@ impl Progress {
     }
 
     fn write(&self, text: &str) {
-        // A closed terminal is no reason to fail.
+        // A closed terminal must not make the capture fail.
         let _ = write!(stderr().lock(), "\r\x1b[K{text}").and_then(|()| stderr().flush());
     }
 }

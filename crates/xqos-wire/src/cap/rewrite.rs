@@ -9,7 +9,7 @@ use xqos_cli::output::{NewFile, is_same, note};
 use xqos_wire::capture::Reader;
 use xqos_wire::capture::rewrite::rewrite;
 
-/// Packets between two updates of the progress line.
+/// Number of packets between two updates of the progress line.
 const STRIDE: u64 = 4096;
 
 pub fn write(arguments: &Arguments, capture: &Path, output: &Path) -> Result<()> {
@@ -21,7 +21,7 @@ pub fn write(arguments: &Arguments, capture: &Path, output: &Path) -> Result<()>
     let mut progress = Progress::new(arguments.quiet);
     let ports = arguments.port.as_ref();
     let failed = || format!("cannot write {}", output.display());
-    // Readable by the user only: what people type may be in it.
+    // Only the user can read the file, because it may contain what people type.
     let file = NewFile::create(output, 0o600).with_context(failed)?;
     let target = file.file().with_context(failed)?;
     let mut rewritten = rewrite(reader, ports, target, &arguments.settings(), &mut |packets, bytes| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Gives the program and the X server at the other end of a link a common cookie.
 //!
-//! The server sees the program as a client from another machine, and lets it in only with a cookie. A command that
-//! controls access itself is left alone, and so is anything but an X server: a relay leads to a display with its own
-//! cookies.
+//! To the server, the program is a client on another machine, which needs a cookie to connect. Commands that control
+//! access themselves are not changed. Commands other than X servers are not changed either: a relay, for example,
+//! leads to a display that has other cookies.
 
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -12,12 +12,12 @@ use xqos_wire::capture::relay::authority::{Authority, secret};
 use xqos_wire::link::Side;
 
 const SERVERS: [&str; 8] = ["X", "Xorg", "Xvfb", "Xephyr", "Xnest", "Xvnc", "Xtigervnc", "Xwayland"];
-/// Options with which a server's command controls access itself.
+/// Options that mean that a server's command controls access itself.
 const ACCESS: [&str; 2] = ["-ac", "-auth"];
-/// With one of these characters, an appended option may end up in another command.
+/// If a command contains one of these characters, an appended option could become part of another command.
 const SHELL: [char; 10] = ['|', '&', ';', '<', '>', '(', ')', '`', '#', '\n'];
 
-/// Writes a file with a cookie for this display, if one of the servers can be given it.
+/// Writes a file with a cookie for this display, if one of the servers takes a cookie.
 pub fn make(number: u16, servers: &[String]) -> Result<Option<Authority>> {
     if !servers.iter().any(|server| takes_cookie(server)) {
         return Ok(None);
@@ -29,7 +29,7 @@ pub fn make(number: u16, servers: &[String]) -> Result<Option<Authority>> {
     make().map(Some).context("cannot write the cookie for the X server: start the server with -ac")
 }
 
-/// The server's command line for the shell, which takes the cookie's file from XAUTHORITY.
+/// The server's shell command, with the cookie file named by XAUTHORITY if the server takes a cookie.
 pub fn with_cookie(server: &str) -> String {
     if takes_cookie(server) { format!("{server} -auth \"$XAUTHORITY\"") } else { server.to_owned() }
 }

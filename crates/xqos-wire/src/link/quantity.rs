@@ -9,7 +9,7 @@ use xqos_wire::link::shape::Queue;
 /// Bits per second; `None` means unlimited.
 pub type Rate = Option<NonZeroU64>;
 
-/// Below this range a full packet takes more than a second; above it, this program is the bottleneck.
+/// Valid rates. At lower rates a full packet takes many seconds; at higher rates this program is the bottleneck.
 const BITS_PER_SECOND: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000;
 
 pub fn rate(text: &str) -> Result<Rate, String> {
@@ -24,7 +24,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// Longer than the delay of any real line; packets in flight occupy memory.
+/// Maximum delay, because packets in flight occupy memory. No real line has a longer delay.
 const MAX_DELAY_NS: u64 = 10_000_000_000;
 
 /// Parses a time that may be 0, in nanoseconds.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Saves the queries of each program's last start in the user's cache: `~/.cache/xqos/near/DISPLAY/PROGRAM`.
 //!
-//! The cache only saves time. A problem with it prints one line and never fails the program.
+//! The cache only saves time. A problem with the cache prints one line and never makes the program fail.
 
 use rustix::process::geteuid;
 use std::env;
@@ -14,7 +14,7 @@ use xqos_cli::output::{self, note};
 use xqos_near::Memory;
 use xqos_near::memory::MAX_FILE_BYTES;
 
-/// Files per display; the oldest is removed first.
+/// Maximum number of files per display; the oldest are removed first.
 const MAX_FILES: usize = 200;
 const MAX_NAME_LETTERS: usize = 64;
 
@@ -23,7 +23,7 @@ const MAX_NAME_LETTERS: usize = 64;
 pub enum Caches {
     /// The file of the program that the proxy was started for.
     One(Cache),
-    /// A file for each program that connects, on the display of this name.
+    /// One file for each program that connects, in the folder of the display with this name.
     Each(String),
 }
 
@@ -32,7 +32,7 @@ pub enum Caches {
 pub struct Cache(Option<PathBuf>);
 
 impl Cache {
-    /// The file of a program on a display, both given by name.
+    /// The file of the named program on the named display.
     pub fn of(display: &str, program: &OsStr) -> Cache {
         let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
         let Some(root) = root() else { return Cache(None) };
@@ -68,7 +68,7 @@ impl Cache {
         }
     }
 
-    /// Replaces the file atomically: another start may be reading it.
+    /// Replaces the file atomically, because another process may be reading it.
     pub fn write(&self, memory: &Memory) {
         let Some(path) = &self.0 else { return };
         if let Err(error) = output::write(path, 0o600, &memory.write()) {
@@ -83,7 +83,7 @@ fn root() -> Option<PathBuf> {
     named.or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".cache")))
 }
 
-/// Creates a folder that only its user can access, or checks that an existing one is private.
+/// Creates a folder that only the user can access, or checks that an existing folder is private.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let about = fs::symlink_metadata(folder)?;

@@ -3,8 +3,8 @@
 //!
 //! | event | action |
 //! |---|---|
-//! | either end sends | its data is processed and forwarded immediately; reading pauses while the other end is full |
-//! | the program has closed | its remaining data goes to the server, then the requests to verify, then end of file |
+//! | either end sends | the data is processed and forwarded immediately; reading pauses while the other queue is full |
+//! | the program has closed | its remaining data goes to the server, then requests to compare, then end of file |
 //! | the server has closed, or the stream is faulty | pending data goes to the program, and both sockets are closed |
 
 use rustix::event::PollFlags;
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use xqos_near::shared::Outbox;
 use xqos_near::{Memory, Near, Store};
 
-/// How long the program is held while the queries sent ahead bring no reply.
+/// Maximum time for which the program is held without any reply to the prefetch queries.
 const HOLD_IN_SILENCE: Duration = Duration::from_secs(4);
-/// How long the program is held at most. It needed these replies at its last start and would wait for them anyway.
+/// Maximum time for which the program is held. It needed these replies at its last start and would wait for them.
 const HOLD_AT_MOST: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub struct Client {
     held_since: Option<Instant>,
     program_is_gone: bool,
     server_is_gone: bool,
-    /// The server has been sent end of file.
+    /// Whether the proxy has sent end of file to the server.
     has_sent_end: bool,
 }
 
@@ -67,14 +67,14 @@ impl Client {
         is_quiet && (self.server_is_gone || self.near.fault().is_some())
     }
 
-    /// Whether the program is held until the replies to queries sent ahead have arrived.
+    /// Whether the program is held until the replies to the prefetch queries have arrived.
     pub fn is_holding(&self) -> bool {
         self.near.is_holding()
     }
 
     /// Handles the events of both sockets.
     pub fn work(&mut self, ready: [PollFlags; 2], buffer: &mut [u8], now_ns: u64, store: &mut Store) {
-        // The server first: its data may change the answers to the program.
+        // Read from the server first, because its data may change the answers to the program.
         if !ready[1].is_empty() && !self.server_is_gone && self.near.takes_from_server() {
             match read(&self.server, buffer) {
                 ReadOutcome::Bytes(count) => self.near.from_server(&buffer[..count], now_ns, store),
@@ -92,7 +92,7 @@ impl Client {
         self.send(now_ns, store);
     }
 
-    /// Releases the program once the replies to all queries sent ahead have arrived, or a time limit has passed.
+    /// Releases the program once the replies to all prefetch queries have arrived, or a time limit has passed.
     pub fn hold(&mut self, scout: ScoutProgress, memory: &Memory, now_ns: u64, store: &mut Store) {
         if !self.is_holding() {
             return;
@@ -115,7 +115,7 @@ impl Client {
             if went == 0 {
                 break;
             }
-            // The proxy may now accept data that it had left in the program's queue.
+            // Now that the queues have room, process data from the program that was left unprocessed.
             self.near.go_on(now_ns, store);
         }
         let has_all = self.near.to_server().bytes().is_empty() && self.near.takes_from_program();
@@ -142,7 +142,7 @@ pub fn read(socket: &OwnedFd, buffer: &mut [u8]) -> ReadOutcome {
     }
 }
 
-/// Sends as much as the socket accepts, and returns the number of bytes.
+/// Sends as much as the socket accepts, and returns the number of bytes sent.
 pub fn push(socket: &OwnedFd, outbox: &mut Outbox, is_gone: &mut bool) -> usize {
     let mut went = 0;
     while !outbox.bytes().is_empty() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Connections to the X server that are being established. Each takes a round trip, so threads connect and clients do
-//! not wait for each other.
+//! Connections to the X server that are being established. That takes a round trip, so each connection has a thread,
+//! and clients do not wait for each other.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,7 +21,7 @@ pub struct Pending {
 #[derive(Debug)]
 pub enum Purpose {
     Client(Pending),
-    /// The proxy queries these fonts itself.
+    /// A font connection, on which the proxy queries these fonts.
     Fonts(Memory),
 }
 
@@ -31,7 +31,7 @@ pub struct Connecting {
     upstream: Arc<Upstream>,
     results: Receiver<(Purpose, io::Result<Socket>)>,
     sender: Sender<(Purpose, io::Result<Socket>)>,
-    /// One byte arrives for each completed attempt.
+    /// Receives one byte for each completed attempt.
     wakeups: UnixStream,
     waker: UnixStream,
     count: usize,
@@ -51,26 +51,26 @@ impl Connecting {
         self.count
     }
 
-    /// Becomes readable when an attempt has completed.
+    /// A descriptor that becomes readable when an attempt has completed.
     pub fn wakeups(&self) -> BorrowedFd<'_> {
         self.wakeups.as_fd()
     }
 
-    /// Starts connecting. If no thread can be started, the client is dropped, as a server without free slots would do.
+    /// Starts connecting. If no thread can be started, drops the client, as a server without free client slots does.
     pub fn begin(&mut self, purpose: Purpose) {
         let (upstream, sender, waker) = (Arc::clone(&self.upstream), self.sender.clone(), self.waker.try_clone());
         let Ok(mut waker) = waker else { return };
         let connect = move || {
-            // The receiver is gone once the proxy has ended.
+            // This fails only if the proxy has ended, and then nobody needs the connection.
             let _ = sender.send((purpose, upstream.connect()));
             let _ = waker.write_all(&[0]);
         };
         self.count += usize::from(thread::Builder::new().name("connect".to_owned()).spawn(connect).is_ok());
     }
 
-    /// The next completed attempt; without a descriptor if the server could not be reached.
+    /// The next completed attempt, without a descriptor if the server could not be reached.
     pub fn next(&mut self) -> Option<(Purpose, Option<OwnedFd>)> {
-        // Drains the socket; the channel has the results.
+        // Drain the socket; the results are in the channel.
         let _ = (&self.wakeups).read(&mut [0; 64]);
         let (purpose, server) = self.results.try_recv().ok()?;
         self.count -= 1;

@@ -17,14 +17,14 @@ use xqos_wire::capture::relay::authority::{Authority, cookie, secret};
 use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::Upstream;
 
-/// How long to wait for the last answers, which take a few round trips.
+/// Maximum time to wait for the last replies, which take a few round trips.
 const SETTLE: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Dropping it ends the proxy and removes its files.
+/// A running proxy. Drop ends it and removes its files.
 #[derive(Debug)]
 pub struct Proxy {
-    // Dropped in this order: the files are removed after the thread has ended.
+    // The order matters for drop: the files are removed only after the thread has ended.
     thread: Background<io::Result<()>>,
     display: Arc<Display>,
     authority: Authority,
@@ -32,7 +32,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts to listen for clients of the display `name`; `None` means DISPLAY.
+    /// Starts listening for clients of the display `name`; `None` means that of the environment variable DISPLAY.
     pub fn start(name: Option<&str>, settings: Settings, caches: Caches) -> Result<Proxy> {
         let (upstream, first) = Upstream::find(name)?;
         let display = Display::make(upstream.screen());
@@ -60,8 +60,8 @@ impl Proxy {
         self.shared.has_lost_server.load(Ordering::Relaxed)
     }
 
-    /// Waits until no connection is left, but at most for [`SETTLE`]: a program may have left others running.
-    /// Verification starts when a program has disconnected.
+    /// Waits until no connection is left, because verification starts only after a program has disconnected. Waits at
+    /// most for [`SETTLE`], because the program may have left other programs running.
     pub fn settle(&self) {
         let end = Instant::now() + SETTLE;
         while self.open() > 0 && Instant::now() < end {
@@ -75,12 +75,12 @@ impl Proxy {
         Ok(self.shared.report())
     }
 
-    /// The value for DISPLAY.
+    /// The program's value of DISPLAY.
     pub fn display(&self) -> String {
         self.display.name()
     }
 
-    /// The value for XAUTHORITY.
+    /// The program's value of XAUTHORITY.
     pub fn authority(&self) -> &Path {
         self.authority.path()
     }

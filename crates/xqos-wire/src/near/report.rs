@@ -7,7 +7,7 @@ use xqos_cli::time::of_ns;
 use xqos_near::Report;
 use xqos_near::report::Count;
 
-/// Requests that are listed by name.
+/// Maximum number of requests that are listed by name.
 const MAX_NAMED: usize = 12;
 
 pub fn lines(report: &ProxyReport) -> Vec<String> {

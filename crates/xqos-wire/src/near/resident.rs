@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! One proxy per display, shared by several programs: what one program has learned helps the next.
+//! One proxy per display, shared by several programs, so that the answers to one program help the next.
 //!
-//! It is a separate process, started by the first launcher and found through a socket in a private folder of the user.
-//! A launcher that connects is sent the display; while its connection is open, its program is running.
+//! The proxy is a separate process. The first launcher starts it; later ones find it through a socket in a private
+//! folder of the user. The proxy sends its display to each launcher; an open connection means that a program runs.
 //!
 //! | a launcher sends | the proxy |
 //! |---|---|
-//! | nothing | has sent `DISPLAY`, `XAUTHORITY` and its order, one line each |
+//! | nothing | sends `DISPLAY`, `XAUTHORITY` and its order when the launcher connects, one line each |
 //! | `report` | sends the report of all connections that have ended |
 //! | `stop` | exits |
 //!
-//! The proxy also exits with the X server, and after a time without programs. A lock that the kernel releases with the
-//! process keeps it the only one.
+//! The proxy also exits when the X server exits, and after some time without programs. A lock, which the kernel
+//! releases when the process exits, ensures that there is only one proxy.
 
 use super::cache::{Caches, make_private, plain};
 use super::proxy::Proxy;
@@ -35,14 +35,14 @@ use xqos_cli::output::{line, note};
 use xqos_near::Settings;
 use xqos_sys::{self as sys, Signals};
 
-/// The proxy exits after this time without programs. Idle, it holds 1 to 3 MB and one client slot of the server.
+/// Time without programs after which the proxy exits. While idle, it uses 1 to 3 MB and one client slot of the server.
 const IDLE_FOR: Duration = Duration::from_secs(600);
-/// How long a new proxy may take until it listens: it needs three round trips.
+/// Maximum time until a new proxy listens, which takes three round trips.
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the proxy checks for a lost server and for idle time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Limit of the text that a launcher sends or receives.
+/// Maximum size of the text that a launcher receives.
 const MAX_WORDS: u64 = 64 << 10;
 
 /// The resident proxy, as a launcher sees it.
@@ -132,7 +132,7 @@ fn ask(mut socket: &UnixStream, word: &str) -> Result<String> {
     Ok(words)
 }
 
-/// A display's folder, private to the user.
+/// The folder of a display, private to the user.
 fn folder(name: &str) -> Result<PathBuf> {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
     let root = runtime
@@ -209,7 +209,7 @@ fn greet(launcher: UnixStream, greeting: &str) -> Option<UnixStream> {
     Some(launcher)
 }
 
-/// Reads a launcher's command: `None` if it has sent nothing, empty if it has closed.
+/// Reads a launcher's command: `None` if the launcher has sent nothing, an empty one if it has closed.
 fn read_command(mut launcher: &UnixStream) -> Option<String> {
     let mut bytes = [0; 16];
     match launcher.read(&mut bytes) {

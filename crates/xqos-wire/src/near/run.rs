@@ -19,17 +19,17 @@ use xqos_sys::ready;
 use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::{Socket, Upstream};
 
-/// How often to check whether a client was held long enough.
+/// Interval between checks whether a client was held long enough.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const PIECE_BYTES: usize = 64 << 10;
-/// Simultaneous clients, as X servers allow by default.
+/// Maximum number of simultaneous clients, the default of X servers.
 const MAX_CLIENTS: usize = 256;
 
 /// State that other threads read while the loop runs.
 #[derive(Debug, Default)]
 pub struct Shared {
     pub open: AtomicUsize,
-    /// The X server is gone.
+    /// Whether the connection to the X server is lost.
     pub has_lost_server: AtomicBool,
     /// The report about connections that have ended.
     pub report: Mutex<ProxyReport>,
@@ -61,7 +61,7 @@ pub struct Loop {
     memory: Memory,
     learned: Memory,
     scout: Option<ScoutConnection>,
-    /// Open font connections, and how many are still being established.
+    /// Open font connections, and the number of those that are still being established.
     fonts: Vec<Fonts>,
     fonts_to_come: usize,
     store: Store,
@@ -73,7 +73,7 @@ pub struct Loop {
 #[derive(Debug)]
 struct ProxiedClient {
     client: Client,
-    /// Set if each program has a file of its own.
+    /// `Some` if each program has a separate file.
     own: Option<(Cache, Memory)>,
 }
 
@@ -170,7 +170,7 @@ impl Loop {
         let Some(scout) = &mut self.scout else { return };
         scout.receive(buffer, &mut self.store);
         if scout.state.has_ended() {
-            // Without the scout, nothing reports changes, and nothing keeps the server from resetting.
+            // Without the scout, no events report changes, and the server may reset when its last client disconnects.
             self.settings.passive = true;
             self.scout = None;
             // Relaxed: nothing else depends on this value.
@@ -221,20 +221,20 @@ impl Loop {
         }
     }
 
-    /// Accepts a client, and starts to connect it to the server.
+    /// Accepts a client, and starts connecting it to the server.
     fn accept(&mut self, listener: usize) {
         match self.display.accept(listener) {
             Ok((program, pid)) => self.connecting.begin(Purpose::Client(Pending { program: program.into(), pid })),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 note("a client of another user was refused");
             }
-            // The client is gone already, or no descriptor is left for it.
+            // The client has already disconnected, or no descriptor is left for it.
             Err(_) => {}
         }
     }
 
-    /// Starts to serve clients that are now connected to the server. A client is dropped if the server could not be
-    /// reached, as a lost server would do.
+    /// Starts serving clients that are now connected to the server. If the server could not be reached, the client is
+    /// disconnected, as happens when a server exits.
     fn take_connected(&mut self) {
         while let Some((purpose, server)) = self.connecting.next() {
             match (purpose, server) {

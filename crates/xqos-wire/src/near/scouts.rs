@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The proxy's own connections, which send queries ahead of the program: one scout that stays, and several for fonts
-//! that close once the fonts have arrived.
+//! The proxy's own connections, which send queries ahead of the program: one scout, which stays connected, and several
+//! font connections, which close once the fonts have arrived.
 
 use super::client::{ReadOutcome, push, read};
 use rustix::event::PollFlags;
@@ -33,7 +33,7 @@ impl ScoutConnection {
         (self.socket.as_fd(), flags)
     }
 
-    /// Handles data from the server, and sends what follows from it.
+    /// Handles data from the server, and sends the resulting requests.
     pub fn receive(&mut self, buffer: &mut [u8], store: &mut Store) {
         self.last_heard = Instant::now();
         match read(&self.socket, buffer) {

@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 #[derive(Clone, Debug)]
 pub struct Remote<'a> {
     pub host: &'a str,
-    /// Names this session's files on the far side.
+    /// Part of the names of this session's files on the far side.
     pub token: &'a str,
-    /// This program was copied there for this session.
+    /// Whether this program was copied to the far side for this session.
     pub is_copied: bool,
     /// Options for `xqos near`.
     pub options: Vec<&'static str>,
@@ -40,7 +40,7 @@ pub fn run(remote: &Remote<'_>) -> String {
     ))
 }
 
-/// Reads the program from standard input and installs it, if it can run there.
+/// Reads the program from standard input and installs it, if it can run on the far side.
 pub fn copy(host: &str, token: &str, machine: &str) -> String {
     let host = plain(host);
     in_shell(&format!(
@@ -64,7 +64,7 @@ pub fn clean(token: &str) -> String {
     in_shell(&format!("rm -rf /tmp/xqos-{token} /tmp/xqos-{token}.pid"))
 }
 
-/// Runs a script in sh, because the user's login shell may be any.
+/// Runs a script in sh, because the user may have any login shell.
 fn in_shell(script: &str) -> String {
     format!("exec /bin/sh -c {}", quoted(script.as_bytes()))
 }

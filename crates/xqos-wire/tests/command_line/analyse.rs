@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos analyse`: predicted starts, captures that other tools got wrong, and invalid option values.
+//! `xqos analyse`: predicted starts, captures from bug reports, and invalid option values.
 
 use crate::fixture::{Folder, ended, xqos};
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn a_start_is_predicted_over_a_link_and_behind_a_proxy() {
     let (proxy, start) = (&report["session"]["proxy"], &report["predictions"][0]);
     assert_eq!((&proxy["proxy"], &proxy["waits"], &proxy["left"]), (&"strict".into(), &77.into(), &20.into()));
     let seconds = |start: &Value| start["seconds"].as_f64().unwrap();
-    // 2 MB at 1 Mb/s, and 77 or 20 round trips of 100 ms. What the proxy answers does not use the link.
+    // 2 MB at 1 Mb/s, plus 77 or 20 round trips of 100 ms. The proxy's own answers do not use the link.
     assert!((22.0..26.0).contains(&seconds(start)), "{start}");
     assert!((5.7..10.0).contains(&(seconds(start) - seconds(&start["proxy"]))), "{start}");
 }
@@ -45,7 +45,7 @@ fn the_grid_has_twenty_links() {
     assert!(list.iter().all(|start| start.get("proxy").is_none() && start["seconds"].as_f64().unwrap() > 0.2));
 }
 
-/// Analyses a capture from a bug report: the notes, the report, and its first connection.
+/// Analyses a capture from a bug report. Returns the notes, the report, and the report's first connection.
 fn reported(name: &str, arguments: &[&str]) -> (String, Value, Value) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/reported").join(name);
     let told = ended(xqos().args(["analyse", "--json"]).args(arguments).arg(&file)).with(0);

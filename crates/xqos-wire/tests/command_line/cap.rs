@@ -175,7 +175,7 @@ fn file_descriptors_of_requests_and_replies_are_passed_on() {
 fn a_cookie_reaches_the_server_but_not_the_file() {
     let folder = Folder::new("cap-cookie");
     let (authority, file) = (folder.file("authority"), folder.file("capture"));
-    // The server accepts an entry for any display; clients look for their own display.
+    // The server accepts an entry for any display; a client looks for the entry of its own display.
     let cookie = "5a455241436f6f6b6965466f72546573";
     let add = |display: &str| {
         let status = Command::new("xauth").args(["-q", "-f", &authority, "add", display, ".", cookie]).status();
@@ -295,7 +295,7 @@ fn a_file_can_begin_with_a_key() {
     let told = terminal.ended().with(0);
     assert_eq!(fs::read_to_string(typed).unwrap(), "zebra\n");
     let report = analysed(&file);
-    // Text that begins with the first key press may be too short to recognise a stream.
+    // A capture that begins at the first key press may start with too little data to recognise the stream.
     assert!((5..=6).contains(&count(&report, "events", "KeyPress")), "{}\n{report:#}", told.err);
     assert_eq!(count(&report, "requests", "CreateWindow"), 0, "that was long before");
 }
@@ -338,7 +338,7 @@ fn tshark_decodes_a_capture_as_x11() {
     server.ask(&["cap", "-q", "-o", &file, "--", "xterm", "-e", "true"]).with(0);
     let tshark = |filter: &str, field: &str| {
         let mut command = Command::new("tshark");
-        // Displays above 63 are written with the port of display 0.
+        // For displays above 63, captures contain the port of display 0.
         command.args(["-r", &file, "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]);
         command.args(["-Y", filter, "-T", "fields", "-e", field]).stdin(Stdio::null()).output()
     };
@@ -351,7 +351,7 @@ fn tshark_decodes_a_capture_as_x11() {
     let requests = report["connections"][0]["requests"].as_object().unwrap();
     let ours: u64 = requests.values().map(|tally| tally["count"].as_u64().unwrap()).sum();
     assert_eq!(seen, ours, "requests that tshark sees");
-    // A window that is closed for a moment is not among these.
+    // A zero window is allowed: the receiver may briefly be full.
     let lost = "tcp.analysis.lost_segment || tcp.analysis.retransmission || tcp.analysis.out_of_order";
     let wrong =
         format!("tcp.checksum.status == 0 || ip.checksum.status == 0 || tcp.analysis.ack_lost_segment || {lost}");
@@ -403,7 +403,7 @@ fn a_capture_stops_when_the_connection_is_quiet() {
     command.args(["cap", "-i", "any", "--port", &port, "--stop-on", "quiet=300ms", "-o", &file]);
     let mut capture = Running::start(command.stderr(Stdio::piped()));
     let display = format!("127.0.0.1{}", server.display);
-    // Traffic before the capture starts is not seen; the first traffic that is seen makes it stop.
+    // Repeat, because the capture misses traffic before its start. Silence after the first captured packets ends it.
     eventually("it has seen something and then nothing", || {
         ended(Command::new("xlsatoms").env("DISPLAY", &display));
         std::thread::sleep(std::time::Duration::from_millis(600));
@@ -416,7 +416,7 @@ fn a_capture_stops_when_the_connection_is_quiet() {
     assert!(told.with(0).err.contains("packets"));
 }
 
-/// Identifies the file at a path. X servers may create a new one with the same name when a display becomes free.
+/// Identifies the file at a path. An X server may create a new file with the same name when a display becomes free.
 fn identity(path: &str) -> Option<(u64, i64, i64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.ino(), file.ctime(), file.ctime_nsec()))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Runs commands of README and the documents as they stand there. Each program's `main` tests that the others at least
-//! parse.
+//! Runs commands from README and the documents exactly as printed there. Tests in each program's `main` check that the
+//! other commands at least parse.
 
 use crate::fixture::{Ended, Folder, Server, ended, xqos};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Command;
 use xqos_cli::documents;
 use xqos_cli::sibling::Call;
 
-/// Commands in order: later ones use the files of earlier ones.
+/// The commands in order: later commands use the files of earlier ones.
 const RUN: [&str; 9] = [
     "xqos cap -o editor.pcapng --stop-on quiet=2s -- emacs",
     "xqos analyse --latency 50ms editor.pcapng",
@@ -54,7 +54,7 @@ fn a_link_of_the_documents_displays_its_program() {
     if !crate::link::is_allowed() {
         return;
     }
-    // This machine may use display 7.
+    // Use another display number, because this machine may use display 7.
     let number = 30_000 + std::process::id() % 10_000;
     let told = run(xqos(), &folder, LINK, |word| word.replace(":7", &format!(":{number}")));
     assert!(told.out.contains(&format!("name of display:    10.0.0.1:{number}")), "{told:#?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos link`: the program's environment, and that nothing is left however it ends.
+//! `xqos link`: the program's environment, and that no process is left, however the program ends.
 
 use crate::fixture::{Folder, Running, ended, eventually, xqos};
 use std::fs;
@@ -67,9 +67,9 @@ fn a_program_reaches_an_x_server_over_the_link() {
     if !is_allowed() {
         return;
     }
-    // A range that nothing else uses.
+    // Nothing else uses this range.
     let number = 20_000 + std::process::id() % 10_000;
-    // As in the documents, where the server gets a cookie; and without access control.
+    // Test the command of the documents, where the server gets a cookie, and a command without access control.
     for access in ["", " -ac"] {
         let server = format!("exec Xvfb :{number} -listen tcp{access} -nolisten unix -nolisten local");
         let mut command = xqos();
@@ -92,7 +92,7 @@ fn no_process_is_left_after_any_signal() {
     for signal in ["TERM", "HUP", "INT", "KILL"] {
         let folder = Folder::new("link");
         let file = |name: &str| folder.path.join(name).display().to_string();
-        // At each end, one process that has left its shell.
+        // At each end, start one process that has left its shell.
         let script = |name: &str| format!("setsid sleep 1000 & echo $! $$ > {}; exec sleep 1001", file(name));
         let mut command = xqos();
         command.args(["link", "--server", &script("server"), "--", "sh", "-c", &script("client")]);
@@ -116,7 +116,7 @@ fn no_process_is_left_after_any_signal() {
 
 #[test]
 fn root_is_not_needed_where_user_namespaces_are_allowed() {
-    // If the tests do not run as root, all of them cover this.
+    // This test matters only when run as root; otherwise all tests cover this.
     let folder = Folder::new("link-user");
     let program = folder.path.join("xqos");
     xqos_skip::executable(&program, &fs::read(crate::PROGRAM).unwrap());

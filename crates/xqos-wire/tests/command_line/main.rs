@@ -3,13 +3,13 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `analyse` | predicted starts, faulty captures, and values that are refused |
+//! | `analyse` | predicted starts, captures from bug reports, and invalid option values |
 //! | `cap` | captures of programs and of interfaces, and what they must not contain |
-//! | `documents` | commands of the documents, as they stand there |
-//! | `link` | programs on a slow link, and that nothing is left of it |
+//! | `documents` | commands from the documents, exactly as printed there |
+//! | `link` | programs on a slow link, and that no process is left |
 //! | `near` | programs behind the proxy that answers locally |
-//! | `ssh` | the same on another machine, which is this one |
-//! | `plot` | plots of a capture, and what cannot be drawn |
+//! | `ssh` | programs behind the proxy on another machine, which in the tests is this machine |
+//! | `plot` | plots of a capture, and messages about captures that cannot be drawn |
 
 mod analyse;
 mod cap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos near`: programs receive the same answers as without it, sooner, and nothing is left however it ends.
+//! `xqos near`: programs receive the same answers as without it, but sooner, and no process or file is left at the end.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
 use std::fs;
@@ -24,7 +24,7 @@ fn run(server: &Server, folder: &Folder, options: &[&str], program: &[&str]) -> 
     ended(&mut near(server, folder, options, program))
 }
 
-/// The number in the report that precedes these words.
+/// The number that precedes these words in the report.
 #[track_caller]
 fn figure(ended: &Ended, words: &str) -> u64 {
     let before = ended.err.split(words).next().unwrap_or_default();
@@ -43,7 +43,7 @@ fn windows(server: &Server) -> usize {
     tree.children.iter().filter(is_seen).count()
 }
 
-/// A running proxy, its display and its cookie's file.
+/// A running proxy, its display and its cookie file.
 struct Proxy {
     running: Running,
     display: String,
@@ -143,7 +143,7 @@ fn a_toolkit_gets_the_servers_answers() {
         running.signal("TERM");
         let ended = running.ended().with(128 + 15);
         assert!(ended.err.contains("none differed"), "{options:?}: {ended:#?}");
-        // Also after a signal, except for queries of helpers that are still running.
+        // Even after a signal, all answers are compared, except those to helpers that are still running.
         let (answered, compared) = (figure(&ended, " answered locally"), figure(&ended, " answers were"));
         assert!(compared <= answered && 2 * compared > answered, "{ended:#?}");
         eventually("its window is gone", || (windows(&server) == 0).then_some(()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos ssh`, against an sshd on the loopback interface with the test's own keys and settings.
+//! Tests `xqos ssh` with an sshd on the loopback interface that has the test's own keys and settings.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
 use std::fs::{self, Permissions};
@@ -15,11 +15,11 @@ struct Far {
     port: u16,
 }
 
-/// Creates the folder without which sshd refuses to start as root; Debian's service makes it. It stays, because other
-/// tests may be using it.
+/// Creates the folder without which sshd refuses to start as root; normally Debian's service creates it. The folder is
+/// not removed, because other tests may be using it.
 fn make_privilege_folder() {
     let made = fs::create_dir("/run/sshd");
-    // If this user may not create it, sshd does not need it.
+    // If this user is not allowed to create the folder, sshd does not need it.
     let _ = made.and_then(|()| fs::set_permissions("/run/sshd", Permissions::from_mode(0o755)));
 }
 
@@ -38,7 +38,7 @@ impl Far {
         };
         let folder = Folder::new(name);
         make_privilege_folder();
-        // xauth prints a message when it creates its file.
+        // Create the file, because xauth prints a message when it has to.
         fs::write(folder.file("authority"), "").unwrap();
         for key in ["host", "user"] {
             let mut command = Command::new("ssh-keygen");
@@ -88,10 +88,10 @@ fn with_program() -> String {
     format!("{folder}:/usr/bin:/bin")
 }
 
-/// Files that sessions of this test have left in /tmp.
+/// Files in /tmp that sessions of this test have left behind.
 fn left() -> Vec<PathBuf> {
     let files = fs::read_dir("/tmp").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    // The 24 letters of a token, which no other test uses in folder names.
+    // These names contain the 24 hexadecimal digits of a token; no other test uses such names.
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("xqos-"));
         name.is_some_and(|name| name.len() >= 24 && name[..24].chars().all(|letter| letter.is_ascii_hexdigit()))
@@ -141,7 +141,7 @@ fn signals_reach_the_remote_program_and_nothing_is_left() {
 fn missing_requirements_are_reported_in_one_line() {
     let server = Server::stock();
     if let Some(far) = Far::start("ssh-missing", "/usr/bin:/bin", true) {
-        // Only if xqos-wire is not installed on this machine.
+        // This works only if xqos-wire is not installed on this machine.
         if !["/usr/bin", "/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join("xqos-wire").exists()) {
             let told = far.run(&server, &[], &["true"]).with(1);
             assert!(told.err.contains("not installed on 127.0.0.1") && told.err.contains("--copy"), "{told:#?}");
