@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* clients.c: the list of clients.
  *
- * Invariant, as in xqos.c: the length of a reply is checked before any of its contents is read. An entry may be longer
- * than this library knows, but not shorter.
+ * Invariant, as in xqos.c: the length of a reply is checked before any of its contents are read. An entry may be longer
+ * than the one that this library knows, but not shorter.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +14,7 @@
 #include "context.h"
 #include "wire.h"
 
-/* The size and padding come before the entry. */
+/* In struct xqos_client, the size and padding precede the bytes of the entry. */
 enum { ENTRY_AT = 8, ENTRY_BYTES = sizeof(struct xqos_client) - ENTRY_AT };
 
 struct xqos_client_list {
@@ -23,7 +23,7 @@ struct xqos_client_list {
     uint32_t own; /* the entry to mark as ours, because the socket does not know it; 0: the server has marked it */
 };
 
-/* Returns 1 if the entries fit in the reply. They may be longer than this library knows, but not shorter. */
+/* Returns 1 if the entries fit in the reply and are not shorter than those that this library knows. */
 static int entries_fit(const struct wire_client_list *reply)
 {
     return reply->count == 0
@@ -90,7 +90,7 @@ int xqos_client_list_next(xqos_client_list_t *list, struct xqos_client *out)
         return 0;
     entries = (const char *)(list->reply + 1);
     memcpy((char *)&client + ENTRY_AT, entries + (size_t)list->next++ * list->reply->entry_bytes, ENTRY_BYTES);
-    /* Names end with 0 on the wire; this does not rely on the server. */
+    /* Names end with 0 on the wire. Set the 0 again, so as not to rely on the server. */
     client.name[sizeof client.name - 1] = client.host[sizeof client.host - 1] = 0;
     client.group_name[XQOS_NAME_BYTES - 1] = 0;
     client.reservation_origin[XQOS_NAME_BYTES - 1] = client.settings_origin[XQOS_NAME_BYTES - 1] = 0;

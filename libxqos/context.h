@@ -23,7 +23,7 @@ struct xqos {
     xcb_connection_t *connection;
     uint8_t first_event;
     uint8_t first_error;
-    /* The rest is for servers without the extension; sun_family is 0 for the others. */
+    /* The fields below are for servers without the extension; with the extension, sun_family is 0. */
     struct sockaddr_un place;
     uid_t server;         /* the server's user */
     uint32_t own;         /* resource base of the connection */
@@ -37,29 +37,29 @@ static inline int xqos_uses_socket(const struct xqos *xqos)
     return xqos->place.sun_family != 0;
 }
 
-/* Fills a context without allocating. Looks for the extension, which XCB caches, then for the socket; does not check
- * the version. Returns the errors of xqos_open except VERSION and MEMORY. */
+/* Fills a context without allocating memory. Looks for the extension, which XCB caches, then for the socket. Does not
+ * check the version. Returns the errors of xqos_open except VERSION and MEMORY. */
 int xqos_attach(struct xqos *xqos, xcb_connection_t *connection);
 
 /* Sends a request that has no reply, and waits until the server has executed or refused it. If value is not null,
  * *value is set to the number in an X error. */
 int xqos_perform(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, uint32_t *value);
 
-/* Sends a request and waits for its reply, which has at least `least` bytes and must be freed by the caller. `reply`
- * points to a pointer to it. */
+/* Sends a request and waits for its reply, which has at least `least` bytes. `reply` is the address of a pointer, which
+ * is set to the reply; the caller must free it. */
 int xqos_receive(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, size_t least, void *reply);
 
-/* Does the same and fills a structure of the caller from the reply; this library knows its first `known` bytes. */
+/* Sends a request and fills the caller's structure from the reply; this library knows its first `known` bytes. */
 int xqos_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, void *out, size_t known);
 
-/* Fills a context from the control socket of the server at the other end. Error: NO_EXTENSION. */
+/* Fills a context for the control socket of the server that the connection leads to. Error: NO_EXTENSION. */
 int xqos_socket_attach(struct xqos *xqos, xcb_connection_t *connection);
 
-/* Sends a request and waits for the answer, which the caller must free: a reply, or an error, which begins with 0 as on
- * an X connection. */
+/* Sends a request and waits for the answer, which the caller must free. The answer is a reply or an error; an error
+ * begins with 0, as on an X connection. */
 int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, struct wire_reply **answer);
 
-/* From now on requests use one connection for the lifetime of the context, because an origin belongs to a connection.
+/* Makes all further requests of the context use one lasting connection, because an origin belongs to a connection.
  * Error: CONNECTION. */
 int xqos_socket_hold(struct xqos *xqos);
 
@@ -77,11 +77,11 @@ int xqos_check_version(struct xqos *xqos);
 /* Returns 1 if the caller's structure is not null and has at least this size. */
 int xqos_has_room(const void *sized, size_t least);
 
-/* Copies our structure over the caller's, except for the size: fields unknown to the caller are omitted, fields unknown
- * to this library are zero. */
+/* Copies our structure over the caller's, except for the size. Fields that the caller does not know are omitted; fields
+ * that this library does not know are set to zero. */
 void xqos_fill(void *out, const void *ours, size_t bytes);
 
-/* Size of a reply after its fixed part of `fixed` bytes. */
+/* Number of bytes that follow the fixed part, of `fixed` bytes, of a reply. */
 uint64_t xqos_bytes_behind(const struct wire_reply *reply, size_t fixed);
 
 #endif

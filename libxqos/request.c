@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* request.c: sends requests, and receives answers and errors.
  *
- * Requests are sent with xcb_send_request instead of generated code: the extension is not part of xcb-proto's releases,
- * and a few requests are not worth a generator. Every request is sent checked, so its error is returned to the caller
- * and never reaches the event queue or an error handler.
+ * Requests are sent with xcb_send_request instead of generated code, because the extension is not part of xcb-proto and
+ * its few requests are not worth a generator. Every request is sent checked, so its error is returned to the caller and
+ * never reaches the event queue or an error handler.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +18,7 @@
 
 #include "wire.h"
 
-/* XCB assigns one number per extension and process, and looks up the opcode of each connection by it. */
+/* XCB assigns a number to each extension in a process, and uses it to look up the opcode of each connection. */
 static xcb_extension_t extension = { .name = "XQOS", .global_id = 0 };
 
 int xqos_attach(struct xqos *xqos, xcb_connection_t *connection)
@@ -67,7 +67,7 @@ static int result_of(const xqos_t *xqos, xcb_generic_error_t *error, uint32_t *v
 static unsigned int send_request(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, int is_void)
 {
     xcb_protocol_request_t protocol = { .count = 1, .ext = &extension, .opcode = opcode, .isvoid = (uint8_t)is_void };
-    /* XCB may write to the two elements before the one that it gets. */
+    /* XCB may write to the two elements before the one that is passed to it. */
     struct iovec parts[3] = { { 0 }, { 0 }, { .iov_base = request, .iov_len = bytes } };
 
     return xcb_send_request(xqos->connection, XCB_REQUEST_CHECKED, parts + 2, &protocol);
@@ -106,7 +106,7 @@ int xqos_perform(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint
     error = xcb_request_check(xqos->connection, cookie);
     if (error)
         return result_of(xqos, error, value);
-    /* On a broken connection there is no error to return either. */
+    /* A broken connection also returns no error, so check for that. */
     return xcb_connection_has_error(xqos->connection) ? XQOS_ERR_CONNECTION : XQOS_OK;
 }
 
@@ -120,7 +120,7 @@ int xqos_ask(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, void *ou
     result = xqos_receive(xqos, opcode, request, bytes, known, &reply);
     if (result != XQOS_OK)
         return result;
-    /* In the structure the reply's data byte takes the place of the reply's length; the rest has the same layout. */
+    /* The structure has the reply's data byte where the reply has its length; otherwise the layouts are the same. */
     reply->length = reply->data;
     xqos_fill(out, reply, known);
     free(reply);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* settings.c: shorthands for the request that changes a setting of a client, a group or the server; and the admission
+/* settings.c: functions that wrap the request to change a setting of a client, a group or the server; and the admission
  * test.
  *
  * SPDX-License-Identifier: MIT
@@ -63,7 +63,7 @@ static int check(xqos_t *xqos, uint32_t subject, uint32_t client, const uint32_t
     return xqos_ask(xqos, XQOS_REQUEST_CHECK_ADMISSION, request, sizeof request, out, sizeof *out);
 }
 
-/* If the request is refused, a second request gets the failing term. If that one is not refused, only the failing
+/* If the request is refused, a second request asks for the failing term. If the test would now pass, only the failing
  * client is known. */
 static int reserve(xqos_t *xqos, uint32_t subject, uint32_t client, const uint32_t reservation[3],
                    struct xqos_admission *refused)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* socket.c: requests over the control socket of a server without the extension.
  *
- * xqos serves such a server through libc (interposition). The server listens on its own socket for the same requests
- * (proto/xqosproto.md, "The control socket"). Each connection carries one request and its answer. A context
- * therefore never changes after it is opened, threads share it without a lock, and XRT keeps no state per display. Only
- * events and origins need a lasting connection; threads take turns on the one for origins.
+ * xqos serves such a server through libc (interposition). The server accepts the same requests on a separate socket
+ * (proto/xqosproto.md, "The control socket"). Each connection carries one request and its answer. A context therefore
+ * never changes after it is opened, threads share it without a lock, and XRT keeps no state per display. Only events
+ * and origins need lasting connections; threads take turns on the connection for origins.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -32,7 +32,7 @@ enum {
 
 /* ---- which socket ------------------------------------------------------------------------------------------ */
 
-/* Sets *user to the user at the other end of a socket. Returns 0 if the kernel does not know. */
+/* Sets *user to the user at the other end of a socket. Returns 0 if the kernel does not know the user. */
 static int peer_of(int descriptor, uid_t *user)
 {
     struct ucred peer;
@@ -115,7 +115,7 @@ int xqos_socket_attach(struct xqos *xqos, xcb_connection_t *connection)
 
 /* ---- a request and its answer ------------------------------------------------------------------------------ */
 
-/* The offset of the client in a request; 0: none. */
+/* The offset of the client in a request; 0 if the request has no client. */
 static size_t client_at(uint8_t opcode)
 {
     switch (opcode) {
@@ -133,10 +133,10 @@ static int send_request(const struct xqos *xqos, int descriptor, uint8_t opcode,
     char *client = (char *)request + client_at(opcode);
 
     memcpy(request, &header, sizeof header);
-    /* On the socket 0 means no client: name the X connection instead. */
+    /* On the socket, 0 means no client, so name the client of the X connection instead. */
     if (client != request && memcmp(client, &(uint32_t) { XQOS_SELF }, sizeof xqos->own) == 0)
         memcpy(client, &xqos->own, sizeof xqos->own);
-    /* At most 48 bytes into an empty buffer: sent completely or not at all. */
+    /* At most 48 bytes go into an empty buffer, so they are sent completely or not at all. */
     return send(descriptor, request, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
@@ -157,7 +157,7 @@ static int receive_all(int descriptor, void *to, size_t bytes)
     return 1;
 }
 
-/* Reads until the answer, which the caller must free. */
+/* Reads records until the answer arrives. The caller must free it. */
 static int receive_answer(int descriptor, struct wire_reply **out)
 {
     unsigned char record[RECORD_BYTES];
@@ -169,7 +169,7 @@ static int receive_answer(int descriptor, struct wire_reply **out)
             return XQOS_ERR_CONNECTION;
     } while (record[0] == EVENT);
     memcpy(&head, record, sizeof head);
-    /* An error has its value in place of a reply's length. */
+    /* An error has its value where a reply has its length. */
     more = head.type == 0 ? 0 : 4 * (size_t)head.length;
     if (more > MAX_REPLY_BYTES)
         return XQOS_ERR_LENGTH;
@@ -215,7 +215,7 @@ int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t byt
 
 /* ---- events ------------------------------------------------------------------------------------------------ */
 
-/* Returns a lasting connection, made by the first thread that needs it, or -1 if the server has exited. */
+/* Returns a lasting connection, which the first thread that needs it makes, or -1 if the server has exited. */
 static int lasting_connection(struct xqos *xqos, _Atomic int *place)
 {
     int none = -1, descriptor = atomic_load(place);

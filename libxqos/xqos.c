@@ -2,8 +2,8 @@
 /* xqos.c: the public functions for the connection, the server and events. The list of clients is in clients.c, settings
  * are in settings.c.
  *
- * Invariant: the length of a reply is checked before any of its contents is read. request.c checks the fixed part, the
- * functions here the rest.
+ * Invariant: the length of a reply is checked before any of its contents are read. request.c checks the fixed part; the
+ * functions in this file check the rest.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -91,7 +91,7 @@ int xqos_set_policy(xqos_t *xqos, const struct xqos_policy_change *change)
 
     if (!xqos_has_room(change, sizeof *change))
         return XQOS_ERR_ARGUMENT;
-    /* The request's header takes the place of the size. */
+    /* The request has its header where the structure has its size. */
     request = *change;
     return xqos_perform(xqos, XQOS_REQUEST_SET_POLICY, &request, sizeof request, NULL);
 }
@@ -121,7 +121,7 @@ int xqos_event_descriptor(const xqos_t *xqos)
     return xqos ? atomic_load(&xqos->events) : -1;
 }
 
-/* The event's bytes come after the size. */
+/* Fills the structure from an event. In the structure, the event's bytes follow the size. */
 static void fill_event(struct xqos_event *out, const void *bytes)
 {
     struct xqos_event ours;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* xqos.h: quality of service from an X server with xqos, for XCB clients.
  *
- * A client asks the server for a guaranteed share of its time (a reservation: a budget in every period), reads who
- * uses the server and how much, and sets the scheduling policy. xqos(3) is the manual; xrt.h is the shorter interface
- * of Manica et al. (RTAS 2008) for Xlib clients.
+ * A client can ask for a guaranteed share of the server's time (a reservation: a budget in every period), read which
+ * clients use the server and how much, and set the scheduling policy. xqos(3) is the manual; xrt.h is the shorter
+ * interface of Manica et al. (RTAS 2008) for Xlib clients.
  *
  * Every function is synchronous: it sends a request and waits for the answer. Every function that returns int returns
  * XQOS_OK (0) or a negative number of enum xqos_error, unless documented otherwise. If a function fails, it leaves its
  * output unchanged, unless documented otherwise.
  *
- * Names of times end in their unit: _us microseconds, _ns nanoseconds, _ms milliseconds. Instants (deadline_ns,
- * connected_ns, now_ns) are those of CLOCK_MONOTONIC on the server's machine. _ppm are millionths: 900000 is 0.9.
+ * Names of times end in their unit: _us microseconds, _ns nanoseconds, _ms milliseconds. Points in time (deadline_ns,
+ * connected_ns, now_ns) are those of CLOCK_MONOTONIC on the server's machine. _ppm means millionths: 900000 is 0.9.
  *
  * A structure that the library fills or reads starts with its size, which the caller sets, so that later versions can
  * add fields at the end without breaking programs:
  *
  *     struct xqos_reservation mine = { .size = sizeof mine };
  *
- * A smaller size than in this header is XQOS_ERR_ARGUMENT. Fields that the library does not know are set to zero.
+ * A size smaller than that in this header causes XQOS_ERR_ARGUMENT. The library zeroes fields that it does not know.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,14 +43,14 @@ extern "C" {
 #define XQOS_CHECK_RESULT
 #endif
 
-/* The calling client, for functions that take a client. Any other client is named by any of its resource ids (a window,
- * a pixmap, the base of its ids); an id of no connected client is XQOS_ERR_VALUE. */
+/* The calling client, for functions that take a client. To name another client, use any of its resource ids (a window,
+ * a pixmap, the base of its ids). An id that belongs to no connected client causes XQOS_ERR_VALUE. */
 #define XQOS_SELF 0u
 
 /* Size of the name of a group or an origin, including the terminating 0. */
 #define XQOS_NAME_BYTES 32
 
-/* Number of classes in which waits are counted: up to 1, 5, 20, 50, 100, 250 and 1000 ms, and longer. */
+/* Number of classes in which waits are counted: those up to 1, 5, 20, 50, 100, 250 and 1000 ms, and longer ones. */
 #define XQOS_WAITS 8
 
 /* The uid of a client that is not on the server's machine. */
@@ -78,21 +78,21 @@ enum xqos_error {
  * way as the XCB connection. */
 typedef struct xqos xqos_t;
 
-/* The answer of xqos_list_clients, with a position in it. Only one thread at a time may use it. */
+/* The list that xqos_list_clients returns, with a current position. Only one thread at a time may use it. */
 typedef struct xqos_client_list xqos_client_list_t;
 
-/* The structures are declared and described in xqosproto.h. In addition: in struct xqos_reservation everything is 0 if
- * active is 0. struct xqos_admission contains the first term of the test above the limit or, if admitted, the largest
- * term. The test requires for every reservation i, in order of period: the sum of budget/period up to i, plus B/period
- * of i, is at most U. */
+/* xqosproto.h declares and describes the structures. In addition: in struct xqos_reservation, all fields are 0 if
+ * active is 0. struct xqos_admission contains the first term of the test that exceeds the limit or, if admitted, the
+ * largest term. With the reservations in order of period, the test requires for each reservation i that the sum of
+ * budget/period up to i, plus B divided by the period of i, is at most U. */
 
-/* Looks for the extension on a connection, or for the server's control socket if it cannot have the extension, and
- * checks the version. *out is then the context for all other functions. The connection remains the caller's and must
- * outlive the context.
+/* Looks for the extension on a connection, or for the control socket if the server cannot have the extension, and
+ * checks the version. *out is then the context for all other functions. The caller still owns the connection, which
+ * must outlive the context.
  * Errors: NO_EXTENSION, VERSION, CONNECTION, MEMORY, ARGUMENT. After an error *out is null. */
 XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_open(xcb_connection_t *connection, xqos_t **out);
 
-/* Frees the context. Reservations and events selected on the X connection remain; they end with the connection. Null is
+/* Frees the context. Reservations, and events selected on the X connection, remain until the connection ends. Null is
  * allowed. */
 XQOS_PUBLIC void xqos_close(xqos_t *xqos);
 
@@ -102,11 +102,11 @@ XQOS_PUBLIC int xqos_query_version(xqos_t *xqos, uint32_t *major, uint32_t *mino
 /* Gets the state and the settings of the scheduler. Errors: CONNECTION, LENGTH, ARGUMENT. */
 XQOS_PUBLIC int xqos_get_server_info(xqos_t *xqos, struct xqos_server_info *out);
 
-/* Reserves budget_us of server time in every period_us for a client, in place of its current reservation. The ranges
- * are in xqos_server_info: budget min_budget_us to period_us, period min_period_us to max_period_us. After an error
- * nothing has changed.
+/* Reserves budget_us of server time in every period_us for a client, and replaces its current reservation. The budget
+ * must be from min_budget_us to period_us, and the period from min_period_us to max_period_us, both as in
+ * xqos_server_info. After an error, nothing has changed.
  *
- * flags says what happens to the client when its budget is used up, until its deadline:
+ * flags determines what happens to the client from the time its budget is used up until its deadline:
  *
  *     0 (soft)                        it gets its share among the clients without a reservation
  *     XQOS_RESERVATION_HARD           it is held back
@@ -116,8 +116,8 @@ XQOS_PUBLIC int xqos_get_server_info(xqos_t *xqos, struct xqos_server_info *out)
  *                                     its group has a cap, this is the same as 0.
  *
  * refused may be null. After XQOS_ERR_ADMISSION it contains the failing term of the test, from a second request. If
- * the server's state has changed in between so that the test would pass now, failing_client is the client named in the
- * refusal and all other fields are 0; then it is worth trying again.
+ * the server's state has changed in between and the test would now pass, failing_client is the client named in the
+ * refusal, all other fields are 0, and trying again may succeed.
  *
  * Errors: ADMISSION; VALUE (out of range, unknown flags, unknown client); ACCESS (another client: allowed for local
  * clients of its user, of the user that runs the server, and of root); CONNECTION, ARGUMENT. */
@@ -133,20 +133,20 @@ XQOS_PUBLIC int xqos_get_reservation(xqos_t *xqos, uint32_t client, struct xqos_
  * Errors: VALUE (unknown client), ACCESS (another client), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_clear_reservation(xqos_t *xqos, uint32_t client);
 
-/* Checks if xqos_set_reservation with the same arguments would be admitted; changes nothing. A refusal is not an error:
- * out->admitted is 0.
+/* Checks whether xqos_set_reservation with the same arguments would be admitted, and changes nothing. A refusal is not
+ * an error: out->admitted is 0.
  * Errors: VALUE, CONNECTION, LENGTH, ARGUMENT. */
 XQOS_PUBLIC int xqos_check_admission(xqos_t *xqos, uint32_t client, uint32_t budget_us, uint32_t period_us,
                                      uint32_t flags, struct xqos_admission *out);
 
-/* Gets all clients of the server at one instant. Free *out with xqos_client_list_free; it is null after an error.
+/* Gets all clients of the server at one point in time. Free *out with xqos_client_list_free; after an error it is null.
  * Errors: CONNECTION, LENGTH, MEMORY, ARGUMENT. */
 XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_list_clients(xqos_t *xqos, xqos_client_list_t **out);
 
 /* Returns the number of clients in the list. */
 XQOS_PUBLIC uint32_t xqos_client_list_count(const xqos_client_list_t *list);
 
-/* Returns the instant at which the list was taken. */
+/* Returns the time at which the list was made. */
 XQOS_PUBLIC uint64_t xqos_client_list_now_ns(const xqos_client_list_t *list);
 
 /* Fills out with the next client. Returns 1, or 0 at the end, or XQOS_ERR_ARGUMENT. Use it in a loop:
@@ -159,8 +159,8 @@ XQOS_PUBLIC void xqos_client_list_rewind(xqos_client_list_t *list);
 /* Frees the list. Null is allowed. */
 XQOS_PUBLIC void xqos_client_list_free(xqos_client_list_t *list);
 
-/* Sets the policy and those of its settings that change->mask names; after an error none of them has changed. Allowed
- * for local clients of the user that runs the server, and of root.
+/* Sets the fields that change->mask names: the policy and its settings. After an error, none of them has changed. Only
+ * local clients of root, and of the user that runs the server, may do this.
  * Errors: VALUE (out of range, unknown policy or mask bit), ACCESS, CONNECTION, ARGUMENT. */
 XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_set_policy(xqos_t *xqos, const struct xqos_policy_change *change);
 
@@ -168,11 +168,11 @@ XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_set_policy(xqos_t *xqos, const struct xqo
  * Errors: VALUE, ACCESS (another client), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_set_client_weight(xqos_t *xqos, uint32_t client, uint32_t weight_hundredths);
 
-/* Sets a client's priority, -1000 to 1000; larger is served first; 0 by default. Used by XQOS_POLICY_FIXED.
+/* Sets a client's priority, -1000 to 1000 (larger values are served first); 0 by default. Used by XQOS_POLICY_FIXED.
  * Errors: VALUE, ACCESS (another client), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_set_client_priority(xqos_t *xqos, uint32_t client, int32_t priority);
 
-/* Sets a client's longest slice, 100 to 1000000 microseconds; 0: the policy's slice. A request is never interrupted.
+/* Sets a client's longest slice, 100 to 1000000 us, or 0 for the policy's slice. A request is never interrupted.
  * Errors: VALUE, ACCESS (another client), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_set_client_slice(xqos_t *xqos, uint32_t client, uint32_t slice_us);
 

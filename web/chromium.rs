@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Precedes the page's own scripts. Failed loads count as errors, too: pages load nothing from elsewhere.
+/// A script that precedes the page's own. Failed loads also count as errors, because pages load no other files.
 const LISTENER: &str = "<script>{
     const all = [], complain = what => { all.push(what); document.documentElement.dataset.complaints = all.join('; '); };
     addEventListener('error', event => complain(event.message || 'not loaded: ' + event.target.outerHTML), true);

@@ -17,7 +17,7 @@ function row(cells, kind = "td") {
   return out;
 }
 
-// Shows a tooltip next to the pointer, within the window. Hides it without a text.
+// Shows a tooltip next to the pointer, inside the window, or hides it if there is no text.
 function showTip(event, text) {
   const tip = element("tip");
   tip.hidden = !text;

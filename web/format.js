@@ -4,7 +4,7 @@
 const number = value => Math.round(value).toLocaleString("en");
 const counted = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
 
-// A duration in a suitable unit, with four digits from a microsecond on.
+// Formats a duration in a suitable unit, with four digits if it is at least a microsecond.
 function duration(ns) {
   const size = Math.abs(ns);
   const [divisor, unit] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
@@ -12,11 +12,11 @@ function duration(ns) {
   return (ns / divisor).toFixed(digits) + " " + unit;
 }
 
-// A time since the start, with the precision that a step requires.
+// Formats a time since the start, with the precision that the step between ticks requires.
 function timeText(ns, step) {
   const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9) - 1e-9))), seconds = ns / 1e9;
   if (seconds < 60) return (ns === 0 ? "0" : seconds.toFixed(digits)) + " s";
-  // Round the whole time; rounding the seconds alone would turn 59.96 s into 60.0 within a minute.
+  // Round the whole time, because rounding only the seconds would show 0:59.96 as 0:60.0.
   const [whole, rest] = seconds.toFixed(digits).split("."), two = number => String(number).padStart(2, "0");
   const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
   return (hours ? hours + ":" + two(minutes) : minutes) + ":" + two(whole % 60) + (rest ? "." + rest : "");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-// Searches in sorted times and in intervals: drawing a pixel takes two binary searches, independent of the number of
+// Searches sorted times and intervals, so that drawing a pixel takes two binary searches, whatever the number of
 // records.
 
-// Times are nearly sorted. If they are not, the maximum so far and the minimum to come bound the search.
+// Times are usually sorted. If not, searches use the maximum of all earlier times and the minimum of all later times.
 function sorted(times) {
   let isSorted = true;
   for (let i = 1; i < times.length && isSorted; i++) isSorted = times[i] >= times[i - 1];
@@ -44,7 +44,7 @@ function intervals([begins, ends]) {
   return { begins, ends, sums: sums(ends.map((end, i) => end - begins[i])) };
 }
 
-// Time from `from` to `to` that the intervals cover: their sum, minus what lies outside at both ends.
+// The time from `from` to `to` that the intervals cover: the sum of their lengths, minus the parts outside that range.
 function covered({ begins, ends, sums }, from, to) {
   const first = upper(ends, from), last = lower(begins, to);
   if (first >= last) return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 // The time axis of a page: the visible range, its mapping to pixels, and the markers A and B. Only `show` and `moveTo`
-// change the range. It stays between `begin` and `end` and is at least `min` long.
+// change the range, which stays between `begin` and `end` and is at least `min` long.
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
@@ -34,7 +34,7 @@ class Timeline {
   }
   // Moves by a fraction of the visible range.
   pan(part) { this.moveTo(this.from + part * this.length); }
-  // Makes the range `factor` times as long. The time `at` stays in place unless the limits prevent it.
+  // Makes the range `factor` times as long. The time `at` stays at its pixel unless the limits prevent that.
   zoom(factor, at = this.middle) {
     const part = (at - this.from) / this.length, length = clamp(this.length * factor, this.min, this.end - this.begin);
     this.show(at - part * length, at - part * length + length);
@@ -53,7 +53,7 @@ class Timeline {
     return Array.from({ length: Math.max(count, 0) }, (_, i) => (first + i) * step);
   }
 
-  // The wheel zooms at the pointer. Horizontally or with Shift it moves.
+  // The wheel zooms at the pointer. Horizontal scrolling, or scrolling with Shift, moves the range.
   wheel(event, px) {
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan((event.deltaX || event.deltaY) / 800);
     else this.zoom(Math.exp(clamp(event.deltaY / 300, -1, 1)), this.at(Math.max(px, this.left)));

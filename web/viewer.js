@@ -71,7 +71,7 @@ const pointIn = event => {
 function listen(page) {
   let drag = null;
   canvas.addEventListener("wheel", event => {
-    // With Alt the wheel scrolls, if not everything fits.
+    // With Alt, the wheel scrolls the canvas if not all of it fits.
     if (event.altKey && stage.scrollHeight > stage.clientHeight) return;
     event.preventDefault();
     const at = pointIn(event);
@@ -102,7 +102,7 @@ function listen(page) {
     if (page.box) page.box(done, at);
     if (Math.abs(at[0] - done.at[0]) > 4) timeline.show(...[done.at[0], at[0]].map(timeAt).sort(inOrder)); else ask();
   });
-  // A touch that became a scroll.
+  // The touch has become a scroll.
   canvas.addEventListener("pointercancel", () => { drag = null; });
   canvas.addEventListener("pointerleave", () => { hideTip(); pointer = null; });
 }
@@ -119,7 +119,7 @@ function bind(keys, buttons) {
   for (const [id, act] of Object.entries(buttons)) element(id).onclick = act;
 }
 
-// Reads colours by their names in the style, again after a change between light and dark.
+// Reads the named colours from the style, and reads them again after a change between light and dark.
 function useColours(names) {
   const read = () => { colours = Object.fromEntries([...names, "paper", "raised", "ink", "soft", "line", "grid", "a", "b", "focus"]
     .map(name => [name, colour(name)])); };

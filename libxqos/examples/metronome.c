@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* metronome.c: draws every 10 ms and shows how a reservation changes its response times.
  *
- * It measures twice: first as an ordinary client, then with 3 ms of server time reserved in every 10 ms. On an idle
- * server both results are the same; while another program keeps the server busy (x11perf -putimage500 -repeat 20),
- * they differ. The response time is that of a whole frame: requests sent, drawn by the server, answer received.
+ * The program measures twice: first as an ordinary client, then with 3 ms of server time reserved in every 10 ms. On an
+ * idle server both results are the same; while another program keeps the server busy (x11perf -putimage500 -repeat 20),
+ * they differ. The response time is that of a whole frame, from sending the requests to receiving the answer.
  *
  * usage: metronome [frames of each measurement, 500 by default]
  * build: cc metronome.c $(pkg-config --cflags --libs xqos)
@@ -82,7 +82,7 @@ static int draw(const struct canvas *canvas, int frame)
         xcb_rectangle_t bar = { (int16_t)(swing + i), (int16_t)(i % HEIGHT), 1, (uint16_t)(HEIGHT - i % HEIGHT) };
         xcb_poly_fill_rectangle(canvas->connection, canvas->window, canvas->ink, 1, &bar);
     }
-    /* Any request with a reply works: the server executes the requests of a client in order. */
+    /* Any request with a reply would do, because the server executes a client's requests in order. */
     answer = xcb_get_input_focus_reply(canvas->connection, xcb_get_input_focus(canvas->connection), NULL);
     free(answer);
     return answer != NULL;
@@ -124,7 +124,7 @@ static int measure(const struct canvas *canvas, const char *title, int frames)
             return 0;
         }
         times[frame] = now_us() - begin;
-        /* The next multiple of the period: frames that are already late are dropped. */
+        /* Continue at the next multiple of the period; this drops frames that are already late. */
         start += PERIOD_US * ((now_us() - start) / PERIOD_US + 1);
     }
     print_times(title, times, frames);
@@ -132,7 +132,7 @@ static int measure(const struct canvas *canvas, const char *title, int frames)
     return 1;
 }
 
-/* A client needs to do no more than this. */
+/* This is all that a client needs to do. */
 static int reserve(xqos_t *xqos)
 {
     struct xqos_admission refused = { .size = sizeof refused };

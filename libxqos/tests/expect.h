@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* expect.h: expectations of the test programs.
+/* expect.h: assertions for the test programs.
  *
- * A test is a function. A failing expectation prints its location and both sides, and the test continues. The name of
- * each test is printed with ok or FAILED, and the program's exit status says if any test failed. */
+ * Each test is a function. A failing assertion prints its location and both values, and the test continues. The name of
+ * each test is printed with ok or FAILED, and the program's exit status says whether any test failed. */
 #ifndef XQOS_EXPECT_H
 #define XQOS_EXPECT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fixture.h: a library context on the mock server, for the tests in mock_test.c. */
+/* fixture.h: a library context that is connected to the mock server, for the tests in mock_test.c. */
 #ifndef XQOS_FIXTURE_H
 #define XQOS_FIXTURE_H
 
@@ -25,12 +25,12 @@ void expect_request(struct fixture *f, int index, uint8_t minor, int count, cons
 #define EXPECT_REQUEST(f, index, minor, ...)                                                                          \
     expect_request(f, index, minor, (int)(sizeof((uint32_t[]) { __VA_ARGS__ }) / 4), (uint32_t[]) { __VA_ARGS__ })
 
-/* Expects a request that sets this; a value has 8 words, 0 if not given. */
+/* Expects a request that changes this setting. The value has 8 words; those that are not given are 0. */
 #define EXPECT_SET(f, index, subject, client, setting, ...)                                                            \
     expect_set(f, index, (const uint32_t[11]) { subject, client, setting, __VA_ARGS__ })
 void expect_set(struct fixture *f, int index, const uint32_t words[11]);
 
-/* Makes the mock answer with a reservation; if not active, with the same numbers. */
+/* Makes the mock answer with a reservation; the reply has the same numbers even if active is 0. */
 void answer_reservation(struct fixture *f, uint8_t active);
 
 void test_replies(void);

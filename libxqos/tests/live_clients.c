@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* live_clients.c: a real server lists its clients and sends events about them. */
+/* live_clients.c: tests the list of clients and the events of a real server. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -247,7 +247,7 @@ static int take_event(struct client *c, struct xqos_event *out)
     return result ? result : xqos_next_event(c->xqos, out);
 }
 
-/* Waits for an event of this kind about this client and skips others. */
+/* Waits for an event of this kind about this client, and skips all others. */
 static int wait_for(struct client *c, uint32_t kind, uint32_t about, struct xqos_event *out)
 {
     struct pollfd fds[2] = {

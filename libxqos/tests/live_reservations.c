@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* live_reservations.c: reservations are made, refused and read back on a real server. */
+/* live_reservations.c: makes reservations on a real server, has some refused, and reads them back. */
 #include "expect.h"
 #include "live.h"
 
@@ -61,7 +61,7 @@ static void refusal_names_the_failing_term(void)
     EXPECT_INT(refused.failing_period_us, PERIOD_US);
     EXPECT_INT(refused.limit_ppm, limit);
     EXPECT(refused.sum_ppm + refused.blocking_ppm > refused.limit_ppm);
-    /* The server may have rounded up or down. */
+    /* The server may have rounded the value up or down. */
     EXPECT(refused.blocking_ppm - (uint64_t)refused.blocking_us * 1000000 / PERIOD_US <= 1);
     EXPECT_INT(reservation_of(&b, XQOS_SELF).active, 0);
     EXPECT_INT(reservation_of(&a, XQOS_SELF).budget_us, most / 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mock.c: the thread behind mock.h. */
+/* mock.c: the mock server's thread; see mock.h. */
 #define _XOPEN_SOURCE 700
 
 #include "mock.h"
@@ -55,7 +55,7 @@ static int read_all(int fd, void *out, size_t bytes)
     return 1;
 }
 
-/* A client that has disconnected causes no error and no signal. */
+/* Writes all bytes. If the client has disconnected, this causes no error and no signal. */
 static void write_all(int fd, const void *data, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
@@ -271,7 +271,7 @@ xcb_connection_t *mock_connect(struct mock *mock)
     return xcb_connect_to_fd(ends[1], NULL);
 }
 
-/* Uses the first free display number, starting high, away from those that servers and ssh use. */
+/* Uses the first free display number from 600, because servers and ssh use lower numbers. */
 static int bind_display(struct mock *mock)
 {
     for (int number = 600; number < 1000; number++) {
@@ -287,7 +287,7 @@ static int bind_display(struct mock *mock)
 
 const char *mock_display(struct mock *mock)
 {
-    /* The directory of the sockets, with the same mode as from the first X server. */
+    /* Create the directory of the sockets with the mode that an X server would use. */
     if (mkdir("/tmp/.X11-unix", 0777) == 0)
         chmod("/tmp/.X11-unix", 01777);
     mock->listener = socket(AF_UNIX, SOCK_STREAM, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* mock.h: a small X server in a thread, for tests of the bytes that the library sends and reads.
  *
- * It does the connection's handshake, reports XQOS (or not), and answers each XQOS request with the next answer that
- * the test has queued. It implements only the part of the core protocol that XCB and XOpenDisplay need. The requests
- * that it received are kept for the test to compare. It uses the machine's byte order, like a client on that machine.
+ * The mock performs the connection handshake, reports the XQOS extension if wanted, and answers each XQOS request with
+ * the next answer that the test has queued. Of the core protocol, it implements only what XCB and XOpenDisplay need. It
+ * keeps the received requests for the test to compare, and uses the machine's byte order, like a local client.
  */
 #ifndef XQOS_MOCK_H
 #define XQOS_MOCK_H
@@ -22,17 +22,17 @@ enum {
 
 struct mock;
 
-/* has_extension 0: a server without xqos. major: the version in the answer to QueryVersion. */
+/* has_extension is 0 for a server without xqos. major is the version in the reply to QueryVersion. */
 struct mock *mock_start(int has_extension, uint32_t major);
 
 /* Connects a client through a pair of sockets. */
 xcb_connection_t *mock_connect(struct mock *mock);
 
-/* Returns a name for opening it as a display. */
+/* Returns a display name with which clients can connect to the mock. */
 const char *mock_display(struct mock *mock);
 
-/* Queue the answer to the next XQOS request. If the queue is empty, a request gets no answer, like one without a reply
- * or an error. The sequence number is filled in. */
+/* Queue the answer to the next XQOS request; the mock fills in the sequence number. If the queue is empty, a request
+ * gets no answer, as if it had neither a reply nor an error. */
 void mock_answer(struct mock *mock, const void *reply, size_t bytes);
 void mock_answer_error(struct mock *mock, uint8_t code, uint32_t value);
 void mock_answer_nothing(struct mock *mock);

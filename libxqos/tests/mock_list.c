@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mock_list.c: the library reads the list of clients, including one with wrong counts.
+/* mock_list.c: tests how the library reads the list of clients, including lists with wrong counts.
  *
  * Offsets are those of proto/xqosproto.md, as in mock_test.c. */
 #include <string.h>
@@ -101,7 +101,7 @@ static void expect_entry(const struct xqos_client *client)
     EXPECT_INT(client->group_period_us, 16000);
 }
 
-/* entry_bytes may grow in a later version, not only by multiples of 8. */
+/* entry_bytes may grow in a later version, and by any number of bytes, not only by multiples of 8. */
 static void walk_list(uint32_t entry_bytes)
 {
     struct fixture f = open_fixture();
@@ -134,7 +134,7 @@ static void list_is_walked(void)
     walk_list(ENTRY);
 }
 
-/* A program compiled with a later header has a longer structure; a shorter one is invalid. */
+/* A program that was compiled with a later header has a longer structure, which is valid. A shorter one is invalid. */
 static void structures_of_other_sizes(void)
 {
     struct fixture f = open_fixture();

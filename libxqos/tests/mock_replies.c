@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mock_replies.c: the library reads replies about the server, a reservation and the admission test.
+/* mock_replies.c: tests how the library reads replies about the server, a reservation and the admission test.
  *
  * Offsets are those of proto/xqosproto.md, as in mock_test.c. */
 #include <string.h>
@@ -127,7 +127,7 @@ static void no_reservation_reads_as_zeros(void)
     close_fixture(&f);
 }
 
-/* A program compiled with a later, longer structure gets zeros in the fields that this library does not know. */
+/* A program that was compiled with a later, longer structure gets zeros in fields that this library does not know. */
 static void longer_structure_is_filled_with_zeros(void)
 {
     struct fixture f = open_fixture();

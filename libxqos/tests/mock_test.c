@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* mock_test.c: the library against the mock server: every byte sent, every field received, every error.
+/* mock_test.c: tests the library with the mock server: every byte sent, every field received, every error.
  *
- * Offsets are written as in proto/xqosproto.md and not taken from the library's headers, so that a mistake in either
- * one is found. */
+ * Offsets are copied from proto/xqosproto.md and not taken from the library's headers, so that the tests find a mistake
+ * in either of them. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -344,7 +344,7 @@ static void xrt_reserves_and_reads_back(void)
     mock_stop(f.mock);
 }
 
-/* The paper has two kinds of reservations; a program that sets rt_hard to 0 gets the paper's soft one. */
+/* The paper has hard and soft reservations; a program that sets rt_hard to 0 gets the paper's soft reservation. */
 static void xrt_uses_the_papers_soft_rule_by_default(void)
 {
     struct fixture f = { .mock = mock_start(1, 1) };
@@ -382,7 +382,7 @@ static void xrt_recognizes_a_stock_server(void)
 
 int main(void)
 {
-    /* A test must not wait forever for an answer. */
+    /* End the program if a test waits too long for an answer. */
     alarm(30);
     RUN(stock_server_has_no_extension);
     RUN(other_major_version_is_refused);

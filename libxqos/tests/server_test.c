@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* server_test.c: the library against the real X server on $DISPLAY.
+/* server_test.c: tests the library with the real X server of $DISPLAY.
  *
  * server_test         the server has xqos and runs as this user; the tests change its settings and restore them
- * server_test libc    the same over its control socket: the server has no extension
+ * server_test libc    the same tests over the control socket: the server has no extension
  * server_test stock   the server has no xqos
  *
  * Each test opens its own connections. run.sh starts the servers.
@@ -117,8 +117,8 @@ static void bad_settings_change_nothing(void)
     disconnect_client(&c);
 }
 
-/* Sets B of the admission test. The observed value depends on earlier load and must not affect the tests' reservations.
- */
+/* Sets B of the admission test, because the observed value depends on earlier load and must not affect the tests'
+ * reservations. */
 static void set_blocking(uint32_t blocking_us)
 {
     struct client c = connect_client();
@@ -262,7 +262,7 @@ static void run_all(void)
 
 int main(int argc, char **argv)
 {
-    /* The test must not wait forever for a server. */
+    /* End the program if a test waits too long for the server. */
     alarm(60);
     uses_socket = argc > 1 && strcmp(argv[1], "libc") == 0;
     if (argc > 1 && strcmp(argv[1], "stock") == 0)
