@@ -4,11 +4,11 @@
 PREFIX = /usr/local
 DESTDIR =
 
-# Use a different cargo than that of scripts/setup with `make CARGO=...`.
+# `make CARGO=...` uses a cargo other than that of scripts/setup.
 CARGO = scripts/cargo
 
 # The folder from which Xorg reads configuration. With a private prefix, such as a home folder, the file must not affect
-# all users' servers: Xorg reads it there only with -configdir.
+# all users' servers, so its folder is one that Xorg reads only with -configdir.
 XORG_CONF_DIR = $(strip $(if $(filter /usr,$(PREFIX)),/usr/share/X11/xorg.conf.d,\
 	$(if $(filter /usr/local /opt/%,$(PREFIX)),/etc/X11/xorg.conf.d,\
 	$(PREFIX)/share/X11/xorg.conf.d)))
@@ -80,16 +80,16 @@ endef
 proto:
 	proto/generate.py
 
-# Needs the build only for the man pages, which are generated from the command line's definition.
+# The build is needed only for the man pages, which are generated from the definition of the command line.
 lint: build
 	for program in $(PROGRAMS); do target/release/$$program man target/man || exit; done
 	scripts/lint target/man man man/*/
 
-# Builds again, in target/deb/cargo, because packages must not contain paths of this machine.
+# Builds everything again in target/deb/cargo, because packages must not contain paths of this machine.
 deb:
 	scripts/deb
 
-# Does not build: `sudo make install` then needs no compiler and leaves no root-owned files in target/.
+# Does not build, so that `sudo make install` needs no compiler and leaves no root-owned files in target/.
 install:
 	@XORG_CONF_DIR='$(XORG_CONF_DIR)' XDG_AUTOSTART_DIR='$(XDG_AUTOSTART_DIR)' MAKE='$(MAKE)' scripts/install '$(PREFIX)' '$(DESTDIR)'
 

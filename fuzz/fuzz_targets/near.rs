@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use xqos_near::setup::Cookie;
 use xqos_near::{Memory, Near, Scout, Settings, Store};
 
-/// The maximum queued for one side, plus one answer.
+/// Maximum size of the queue for one side, plus the size of one answer.
 const MAX_QUEUED_BYTES: usize = 3 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -30,7 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
         store.learn_extension(b"RENDER", &extension(139));
         store.learn_extension(b"XKEYBOARD", &extension(135));
     }
-    // Two bits select the sender, the others the length.
+    // Two bits of the first byte select the sender; the others give the length.
     while let Some((&first, behind)) = rest.split_first() {
         let (said, behind) = behind.split_at(usize::from(first & 0x3f).min(behind.len()));
         rest = behind;

@@ -30,7 +30,7 @@ fn read_answers(bytes: &[u8], order: Order) {
         assert_eq!(Version::decode(&version.encode(1, order), order), Ok(version));
     }
     if let Ok(info) = ServerInfo::decode(bytes, order) {
-        // Replacing invalid UTF-8 in the reason may have made it longer than the maximum.
+        // Replacing invalid UTF-8 in the reason may have made the reason longer than the maximum.
         assert!(ServerInfo::decode(&info.encode(1, order), order).is_ok());
     }
     if let Ok(report) = ReservationReport::decode(bytes, order) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as a rule file and as a file of expectations, with facts made from them for the parsed rules.
+//! Random bytes as a rule file and as a file of expectations. The parsed rules get facts made from the same bytes.
 //!
-//! Nothing may panic or hang. Settings come only from matching rules, and explanations agree.
+//! Nothing may panic or hang. Settings come only from matching rules, and explanations agree with the settings.
 
 #![no_main]
 
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Each quoted part of the text is used for all facts of a client.
+/// Evaluates the rules for one client per quoted part of the text; all facts of the client are that part.
 fn ask(rules: &RuleSet, text: &str) {
     for part in text.split('"').take(50) {
         let one = || Some(part.to_owned());

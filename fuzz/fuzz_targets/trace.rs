@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as a trace file, as records and as a scheduler's snapshot, through all of their readers.
+//! Random bytes as a trace file, as records and as a scheduler's snapshot, passed to all readers of these.
 //!
-//! Nothing may panic, and records that were written are read back unchanged.
+//! Nothing may panic, and written records must be read back unchanged.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as bursts of clients, through the detector and the tuner.
+//! Random bytes as bursts of clients, passed to the detector and the tuner.
 //!
-//! Nothing may panic. Reservations keep their bounds, and together fit into the available capacity.
+//! Nothing may panic. Each reservation stays within its bounds, and together they fit into the available capacity.
 
 #![no_main]
 
@@ -16,8 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     (0..CLIENTS).for_each(|key| tuner.add(key, Time(0)));
     let mut room = Room { limit_ppm: 900_000, ..Room::default() };
     let mut last = [Burst { start: Time(0), end: Time(0), served_ns: 0 }; CLIENTS as usize];
-    // Each burst has a head and three lengths. One that repeats the last pace takes a single byte, so that periods
-    // occur.
+    // Each burst consists of a head byte and three lengths. A burst that repeats the last pace is a single byte, so
+    // that periodic bursts occur.
     let mut bytes = bytes.iter().copied();
     let mut paces = [(40_000_000u64, 2_000_000u64); CLIENTS as usize];
     while let Some(head) = bytes.next() {
@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
     tuner.reports().for_each(|(_, report)| assert!((0.0..=1.0).contains(&report.confidence), "{report:?}"));
 });
 
-/// An 8-bit mantissa and an exponent: anything from zero to very long.
+/// A length with an 8-bit mantissa and an exponent, from zero to very long.
 fn length(bytes: &mut impl Iterator<Item = u8>) -> u64 {
     let (mantissa, exponent) = (bytes.next().unwrap_or(0), bytes.next().unwrap_or(0));
     u64::from(mantissa) << (exponent % 57)

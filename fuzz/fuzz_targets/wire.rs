@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as a capture file, and as both sides of a connection, through all readers and plots.
+//! Random bytes as a capture file, and as both sides of a connection, passed to all readers and plots.
 //!
 //! Nothing may panic or hang, and no byte is delivered twice.
 
@@ -62,7 +62,7 @@ fn read(bytes: &[u8], mut session: Session<'_>) {
     let mut numbers = [1_u32, 1];
     let mut rest = bytes;
     let mut at_ns = 0;
-    // One byte: the highest bit selects the sender, the others the length.
+    // The highest bit of the first byte selects the sender; the others give the length.
     while let Some((&first, behind)) = rest.split_first() {
         let (from_server, length) = (first >> 7, usize::from(first & 0x7f).min(behind.len()));
         let (said, behind) = behind.split_at(length);

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run.sh: tests the library against real servers. It starts an Xvfb for each and ends it by its process id.
+# run.sh: tests the library with real servers. It starts an Xvfb for each kind of server and ends it by its process id.
 #
 # usage: run.sh path/of/server_test
 #
 # XQOS_MODULE   the server module; target/release/libxqos_module.so of this tree by default
 # XVFB          the server; Xvfb by default
 #
-# exit status: 0 all tests passed, 1 a test or a server failed, 77 passed without the server or the module
+# exit status: 0 if all tests passed, 1 if a test or a server failed, 77 if Xvfb or the module is missing
 
 set -u
 
@@ -55,7 +55,7 @@ start_server() {
     export DISPLAY
 }
 
-# run NAME PRELOAD [ARGUMENT]: runs the test against one server, which must still run at the end.
+# run NAME PRELOAD [ARGUMENT]: runs the test program with one server, which must still run at the end.
 run() {
     echo "== $1 server"
     if ! start_server "$1" "$2"; then
