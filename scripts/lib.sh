@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-# Functions for the other scripts, which read it with `.`; not a program.
+# Functions for the other scripts, which source this file. It is not a program.
 # shellcheck shell=sh
 
-# The rust-version of Cargo.toml.
+# The same version as rust-version in Cargo.toml.
 rust_needed=1.85
 
-# rust_version PROGRAM: prints its version as "1.85", or nothing if it does not run.
+# rust_version PROGRAM: prints the program's version as "1.85", or nothing if the program does not run.
 rust_version() {
     "$1" --version 2>/dev/null | sed -n 's/^[a-z]* \([0-9][0-9]*\.[0-9][0-9]*\).*/\1/p'
 }
 
-# new_enough VERSION: whether it is at least $rust_needed.
+# new_enough VERSION: succeeds if the version is at least $rust_needed.
 new_enough() {
     [ "${1%%.*}" -gt "${rust_needed%%.*}" ] ||
         { [ "${1%%.*}" -eq "${rust_needed%%.*}" ] && [ "${1#*.}" -ge "${rust_needed#*.}" ]; }
@@ -44,7 +44,7 @@ find_cargo() {
     return 1
 }
 
-# use_cargo NAME: find_cargo, with its tools first on PATH. On failure prints the reason as NAME.
+# use_cargo NAME: calls find_cargo and puts cargo's folder first on PATH. On failure, prints the reason after "NAME:".
 use_cargo() {
     if ! find_cargo; then
         echo "$1: xqos needs cargo and rustc $rust_needed or later; found ${cargo_refused:-none}." >&2
@@ -55,8 +55,8 @@ use_cargo() {
     export PATH
 }
 
-# can_make_roots NAME: whether Debian installations can be created and entered here. If not, prints the reason as NAME
-# and exits with 77, which means that nothing was checked.
+# can_make_roots NAME: checks that Debian installations can be created and entered here. If not, prints the reason after
+# "NAME:" and exits with 77, which means that nothing was checked.
 can_make_roots() {
     why=''
     unshare --mount --pid --net --fork true 2>/dev/null || why="this system does not allow new namespaces"
@@ -65,7 +65,7 @@ can_make_roots() {
     [ -z "$why" ] || { echo "$1: skipped: $why"; exit 77; }
 }
 
-# debian_mirror NAME: prints this system's Debian mirror. If it has none, prints an error as NAME.
+# debian_mirror NAME: prints this system's Debian mirror. If there is none, prints an error after "NAME:" and exits.
 debian_mirror() {
     # shellcheck disable=SC2016 # a format of apt's
     found=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' 2>/dev/null | head -n 1)

@@ -51,7 +51,7 @@ def texts(package):
     files = [*folder.iterdir(), *(file for inner in folder.iterdir() if inner.is_dir() for file in inner.iterdir())]
     files = [file for file in files if file.is_file() and NAMES.match(file.name) and file.suffix not in (".rs", ".h")]
     expression = package["license"] or ""
-    # If there is a choice, the text of the chosen licence suffices.
+    # If a crate offers a choice of licences, the text of the chosen licence suffices.
     if re.search(r"\bMIT\b", expression) and not re.search(r"\bAND\b", expression):
         chosen = [file for file in files if "mit" in file.name.lower() or file.parent != folder]
         files = chosen or files
@@ -60,7 +60,7 @@ def texts(package):
 
 def gather(program, out):
     wanted = linked(program)
-    # Packages without a source are our own.
+    # Packages without a source are those of xqos.
     crates = [one for one in packages() if one["source"] and (one["name"], one["version"]) in wanted]
     lines = [
         f"{program} is linked with {len(crates)} crates from crates.io and the standard",
