@@ -34,7 +34,7 @@ def packages():
 
 
 def linked(program):
-    """Name and version of each package linked into a program, without those for builds, macros and tests."""
+    """Name and version of each package linked into a program, without those used only in builds, macros and tests."""
     # The package of the program xqos also contains the module for X servers.
     crates = {"xqos": ["xqos", "xqos-server"], "xqos-wire": ["xqos-wire-program"]}.get(program, [program])
     named = [word for crate in crates for word in ("--package", crate)]

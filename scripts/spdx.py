@@ -25,7 +25,7 @@ NOT_OURS_TO_MARK = ("docs/report/", "data/")
 
 
 def comment(path):
-    """The SPDX line for this file; None if it is no source."""
+    """The SPDX line for this file; None if the file is not source code."""
     if path.startswith(NOT_OURS_TO_MARK):
         return None
     if path in MAKEFILES or pathlib.Path(path).name == "Makefile":
