@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Style and scripts that all pages share, and JSON for a page's script.
 
-/// Precedes a page's own style.
+/// The shared style, which precedes a page's own style.
 pub const STYLE: &str = concat!(include_str!("colours.css"), include_str!("viewer.css"));
-/// Precedes a page's own script.
+/// The shared scripts, which precede a page's own script.
 pub const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("format.js"),

@@ -66,8 +66,8 @@ const pointIn = event => {
   return [event.clientX - box.left, event.clientY - box.top];
 };
 
-// Connects the pointer to the page's handlers: `click` and `hover`, and optionally `wheel` (returns whether it handled
-// the event), `grab` and `moved` (start and progress of a drag) and `box` (a rectangle was drawn with Shift).
+// Connects the pointer to the page's handlers: `click` and `hover`, and the optional ones `wheel` (returns whether it
+// handled the event), `grab` and `moved` (start and progress of a drag) and `box` (a rectangle was drawn with Shift).
 function listen(page) {
   let drag = null;
   canvas.addEventListener("wheel", event => {
@@ -111,7 +111,7 @@ function listen(page) {
 function bind(keys, buttons) {
   addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    // Enter belongs to the focused button or row.
+    // Leave Enter to the focused button or row.
     if (event.key === "Enter" && event.target !== document.body && event.target !== canvas && event.target !== window) return;
     const act = keys[event.key];
     if (act) { event.preventDefault(); act(event); }

@@ -20,7 +20,7 @@ pub fn put_u32(order: ByteOrder, bytes: &mut [u8], at: usize, value: u32) {
     }
 }
 
-/// A request whose fields are all 32-bit words.
+/// Builds a request whose fields are all 32-bit words.
 pub fn request(order: ByteOrder, major: u8, data: u8, words: &[u32]) -> Vec<u8> {
     let mut bytes = vec![0; 4 + 4 * words.len()];
     (bytes[0], bytes[1]) = (major, data);
@@ -31,7 +31,7 @@ pub fn request(order: ByteOrder, major: u8, data: u8, words: &[u32]) -> Vec<u8> 
     bytes
 }
 
-/// A request that ends in a string, with the string's length at offset 4.
+/// Builds a request that ends in a string, with the string's length at offset 4.
 pub fn named_request(order: ByteOrder, major: u8, data: u8, name: &[u8]) -> Vec<u8> {
     with_text(order, vec![major, data, 0, 0, 0, 0, 0, 0], 4, name)
 }

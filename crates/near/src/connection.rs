@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One program's connection: takes bytes from both sides and produces bytes for both sides.
+//! One program's connection, which takes bytes from both sides and produces bytes for both sides.
 //!
 //! | phase | what arrives | ends when |
 //! |---|---|---|
@@ -28,16 +28,16 @@ use xqos_wire::x11::greeting::Greeting;
 
 /// Maximum number of requests that wait for the server.
 const MAX_PENDING: usize = 8192;
-/// The longest request that is parsed as a whole.
+/// Maximum length of a request that is parsed as a whole.
 const MAX_REQUEST_BYTES: usize = 4096;
-/// The longest reply that is stored: the metrics of a core font of 65,536 glyphs.
+/// Maximum length of a stored reply, enough for the metrics of a core font with 65,536 glyphs.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 
 /// The reason why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The program's first bytes are not an X11 setup.
+    /// The program's first bytes are not an X11 setup request.
     NotX,
     Cookie,
     /// The server refused the client; its reason was passed on to the program.
@@ -165,7 +165,7 @@ impl Near {
         self.fault
     }
 
-    /// Whether the program can be released with [`Near::release`]: no prefetch request is pending.
+    /// Whether the program is held but can be released with [`Near::release`], because no prefetch request is pending.
     pub fn is_held(&self) -> bool {
         self.phase == Phase::Holding && !self.shared.pending.has_ours()
     }

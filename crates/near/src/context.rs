@@ -81,7 +81,7 @@ impl ConnectionContext {
     /// The question that a request asks, if its answer can be stored.
     pub fn question(&self, request: &[u8], known: &Opcode) -> Option<Question> {
         let order = self.order;
-        // No known client uses a BIG-REQUESTS length for these requests, and nothing here parses one.
+        // No known client uses a BIG-REQUESTS length for these requests, and this code does not parse such lengths.
         if !known.is_answerable() || order.u16(request, 2)? == 0 {
             return None;
         }

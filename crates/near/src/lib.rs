@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A proxy next to an X client that answers some requests in place of the X server.
+//! A proxy that runs next to an X client and answers some requests in place of the X server.
 //!
 //! While a program starts, it waits for dozens to hundreds of replies, one after another; over a link with 100 ms of
 //! one-way delay, each of these round trips takes 200 ms. The proxy can give most of the answers itself: they never

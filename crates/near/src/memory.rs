@@ -15,13 +15,13 @@ const MAX_ENTRIES: usize = 4096;
 /// Maximum total size of all questions. A request longer than `MAX_REQUEST_BYTES` is not remembered.
 const MAX_BYTES: usize = 256 << 10;
 const MAX_REQUEST_BYTES: usize = 2048;
-/// The longest file that is read.
+/// Maximum size of a file that is read.
 pub const MAX_FILE_BYTES: u64 = 512 << 10;
 
 /// A remembered question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// Empty for the core protocol.
+    /// The extension's name; empty for the core protocol.
     pub extension: String,
     /// Hash of the state that earlier requests set in the extension (see `context`).
     pub state: u64,
@@ -64,7 +64,7 @@ impl Memory {
         }
     }
 
-    /// Splits the fonts into at most `most` parts. A single font is not split off.
+    /// Splits the fonts into at most `most` parts. With fewer than two fonts, returns no parts.
     pub fn fonts(&self, most: usize) -> Vec<Memory> {
         let is_font = |entry: &&Entry| entry.extension.is_empty() && entry.request[0] == op::OPEN_FONT_REQUEST;
         let fonts: Vec<&Entry> = self.entries.iter().filter(is_font).collect();

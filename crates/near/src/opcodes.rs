@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Opcodes of a server: names, requests with replies, answerable requests, and events that report changes.
+//! The opcodes of a server: names, which requests have replies or are answerable, and which events report changes.
 //!
 //! The server assigns an extension's opcodes and reports them in reply to QueryExtension; they are the same on all
 //! connections. The properties of each opcode are computed once, so handling a request takes one array access.
@@ -9,7 +9,7 @@ use xqos_wire::x11::codes::FIRST_EXTENSION;
 use xqos_wire::x11::names::Names;
 pub use xqos_wire::x11::xproto as op;
 
-/// Extensions that do not work over a network link: they pass file descriptors or shared memory.
+/// Extensions that do not work over a network link, because they pass file descriptors or shared memory.
 pub const HIDDEN: [&str; 3] = ["MIT-SHM", "DRI2", "DRI3"];
 
 /// Core requests that affect windows, pixmaps, colormaps, colours or fonts, or that grab the server.
@@ -38,7 +38,7 @@ pub struct Opcode {
     /// State that the request itself changes.
     pub changes: Option<Watch>,
     pub barrier: Barrier,
-    /// Causes no reply and no event, and no error on the program's own resources.
+    /// The request causes no reply and no event, nor any error if it names only the program's own resources.
     pub is_silent: bool,
     /// A one-way request that changes no tracked state and is passed on unchanged.
     pub is_plain: bool,

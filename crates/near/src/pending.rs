@@ -15,7 +15,7 @@ use crate::windows::{PositionQuery, PropertyQuery};
 use std::collections::VecDeque;
 use xqos_wire::answerable::Class;
 
-/// Where the content of a reply is stored.
+/// How the content of a reply is stored.
 #[derive(Debug)]
 pub enum Learn {
     Answer { question: Question, watch: Option<Watch>, asked: Changes },
@@ -42,7 +42,7 @@ pub struct Pending {
     pub edit: Option<Edit>,
     pub learn: Option<Learn>,
     pub recipient: Recipient,
-    /// A reply or an error is certain to arrive.
+    /// Whether a reply or an error is certain to arrive.
     pub is_certain: bool,
 }
 

@@ -29,7 +29,7 @@ impl SharedState {
         }
     }
 
-    /// Gives our own answers up to the next pending reply.
+    /// Gives the program our own answers, up to the next pending reply.
     pub fn give_ready_answers(&mut self) {
         while let Some((number, answer)) = self.answers.next() {
             self.give(&answer, number);
@@ -45,7 +45,7 @@ impl SharedState {
 
     fn hear_answer(&mut self, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         let low = self.order.u16(message, 2).unwrap_or(0);
-        // Prefer a pending request: more than 65,535 requests without replies may have preceded it.
+        // Prefer the number of a pending request, because more than 65,535 requests without replies may precede it.
         let number = self.pending.number_of(low).or_else(|| self.sequence.widen(low));
         let Some(number) = number else { return self.hear_unasked(message) };
         self.reach(number, store);

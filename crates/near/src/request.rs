@@ -26,7 +26,7 @@ struct Lookup {
     answer: Option<Answer>,
     learn: Option<Learn>,
     edit: Option<Edit>,
-    /// The server gets a NoOperation instead of the request.
+    /// Whether the server gets a NoOperation instead of the request.
     is_stateless: bool,
 }
 
@@ -36,7 +36,7 @@ impl SharedState {
         let (major, minor) = (request[0], request[1]);
         let is_long = self.order.u16(request, 2) == Some(0);
         self.last_answered = None;
-        // Without BIG-REQUESTS the server answers BadLength and continues after these four bytes.
+        // If BIG-REQUESTS is not enabled, the server answers BadLength and continues after these four bytes.
         if is_long && !self.has_long_requests {
             self.sequence.next_program();
             self.to_server.push(request);
@@ -93,7 +93,7 @@ impl SharedState {
             _ => None,
         };
         let class = known.row.class;
-        // While the program holds the server grab, it must read current state: no watched or shadowed answers.
+        // While the program holds the server grab, it must read current state, so give no watched or shadowed answers.
         let is_stale = self.holds_server && matches!(class, Class::Watched | Class::Shadowed);
         if is_stale || self.settings.passive || self.off.contains(&class) {
             lookup.answer = None;
@@ -101,7 +101,7 @@ impl SharedState {
         lookup
     }
 
-    /// `Some` if the request queries a hidden extension.
+    /// Returns `Some` if the request queries a hidden extension.
     fn hidden(&self, request: &[u8]) -> Option<()> {
         let name = text_at(self.order, request, 4, 8).filter(|_| request[0] == op::QUERY_EXTENSION_REQUEST)?;
         HIDDEN.iter().any(|hidden| hidden.as_bytes() == name).then_some(())

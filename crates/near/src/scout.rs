@@ -64,7 +64,7 @@ enum Stage {
 #[derive(Debug)]
 pub struct Scout {
     stage: Stage,
-    /// `None` while [`Scout::from_server`] runs.
+    /// The framing of the server's messages; `None` while [`Scout::from_server`] runs.
     server: Option<Framer>,
     out: Outbox,
     context: ConnectionContext,
@@ -74,7 +74,7 @@ pub struct Scout {
     deferred: Vec<Entry>,
     /// Event selections, with the number of their request.
     selected: Vec<(u64, Watch)>,
-    /// This connection only fetches fonts; another one receives changes.
+    /// Whether this connection only fetches fonts; another connection receives changes.
     is_for_fonts: bool,
     /// Other connections fetch the font metrics once this one has opened the fonts.
     fonts_are_elsewhere: bool,
@@ -242,7 +242,7 @@ impl Scout {
         }
     }
 
-    /// Sends versions first, as the program did; then selects change events; then asks the other questions.
+    /// Sends version requests first, as the program did; then selects change events; then asks the other questions.
     fn ask_extensions(&mut self, store: &mut Store) {
         let is_first = self.stage == Stage::Extensions;
         let mut rest = Vec::new();
@@ -359,7 +359,7 @@ fn selections(watch: Watch, major: u8, roots: &[u32]) -> Vec<Vec<u8>> {
     match watch {
         Watch::Keys => vec![keyboard_events(major)],
         Watch::Devices => roots.iter().map(|&root| device_events(major, root)).collect(),
-        // ScreenChange, CrtcChange, OutputChange, OutputProperty.
+        // The events are ScreenChange, CrtcChange, OutputChange and OutputProperty.
         Watch::Screens => roots.iter().map(|&root| screen_events(major, root)).collect(),
         Watch::Fonts => Vec::new(),
     }
@@ -385,7 +385,7 @@ fn device_events(major: u8, root: u32) -> Vec<u8> {
 /// Selects all events of the core keyboard except state changes.
 fn keyboard_events(major: u8) -> Vec<u8> {
     const CORE_KEYBOARD: u16 = 0x100;
-    /// NewKeyboard, Map, Controls, IndicatorMap, Names, CompatMap and ExtensionDevice.
+    /// The events NewKeyboard, Map, Controls, IndicatorMap, Names, CompatMap and ExtensionDevice.
     const KINDS: u16 = 1 | (1 << 1) | (1 << 3) | (1 << 5) | (1 << 6) | (1 << 7) | (1 << 11);
     const ALL_MAP_PARTS: u16 = 0xff;
     let mut bytes = request(NATIVE, major, 1, &[0, 0, 0]);

@@ -61,7 +61,7 @@ impl SequenceNumbers {
         self.own.binary_search(&number).is_ok()
     }
 
-    /// The program's number for the server's current position.
+    /// The program's sequence number that corresponds to the number that the server has reached.
     pub fn current(&self) -> u64 {
         let is_at_own = self.own.front() == Some(&self.reached);
         self.reached - self.own_passed - u64::from(is_at_own)

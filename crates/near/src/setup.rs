@@ -6,7 +6,7 @@ use xqos_wire::x11::bytes::ByteOrder;
 
 pub const COOKIE: &[u8] = b"MIT-MAGIC-COOKIE-1";
 
-/// Authorization data of a client: protocol name and secret.
+/// A client's authorization data: the name of the protocol and the secret.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Cookie {
     pub name: Vec<u8>,

@@ -58,7 +58,7 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.gone = 0;
-        // Release the memory of a burst.
+        // Release the memory that a burst of data needed.
         self.bytes.shrink_to(64 << 10);
     }
 

@@ -17,7 +17,7 @@ const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Memory that an entry uses in addition to its bytes.
 const ENTRY_BYTES: usize = 128;
 
-/// The content of a request, independent of its connection: equal questions have equal answers.
+/// The content of a request, independent of its connection. Equal questions have equal answers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question(pub Box<[u8]>);
 
@@ -38,7 +38,7 @@ struct StoredAnswer {
 #[derive(Debug, Default)]
 pub struct Store {
     pub opcodes: Opcodes,
-    /// One map for each byte order: answers are stored as the server sent them.
+    /// One map for each byte order, because answers are stored as the server sent them.
     answers: [HashMap<Question, StoredAnswer>; 2],
     bytes: usize,
     changes: [u32; WATCHES],

@@ -253,14 +253,14 @@ impl Windows {
         self.properties.retain(|read, _| context.greeting.screens.iter().any(|screen| reads(read, screen.root)));
     }
 
-    /// Records a change of one property, or of any property of a window.
+    /// Records a change of one property of a window, or of any of its properties if `atom` is `None`.
     pub fn change(&mut self, id: u32, atom: Option<u32>) {
         let Some(window) = self.drawables.get_mut(&id) else { return };
         window.changes = window.changes.wrapping_add(1);
         self.properties.retain(|read, property| !reads(read, id) || atom.is_some_and(|atom| property.atom != atom));
     }
 
-    /// Whether a PropertyNotify event at request `number` is for the program.
+    /// Whether the program had selected a PropertyNotify event that arrives with request number `number`.
     pub fn is_selected(&self, id: u32, number: u64) -> bool {
         let Some(window) = self.drawables.get(&id).filter(|window| !window.is_doubtful) else { return true };
         window.selected.iter().rev().find(|&&(since, _)| number >= since).is_some_and(|&(_, is_selected)| is_selected)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A histogram of durations. Buckets are at most 3 % wide, and memory use is bounded for any number of values.
 //!
-//! Below 32 ns each nanosecond has its own bucket; above, each power of two is divided into 32.
+//! Below 32 ns, each nanosecond has a separate bucket; above, each power of two is divided into 32 buckets.
 
 const CUTS: u32 = 32;
 

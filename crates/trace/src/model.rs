@@ -33,7 +33,7 @@ pub struct Model {
     present: BTreeMap<ClientId, usize>,
     ready: Vec<usize>,
     running: Option<(Option<usize>, Mode)>,
-    /// Processor time of the server in the slice that ends next.
+    /// The server's processor time in the slice that will be reported next.
     worked_ns: Option<u64>,
     /// End of the last service.
     served_until: Time,
@@ -259,7 +259,7 @@ impl Model {
             client.waits.clear();
             self.ready.push(key);
             self.polled_at(at);
-            // Empty in a model without causes.
+            // In a model without causes, this list is empty.
             let since: Vec<Slice> = self.slices.iter().rev().take_while(|slice| slice.end > at).copied().collect();
             since.iter().for_each(|slice| self.blame_on(key, slice));
             // An arrival during a grab may be recorded late. The time before the recorded slices belongs to the grab.

@@ -38,7 +38,7 @@ pub struct Deferred {
 /// Colour cells whose allocation was answered here.
 #[derive(Debug, Default)]
 pub struct Cells {
-    /// Number of allocations, by colormap and pixel.
+    /// Number of allocations by the program, for each colormap and pixel.
     given: HashMap<(u32, u32), u32>,
     /// FreeColors requests that free only these cells, as the server's sequence numbers.
     freed: VecDeque<u64>,
@@ -64,7 +64,7 @@ impl Cells {
         let Some(colormap) = order.u32(request, 4) else { return };
         match request[0] {
             op::FREE_COLORMAP_REQUEST => self.given.retain(|&(of, _), _| of != colormap),
-            // A plane mask also frees other cells.
+            // With a plane mask, the request would also free other cells.
             op::FREE_COLORS_REQUEST if order.u32(request, 8) == Some(0) => {
                 let pixels = (12..request.len()).step_by(4).filter_map(|at| order.u32(request, at));
                 let is_ours = pixels.map(|pixel| self.take((colormap, pixel))).fold(true, |all, one| all & one);

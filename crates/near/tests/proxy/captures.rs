@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Replays captured starts of real programs through the proxy and counts the round trips that are left.
+//! Replays captured starts of real programs through the proxy and counts the remaining round trips.
 //!
 //! The capture serves as the server: each request gets its captured answer. The proxy's own requests get the answers
 //! that the program got for the same requests.
@@ -119,7 +119,7 @@ impl Server {
     }
 }
 
-/// Plays a connection and returns the number of round trips that are left.
+/// Replays a connection and returns the number of remaining round trips.
 fn play(said: &[(Direction, Vec<u8>)], settings: &Settings, store: &mut Store, memory: &mut Memory) -> u64 {
     let whole = |way| said.iter().filter(|(it, _)| *it == way).flat_map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>();
     let (program, server) = (whole(Direction::Requests), whole(Direction::Replies));
@@ -190,7 +190,7 @@ fn few_round_trips_are_left_when_real_programs_start() {
     let counted: Vec<_> = ["gtk3-demo", "emacs", "qt5", "xterm"].map(|name| (name, waits(name))).into();
     println!("{counted:?}");
     for (name, [without, strict, relaxed]) in counted {
-        // Limits: the counts when this test was written. emacs sends 57 GetInputFocus requests to wait for errors.
+        // The limits are the counts when this test was written. emacs waits for errors with 57 GetInputFocus requests.
         let (most, most_relaxed) = match name {
             "gtk3-demo" => (58, 32),
             "emacs" => (104, 94),

@@ -123,7 +123,7 @@ fn an_impossible_sequence_number_is_lowered() {
     let mut proxy = open(Store::default(), Settings::default());
     proxy.say(&request(ORDER, 43, 0, &[]));
     proxy.settle();
-    // An event with sequence number 500 after one request.
+    // Send an event with sequence number 500 after only one request.
     proxy.server.out.extend([&[12, 0, 0xf4, 1][..], &[0; 28]].concat());
     proxy.settle();
     assert_eq!(messages(ORDER, &proxy.heard).last().unwrap().number, 1);

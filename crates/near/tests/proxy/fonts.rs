@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests fetching fonts on separate connections.
+//! Tests that fonts are fetched on separate connections.
 
 use crate::harness::{BASE, Harness, greeting, put_u16, request};
 use xqos_near::setup::Cookie;
@@ -27,7 +27,7 @@ fn known(store: &Store, name: u8) -> bool {
     store.answer(ORDER, &Question([QUERY_FONT, name].into())).is_some()
 }
 
-/// A scout whose server has accepted it, and the bytes that it then sent.
+/// Returns a scout that the server has accepted, and the bytes that the scout then sent.
 fn let_in(names: &[u8], store: &mut Store) -> (Scout, Vec<u8>) {
     let mut scout = Scout::for_fonts(&Cookie::default());
     scout.to_server().clear();

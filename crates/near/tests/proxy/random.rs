@@ -44,7 +44,7 @@ enum Op {
     Grab,
     Ungrab,
     Long(usize),
-    /// Length 0, which is invalid without BIG-REQUESTS.
+    /// A request with length 0, which is invalid without BIG-REQUESTS.
     Cut(u8),
 }
 
@@ -66,7 +66,7 @@ impl Op {
             Op::Map(id) => request(order, 8, 0, &[window(id)]),
             Op::Write { id, atom } => request(order, 18, 0, &[window(id), atom, 31, 8, 1, 7]),
             Op::Read { id, atom } => request(order, 20, 0, &[window(id), atom, 0, 0, 100]),
-            // A drawable that does not exist.
+            // This drawable does not exist.
             Op::Geometry(id) => request(order, 14, 0, &[window(id + 1000)]),
             Op::Sync => request(order, 43, 0, &[]),
             Op::Grab => request(order, 36, 0, &[]),
@@ -112,7 +112,7 @@ fn direct(order: ByteOrder, ops: &[Op]) -> Vec<Heard> {
     heard
 }
 
-/// Runs a program through the proxy, with its bytes in pieces of these sizes.
+/// Runs a program through the proxy, and sends the program's bytes in pieces of these sizes.
 fn through(proxy: &mut Harness, order: ByteOrder, ops: &[Op], pieces: &[usize]) -> Vec<Heard> {
     let stream: Vec<u8> = ops.iter().flat_map(|op| op.bytes(order)).collect();
     let mut rest = &stream[..];
@@ -161,7 +161,7 @@ fn check(
     Ok(proxy)
 }
 
-/// Each request reached the server in order: unchanged, replaced by NoOperation, or with another event mask.
+/// Checks that all requests reached the server in order: unchanged, replaced by NoOperation, or with other event masks.
 fn check_requests(proxy: &Harness, order: ByteOrder, ops: &[Op]) -> Result<(), TestCaseError> {
     let mut executed = proxy.server.executed.iter().peekable();
     for op in ops {

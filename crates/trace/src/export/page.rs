@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A stand-alone HTML page that shows a trace. It needs no network, server or installation.
+//! A stand-alone HTML page that shows a trace. The page needs no network, server or installation.
 //!
 //! `page.html` contains the structure, `page.css` the style and `page.js` the script; `web/` contains the parts that
 //! all pages share.

@@ -121,8 +121,8 @@ fn a_client_is_busy_by_its_own_demand_not_by_its_waits() {
         script.slice(2, at + 1, at + 50, 1, false).expect("its burst is over");
         assert_eq!(is_busy(&script), [true, true], "at {at}");
     }
-    // Client 1 continues 1 ms after each reply. Client 2 continues after tens of milliseconds, and waits longer than
-    // its service.
+    // Client 1 continues 1 ms after each reply. Client 2 continues after tens of milliseconds, and its waits are longer
+    // than its service.
     for turn in 0..50 {
         let at = 1000 + turn * 100;
         for at in (at..at + 90).step_by(10) {

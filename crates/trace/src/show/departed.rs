@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Disconnected clients of one user and program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Departed {
-    /// Null if the program is unknown, or if there are too many programs to distinguish.
+    /// The program's name; null if it is unknown, or if there are too many programs to distinguish.
     pub program: Option<String>,
     pub uid: Option<u32>,
     pub clients: u32,

@@ -25,7 +25,7 @@ pub fn is_allowed() -> bool {
     told.status == 0
 }
 
-/// Runs the grid until its progress output satisfies `has_come`, then interrupts it.
+/// Runs the grid until the progress output satisfies `has_come`, then interrupts the run.
 fn run_until(folder: &Path, has_come: impl Fn(&str) -> bool) -> String {
     let progress = folder.join("progress");
     let mut command = xqos();

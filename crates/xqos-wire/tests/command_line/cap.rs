@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos cap`: captures of programs and of interfaces, and rewritten captures, with a stock server.
+//! Tests `xqos cap` with a stock server: captures of programs and of interfaces, and rewritten captures.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, is_ignored, kill, xqos};
 use serde_json::Value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests `xqos-wire` as users call it, with programs and servers of the distribution.
+//! Tests `xqos-wire` as users call it, with the distribution's programs and servers.
 //!
 //! | file | what |
 //! |---|---|

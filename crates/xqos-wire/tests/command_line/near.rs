@@ -13,7 +13,7 @@ use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, MapState};
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 
-/// `xqos near` with a cache for this test only.
+/// The command `xqos near` with a separate cache for this test.
 fn near(server: &Server, folder: &Folder, options: &[&str], program: &[&str]) -> Command {
     let mut command = server.xqos(&["near"]);
     command.args(options).arg("--").args(program).env("XDG_CACHE_HOME", &folder.path).env("HOME", &folder.path);
@@ -264,7 +264,7 @@ fn the_cache_is_private_and_a_damaged_file_is_rebuilt() {
     assert!(!file.exists());
 }
 
-/// Requests in one of the two byte orders; true is big-endian.
+/// One of the two byte orders of requests; true means big-endian.
 #[derive(Clone, Copy)]
 struct Order(bool);
 

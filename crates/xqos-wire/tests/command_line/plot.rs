@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos plot`: its formats, and its messages about captures and times that cannot be drawn.
+//! Tests `xqos plot`: the formats, and the messages about captures and times that cannot be drawn.
 
 use crate::fixture::{Folder, ended, xqos};
 use std::fs::{self, File};
