@@ -16,7 +16,7 @@ function duration(ns) {
 function timeText(ns, step) {
   const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9) - 1e-9))), seconds = ns / 1e9;
   if (seconds < 60) return (ns === 0 ? "0" : seconds.toFixed(digits)) + " s";
-  // Round the whole time, because rounding only the seconds would show 0:59.96 as 0:60.0.
+  // Round the whole time, because rounding only the seconds would show 119.96 s as 1:60.0.
   const [whole, rest] = seconds.toFixed(digits).split("."), two = number => String(number).padStart(2, "0");
   const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
   return (hours ? hours + ":" + two(minutes) : minutes) + ":" + two(whole % 60) + (rest ? "." + rest : "");

@@ -63,7 +63,7 @@ impl ConnectionContext {
             }
             op::FREE_COLORMAP_REQUEST => _ = word(4).and_then(|id| self.colormaps.remove(&id)),
             op::CLOSE_FONT_REQUEST => _ = word(4).and_then(|id| self.fonts.remove(&id)),
-            // If the program has not queried the extension, its requests are unknown, and any of them may set state.
+            // If the program has not queried an extension, any request of that extension may set state.
             FIRST_EXTENSION.. if known.is_none_or(|known| known.row.class == Class::ConstantSetsState) => {
                 let mut hasher = DefaultHasher::new();
                 (self.state(major), &request[1..]).hash(&mut hasher);

@@ -54,8 +54,8 @@ fn hide(order: ByteOrder, reply: &mut Vec<u8>) {
     reply.extend(names);
 }
 
-/// Whether two replies to the same question agree. Sequence numbers are ignored. With `has_valuators`, so are current
-/// device positions, which clients read with QueryPointer.
+/// Whether two replies to the same question agree. Sequence numbers are ignored. With `has_valuators`, current device
+/// positions are also ignored; clients read these with QueryPointer.
 pub fn is_same(order: ByteOrder, one: &[u8], other: &[u8], has_valuators: bool) -> bool {
     if one.len() != other.len() {
         return false;

@@ -10,9 +10,9 @@ pub struct Count {
     pub asked: u64,
     /// Requests answered here.
     pub answered: u64,
-    /// Round trips left: the program sent nothing while it waited for the server's reply.
+    /// Remaining round trips, in which the program waited for the server's reply and sent nothing.
     pub left: u64,
-    /// Round trips saved: the program would have waited for an answer that was given here.
+    /// Saved round trips, in which the program would have waited for an answer that was given here.
     pub saved: u64,
 }
 

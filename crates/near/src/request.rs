@@ -6,9 +6,9 @@
 //! | it is constant | NoOperation, to keep sequence numbers in step | none; `--verify` sends the request at the end |
 //! | the request sets state in the server, or the answer can change | the request | is compared and dropped |
 //!
-//! [`SharedState::may_answer`] says whether the order allows an answer. In strict order, the previous request must
-//! have a reply or be unable to cause an error or event. In relaxed order, it may also be a one-way request on the
-//! program's own resources (`answerable::Barrier`).
+//! [`SharedState::may_answer`] says whether the order allows an answer. In strict order, the previous request must be
+//! one that has a reply, or one that cannot cause an error or event. In relaxed order, it may also be a one-way request
+//! on the program's own resources (`answerable::Barrier`).
 
 use crate::bytes::{NATIVE, request as no_operation, text_at};
 use crate::context::open_font;

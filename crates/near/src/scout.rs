@@ -125,7 +125,7 @@ impl Scout {
         self.stage == Stage::Ended || self.stage == Stage::Watching && self.pending.is_empty()
     }
 
-    /// Ends the connection and forgets the server's answers. A font connection keeps them: it may just be refused.
+    /// Ends the connection and forgets the server's answers, unless this is a font connection: those can be refused.
     pub fn end(&mut self, store: &mut Store) {
         self.stage = Stage::Ended;
         if !self.is_for_fonts {

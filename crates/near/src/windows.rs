@@ -117,7 +117,7 @@ impl Windows {
     }
 
     /// Like [`Windows::hear`], for a request with a BIG-REQUESTS length, whose fields arrive later. No known client
-    /// uses one to create windows or select events, so the window is simply forgotten.
+    /// uses such a length to create windows or select events, so the window is simply forgotten.
     pub fn hear_long(&mut self, request: &[u8], context: &ConnectionContext) {
         let Some(id) = context.order.u32(request, 8) else { return };
         self.unsettle();

@@ -32,7 +32,7 @@ pub struct Grab {
 }
 
 impl Model {
-    /// Attributes this slice, and the time since the previous slice, as waiting time of every waiting client.
+    /// Attributes the waiting time of every waiting client during this slice, and since the previous slice.
     pub(super) fn blame(&mut self, runs: usize, (request, long): (u32, bool), (start, end): (Time, Time)) {
         if self.without_causes {
             return;

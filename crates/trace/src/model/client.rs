@@ -5,7 +5,7 @@ use crate::histogram::Histogram;
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, ReservationKind, Time};
 
-/// Identity of a client, which is kept after the client disconnects.
+/// Identity of a client. The identity is kept after the client disconnects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Resource base, which distinguishes clients that had the same index at different times.
@@ -25,7 +25,7 @@ pub enum Cause {
     Kernel,
     /// No client was served. Without kernel events, this includes time between slices without a processor.
     Server,
-    /// The client's own budget was used up, and its reservation is hard.
+    /// The waiting client's own budget was used up, and its reservation is hard.
     HeldBack,
 }
 

@@ -403,7 +403,7 @@ fn a_capture_stops_when_the_connection_is_quiet() {
     command.args(["cap", "-i", "any", "--port", &port, "--stop-on", "quiet=300ms", "-o", &file]);
     let mut capture = Running::start(command.stderr(Stdio::piped()));
     let display = format!("127.0.0.1{}", server.display);
-    // Repeat, because the capture misses traffic before its start. Silence after the first captured packets ends it.
+    // Repeat, because traffic before the start is not captured. Silence after the first captured packets ends the run.
     eventually("it has seen something and then nothing", || {
         ended(Command::new("xlsatoms").env("DISPLAY", &display));
         std::thread::sleep(std::time::Duration::from_millis(600));
