@@ -13,8 +13,8 @@ use xqos_lab::{actor, bench, chaos, experiments, fleet};
 
 /// Runs the experiments that compare servers with and without xqos
 ///
-/// Each experiment starts its own X servers, load clients and measuring clients. Your session is not touched. Keep the
-/// machine otherwise idle: every figure is the median of trials that alternate between servers with and without xqos.
+/// Each experiment starts its own X servers, load clients and measuring clients, and does not affect your session. Keep
+/// the machine otherwise idle: each figure is the median of trials with alternating servers, with and without xqos.
 /// Other load during a run is recorded with the results, and a disturbed run is marked as noisy.
 #[derive(Debug, Parser)]
 #[command(name = "xqos-bench", bin_name = "xqos bench", version, max_term_width = 100, after_help = EXAMPLES)]
@@ -79,8 +79,8 @@ enum Action {
     },
     /// Writes the publishable part of saved results
     ///
-    /// OUT/data/NAME.json gets the tables, verdicts and charts of each experiment, without the samples of single
-    /// trials. OUT/report.html shows all results in OUT/data. `report` and `compare` accept OUT/data in place of DIR.
+    /// OUT/data/NAME.json contains the tables, verdicts and charts of an experiment, but not the samples of its trials.
+    /// OUT/report.html shows all results in OUT/data. `report` and `compare` accept OUT/data in place of DIR.
     Publish {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
@@ -115,9 +115,9 @@ enum Action {
     },
     /// Simulates a fleet: writes traces, captures and tables of many sessions
     ///
-    /// DIR gets a trace and a capture of each session in traces/ and captures/, and in fleet.parquet the tables that
-    /// `xqos trace export` and `xqos analyse --parquet` make of them. The number of a session is its seed, so every run
-    /// writes the same files. Prints the number of records and bytes, and the time that the tables took.
+    /// Writes a trace and a capture of each session to DIR/traces and DIR/captures, and to DIR/fleet.parquet the tables
+    /// that `xqos trace export` and `xqos analyse --parquet` make of them. Session numbers are used as seeds, so every
+    /// run writes the same files. Prints the number of records and bytes, and how long it took to make the tables.
     Fleet {
         #[arg(value_name = "DIR")]
         folder: PathBuf,

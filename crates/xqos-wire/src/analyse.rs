@@ -28,8 +28,8 @@ use xqos_wire::session::{self, Session};
 ///
 /// Reads pcap and pcapng files from `xqos cap`, tcpdump or Wireshark, captured between clients and an X server. For
 /// each connection it reports: time spent idle, blocked by the network, blocked by the receiver, and waiting for
-/// replies; every round trip that the client waited for, and which were avoidable; start-up until the first window and
-/// until the client is quiet; messages by name; what the bytes were used for, and how well they compress.
+/// replies; every round trip that the client waited for, and whether it was avoidable; start-up until the first window
+/// and until the client is quiet; messages by name; what the bytes were used for, and how well they compress.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

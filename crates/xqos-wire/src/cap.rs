@@ -32,7 +32,7 @@ use xqos_wire::capture::trigger::{self, Start, Stop};
 
 /// Captures the X traffic of a program or of a network interface into a file
 ///
-/// With PROGRAM, the program runs on a display of its own: a relay that forwards to the X server of DISPLAY. This also
+/// With PROGRAM, the program runs on a separate display: a relay that forwards to the X server of DISPLAY. This also
 /// captures local programs, whose traffic no network interface shows. File descriptors (MIT-SHM, DRI3) are passed on.
 /// With -i, the packets of a network interface are captured, as by tcpdump. With -r, an existing capture is rewritten.
 ///

@@ -119,7 +119,7 @@ impl Arguments {
         }
         // This must precede the start of threads, which would otherwise receive the signals.
         let signals = Signals::watch().context("cannot watch for the program's end")?;
-        // Refuses an existing file early; the link opens the log again.
+        // Refuse an existing file early; the link opens the log again later.
         let log = self.log.as_deref().map(|path| recording(path, 0o666)).transpose()?;
         let link = Link::start(&self.settings()).inspect_err(|_| self.log.iter().for_each(|path| discard(path)))?;
         drop(log);

@@ -36,8 +36,8 @@ use xqos_sys::{self as sys, Signals};
 ///
 /// Before they show a window, programs wait for dozens to hundreds of replies, one after another; over a slow link each
 /// wait takes a round trip. Most answers never change, or the server reports their changes. `xqos near` runs the
-/// program on a display of its own: a proxy that answers what it knows and forwards everything else. Nothing is needed
-/// on the X server's side, which may also be reached over ssh -X. Run this command on the far machine, next to the
+/// program on a separate display: a proxy that answers what it knows and forwards everything else. The X server's side
+/// needs no extra software, and can also be reached over ssh -X. Run this command on the far machine, next to the
 /// program, as `xqos ssh` does.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -71,7 +71,7 @@ pub struct NearOptions {
     /// Also answer right after requests without a reply, if they concern only the program's own windows
     #[arg(long)]
     pub relaxed: bool,
-    /// When the program has exited, ask the X server too, and report every answer or colour that differs
+    /// When the program has exited, also ask the X server, and report every answer or colour that differs
     #[arg(long)]
     pub verify: bool,
     /// At the end, print how many queries were answered locally, and how much time that saved

@@ -12,7 +12,7 @@ use xqos_wire::capture::relay::authority::{Authority, secret};
 use xqos_wire::link::Side;
 
 const SERVERS: [&str; 8] = ["X", "Xorg", "Xvfb", "Xephyr", "Xnest", "Xvnc", "Xtigervnc", "Xwayland"];
-/// Options that mean that a server's command controls access itself.
+/// If a server's command has one of these options, it controls access itself.
 const ACCESS: [&str; 2] = ["-ac", "-auth"];
 /// If a command contains one of these characters, an appended option could become part of another command.
 const SHELL: [char; 10] = ['|', '&', ';', '<', '>', '(', ')', '`', '#', '\n'];

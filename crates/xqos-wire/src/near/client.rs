@@ -17,7 +17,7 @@ use xqos_near::{Memory, Near, Store};
 
 /// Maximum time for which the program is held without any reply to the prefetch queries.
 const HOLD_IN_SILENCE: Duration = Duration::from_secs(4);
-/// Maximum time for which the program is held. It needed these replies at its last start and would wait for them.
+/// Maximum time for which the program is held. If it were not held, it would probably wait for the same replies.
 const HOLD_AT_MOST: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug)]

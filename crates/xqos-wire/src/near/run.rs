@@ -19,7 +19,7 @@ use xqos_sys::ready;
 use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::{Socket, Upstream};
 
-/// Interval between checks whether a client was held long enough.
+/// Interval between checks of whether a client has been held long enough.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const PIECE_BYTES: usize = 64 << 10;
 /// Maximum number of simultaneous clients, the default of X servers.

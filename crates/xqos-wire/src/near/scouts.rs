@@ -9,7 +9,7 @@ use std::time::Instant;
 use xqos_near::setup::Cookie;
 use xqos_near::{Memory, Scout, Store};
 
-/// Number of font connections. Four carry 1.3 MB/s over ssh at 200 ms, which is more than 10 Mb/s.
+/// Number of font connections. Over ssh with a round trip of 200 ms, four carry 1.3 MB/s, which is more than 10 Mb/s.
 pub const FONT_CONNECTIONS: usize = 4;
 
 #[derive(Debug)]
