@@ -2,7 +2,7 @@
 //! Disturbances of a measurement: work of other processes, and processor time that the host took away.
 //!
 //! The work of others is all processor time used (/proc/stat), minus that of this process and its descendants. If it is
-//! large, a figure says little about the server. All values are fractions of the time of all processors together.
+//! large, a figure says little about the server. All values are fractions of the total time of all processors.
 
 use crate::study::percent;
 use crate::tree;

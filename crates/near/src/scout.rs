@@ -323,7 +323,7 @@ impl Scout {
         }
     }
 
-    /// Removes the request with this number, and earlier ones, which will not be answered.
+    /// Takes the request with this number. Earlier requests can no longer be answered.
     fn take(&mut self, low: u16) -> Option<PendingQuery> {
         let index = self.pending.iter().position(|pending| pending.number as u16 == low)?;
         self.pending.drain(..=index).next_back()

@@ -112,7 +112,7 @@ impl Labels {
 /// Values by labels. When there are too many labels, further values are summed up under [`OTHER`].
 ///
 /// New labels replace those that the current round has not seen, starting with those unseen for the longest time. The
-/// removed counters were exported before, so a sum of rates neither misses anything nor counts anything twice.
+/// removed counters have already been exported, so a sum of rates misses nothing and counts nothing twice.
 #[derive(Debug)]
 pub struct Labelled<T> {
     pub all: BTreeMap<Labels, T>,

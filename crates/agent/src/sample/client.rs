@@ -187,7 +187,7 @@ impl Client {
         }
     }
 
-    /// A client without figures of an interval.
+    /// A client without per-interval figures.
     pub fn of(entry: &ClientEntry) -> Client {
         Client { entry: entry.clone(), ..Client::default() }
     }

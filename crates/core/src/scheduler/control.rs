@@ -27,7 +27,7 @@ impl Scheduler {
         }
     }
 
-    /// Sets the pacing of clients that uncover others. Clients that are held now are released.
+    /// Sets the pacing of clients that uncover others, and releases those that it holds back.
     pub(super) fn set_pacing(&mut self, pacing: Pacing, now: Time) {
         self.pacing = pacing;
         let held: Vec<ClientId> = self.paced.ids().collect();

@@ -78,7 +78,7 @@ pub fn watch_own(epoll: RawFd, fd: RawFd) {
     let _ = control(&epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, OWN | fd as u64);
 }
 
-/// Watches a descriptor of xqos for room for output; if `output` is false, for input.
+/// Watches a descriptor of xqos until it is writable, or, if `output` is false, readable.
 pub fn watch_own_for(epoll: RawFd, fd: RawFd, output: bool) {
     let bits = if output { libc::EPOLLOUT } else { libc::EPOLLIN };
     let _ = control(&epoll, libc::EPOLL_CTL_MOD, fd, bits as u32, OWN | fd as u64);

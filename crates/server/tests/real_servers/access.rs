@@ -100,7 +100,7 @@ fn users_without_a_number_in_the_servers_namespace_are_distinct() {
     let steer = Request::SetPolicy { change: PolicyChange::default() };
     let refused = Answer::Error(code::BAD_ACCESS);
     assert_eq!([weight(other.base), steer].map(|request| one.ask(request)), [refused; 2]);
-    // The control socket identifies an asker only by its user, so the asker does not even match its own client.
+    // The control socket identifies an asker only by its user, so not even its own client counts as its own.
     let own = weight(one.base().unwrap());
     assert_eq!(one.ask(own), if uses_libc_host() { refused } else { Answer::Done });
     assert_eq!([weight(other.base), steer].map(|request| root.ask(request)), [Answer::Done; 2]);

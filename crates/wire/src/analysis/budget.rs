@@ -14,7 +14,7 @@ pub enum Quantity {
     /// Round trips that the clients waited for.
     RoundTrips,
     Avoidable,
-    /// X protocol bytes of both directions.
+    /// X protocol bytes in both directions.
     Bytes,
     /// Time that clients waited for replies.
     Waits,

@@ -89,7 +89,7 @@ pub struct Figures {
     pub pipelined: u64,
     /// Time that the avoidable round trips cost at `latency_s`.
     pub saving_s: f64,
-    /// Bytes of both directions.
+    /// Bytes in both directions.
     pub bytes: u64,
     pub missing_bytes: u64,
     pub bandwidth: BTreeMap<String, u64>,

@@ -18,7 +18,7 @@ pub const QUIET_NS: u64 = 2_000_000_000;
 pub struct Phase {
     pub until_ns: u64,
     pub requests: u64,
-    /// Bytes of both directions.
+    /// Bytes in both directions.
     pub bytes: u64,
     pub waits: BTreeMap<NameId, WaitTotal>,
 }

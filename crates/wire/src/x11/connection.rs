@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Decodes one connection: bytes of both directions become messages with sequence numbers and names.
+//! Decodes one connection: bytes in both directions become messages with sequence numbers and names.
 //!
 //! Each direction is in one of these states:
 //!

@@ -191,7 +191,7 @@ impl Decoder {
         sequence
     }
 
-    /// Raises an uncertain count: the reply answers the first uncertain request, if the server can have received it.
+    /// Raises an uncertain count. The reply answers the first uncertain request, if that may have reached the server.
     fn settle(&mut self, sequence: u64, certain_until: u64, acknowledged: u64) {
         if self.pending.contains(sequence) {
             return self.sequence.fit();

@@ -31,7 +31,7 @@ const SERVER_LIMIT: u32 = 4;
 /// For a program that gets input while another one redraws.
 const INPUT: Share = Share { priority: 2, nice: -11 };
 const EXPOSING: Share = Share { priority: 1, nice: -10 };
-/// How long a program keeps the higher priority of input.
+/// How long a program keeps the higher priority that input gives it.
 const INPUT_LIMIT: Duration = Duration::from_millis(10);
 
 /// How much a program is raised, for each method.

@@ -24,7 +24,7 @@ use xqos_wire::link::log::{Entry, Reader};
 use xqos_wire::observe::{ConnectionId, Kind, Message, Observer};
 use xqos_wire::session::{self, Session};
 
-/// A proxy has sent everything when the link is silent for this long. The second value limits that wait.
+/// A proxy has sent everything once the link has been silent for this long. The second value limits the wait.
 const LINK_SILENCE: Duration = Duration::from_millis(1500);
 const LINK_LIMIT: Duration = Duration::from_secs(30);
 

@@ -106,8 +106,8 @@ impl Dix {
         Ok(())
     }
 
-    /// Accepts X.Org servers. Returns the server's name once. The client record is checked when a client connects,
-    /// before anything is written to one.
+    /// Accepts X.Org servers. Returns the server's name once. The layout of a client's record is checked when it
+    /// connects, before anything is written to the record.
     pub fn check_server(&mut self) -> Result<Option<String>, Error> {
         let setup = self.symbols.connection_setup();
         if self.checked.server || setup.is_null() {

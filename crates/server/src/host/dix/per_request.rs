@@ -136,7 +136,7 @@ unsafe extern "C" fn swapped(raw: ClientPtr) -> i32 {
 }
 
 fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
-    // SAFETY: `procedure` is an original entry of the server's table, called with the client that is dispatched.
+    // SAFETY: `procedure` is an original entry of the server's table, called with the client being dispatched.
     unsafe { procedure(client) }
 }
 

@@ -74,7 +74,7 @@ impl WrappedSync {
 /// The original entries. SYNC's procedures are the same in every generation of a server.
 static LAST: OnceLock<WrappedSync> = OnceLock::new();
 
-/// The procedure to call when there is no engine any more.
+/// The procedure to call once the engine is gone.
 pub fn last_original(client: Client) -> Option<RequestProc> {
     LAST.get().map(|wrapped| wrapped.original(client))
 }
@@ -86,7 +86,7 @@ pub fn concerns_priorities(client: Client) -> bool {
 
 /// Calls a request procedure of the server.
 pub fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
-    // SAFETY: `procedure` is an entry of the server's table, called with the client that is dispatched.
+    // SAFETY: `procedure` is an entry of the server's table, called with the client being dispatched.
     unsafe { procedure(client) }
 }
 

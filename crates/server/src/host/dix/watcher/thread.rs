@@ -122,7 +122,7 @@ impl<F: Fn()> WatcherThread<F> {
     fn program(&self, at: Time) {
         self.shared.timer_at.store(at.0, Ordering::SeqCst);
         set_timer(&self.timer, at);
-        // Meanwhile the server's thread may have begun a slice with an earlier end, which our time may have replaced.
+        // Meanwhile the server's thread may have begun a slice that ends earlier, and `at` may have replaced that end.
         let until = self.shared.until.load(Ordering::SeqCst);
         if until < at.0 && self.shared.yielded.load(Ordering::Relaxed) != self.shared.slice.load(Ordering::SeqCst) {
             self.shared.timer_at.store(until, Ordering::SeqCst);
