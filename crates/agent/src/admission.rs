@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Explains the result of the admission test, with the term that fails and its numbers.
 //!
-//! For every reservation i, in order of its period T, the server tests sum(Qj/Tj, j <= i) + B/Ti <= U. The sum is the
-//! utilization promised to i and to all reservations with shorter periods; B is the longest request that may be
-//! executing when i's turn comes.
+//! For every reservation i, in order of period, the server tests sum(Qj/Tj, j <= i) + B/Ti <= U. The sum is the
+//! utilization promised to i and to all reservations with shorter periods; B is the length of the longest request that
+//! can still be executing when i should be served.
 
 use crate::client::described;
 use xqos_abi::{AdmissionReport, ClientEntry};

@@ -2,13 +2,13 @@
 //! Measures which clients use an X server that does not run xqos, by tracing the server's system calls in the kernel.
 //! This needs root.
 //!
-//! An X server reads a client's requests, executes them, and then reads from the next client or waits. From one read to
-//! the next read or wait of its thread, the server therefore works for the client at the other end of that descriptor.
+//! An X server reads a client's requests, executes them, and then reads from the next client or waits. From a read to
+//! the next read or wait of its thread, the server therefore works for the client whose descriptor it read.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `events` | parses a line of the kernel's trace |
-//! | `account` | computes time and calls of each descriptor from the events, without clock or files |
+//! | `account` | computes the time and calls of each descriptor from the events; uses no clock and no files |
 //! | `target` | finds the process that serves a display |
 //! | `watch` | watches many servers with one kernel trace |
 //! | `peers` | finds the program at the other end of a descriptor |
@@ -36,7 +36,7 @@ use xqos_sys::{self as sys, Signals};
 /// Version of the JSON schema.
 const VERSION: u32 = 1;
 
-/// Measurements of one server in an interval.
+/// Measurements of one server over an interval.
 #[derive(Debug, Serialize)]
 pub struct Sample {
     version: u32,
@@ -48,7 +48,7 @@ pub struct Sample {
     busy: f64,
     /// The server runs xqos, so shares and times come from the server itself.
     served: bool,
-    /// Events that did not fit into the kernel's buffer. If there are any, all figures are too low.
+    /// Number of events that did not fit into the kernel's buffer. If there are any, all figures are too low.
     lost: u64,
     pub clients: Vec<Client>,
 }
@@ -91,13 +91,13 @@ pub struct Attached {
     watch: Watch,
     signals: Signals,
     since: Instant,
-    /// Figures of a server that runs xqos, at the start of the interval.
+    /// Figures at the start of the interval, if the server runs xqos.
     before: Option<Readings>,
 }
 
 impl Attached {
     pub fn new(target: Target) -> Result<Attached> {
-        // Watch for signals before the trace starts, so that a signal always leads to an orderly end.
+        // Watch for signals before the trace starts, so that a signal at any time ends the trace cleanly.
         let signals = Signals::watch().map_err(asking("cannot watch for signals"))?;
         let watch = Watch::start(&[target.pid])?;
         let before = served::ask(target.display);

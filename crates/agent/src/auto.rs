@@ -3,13 +3,13 @@
 //!
 //! | event | action |
 //! |---|---|
-//! | the tuner advises a reservation or a change of it | set it as a soft reservation |
-//! | the server refuses it | try (2Q, 2T) once; if that is refused, report it once, and wait for new advice |
+//! | the tuner advises a new or changed reservation | set it as a soft reservation |
+//! | the server refuses it | try (2Q, 2T) once; if that is also refused, report it once, and wait for new advice |
 //! | the client's reservation is not what was set here | another program decides: leave the client alone from now on |
 //! | the client disconnects | forget it |
 //! | nothing is reserved for the client | report each reason once |
 //!
-//! While a client is active, the trace ring is read ten times a second, and the server is asked once a second for the
+//! While a client is active, the trace ring is read ten times a second, and the server is queried once a second for the
 //! other reservations. While all clients are silent, the ring is read once a second, and the server is not woken.
 //!
 //! Invariant: reservations set here are soft, and are cleared when this program ends.
@@ -33,10 +33,10 @@ use xqos_client::Error as Answer;
 use xqos_core as core;
 use xqos_tune::{Advice, Report, Room, Tuner};
 
-/// Longest delay until a burst is seen; a decision needs about a dozen bursts.
+/// How often the ring is read while a client is active; a decision needs about a dozen bursts.
 const ACTIVE: Duration = Duration::from_millis(100);
 const SILENT: Duration = Duration::from_secs(1);
-/// How often the server is asked for other reservations and the longest request.
+/// How often the server is queried for other reservations and the longest request.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Measures some clients of a server and keeps their reservations.
@@ -66,7 +66,7 @@ struct MeasuredClient {
     set: Option<Reservation>,
     /// The last refusal was reported.
     is_refused: bool,
-    /// Reported reasons for having no reservation; `None`: a reservation was reported.
+    /// Reported reasons for having no reservation; `None` stands for a reported reservation.
     reported: BTreeSet<Option<NotReserved>>,
 }
 
@@ -128,7 +128,7 @@ impl Auto {
         Some(format!("nothing was reserved for {}: {}", known.name, too_few_jobs(jobs)))
     }
 
-    /// Handles a client that the server no longer lists, although the event has not arrived yet.
+    /// Handles a client that the server no longer lists, although the event of its disconnection has not arrived yet.
     fn report_gone(&mut self, client: u32) {
         let notes = self.gone(client);
         self.notes.extend(notes);

@@ -86,7 +86,7 @@ impl Displays {
     }
 }
 
-/// Forwarders of X: `near`, `cap`, and sshd.
+/// Returns true for programs that forward X connections: `near`, `cap`, and sshd.
 fn passes_on(program: &str) -> bool {
     program == "xqos-wire" || program.starts_with("sshd")
 }

@@ -17,7 +17,7 @@ pub enum Error {
     Server(xqos_client::Error),
     /// A request of the core protocol failed.
     X(ReplyOrIdError),
-    /// A system call failed: its purpose, and the error.
+    /// A system call failed: the purpose of the call, and the error.
     System(Cow<'static, str>, io::Error),
     /// The action is impossible here or now; the text is the reason.
     Refused(String),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Metrics of the X servers of a host, for `xqos exporter`. Servers are found by their sockets and queried only when a
+//! Metrics of a host's X servers, for `xqos exporter`. Servers are found by their sockets and queried only when a
 //! scrape asks for metrics.
 //!
 //! A server without clients is not queried: a server resets or exits when its last client disconnects, and the exporter
@@ -36,7 +36,7 @@ use xqos_abi::ClientEntry;
 use xqos_cli::output;
 use xqos_cli::program::in_one_line;
 
-/// More frequent scrapes get the previous figures, so that nobody can keep servers busy through the exporter.
+/// More frequent scrapes get the previous figures, so that nobody can overload servers through the exporter.
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
@@ -106,7 +106,7 @@ impl Exporter {
         }
     }
 
-    /// The current metrics, or those of less than a second ago.
+    /// The current metrics, or the previous page if it is less than a second old.
     pub fn page(&mut self, format: Format) -> String {
         if self.queried_at.is_none_or(|at| at.elapsed() >= LEAST_INTERVAL) {
             let begin = Instant::now();
@@ -144,7 +144,7 @@ impl Exporter {
         }
     }
 
-    /// Queries the displays with clients; returns how many. A display with an open query is not queried again.
+    /// Queries the displays with clients; returns their number. A display with an open query is not queried again.
     fn ask(&mut self, sockets: &Displays) -> usize {
         let mut asked = 0;
         for (&display, known) in &mut self.displays {
@@ -168,7 +168,7 @@ impl Exporter {
     }
 
     fn collect(&mut self, mut asked: usize) {
-        // Each query has its own time limit, which ends shortly before this one.
+        // Each query has its own time limit, which expires shortly before this one.
         let until = Instant::now() + self.options.patience + Duration::from_millis(100);
         while asked > 0 {
             let Ok(answer) = self.answers.1.recv_timeout(until.saturating_duration_since(Instant::now())) else {
@@ -273,7 +273,7 @@ impl Display {
     }
 }
 
-/// The labels of a client. A client on another machine has no user, and often no program.
+/// The labels of a client. A client on another machine has no known user, and often no known program.
 fn labels(entry: &ClientEntry, users: &Users) -> Labels {
     let user = if entry.uid == u32::MAX { String::new() } else { users.name(entry.uid) };
     let program =

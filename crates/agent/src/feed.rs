@@ -19,7 +19,7 @@ pub struct Feed {
     reader: Option<Reader>,
     pub model: Model,
     pub level: Level,
-    /// Time of the last record, by the server's clock and by ours.
+    /// Time of the last record: on the server's clock, and on ours.
     last: (Time, Instant),
     /// Records were lost in the last read, so the clients' activity since then is unknown.
     has_gap: bool,
@@ -32,7 +32,7 @@ impl Feed {
         Feed { reader: None, model, level: Level::Slices, last, has_gap: false }
     }
 
-    /// Starts a trace of this level. An existing reader continues with the new records.
+    /// Starts a trace at this level. An existing reader continues with the new records.
     pub fn trace(&mut self, session: &Session, level: Level) -> Result<()> {
         self.level = level;
         let reader = session.control.start_trace(level, 0)?;
@@ -73,13 +73,13 @@ impl Feed {
         Ok(bursts)
     }
 
-    /// Clients that have work or are served; after lost records, all clients.
+    /// Clients that have work or are being served; after lost records, all clients.
     pub fn working(&self) -> impl Iterator<Item = u32> + '_ {
         let working = self.model.present().filter(|client| self.has_gap || client.waits_since().is_some());
         working.map(|client| client.identity.base)
     }
 
-    /// Estimated time of the server's clock.
+    /// Estimated current time on the server's clock.
     pub fn now(&self) -> Time {
         let (server, ours) = self.last;
         server.after(u64::try_from(ours.elapsed().as_nanos()).unwrap_or(u64::MAX))

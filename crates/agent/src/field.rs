@@ -63,9 +63,9 @@ pub enum Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     Counter,
-    /// A gauge. Several clients are combined by their maximum.
+    /// A gauge. Several clients are combined by taking the maximum.
     Gauge,
-    /// A gauge. Several clients are combined by their sum.
+    /// A gauge. Several clients are combined by taking the sum.
     Sum,
     /// A histogram of waits with the bounds of [`WAIT_BOUNDS_NS`](xqos_core::WAIT_BOUNDS_NS).
     Histogram,
@@ -74,7 +74,7 @@ pub enum MetricKind {
 /// Name, kind and help of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Name, which ends in the unit, without the suffix of the kind.
+    /// Name that ends in the unit, without the kind's suffix.
     pub name: &'static str,
     pub kind: MetricKind,
     pub help: &'static str,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Serves HTTP to Prometheus on a loopback address. Each connection carries one request. Size, number and time are
-//! limited.
+//! Serves HTTP to Prometheus on a loopback address. Each connection carries one request. The size, number and duration
+//! of connections are limited.
 //!
 //! httparse parses requests. The other features of a server library (bodies, persistent connections, encodings) are not
 //! needed, and no small library limits the time that a client may take.
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 /// Longest request; a request of Prometheus has 300 bytes.
 const MAX_REQUEST_BYTES: usize = 8192;
 const MAX_LINES: usize = 64;
-/// Time limit for sending the request, and again for receiving the response.
+/// Time limit for receiving the request, and separately for sending the response.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Simultaneous connections; further ones are closed.
+/// Maximum number of simultaneous connections; further ones are closed.
 const MAX_CONNECTIONS: usize = 16;
 /// Pause after accept() has failed, for example for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -62,7 +62,7 @@ pub fn serve(listener: &TcpListener, give: impl Fn(&str) -> Answer + Send + Sync
         }
         let (give, opened) = (Arc::clone(&give), Arc::clone(&open));
         let answering = std::thread::Builder::new().spawn(move || {
-            // A broken connection does not end the server.
+            // A broken connection must not stop the server.
             let _ = answer(connection, &*give);
             opened.fetch_sub(1, Ordering::Relaxed);
         });

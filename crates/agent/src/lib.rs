@@ -2,8 +2,8 @@
 //! Long-running parts of xqos outside the X server: the rules daemon, `auto`, the exporter, and the watch of servers
 //! without xqos.
 //!
-//! The commands in crates/xqos start them and present their results. This crate also has the code that both use: the
-//! session with a server, descriptions of clients, the table of their fields, and samples.
+//! The commands in crates/xqos start them and present their results. This crate also has the code that they share with
+//! the commands: the session with a server, descriptions of clients, the table of their fields, and samples.
 
 #![forbid(unsafe_code)]
 

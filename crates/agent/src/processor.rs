@@ -45,7 +45,7 @@ pub fn missing_raise_right() -> String {
 }
 
 /// Returns true if this process may reserve processor time. Only its privileges are checked: a trial reservation would
-/// occupy bandwidth for some time after it is given up.
+/// occupy bandwidth for some time after its release.
 pub fn may_reserve() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -87,7 +87,7 @@ pub fn check(wanted: Reservation) -> Result<()> {
     Ok(())
 }
 
-/// The error for a program that was not started: the kernel's refusal of the reservation, or `otherwise`. There is no
+/// The error for a program that did not start: the kernel's refusal of the reservation, or `otherwise`. There is no
 /// trial reservation: the kernel frees its bandwidth only after some time and would refuse the real one.
 pub fn not_started(wanted: Option<Reservation>, error: io::Error, otherwise: String) -> Error {
     let refusal = wanted.and_then(|wanted| refusal(wanted, &error));

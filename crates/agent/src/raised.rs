@@ -2,7 +2,7 @@
 //! Processes with raised priority, and their previous scheduling.
 //!
 //! The list is in memory that is shared with the guard process. An entry is written before its process is raised, and
-//! cleared after the process is restored, so the survivor of the two always finds everything that must be restored. A
+//! cleared after the process is restored, so whichever of the two survives finds everything that must be restored. A
 //! process is identified by its pid and start time, because pids are reused.
 //!
 //! The guard is forked before any process is raised. It ignores the signals that a terminal sends to end programs, and
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use xqos_sys::{Attributes, Processes, Procfs};
 
-/// Maximum number of raised processes. More than that never redraw at the same time.
+/// Maximum number of raised processes. More programs than that never redraw at the same time.
 const MAX_RAISED: usize = 64;
 
 /// Real-time priority of the guard and its parent; raised programs get a lower one.
@@ -97,7 +97,7 @@ impl Raised {
         attributes.give(pid)
     }
 
-    /// Restores a process. Returns true if it was raised.
+    /// Restores the previous scheduling of a process. Returns true if it was raised.
     pub fn take_back(&mut self, pid: i32) -> bool {
         let entry = self.position(pid);
         if let Some(at) = entry {
@@ -106,7 +106,7 @@ impl Raised {
         entry.is_some()
     }
 
-    /// Restores the processes whose time has expired.
+    /// Restores the processes whose time limit has expired.
     pub fn take_back_late(&mut self, now: Instant) {
         for at in 0..MAX_RAISED {
             if self.until[at].is_some_and(|until| until <= now) {
@@ -152,7 +152,7 @@ impl Guard {
         ours.set_nonblocking(true)?;
         let (entries, mut ours) = (raised.entries, Some(ours));
         xqos_sys::fork(|| {
-            // Only the parent must hold the other end.
+            // Only the parent may hold the other end.
             ours = None;
             xqos_sys::ignore_signals();
             // Without the privilege, the guard may act late.
@@ -187,7 +187,7 @@ fn put_back([entry_pid, started, words @ ..]: &Entry) {
     if Procfs.look(pid).is_some_and(|process| process.started == started.load(Ordering::SeqCst)) {
         let before = Attributes::from_words([0, 1, 2, 3].map(|at: usize| words[at].load(Ordering::SeqCst)));
         let raised = Attributes::of(pid).ok();
-        // The process may have ended, here and below.
+        // Ignore errors here and below, because the process may have ended.
         let _ = before.give(pid);
         // New threads do not inherit the scheduling, but may have copied it, as GLib's thread pools do if they have
         // the privilege.
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    // Anybody may lower a priority, but restoring it needs the privilege.
+    // Anybody may lower a priority, but raising it again needs the privilege.
     fn is_allowed() -> bool {
         let may = std::thread::spawn(|| Attributes::normal(-1, 0).give(0).is_ok()).join().unwrap();
         if !may {

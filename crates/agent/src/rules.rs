@@ -23,7 +23,7 @@ use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::{Folder, Loader, default_folders};
 use xqos_sys as sys;
 
-/// A loader of the default folders, for the current user.
+/// A loader for the default folders and the current user.
 pub fn loader() -> Loader {
     Loader::new(places(), sys::effective_ids().0)
 }

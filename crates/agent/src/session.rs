@@ -105,7 +105,7 @@ impl Session {
         }
     }
 
-    /// The server gives no reason, so it is derived from what is known about this program and the client.
+    /// The server gives no reason. The reason is derived from what is known about this program and the client.
     fn not_allowed(&self, entry: &ClientEntry) -> Error {
         let (who, user) = (described(entry), sys::effective_ids().0);
         let is_own = |entry: &ClientEntry| entry.flags & entry_flag::YOU != 0;
@@ -148,7 +148,7 @@ fn has_ended(entry: &ClientEntry) -> Error {
     refused!("{} has disconnected meanwhile: `xqos list` shows the connected clients", described(entry))
 }
 
-/// Grabs that a client may hold: the flag, the grabbed device, and the effect.
+/// Grabs that a client can hold: the flag, the grabbed device, and the effect.
 pub const GRABS: [(u32, &str, &str); 3] = [
     (
         entry_flag::GRABS_SERVER,
@@ -165,7 +165,7 @@ pub fn held_grabs(entry: &ClientEntry) -> Vec<String> {
     held.map(|(.., meaning)| format!("{} {meaning}", described(entry))).collect()
 }
 
-/// The message if a server accepts no more clients.
+/// The message for a server that accepts no more clients.
 pub fn full(clients: u32, limit: u32) -> Option<String> {
     let is_full = limit > 0 && clients >= limit;
     is_full.then(|| {

@@ -85,7 +85,7 @@ pub fn children(connection: &impl Connection, windows: &[Window]) -> Result<Vec<
     Ok(children)
 }
 
-/// A property of each of these windows.
+/// One property of each of these windows.
 pub fn properties(
     connection: &impl Connection,
     windows: &[Window],

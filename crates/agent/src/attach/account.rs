@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Computes time and calls of each descriptor from the events of the server's thread.
+//! Computes the time and calls of each descriptor from the events of the server's thread.
 
 use super::events::{Call, Event};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Usage {
     pub ns: u64,
     pub calls: u64,
-    /// Longest uninterrupted work, without a wait or a read from another descriptor.
+    /// Longest stretch of work without a wait or a read from another descriptor.
     pub longest_ns: u64,
 }
 
@@ -21,10 +21,10 @@ impl Usage {
     }
 }
 
-/// Stands for work of an unknown client: the server executed requests that it had read earlier, and no read followed.
+/// For work of an unknown client: the server executed requests that it had read earlier, and no read followed.
 pub const UNKNOWN: i32 = -1;
 
-/// Closed connections have numbers below [`UNKNOWN`], because the next client gets the same descriptor.
+/// Closed connections have numbers below [`UNKNOWN`], because the next client reuses the descriptor.
 pub fn is_closed(number: i32) -> bool {
     number < UNKNOWN
 }
@@ -48,7 +48,7 @@ struct Running {
 }
 
 impl Account {
-    /// Takes an event in time order. No work is counted up to an event that is out of order.
+    /// Takes the next event. If its time is earlier than that of the previous event, no work is counted between them.
     pub fn take(&mut self, event: Event) {
         // Opening or closing a descriptor does not end the server's current work; see `close`.
         if let Call::Close(_) | Call::Opened(_) = event.call {
@@ -76,7 +76,7 @@ impl Account {
         self.running = Some(Running { descriptor, since_ns: event.at_ns, stretch_ns });
     }
 
-    /// Records that the server closes this descriptor. Returns the new number of its work; `None` if there is no work.
+    /// Records that the server closes this descriptor. Returns the new number for its work; `None` if there is no work.
     pub fn close(&mut self, descriptor: i32) -> Option<i32> {
         let number = UNKNOWN - 1 - self.closed;
         let running = self.running.as_mut().filter(|running| running.descriptor == descriptor);

@@ -6,7 +6,7 @@
 pub struct Event {
     /// Thread that made the call.
     pub pid: i32,
-    /// Kernel's monotonic clock.
+    /// Time on the kernel's monotonic clock.
     pub at_ns: u64,
     pub call: Call,
 }
@@ -88,7 +88,7 @@ mod tests {
     fn other_lines_are_ignored() {
         let whole = "Xvfb-16511 [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)";
         for length in 0..whole.len() {
-            // A line that is cut within the arguments may still be an event. A shorter line is not, and does not panic.
+            // A line that is cut within the arguments may still be an event. A shorter line must not panic.
             let event = Event::parse(&whole[..length]);
             assert!(event.is_none() || length > whole.find("fd: ").unwrap(), "{}", &whole[..length]);
         }

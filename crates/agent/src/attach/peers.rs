@@ -11,7 +11,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use xqos_sys as sys;
 
-/// Work for no client: input, viewers, timers.
+/// Work that is not for a client: input, viewers, timers.
 pub const SERVER: &str = "(the server itself)";
 /// The process had ended when its connection was looked up.
 const GONE: &str = "(gone)";
@@ -19,7 +19,7 @@ const GONE: &str = "(gone)";
 const SHORT_LIVED: &str = "(short-lived)";
 
 /// Peers of one server. A descriptor is looked up soon after its first use, so a client that disconnects before the
-/// table is printed still has a name. Only a client that connects and disconnects between two lookups has none.
+/// table is printed is still named. Only a client that connects and disconnects between two lookups is not.
 #[derive(Debug)]
 pub struct Peers {
     pid: i32,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use xqos_abi::ClientEntry;
 use xqos_client::Control;
 
-/// Time limit for a server that hangs.
+/// Time limit for a reply, in case the server hangs.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Queries the server; `None` if it does not run xqos.

@@ -17,7 +17,7 @@ pub struct Target {
 impl Target {
     /// `word` is a pid or a display such as `:7`. If it is empty, finds the server of DISPLAY, or else the only server.
     pub fn find(word: &str, display: Option<&str>) -> Result<Target> {
-        // Other users can access neither the kernel's trace nor the server's descriptors.
+        // Only root can access the kernel's trace and any server's descriptors.
         if sys::effective_ids().0 != 0 {
             bail!("watching a server without xqos needs the kernel's trace, which only root may read: use sudo");
         }
@@ -57,7 +57,7 @@ fn the_only_one() -> Result<Target> {
     }
 }
 
-/// The servers, one for each display. A compositor that listens on behalf of its Xwayland is not a server.
+/// The servers, one for each display. A compositor that listens on behalf of Xwayland is not a server.
 fn servers() -> Vec<Target> {
     let sockets = Displays::read().listening;
     let mut found: Vec<Target> = Vec::new();

@@ -17,7 +17,7 @@ pub use super::account::Usage;
 const CALLS: [&str; 6] = ["enter_recvmsg", "enter_recvfrom", "enter_read", "enter_readv", "enter_close", "exit_openat"];
 /// Buffer for each processor. A busy server makes around 100,000 calls per second, each of less than 64 bytes.
 const BUFFER_KB: &str = "8192";
-/// How often the kernel's buffer is read. A client that connects and disconnects in between has no name.
+/// How often the kernel's buffer is read. A client that connects and disconnects between two reads has no name.
 pub const READ_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Servers under observation, until this value is dropped.
@@ -32,7 +32,7 @@ pub struct Watch {
 pub struct PeerUse {
     pub pid: Option<i32>,
     pub program: String,
-    /// The connection was closed in the meantime.
+    /// The connection has been closed.
     pub departed: bool,
     pub used: Usage,
 }

@@ -5,7 +5,7 @@ use xqos_tune::{Beat, Report, State};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotReserved {
-    /// The client needs so little server time that it gets it without a reservation.
+    /// The client needs so little server time that a reservation is unnecessary.
     Light,
     Aperiodic,
     NoRoom,
@@ -13,7 +13,7 @@ pub enum NotReserved {
 }
 
 impl NotReserved {
-    /// The reason why the tuner reserves nothing for a client; `None`: not known yet.
+    /// The reason why the tuner reserves nothing for a client; `None` if no reason is known yet.
     pub fn of(report: &Report) -> Option<NotReserved> {
         match (report.state, report.need) {
             (State::Gathering, _) => None,

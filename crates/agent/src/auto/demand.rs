@@ -2,14 +2,14 @@
 //! Computes the processor time that a thread needs in each period from samples of its processor time. No I/O.
 //!
 //! Samples are taken ten times a second. A period is shorter than that, or not much longer, so a sample gives the mean
-//! of several jobs:
-//!
+//! Samples are taken ten times a second. Periods are shorter than the sampling interval or not much longer, so only the
+//! mean of several jobs can be measured:
 //! - A window ends with the first sample after four periods (at least 0.1 s); its mean is T x (time used) / (length of
 //!   the window). 16 windows are kept.
 //! - After four windows, Q = 1.5 x the largest mean, between 0.1 ms and T/2. Nothing is reserved below 1 % of the
 //!   processor.
-//! - A thread that uses nine tenths of Q may be limited by it, so its need is unknown: Q grows immediately to 1.5 x Q.
-//!   Q falls when 1.5 x the largest of 16 means is less than 0.7 x Q. Changes of less than a tenth are ignored.
+//! - A thread that uses at least nine tenths of Q may be limited by Q, so its need is unknown: Q grows immediately to
+//!   1.5 x Q. Q falls when 1.5 x the largest of 16 means is less than 0.7 x Q. Changes below a tenth are ignored.
 //!
 //! The factor 1.5 is the ratio of the 15/16 quantile to the mean of uneven jobs (log-normal, deviation 0.3), rounded
 //! down.

@@ -28,7 +28,7 @@ struct Program {
     thread: Option<i32>,
     demand: Demand,
     reserved: Option<Reservation>,
-    /// The refusal that was reported.
+    /// Text of the last refusal that was reported.
     refused: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl Processors {
 }
 
 impl Program {
-    /// The thread that has used most processor time since the first sample; `None` if it is too early to decide.
+    /// The thread that has used the most processor time since the first sample; `None` if it is too early to decide.
     fn busiest(&mut self, pid: i32, now_ns: u64) -> Option<i32> {
         if self.thread.is_some() {
             return self.thread;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Sums of what the clients of one display have used, by user and program. The sums are kept after a disconnect.
+//! Usage of the clients of one display, summed by user and program. The sums are kept after a disconnect.
 //!
 //! The server reports figures for each connection and drops them when the connection ends. Here, each connection adds
 //! what it has used since the last report, so the sums never decrease. This module uses no clock and no files.
@@ -16,7 +16,7 @@ use xqos_core::WAIT_BOUNDS_NS;
 const OTHER: &str = "other";
 const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
 
-/// Labels by which clients are summed up.
+/// Labels by which the usage of clients is summed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Labels {
     pub user: String,
@@ -33,13 +33,13 @@ pub struct Totals {
     pub waited_ns: u64,
 }
 
-/// Sums of one server process.
+/// Usage sums for one server process.
 #[derive(Debug)]
 pub struct Account {
     server_pid: u32,
-    /// Figures of the connected clients at the last report.
+    /// Last reported figures of the connected clients.
     before: HashMap<Connection, ClientEntry>,
-    /// Figures of departed clients at the last report, by program.
+    /// Last reported figures of departed clients, by program.
     departed: Vec<ClientEntry>,
     totals: Labelled<Totals>,
 }
@@ -109,14 +109,14 @@ impl Labels {
     }
 }
 
-/// Values by labels. When there are too many labels, further values are summed up under [`OTHER`].
+/// Values by labels. When there are too many labels, the values of further labels are added to [`OTHER`].
 ///
 /// New labels replace those that the current round has not seen, starting with those unseen for the longest time. The
 /// removed counters have already been exported, so a sum of rates misses nothing and counts nothing twice.
 #[derive(Debug)]
 pub struct Labelled<T> {
     pub all: BTreeMap<Labels, T>,
-    /// Last round in which labels were seen.
+    /// Last round in which each set of labels was seen.
     seen: BTreeMap<Labels, u64>,
     most: usize,
     rounds: u64,

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use xqos_client::{Control, Error, Peer, Socket};
 
-/// Stack size of a query's thread. It is small, because a host with many displays briefly has as many threads.
+/// Stack size of a query's thread. It is small, because a host with many displays briefly has one thread for each.
 const STACK_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Figures of servers without xqos from short kernel traces: the work for each program, and the length of the traces.
-//! The ratio of the two is the program's share, over any number of traces.
+//! Figures of servers without xqos, from short kernel traces: the server's work for each program, and the total length
+//! of the traces. The ratio of the two is the program's share, regardless of the number of traces.
 
 use super::account::{Labelled, Labels};
 use crate::attach::watch::PeerUse;
@@ -25,7 +25,7 @@ pub struct Watched {
 pub struct TracedUsage {
     pub busy_ns: u64,
     pub calls: u64,
-    /// Longest work in the last trace only.
+    /// Longest stretch of work, in the last trace only.
     pub longest_ns: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Finds the cookie for a server of another user, in the file that the server's command line names.
 //!
-//! Anybody may listen on a free display and name any file. A file counts only if it belongs to the user that runs the
+//! Anybody may listen on a free display and name any file. A file is used only if it belongs to the user that runs the
 //! server, or if root runs the server.
 
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +13,7 @@ use xqos_client::{Authority, Peer};
 /// Longer than any cookie file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Returns nothing if the server names no file. Such a server admits every user of this machine, or nobody.
+/// Returns an empty cookie if the server names no file. Such a server admits every user of this machine, or nobody.
 pub fn find(peer: Peer, display: u32) -> Authority {
     let command = fs::read(format!("/proc/{}/cmdline", peer.pid)).unwrap_or_default();
     let file = named(&command).and_then(|name| open(peer, &name));

@@ -37,7 +37,7 @@ impl Page {
         Page { out: String::new(), format }
     }
 
-    /// Writes the head of a metric. All values of the metric must follow together.
+    /// Writes the head of a metric. All values of the metric must follow before the next head.
     pub fn begin(&mut self, head: &Metric) {
         let kind = match head.kind {
             MetricKind::Counter => "counter",

@@ -2,8 +2,8 @@
 //! Applies the settings of rules to the clients of a server, and undoes them.
 //!
 //! Settings made here are leased: they end with this connection. The server refuses them if a setting without a lease
-//! exists, made manually or by the program itself, so this module never checks who made a setting. It stores the last
-//! request for each client and setting, and sends none twice:
+//! exists, whether made manually or by the program itself. This module therefore never checks who made a setting. It
+//! stores the last request for each client and setting, and never sends the same request twice in a row:
 //!
 //! | last request | setting by rules | action |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | the same value | the same value | nothing |
 //! | a value | none | clear it |
 //!
-//! If the server keeps a manual setting, that is reported once. The setting of the rules is requested again when the
-//! rules change it, or when `xqos rules adopt` returns the client to the rules ([`Applier::return_settings`]).
+//! If the server keeps a manual setting instead, that is reported once. The setting of the rules is requested again
+//! when the rules change it, or when `xqos rules adopt` returns the client to the rules ([`Applier::return_settings`]).
 //!
 //! A cap belongs to a group. A client without a group is therefore put into the group of its application or, if it is
 //! remote, of its host. When a client leaves a group that a rule names, the group's cap stays until the group ends.
@@ -32,7 +32,7 @@ use xqos_abi::{ClientEntry, Label, Setting, Subject};
 use xqos_rules::decide::Chosen;
 use xqos_rules::setting::SettingKind;
 
-/// Order of the requests: a cap applies to the group that the client is in at that time.
+/// Order of the requests. The group comes first, because a cap applies to the group that the client is in at that time.
 const ASKED: [SettingKind; 7] = [
     SettingKind::Group,
     SettingKind::Max,
@@ -155,7 +155,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         let refused = self.server.settle();
         for ((entry, chosen), (before, requests, messages)) in all.iter().zip(made) {
             if refused.iter().any(|at| requests.contains(at)) {
-                // Settings are requested again; searches and boosts have already started.
+                // Settings are requested again; searches and boosts have already started and are kept.
                 let Client { is_auto, boosted, reported, .. } = self.clients.remove(&entry.client).unwrap_or_default();
                 self.clients.insert(entry.client, Client { is_auto, boosted, reported, ..before });
                 all_messages.extend(self.set(entry, chosen));
@@ -175,8 +175,8 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         }
     }
 
-    /// Forgets who made these settings ([`bit`]s) of a client. The rules then set them again, as for a new client. A
-    /// cap includes its group.
+    /// Forgets that these settings ([`bit`]s) of a client were requested. The rules then set them again.
+    /// Returning a cap also returns its group.
     pub fn return_settings(&mut self, client: u32, settings: u32) {
         let Some(known) = self.clients.get_mut(&client) else { return };
         let is_given = |kind| settings & bit(kind) != 0;
@@ -198,7 +198,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         self.auto.work()
     }
 
-    /// Undoes the settings of these clients, if they are unchanged.
+    /// Undoes our settings of these clients, except those that others have changed.
     pub fn undo(&mut self, entries: &[ClientEntry]) {
         for entry in entries {
             if self.clients.contains_key(&entry.client) {
@@ -211,7 +211,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         }
     }
 
-    /// Sends the requests that are necessary. Returns the result of each.
+    /// Sends the necessary requests. Returns the result of each.
     fn ask(
         &mut self,
         entry: &ClientEntry,
@@ -267,7 +267,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         messages
     }
 
-    /// Requests the settings that differ. Returns messages.
+    /// Requests the settings that have changed. Returns messages.
     fn set(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String> {
         let rule = |kind| chosen_of(chosen, kind).map_or(String::new(), |chosen| chosen.rule.id.to_string());
         let mut messages = Vec::new();
@@ -278,7 +278,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
             match done {
                 Ok(what) => messages.push(format!("{what} for {}{from}", described(entry))),
                 Err(error) => {
-                    // The text of a refusal contains current figures, so it does not identify the refusal.
+                    // Identify a refusal by its request, because its text contains current figures.
                     let requested = format!("{kind:?} {:?}{from}", by.map(|by| by.setting));
                     let client = self.clients.entry(entry.client).or_default();
                     if client.reported.insert(requested) {

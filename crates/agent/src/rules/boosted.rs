@@ -13,10 +13,10 @@ use std::process::{Child, Command, Stdio};
 
 /// Raises the priority of programs while they redraw.
 pub trait Boost {
-    /// Raises this process for one more of its clients. The error says why that is impossible.
+    /// Raises this process on behalf of one more of its clients. The error says why that is impossible.
     fn begin(&mut self, pid: i32) -> Result<()>;
 
-    /// Stops raising this process for one of its clients.
+    /// Stops raising this process on behalf of one of its clients.
     fn end(&mut self, pid: i32);
 }
 
@@ -37,7 +37,7 @@ impl ByBoost {
     fn start(&self) -> io::Result<Child> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["--display", &self.display, "boost", "--no-server", "--only-named"]);
-        // Its greeting is dropped; its errors go to our standard error.
+        // Discard its greeting, but let its errors go to our standard error.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()
     }
 

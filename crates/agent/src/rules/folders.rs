@@ -40,7 +40,7 @@ impl Folders {
         Ok(Folders { paths, inotify, watches })
     }
 
-    /// Returns true if anything has changed since the last call, and renews the watches. Read the files afterwards.
+    /// Returns true if anything has changed since the last call, and renews the watches. Call it before reading files.
     pub fn have_changed(&mut self) -> Result<bool> {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
@@ -74,7 +74,7 @@ impl AsRawFd for Folders {
 
 impl Watch {
     fn counts(&self, events: ReadFlags, name: Option<&OsStr>) -> bool {
-        // An event without a name is about the folder itself, which has gone.
+        // An event without a name is about the folder itself, which no longer exists.
         let Some(name) = name else { return !events.contains(ReadFlags::IGNORED) };
         match &self.missing {
             Some(missing) => missing == name,
@@ -98,7 +98,7 @@ fn watching(paths: &[PathBuf]) -> Result<(OwnedFd, Vec<Watch>)> {
 fn watch(inotify: &OwnedFd, path: &Path) -> Option<Watch> {
     let of_files = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_FROM | WatchFlags::DELETE | WatchFlags::ATTRIB;
     let of_folders = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-    // Two paths may share a folder, so their flags are combined.
+    // Two paths may share a watched folder, so their flags are combined.
     let add =
         |path: &Path, flags| inotify::add_watch(inotify, path, flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD).ok();
     if let Some(id) = add(path, of_files | of_folders) {

@@ -34,7 +34,7 @@ impl UserLimit {
     }
 }
 
-/// The message for a limit that is set although the limit for all reservations is lower.
+/// The message for a limit per user that exceeds the limit for all reservations.
 fn above_all(session: &Session, ppm: u32) -> Option<String> {
     let all_ppm = session.control.processor().ok()?.limit_ppm;
     let (limit, all) = (Share(ppm), Share(all_ppm));

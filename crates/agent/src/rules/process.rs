@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Facts about a client's process, from the server and from /proc.
 //!
-//! Pid and user come from the kernel (credentials of the client's socket), as do program and control group. None of
-//! them is the client's own claim. Facts that cannot be read stay unknown: the program of another user's process, and
+//! Pid and user come from the kernel (credentials of the client's socket), as do the program and the control group, so
+//! no client can forge them. Facts that cannot be read stay unknown: the program of another user's process, and
 //! everything about a remote client.
 
 use std::collections::HashMap;
@@ -114,7 +114,7 @@ mod tests {
         let whole = "FactoryGameSteam-Win64-Shipping.exe";
         let mut game = std::process::Command::new("sleep");
         let mut game = std::os::unix::process::CommandExt::arg0(&mut game, whole).arg("60").spawn().unwrap();
-        // spawn() returns before the kernel has put the arguments into place.
+        // spawn() can return before the kernel has set up the arguments.
         while xqos_sys::program(game.id() as i32).is_empty() {
             std::thread::yield_now();
         }

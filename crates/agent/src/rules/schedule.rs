@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Shortest time between two evaluations: half of the time in which a change of rules must reach the server.
+/// Shortest time between two evaluations: half the time in which a change of rules must reach the server.
 pub const MIN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Clients to evaluate.

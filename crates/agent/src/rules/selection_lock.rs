@@ -47,7 +47,7 @@ impl SelectionLock {
         let window = window(connection)?;
         let pid = atom(connection, PID)?;
         connection.change_property32(PropMode::REPLACE, window, pid, AtomEnum::CARDINAL, &[std::process::id()])?;
-        // Under a server grab, no other client can take the selection between our query and our request.
+        // During a server grab, no other client can take the selection between our query and our request.
         connection.grab_server()?;
         let held = holder(connection);
         let taken = match &held {

@@ -12,7 +12,7 @@
 //! | no viewer for less than the limit | watched | after [`WATCHED`], or when the limit expires |
 //! | no viewer for longer | unwatched | after [`UNWATCHED`], so that a cap is lifted soon after a viewer connects |
 //!
-//! Time is that of the monotonic clock.
+//! All times are on the monotonic clock.
 
 use crate::displays::sockets_of;
 use crate::session::Session;
@@ -28,7 +28,7 @@ const UNWATCHED: Duration = Duration::from_millis(500);
 /// TCP port of display 0 (X11, "Connection setup").
 const X11_PORT: u32 = 6000;
 const X11_SOCKETS: &str = "/tmp/.X11-unix/X";
-/// States in /proc/net, of TCP and of Unix sockets.
+/// States in /proc/net: two of TCP sockets, and one of Unix sockets.
 const ESTABLISHED: &str = "01";
 const LISTENS: &str = "0A";
 const CONNECTED: &str = "03";

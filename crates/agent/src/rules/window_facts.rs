@@ -168,7 +168,7 @@ impl WindowFacts {
         Ok(changed)
     }
 
-    /// Selects events of these windows, if we watch. Errors for windows that are gone are ignored.
+    /// Selects events of these windows, if changes are watched. Errors for windows that are gone are ignored.
     fn select_events(&self, connection: &impl Connection, windows: &[Window]) -> Result<()> {
         let mask = EventMask::PROPERTY_CHANGE | EventMask::STRUCTURE_NOTIFY;
         for &window in windows.iter().filter(|_| self.is_watched) {

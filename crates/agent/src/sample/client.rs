@@ -19,7 +19,7 @@ pub struct Client {
     pub entry: ClientEntry,
     pub now_ns: u64,
     pub share: f64,
-    /// The share that the client causes: without its work for other clients, plus a window manager's work for it.
+    /// The share that the client causes: excludes its work for other clients, includes a window manager's work for it.
     pub charged_share: f64,
     pub requests_per_s: f64,
     /// Fraction of its reservation that it used.
@@ -168,7 +168,7 @@ pub const CLIENT of client: Client as JSON;
 }
 
 impl Client {
-    /// `running`: the fraction of the slices' time in which the server had a processor.
+    /// `running`: the fraction of the time in slices during which the server had a processor.
     pub fn new(entry: &ClientEntry, before: Option<&ClientList>, now_ns: u64, running: f64) -> Client {
         let same = |other: &&ClientEntry| connection(other) == connection(entry);
         let earlier = before.and_then(|list| Some((list.now_ns, list.clients.iter().find(same)?)));

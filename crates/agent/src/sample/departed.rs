@@ -2,8 +2,8 @@
 //! Departed clients, summed up by user and program. They show the usage of a script that starts a new process for each
 //! request, which a list of connected clients does not.
 //!
-//! The server reports sums since its start. What a client had used while it was connected was reported then, and is not
-//! counted again.
+//! The server reports sums since its start. Usage that was already reported while a client was connected is not counted
+//! again.
 
 use super::ms;
 use crate::client::{Connection, connection, printable};
@@ -44,7 +44,7 @@ pub fn since(before: &ClientLists, now: &ClientLists) -> Vec<(ClientEntry, Clien
 
 /// Clients that departed in the interval, or since the server's start.
 ///
-/// `running`: the fraction of the slices' time in which the server had a processor.
+/// `running`: the fraction of the time in slices during which the server had a processor.
 pub fn list(before: &ClientLists, now: &ClientLists, elapsed_ns: u64, running: f64) -> Vec<Departed> {
     let mut list: Vec<Departed> = since(before, now)
         .iter()
@@ -73,7 +73,7 @@ pub fn name(departed: &Departed) -> String {
 }
 
 fields! {
-/// The fields of clients that left.
+/// The fields of departed clients.
 pub const DEPARTED of left: Departed;
 
 "program" elastic("CLIENTS THAT LEFT", 17, ""):

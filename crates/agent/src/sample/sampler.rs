@@ -18,7 +18,7 @@ use xqos_trace::model::{Figures, Kind};
 
 /// How often the ring is read between samples.
 const READ_EVERY: Duration = Duration::from_millis(100);
-/// Reading titles takes a round trip for each window.
+/// How often titles are read, which takes a round trip for each window.
 const TITLES_EVERY: Duration = Duration::from_secs(10);
 
 /// Takes a series of samples.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Converts the settings of rules into settings of the server, and describes these.
+//! Converts the settings of rules into settings of the server, and describes them.
 //!
 //! A cap belongs to a group, so a client that needs a group for its cap is put into one.
 
@@ -62,7 +62,7 @@ impl DesiredSettings {
         }
         if wanted.settings.contains_key(&SettingKind::Max) {
             if entry.flags & UNCAPPED_ROLES != 0 {
-                // All clients wait for such a client, and its usage would be charged to the other clients of the group.
+                // All clients wait for such a client, and in a group it would be charged to the others.
                 wanted.settings.retain(|kind, _| !matches!(kind, SettingKind::Max | SettingKind::Group));
             } else if let Some(group) = group_to_cap(entry) {
                 wanted.settings.entry(SettingKind::Group).or_insert((client, Setting::Group(group)));

@@ -81,7 +81,7 @@ fn set_now(entry: &mut ClientEntry, setting: Setting) {
     }
 }
 
-/// Like the server, refuses a lease where a manual setting exists.
+/// Like the server, refuses a leased setting where a manual setting exists.
 impl Server for Model {
     fn set(&self, entry: &ClientEntry, _subject: Subject, setting: Setting) -> Result<()> {
         *self.requests.borrow_mut() += 1;
@@ -443,7 +443,7 @@ fn group_values_select_groupings() {
         let mut desk = Desk::new();
         desk.rule(&format!("group = \"{set}\""));
         assert_eq!(desk.entry().group_name.as_str(), name);
-        // The server reports the group that resulted.
+        // The server reports the resulting group.
         desk.served(|entry| entry.group_name = Label::new("firefox-1"));
         let requests = desk.requests();
         desk.rule(&format!("group = \"{set}\""));
