@@ -4,8 +4,8 @@
 //!
 //! | place | what counts as a command | what `parse` must accept |
 //! |---|---|---|
-//! | an indented line | the words from `xqos` on (also after `sudo`), up to two spaces or an operator | all words |
-//! | between backquotes | as in an indented line | the words that are given: `xqos reserve` may lack its arguments |
+//! | an indented line | the words from `xqos` on (even after `sudo`), up to two spaces or an operator | all words |
+//! | between backquotes | as in an indented line | the words present; arguments may be missing, as in `xqos reserve` |
 
 use crate::sibling::Call;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

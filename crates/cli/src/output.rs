@@ -105,7 +105,7 @@ impl NewFile {
                 let file = OpenOptions::new().write(true).open(&path)?;
                 return Ok(NewFile { file, path, part: None });
             }
-            // A file without write permission must not be replaced either.
+            // Do not replace a file that lacks write permission either.
             Ok(about) => OpenOptions::new().write(true).open(&path).map(|_| Some(about.permissions()))?,
             Err(_) => None,
         };

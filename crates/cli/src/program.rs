@@ -78,7 +78,7 @@ pub fn completions(command: Command, shell: Shell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Shells complete file names for any value without a hint. Limits this to paths; a pid, a time or a name gets none.
+/// Shells complete file names for any value without a hint. Only paths keep this; a pid, a time or a name gets none.
 fn files_for_paths_alone(command: Command) -> Command {
     let command = command.mut_args(|arg| match offers_files(&arg) {
         false if arg.get_action().takes_values() => arg.value_hint(ValueHint::Other),

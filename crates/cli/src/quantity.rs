@@ -207,7 +207,7 @@ impl FromStr for Weight {
 }
 
 /// Maximum share of the server's time that may be reserved, in millionths. The extension accepts at most 950000, so
-/// other clients always keep some time.
+/// that other clients always get some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share(pub u32);
 

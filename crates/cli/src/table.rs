@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tables that fit the terminal. If there are too many columns, empty ones are left out first, then the least
-//! important. A line below the table names the omitted columns.
+//! Tables that fit the terminal. If a table is too wide, empty columns are left out first, and then the least important
+//! ones. A line below the table names the omitted columns.
 
 use crate::width::{Align, columns, fitted, wrapped};
 use std::fmt::Write;
@@ -110,7 +110,7 @@ impl Table {
             let last = (0..widths.len()).filter(|&at| shown[at]).max_by_key(rank);
             match last.filter(|at| rank(at) > (false, 0)) {
                 Some(last) if self.is_empty(last) || spare < over => shown[last] = false,
-                // Shorten the widest table column by one character at a time, so that the longest cells lose most.
+                // Shorten the widest table column by one character at a time, so that the longest cells lose the most.
                 _ => {
                     let longer = |at: &usize| shown[*at] && widths[*at] > shortest(*at);
                     let Some(longest) = (0..widths.len()).filter(longer).max_by_key(|&at| widths[at]) else { return };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Kinds of columns, and the collection of rows' fields into columns.
 //!
-//! There are only four kinds, which all readers interpret alike. Unsigned numbers are not used, because some readers
-//! widen them, nor nanoseconds since 1970, which some readers refuse. Durations are whole nanoseconds.
+//! There are only four kinds, which all readers interpret alike. Unsigned numbers are avoided because some readers
+//! widen them, and nanoseconds since 1970 because some readers refuse them. Durations are whole nanoseconds.
 
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
@@ -76,7 +76,7 @@ impl Instant {
     }
 }
 
-/// A value that a row has for a column.
+/// A row's value for one column.
 pub trait Field {
     const KIND: Kind;
     const IS_OPTIONAL: bool = false;
@@ -143,7 +143,7 @@ impl<F: Field> Field for Option<F> {
     }
 }
 
-/// Values of a column that are not written yet.
+/// Values of a column that have not been written yet.
 #[derive(Debug)]
 pub struct Cells {
     values: Values,

@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Rows of a row group, which are held in memory. DuckDB and Spark split work into groups of this size.
+/// Number of rows in a row group, which is held in memory. DuckDB and Spark split work into groups of this size.
 const GROUP_ROWS: usize = 122_880;
 
 /// A file of one table that is being written.
@@ -53,7 +53,7 @@ impl<T: Table> Writer<T> {
         if self.rows < GROUP_ROWS { Ok(()) } else { self.flush() }
     }
 
-    /// Completes the file, replacing one of the same name. Returns its length in bytes.
+    /// Completes the file and replaces any file of the same name. Returns its length in bytes.
     pub fn finish(mut self) -> Result<u64, Error> {
         self.flush()?;
         if let Some(file) = self.file.take() {

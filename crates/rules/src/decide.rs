@@ -108,7 +108,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Says that the rule matched, and which of its settings a later rule overrides.
+    /// States that the rule matched, and which of its settings later rules override.
     fn overruled(&self, rule: &Rule) -> String {
         let is_another = |chosen: &&Chosen<'a>| {
             let has = rule.settings.iter().any(|setting| setting.kind() == chosen.setting.kind());

@@ -11,10 +11,10 @@
 //! what = "mpv, as Debian has it"
 //! facts = { exe = "/usr/bin/mpv", local = true, state = ["active"] }
 //! set = { reserve = "auto" }       # this and nothing else
-//! by = "players"                   # if it matters: by which rules
+//! by = "players"                   # optional: the rules that should make the settings
 //! ```
 //!
-//! A missing fact is unknown. A list of states means that all other states do not hold.
+//! A missing fact is unknown. If states are listed, all other states do not hold.
 
 use crate::decide::{Chosen, RuleSet};
 use crate::facts::{ClientFacts, Key, State, States, bounded};
@@ -64,7 +64,7 @@ pub fn file(file: &str, text: &str) -> Result<Expectations, Vec<Mistake>> {
 }
 
 impl Case {
-    /// Differences between the expected settings and what the rules give; empty if the case passes.
+    /// Differences between the expected settings and those that the rules make; empty if the case passes.
     pub fn differences(&self, rules: &RuleSet) -> Vec<String> {
         let evaluation = rules.evaluate(&self.facts);
         let applied = evaluation.applied();
@@ -156,7 +156,7 @@ impl Report<'_> {
         Some(words.into_iter().map(|(_, word)| bounded(word).into_owned()).collect())
     }
 
-    /// In a test, unlike in a rule, an empty list is valid: no state holds.
+    /// In a test, unlike in a rule, an empty list is valid and means that no state holds.
     fn states(&mut self, value: &Spanned<DeValue<'_>>) -> States {
         if value.get_ref().as_array().is_some_and(|parts| parts.is_empty()) {
             return States::only(&[]);

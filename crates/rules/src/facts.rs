@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Facts about a client that rules match.
 //!
-//! Any fact may be unknown. For example, the class arrives with the first window, another user's program is hidden, and
-//! a remote client has no program path. An unknown fact matches no pattern, and an exclusion that needs it prevents the
-//! rule from matching, so a rule never acts on a guess.
+//! Any fact may be unknown. For example, the class is unknown until the first window exists, another user's program is
+//! hidden, and a remote client has no program path. An unknown fact matches no pattern, and an exclusion that needs it
+//! prevents the rule from matching, so a rule never acts on a guess.
 
 use std::borrow::Cow;
 use std::fmt;

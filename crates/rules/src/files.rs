@@ -25,7 +25,7 @@ pub const MAX_FILES: usize = 256;
 const PACKAGE_RULES: &str = "/usr/lib/xqos/rules.d";
 /// Rules of the administrator of this machine.
 const SYSTEM_RULES: &str = "/etc/xqos/rules.d";
-/// Mode bits: the group may write, and everybody may write.
+/// Mode bits: write permission for the group, and for everybody.
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
@@ -121,7 +121,7 @@ impl Loader {
         Loaded { rules: RuleSet::new(rules), ..loaded }
     }
 
-    /// Reads the file in the highest folder among those of the same name.
+    /// Reads one file and adds its rules. If it is refused, its last good version is used.
     fn take(&mut self, folder: &Folder, path: PathBuf, rules: &mut Vec<Rule>, loaded: &mut Loaded) {
         let (kept, status) = match self.read(folder, &path) {
             Ok(file) => {
@@ -250,7 +250,7 @@ fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
 }
 
 /// The contents of a regular file of at most [`MAX_FILE`] bytes, owned by root or this user. The open file is checked,
-/// so that nobody can replace it between check and reading.
+/// so that nobody can replace it between the check and the read.
 fn contents(path: &Path, user: Option<u32>) -> Result<Vec<u8>, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {error}");
     // Do not block if the file is a pipe.

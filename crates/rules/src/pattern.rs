@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A glob: `*` matches any characters, `?` matches one character, everything else matches itself.
 //!
-//! A pattern must match a whole fact. The cost of a match is at most the pattern's length times the fact's length. Both
+//! A pattern must match a whole fact. A match costs at most the pattern's length times the fact's length. Both lengths
 //! are bounded, so no match can take long.
 
 use std::fmt;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Parses the text of a rule file.
 //!
-//! A file is accepted as a whole or refused as a whole. Every mistake, up to a limit, is reported with its line and
-//! what to write instead. The cost of parsing is linear in the length of the file, whatever its contents.
+//! A file is either accepted or refused as a whole. Every mistake, up to a limit, is reported with its line and what to
+//! write instead. The cost of parsing is linear in the length of the file, whatever its contents.
 
 pub(crate) mod table;
 
@@ -59,7 +59,7 @@ pub fn file(file: &str, text: &str, scope: Scope) -> Result<File, Vec<Mistake>> 
 }
 
 impl<'t> Report<'t> {
-    /// Parses the text as TOML; `None` if that fails, with the mistakes reported.
+    /// Parses the text as TOML. If that fails, reports the mistakes and returns `None`.
     pub(crate) fn parse(&mut self) -> Option<Spanned<DeTable<'t>>> {
         let text = self.text();
         if text.len() as u64 > MAX_FILE {

@@ -84,7 +84,7 @@ fn any_of(out: &mut fmt::Formatter<'_>, words: &[impl fmt::Display]) -> fmt::Res
     Ok(())
 }
 
-/// Maximum share of the server that rules may promise, in millionths.
+/// Limits on reservations, as shares of the server in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// For all measured reservations together.

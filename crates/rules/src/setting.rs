@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The settings of a rule; each type holds only valid values.
 //!
-//! Reservations and weights are the types of the command line (`xqos_cli::quantity`). Every value is printed in the
+//! Reservations and weights use the types of the command line (`xqos_cli::quantity`). Every value is printed in the
 //! form in which it is read, so users can copy it into a file. A later rule can undo a setting with `reserve = "none"`,
 //! `max = "100%"`, `weight = 1` or `group = "none"`.
 
@@ -15,7 +15,7 @@ use xqos_cli::quantity::{Reservation, Slice, SoftRule, Weight};
 const NAME_LENGTH: usize = 64;
 /// A smaller cap would look like a hang. The extension also refuses it.
 const MIN_CAP_PPM: u32 = 10_000;
-/// Maximum that any server promises. The remaining 5 % are for input and new connections.
+/// Maximum that any server promises. The remaining 5 % is left for input and new connections.
 const MAX_PROMISED_PERCENT: u64 = 95;
 /// Priorities that the extension accepts.
 const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
@@ -207,7 +207,7 @@ impl fmt::Display for Priority {
     }
 }
 
-/// The clients that share one account with a client.
+/// Which clients share an account with a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Connections of the same application.

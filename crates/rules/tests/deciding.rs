@@ -83,7 +83,7 @@ fn facts() -> impl Strategy<Value = ClientFacts> {
     )
 }
 
-/// The reference, written from the documentation. `None` means unknown.
+/// The reference implementation, written from the documentation. `None` means unknown.
 fn holds(conditions: &[Condition], facts: &ClientFacts) -> Option<bool> {
     let each: Vec<Option<bool>> = conditions.iter().map(|condition| holds_one(condition, facts)).collect();
     match (each.contains(&Some(false)), each.contains(&None)) {
@@ -123,7 +123,7 @@ proptest! {
         let verdicts: Vec<_> = evaluation.verdicts().collect();
         let found: Vec<_> = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Matched).map(|(rule, _)| rule.id.clone()).collect();
         prop_assert_eq!(&found, &matched);
-        // The explanation names the rules that the settings come from, and gives a true reason for every other rule.
+        // The explanation names the rules that make the settings, and gives a true reason for every other rule.
         for (rule, verdict) in &verdicts {
             let told = evaluation.explain(rule, *verdict);
             prop_assert_eq!(told.starts_with("matched"), matched.contains(&rule.id), "{}", told);

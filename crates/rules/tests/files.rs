@@ -148,7 +148,7 @@ fn files_of_another_user_are_refused() {
     assert!(mistakes.iter().any(|told| told.contains("belongs to user") && told.contains("chown it")), "{mistakes:?}");
 }
 
-/// In such a folder, like /tmp, everybody can create files, and only their owners can delete them.
+/// In a folder with these permissions, like /tmp, everybody can create files, but only their owners can delete them.
 #[test]
 fn a_world_writable_folder_is_refused_with_its_files() {
     let mut places = Places::new("sticky");

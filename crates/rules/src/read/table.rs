@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tables of a file, and the mistakes found in it so far.
 //!
-//! The offsets of lines are computed once, so a file with many mistakes takes no longer than any other.
+//! The offsets of lines are computed once, so many mistakes do not slow down the parser.
 
 use crate::mistake::{MAX_REPORTED, Mistake, clean};
 use crate::setting::Value;
