@@ -10,8 +10,8 @@ use xqos_agent::session::{Account, Session};
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
 
-/// All groups of one name, each with its clients. For example, two processes of one program may be two groups of the
-/// same name. A command applies to all groups of the name, and reports them together.
+/// All groups of one name, each with its clients. For example, two processes of one program may be two groups with the
+/// same name. A command applies to all groups of that name, and reports them together.
 #[derive(Clone, Debug)]
 pub struct Groups {
     /// At least one group; each group has at least one client.

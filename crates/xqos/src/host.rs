@@ -85,7 +85,7 @@ impl HostProcess {
     fn look(pid: i32) -> HostProcess {
         let exe = PathBuf::from(format!("/proc/{pid}/exe"));
         let program = fs::read_link(&exe).ok().map(|path| match path.to_str() {
-            // The program's file was replaced by an upgrade since the server started.
+            // The program's file has been replaced by an upgrade since the server started.
             Some(path) => PathBuf::from(path.trim_end_matches(" (deleted)")),
             None => path,
         });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Selects a window with the pointer, like xwininfo and xprop.
 //!
-//! The pointer is grabbed with a crosshair until a click; Escape and the right button cancel. The grabs of pointer and
-//! keyboard always end, at the latest when our connection closes.
+//! The pointer is grabbed with a crosshair until a click; Escape and the right button cancel. The pointer and keyboard
+//! grabs end when our connection closes, if not earlier.
 
 use anyhow::{Context, Result, bail};
 use x11rb::NONE;
@@ -63,7 +63,7 @@ fn wait_for_click(connection: &impl Connection) -> Result<Option<Window>> {
     loop {
         match connection.wait_for_event()? {
             Event::ButtonPress(press) if press.detail == CANCEL_BUTTON => return Ok(None),
-            // Higher buttons are the wheel.
+            // Higher buttons belong to the wheel.
             Event::ButtonPress(press) if press.detail < CANCEL_BUTTON && chosen.is_none() => chosen = Some(press.child),
             // Wait for the release, which would otherwise reach the window below.
             Event::ButtonRelease(_) if chosen.is_some() => return Ok(chosen),

@@ -3,8 +3,8 @@
 //!
 //! The X server reports when a client gets an Expose and when the client has answered it. In between, for at most N ms,
 //! the client's process has a real-time priority, so the client that uncovered it cannot take the processor away while
-//! it redraws (Shatrov, xorg list, 2005). A client that gets input meanwhile has a higher priority. The module also
-//! raises the server's own thread during this time, and while the thread serves a client with a reservation.
+//! it redraws (Shatrov, xorg list, 2005). A client that gets input meanwhile gets an even higher priority. The command
+//! also raises the server's own thread during this time, and while the thread serves a client with a reservation.
 //!
 //! Raised processes are recorded in memory shared with a guard process ([`Guard`]). All priorities are restored when
 //! this process ends, even if it is killed.
@@ -26,7 +26,7 @@ use xqos_cli::quantity::{Micros, limit};
 use xqos_client::Error;
 use xqos_sys::{self as sys, Attributes, Procfs, Signals};
 
-/// The limit for priorities in the server: its own thread has 3, the watcher 4.
+/// Limit for real-time priorities in the server: its own thread gets 3, and the watcher thread 4.
 const SERVER_LIMIT: u32 = 4;
 /// For a program that gets input while another one redraws.
 const INPUT: Share = Share { priority: 2, nice: -11 };
@@ -34,7 +34,7 @@ const EXPOSING: Share = Share { priority: 1, nice: -10 };
 /// How long a program keeps the higher priority that input gives it.
 const INPUT_LIMIT: Duration = Duration::from_millis(10);
 
-/// How much a program is raised, for each method.
+/// The raised priority of a program, for each method.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     priority: u32,
@@ -149,7 +149,7 @@ impl Arguments {
 
     /// Allows the server to raise itself while our connection exists. Returns false if that is not possible.
     fn lend(&self, session: &Session, server: i32) -> bool {
-        // A server that runs as root needs no limit, so an error does not matter then.
+        // Ignore an error: a server that runs as root needs no limit.
         let before = sys::allow_real_time(server, SERVER_LIMIT).unwrap_or_default();
         match session.control.lend_processor(true, before) {
             Ok(()) => true,
@@ -184,7 +184,7 @@ struct Boost {
 }
 
 impl Boost {
-    /// Serves until a signal arrives or the server is gone.
+    /// Runs until a signal arrives or the server exits.
     fn serve(mut self, signals: &Signals) -> Result<ExitCode> {
         loop {
             let status = self.handle_events(signals);

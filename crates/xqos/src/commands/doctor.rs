@@ -185,7 +185,7 @@ fn can_be_served(host: &Host, served: bool) -> Option<bool> {
     if served {
         return Some(true);
     }
-    // A program that lacks symbols is served through libc.
+    // A server program that lacks symbols is served through libc.
     host.process.as_ref()?.missing.as_ref().map(|_| true)
 }
 

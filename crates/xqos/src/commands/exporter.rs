@@ -83,7 +83,7 @@ impl Arguments {
         if self.attach && sys::effective_ids().0 != 0 {
             bail!("--attach uses the kernel's trace, which needs root: run it with sudo");
         }
-        // Watch for signals before the first thread starts, because that thread would receive them.
+        // Watch for signals before the first thread starts, because otherwise that thread would receive them.
         let signals = Signals::watch()?;
         let options = Options {
             only: self.only.clone(),
@@ -110,7 +110,7 @@ impl Arguments {
         while !signals.termination_requested() {
             sys::poll(&[signals.as_raw_fd()], None)?;
         }
-        // Waits for a query in progress, which removes the kernel's trace when it ends.
+        // Wait for a query in progress, which removes the kernel's trace when it ends.
         drop(exporter.lock());
         Ok(())
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! `xqos run`: starts a program and reserves server time for its own X connections.
 //!
-//! The X server reports each client that connects or disconnects, and the kernel each child that exits. Only these
-//! events wake this process. [`Family`] decides which connections belong to the program.
+//! The X server reports each client that connects or disconnects, and the kernel reports each child that exits. Only
+//! these events wake this process. [`Family`] decides which connections belong to the program.
 //!
 //! | state of the program | waiting for |
 //! |---|---|
@@ -209,7 +209,7 @@ impl Run<'_> {
     /// Waits until the program and its connections have ended; returns its exit status.
     fn watch(&mut self, signals: &Signals) -> Result<u8> {
         loop {
-            // Tune first: with the replies to its requests, events may arrive that poll does not report.
+            // Tune first: events that arrive together with the replies to its requests are not reported by poll().
             self.tune();
             self.handle_server();
             self.handle_signals(signals);

@@ -176,7 +176,7 @@ fn is_script(program: &Path) -> bool {
     fs::read(program).is_ok_and(|bytes| bytes.starts_with(b"#!"))
 }
 
-/// Whether the program is setuid or setgid for another user, or has capabilities.
+/// Returns true if the program is setuid or setgid for another user, or has capabilities.
 fn ignores_preload(program: &Path) -> bool {
     let Ok(facts) = program.metadata() else { return false };
     let mode = facts.permissions().mode();

@@ -227,7 +227,7 @@ fn reservation(budget_ns: u64, period_ns: u64) -> Reservation {
     in_us(budget_ns + 999, period_ns)
 }
 
-/// A rule for each program that needs a reservation.
+/// One rule for each program that needs a reservation.
 fn rules(clients: &[ClientResult]) -> String {
     let mut done = BTreeSet::new();
     let mut text = String::new();

@@ -191,7 +191,7 @@ fn remove() -> Result<()> {
     }
     for path in [&places.environment, &places.wrapper].into_iter().filter(|path| files::is_ours(path)) {
         fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
-        // Fails if the folder has other files, which must stay.
+        // Fails if the folder contains other files, which must be kept.
         let _ = path.parent().map(fs::remove_dir);
         say(format!("removed {}", path.display()))?;
     }

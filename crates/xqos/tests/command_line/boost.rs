@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos boost`: which programs are raised and for how long, and that none stays raised when a process is killed.
 //!
-//! A stopped program cannot answer an Expose. It stays raised until its time is over, long enough to be observed.
+//! A stopped program cannot answer an Expose. It stays raised until its time limit expires, long enough to be observed.
 
 use crate::fixture::{Running, Server, eventually, kill};
 use std::io::{BufRead, BufReader};
@@ -151,7 +151,7 @@ fn end_victim(victim: &str, boost: &Running, guard: i32, server: &Server) {
     }
 }
 
-/// Returns a raised clock, with `xqos boost` stopped before the clock's time was over.
+/// Returns a raised clock, with `xqos boost` stopped before the clock's time limit expired.
 fn clock_raised_when_stopped(server: &Server, boost: &Running) -> Running {
     eventually("the clock is raised when boost is stopped", || {
         let clock = raised_clock(server);
@@ -180,7 +180,7 @@ fn child_of(pid: i32) -> Option<i32> {
     children.split_whitespace().next()?.parse().ok()
 }
 
-/// The number of raised threads of a server, after waiting until it has noticed that the lender is gone.
+/// The number of raised threads of a server, after waiting for it to notice that the lender is gone.
 fn threads_raised(pid: i32) -> usize {
     let count = || {
         let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
@@ -244,7 +244,7 @@ fn a_server_with_processor_time_promises_no_more_than_it_gets() {
     let server = Server::served(&["--cpu", "4ms/10ms", "--max-utilization", "0.9"]);
     let clock = server.client(XCLOCK);
     let reserve = |wanted: &str| server.ask(&["reserve", "--pid", &clock.pid().to_string(), wanted]);
-    // 30 ms plus the gap of 2 x 6 ms x 0.4 fit into 0.4 of 100 ms. 38 ms plus the gap do not, nor 3 ms into 10 ms.
+    // The limit is 0.4. 30 ms plus the gap of 2 x 6 ms x 0.4 fit into 0.4 x 100 ms; 38 ms do not, nor 3 ms in 10 ms.
     reserve("38ms/100ms").failed_saying(&["refused"]);
     reserve("3ms/10ms").failed_saying(&["refused"]);
     reserve("30ms/100ms").with(0);

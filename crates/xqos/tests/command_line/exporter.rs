@@ -223,7 +223,7 @@ fn the_exporter_uses_the_servers_cookie_file() {
     // The entry is for any display, because the server chooses its display later.
     fs::write(&file, [&[0xff, 0xff, 0, 0, 0, 0, 0, 18][..], b"MIT-MAGIC-COOKIE-1", &[0, 16], &hex(cookie)].concat())
         .unwrap();
-    // A server without xqos, because one with xqos has a control socket, which needs no cookie.
+    // Start a server without xqos, because a server with xqos has a control socket, which needs no cookie.
     let server = Server::stock_with(&["-auth", &file]);
     let mut command = Command::new("xeyes");
     command.env("DISPLAY", &server.display).env("XAUTHORITY", &file).stderr(Stdio::null());
@@ -316,7 +316,7 @@ fn frequent_queries_do_not_keep_servers_busy() {
     for _ in 0..200 {
         exporter.page_now();
     }
-    // One query causes about ten waits of the server.
+    // One query makes the server wait about ten times.
     let looks = 1 + begin.elapsed().as_secs();
     assert!(waits() - before < 20 * looks, "{} in {looks} looks", waits() - before);
     drop(client);

@@ -6,15 +6,15 @@
 //! | `usage` | without xqos in any server: usage, exit statuses, messages about a stock server |
 //! | `attach` | watching a server without xqos from outside |
 //! | `served` | the commands on a server with xqos in it |
-//! | `grabs` | servers under a server grab, and servers at their limit of clients |
+//! | `grabs` | servers during a server grab, and servers that have reached their client limit |
 //! | `inside` | `top`, `trace` and `replay` |
 //! | `recordings` | which waits end `trace record --until-wait` |
-//! | `boost` | processor time, and that no process stays raised |
+//! | `boost` | raised priorities, and that no process stays raised |
 //! | `rules` | rule files, and the daemon that applies them |
-//! | `rules_followed` | the tutorial of rules with its tests, and `rules adopt` |
+//! | `rules_followed` | the rules tutorial and its tests, and `rules adopt` |
 //! | `rules_misused` | faulty and hostile rule files, and a clock that jumps |
 //! | `rules_applied` | that rules take effect, and that a daemon that dies leaves nothing behind |
-//! | `exporter` | all X servers of a host, for Prometheus |
+//! | `exporter` | metrics of all X servers of a host, for Prometheus |
 //! | `prometheus` | a real Prometheus with the exporter, the alert rules and the dashboard |
 //! | `shipped` | that each shipped rule improves a figure |
 //! | `documents` | commands of the documents, exactly as written |

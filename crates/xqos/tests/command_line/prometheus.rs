@@ -136,7 +136,7 @@ fn prometheus_scrapes_correct_figures_and_the_dashboard_shows_them() {
     let rate = |name: &str, of: &str| format!("sum(rate({name}{{display=\"{}\"{of}}}[1m]))", server.display);
     let of_busy = rate("xqos_client_server_seconds_total", ",program=\"x11perf\"");
     let share = format!("{of_busy} / {}", rate("xqos_server_busy_seconds_total", ""));
-    // x11perf uses nearly all of it. The share may exceed 1, because client and server are read one after the other.
+    // x11perf uses nearly all server time. The share may exceed 1, because client and server are read in sequence.
     prometheus.value(&share, |share| (0.9..1.05).contains(&share));
     grab(&server);
     prometheus.value(&format!("sum(xqos_client_long_grabs_total{own})"), |grabs| grabs == 1.0);

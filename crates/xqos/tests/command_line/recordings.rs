@@ -57,7 +57,7 @@ fn ticks(pid: i32) -> u64 {
 
 #[test]
 fn a_long_wait_of_a_light_client_ends_the_recording_and_earlier_time_is_kept() {
-    // Classic serves ten requests of each client in turn, so a light client waits for all others.
+    // Classic serves ten requests of each client in turn, so a client with few requests waits for all others.
     let (folder, server) = (Folder::new("trigger"), Server::served(&["--policy", "classic"]));
     let _busy = saturate(&server);
     let light = server.client(&["xclock", "-update", "1"]);
@@ -78,7 +78,7 @@ fn waits_of_busy_clients_end_a_recording_only_if_they_are_named() {
     let _busy = saturate(&server);
     let (file, named) = (folder.file("a.trace"), folder.file("named.trace"));
     let recording = Recording::start(&server, &["--until-wait", "20ms", "--keep", "200ms"], &file);
-    // Two seconds of service are many turns of each client.
+    // In two seconds of service, each client is served many times.
     let begun = ticks(server.process.pid());
     eventually("the server has worked", || (ticks(server.process.pid()) > begun + 200).then_some(()));
     recording.process.signal("INT");

@@ -158,8 +158,8 @@ fn only_programs_named_by_a_rule_are_raised_to_redraw() {
     let daemon = rules.applied_on(&server);
     weighs(&server, clock.pid(), 2.0);
     let both = |signal: &str| [&clock, &logo].into_iter().for_each(|client| client.signal(signal));
-    // A stopped program cannot answer, and is raised until its time is over. No Expose is reported while an earlier one
-    // is unanswered, which may be from before boost was listening, so both programs are continued in between.
+    // A stopped program cannot answer, and stays raised until its time limit expires. No Expose is reported while an
+    // earlier one is unanswered, possibly from before boost was listening, so both programs are continued in between.
     eventually("the clock is raised", || {
         both("STOP");
         expose(&server);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The tutorial of rules (docs/rules.md) as a reader follows it, and `rules adopt`.
+//! The rules tutorial (docs/rules.md) as a reader follows it, and `rules adopt`.
 
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
 use crate::rules::{Rules, file, rule, weighs};

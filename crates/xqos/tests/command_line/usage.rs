@@ -157,7 +157,7 @@ fn a_server_that_cannot_be_started_is_refused() {
 
 #[test]
 fn a_setuid_server_is_warned_about() {
-    // Our own setuid program gives no additional rights; another user's would. Only root can create one.
+    // Our own setuid program gives no additional rights; another user's would, but only root can create such a program.
     let folder = Folder::new("setuid");
     let program = folder.path.join("server");
     xqos_skip::executable(&program, &fs::read("/bin/true").unwrap());

@@ -26,7 +26,7 @@ use xqos_agent::sample::{CLIENT, Client, Sample, Sampler};
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_trace::model::Kind;
 
-/// Samples kept for each client's history.
+/// Number of samples kept for each client's history.
 const HISTORY: usize = 240;
 /// Longest time until a key press takes effect.
 const KEY_EVERY: Duration = Duration::from_millis(100);
@@ -46,7 +46,7 @@ const ORDERS: [(&str, &str); 6] = [
 struct Prompt {
     target: Option<Target>,
     text: String,
-    /// Until it is set, the first letter replaces the proposed text.
+    /// While false, the first letter replaces the proposed text.
     is_typed: bool,
 }
 

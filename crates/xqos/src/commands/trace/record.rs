@@ -182,7 +182,7 @@ impl Recorder<'_> {
         let began = Instant::now();
         let (mut written, mut renewed) = (began, began);
         loop {
-            // Check this before reading, so that everything that the server wrote before it went away is read.
+            // Check this before reading, so that everything that the server wrote before it exited is read.
             let is_gone = self.session.control.next_notify().is_err();
             self.read()?;
             if is_gone {

@@ -38,7 +38,7 @@ impl View {
         let is_shown = |request: &&Longest| self.is_matching(&request.program, Some(&request.name), Some(request.pid));
         let rows: Vec<&Longest> = requests.iter().filter(is_shown).collect();
         if rows.is_empty() {
-            // The server keeps requests of 0.1 ms or more.
+            // The server records only requests of 0.1 ms or more.
             frame.render_widget(Paragraph::new("no request was long enough to delay other clients"), body);
             return;
         }
