@@ -5,7 +5,7 @@
 //! |---|---|
 //! | the tuner advises a new or changed reservation | set it as a soft reservation |
 //! | the server refuses it | try (2Q, 2T) once; if that is also refused, report it once, and wait for new advice |
-//! | the client's reservation is not what was set here | another program decides: leave the client alone from now on |
+//! | the client's reservation is not what was set here | another program controls it: ignore the client from now on |
 //! | the client disconnects | forget it |
 //! | nothing is reserved for the client | report each reason once |
 //!
@@ -39,7 +39,7 @@ const SILENT: Duration = Duration::from_secs(1);
 /// How often the server is queried for other reservations and the longest request.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Measures some clients of a server and keeps their reservations.
+/// Measures some clients of a server and keeps their reservations up to date.
 #[derive(Debug)]
 pub struct Auto {
     feed: Feed,

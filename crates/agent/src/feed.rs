@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Delivers bursts of the server's clients as they end, from the ring into which the server writes its trace.
+//! Delivers the clients' bursts as they end, from the ring to which the server writes its trace.
 //!
 //! Reading costs the server nothing, because the ring is shared memory. Records that were overwritten before they were
 //! read are lost. The trace then restarts with a snapshot, which takes one request to the server.

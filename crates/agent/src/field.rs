@@ -10,7 +10,7 @@ use xqos_cli::table::{Column, Table};
 use xqos_cli::time::of_ms;
 use xqos_cli::width::{Align, padded, wrapped};
 
-/// Labels of figures that cover the last interval, and of figures since the client connected.
+/// Labels for figures of the last interval, and for figures since the client connected.
 pub const LAST: &str = "last";
 pub const EVER: &str = "ever";
 
@@ -19,10 +19,10 @@ const ALWAYS: usize = 4;
 /// Width of help texts.
 const WIDTH: usize = 80;
 
-/// A figure of a `T`.
+/// A figure that describes a `T`.
 #[derive(Debug)]
 pub struct Field<T> {
-    /// JSON key, with a dot before a member of an object; empty if the field is not in JSON.
+    /// JSON key, with a dot between an object and its member; empty if the field is not in JSON.
     pub key: &'static str,
     pub help: &'static str,
     pub value: fn(&T) -> Value,

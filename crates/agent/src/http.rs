@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest request; a request of Prometheus has 300 bytes.
+/// Longest request; a Prometheus request has 300 bytes.
 const MAX_REQUEST_BYTES: usize = 8192;
 const MAX_LINES: usize = 64;
 /// Time limit for receiving the request, and separately for sending the response.

@@ -20,7 +20,7 @@ pub fn attributes(wanted: Reservation) -> Attributes {
 }
 
 /// Nice value and slice (ns) for the other threads of a program with a reservation: they get nearly all processor time
-/// that normal threads compete for, without delay.
+/// that normal threads share, and get it without delay.
 const OTHER_THREADS: (i32, u64) = (-15, 100_000);
 
 /// CAP_SYS_NICE (linux/capability.h).

@@ -6,8 +6,8 @@
 //! process is identified by its pid and start time, because pids are reused.
 //!
 //! The guard is forked before any process is raised. It ignores the signals that a terminal sends to end programs, and
-//! only waits for the end of a pipe that its parent holds open. Its priority is above that of raised processes, so that
-//! it gets the processor in time. If the guard itself is killed, its parent notices and exits.
+//! only waits for end of file on a pipe that its parent holds open. Its priority is above that of raised processes, so
+//! that it gets the processor in time. If the guard itself is killed, its parent notices and exits.
 
 use crate::processor::other_threads;
 use std::io::{self, Read};

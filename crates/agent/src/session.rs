@@ -105,7 +105,7 @@ impl Session {
         }
     }
 
-    /// The server gives no reason. The reason is derived from what is known about this program and the client.
+    /// The server gives no reason, so the reason is derived from what is known about this program and the client.
     fn not_allowed(&self, entry: &ClientEntry) -> Error {
         let (who, user) = (described(entry), sys::effective_ids().0);
         let is_own = |entry: &ClientEntry| entry.flags & entry_flag::YOU != 0;

@@ -93,8 +93,8 @@ impl Account {
 
     /// Returns the work since the last call. Work in progress is counted when it ends.
     ///
-    /// Work of unknown clients is added to the client with the most work per read, because the requests from one read
-    /// of such a client take several turns.
+    /// Work of unknown clients is added to the client with the most work per read, because the server needs
+    /// several turns to execute what one read returns from such a client.
     pub fn finish(&mut self) -> Vec<(i32, Usage)> {
         let mut uses = std::mem::take(&mut self.uses);
         let work_by_read = |one: &Usage| one.ns.checked_div(one.calls).unwrap_or(0);

@@ -19,7 +19,7 @@ const GONE: &str = "(gone)";
 const SHORT_LIVED: &str = "(short-lived)";
 
 /// Peers of one server. A descriptor is looked up soon after its first use, so a client that disconnects before the
-/// table is printed is still named. Only a client that connects and disconnects between two lookups is not.
+/// table is printed is still named. Only a client that connects and disconnects between two lookups has no name.
 #[derive(Debug)]
 pub struct Peers {
     pid: i32,

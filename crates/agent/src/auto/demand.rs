@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Computes the processor time that a thread needs in each period from samples of its processor time. No I/O.
 //!
-//! Samples are taken ten times a second. A period is shorter than that, or not much longer, so a sample gives the mean
 //! Samples are taken ten times a second. Periods are shorter than the sampling interval or not much longer, so only the
 //! mean of several jobs can be measured:
+//!
 //! - A window ends with the first sample after four periods (at least 0.1 s); its mean is T x (time used) / (length of
 //!   the window). 16 windows are kept.
 //! - After four windows, Q = 1.5 x the largest mean, between 0.1 ms and T/2. Nothing is reserved below 1 % of the

@@ -57,7 +57,7 @@ pub trait Server {
         Ok(())
     }
 
-    /// Sends further requests without waiting for replies until [`Server::settle`]; they appear to succeed.
+    /// Sends further requests without waiting for replies until [`Server::settle`]; each appears to succeed.
     fn hold(&self);
     /// Number of requests sent since [`Server::hold`].
     fn held(&self) -> usize;
@@ -176,7 +176,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
     }
 
     /// Forgets that these settings ([`bit`]s) of a client were requested. The rules then set them again.
-    /// Returning a cap also returns its group.
+    /// A cap is forgotten together with its group.
     pub fn return_settings(&mut self, client: u32, settings: u32) {
         let Some(known) = self.clients.get_mut(&client) else { return };
         let is_given = |kind| settings & bit(kind) != 0;

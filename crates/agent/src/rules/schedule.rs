@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Decides when changed clients are evaluated: immediately, but at most 20 times a second, which bounds the cost of a
-//! client that changes all the time.
+//! client that changes constantly.
 //!
 //! This module reads no clock: the caller passes the time since an arbitrary start.
 

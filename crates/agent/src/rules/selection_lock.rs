@@ -2,8 +2,8 @@
 //! The lock of a display's rules daemon: a manager selection (ICCCM 2.8), which only one client can own.
 //!
 //! The owner's window has the pid of its process as a property. To end the daemon, a client takes the selection. The
-//! server notifies the daemon, which undoes its settings and exits. Its window is destroyed with its connection, so the
-//! client learns that the daemon is done.
+//! server notifies the daemon, which undoes its settings and exits. The daemon's window is destroyed when its
+//! connection closes, so the client learns that the daemon has finished.
 
 use crate::error::{Result, asking, bail, refused};
 use std::os::fd::AsRawFd;

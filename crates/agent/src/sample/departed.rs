@@ -35,7 +35,7 @@ pub fn since(before: &ClientLists, now: &ClientLists) -> Vec<(ClientEntry, Clien
         count(program, &ClientEntry { client: 0, ..gone.departed() });
     }
     for sum in before.departed {
-        // A sum with another start time is new: the server merged the previous sum into the one of all other programs.
+        // A sum with another start time is new: the server merged the previous sum into that of all other programs.
         let is_same = began.get(&sum.program()) == Some(&sum.connected_ns);
         count(if is_same { sum.program() } else { nobody }, sum);
     }

@@ -244,7 +244,7 @@ fn a_server_with_processor_time_promises_no_more_than_it_gets() {
     let server = Server::served(&["--cpu", "4ms/10ms", "--max-utilization", "0.9"]);
     let clock = server.client(XCLOCK);
     let reserve = |wanted: &str| server.ask(&["reserve", "--pid", &clock.pid().to_string(), wanted]);
-    // The limit is 0.4. 30 ms plus the gap of 2 x 6 ms x 0.4 fit into 0.4 x 100 ms; 38 ms do not, nor 3 ms in 10 ms.
+    // 30 ms plus a gap of 2 x 6 ms x 0.4 fit into 0.4 x 100 ms. 38 ms plus the gap do not, nor do 3 ms in 10 ms.
     reserve("38ms/100ms").failed_saying(&["refused"]);
     reserve("3ms/10ms").failed_saying(&["refused"]);
     reserve("30ms/100ms").with(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Runs commands of README and the documents exactly as written. For all other commands, each program's `main` tests
-//! that they parse.
+//! Runs commands of README and the documents exactly as written. All other commands are only parsed, by the tests in
+//! each program's `main`.
 
 use crate::fixture::{Folder, Server, ended};
 use std::fs;

@@ -92,7 +92,7 @@ fn the_list_shows_usage_by_client() {
     // On a busy machine, an early request may be the longest one for a while.
     let entry = eventually("x11perf has used server time, most of it at once for an image", || {
         server.entry(perf.pid()).filter(|entry| {
-            // A clock that starts on a busy machine may use as much for its fonts.
+            // A clock that starts on a busy machine may use as much server time to load fonts.
             let of_clock = server.entry(clock.pid()).and_then(|clock| clock["server_time_ms"].as_f64());
             let used = entry["server_time_ms"].as_f64().unwrap();
             let has_share = entry["share"].as_f64() > Some(0.0) && entry["requests"].as_u64() > Some(10);
@@ -160,7 +160,7 @@ fn a_reservation_of_a_group_is_set_by_name_and_undone() {
     assert!(told.out.starts_with(&expected) && told.out.lines().count() == 1, "{}", told.out);
     let reserved = group(&clocks[0])["reservation"].clone();
     assert_eq!((&reserved["budget_ms"], &reserved["hard"]), (&3.0.into(), &true.into()));
-    // Two processes of one name are two groups unless they belong to one application; one line undoes both.
+    // Two processes of one name are two groups unless they belong to one application; one command undoes both.
     undo(&server, told.out.lines().next().unwrap());
     assert!(group(&clocks[0])["reservation"].is_null() && group(&clocks[1])["reservation"].is_null());
     server.ask(&["reserve", "--group", &name, "2ms/10ms"]).with(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Each shipped rule improves a figure: clients of its kind are simulated with all shipped rules, and again without
-//! this rule.
+//! Each shipped rule improves a figure: the clients that it affects are simulated with all shipped rules, and
+//! again without this rule.
 //!
 //! `data/rules.d/evidence` describes the clients, and has a trace of a real player. The installed rule files and the
 //! code of `xqos rules run` decide the settings; `xqos suggest` decides what the player needs.

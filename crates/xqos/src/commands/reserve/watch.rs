@@ -11,7 +11,7 @@ use xqos_agent::session::Session;
 use xqos_cli::output;
 use xqos_sys::{self as sys, Signals};
 
-/// Clears all settings that it made at the end, even after an error. `with_processors`: also reserve processor time.
+/// Clears all its own settings when it ends, even after an error. `with_processors`: also reserve processor time.
 pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>, with_processors: bool) -> Result<()> {
     if let Some(reserved) = clients.iter().find(|entry| reservation_of(entry).is_some()) {
         bail!(

@@ -3,7 +3,7 @@
 //!
 //! Records are read every 20 ms and written every second, as a self-contained chunk. With a trigger, nothing is written
 //! until it fires: records are kept in memory in segments. Each segment begins with the complete state, so that replay
-//! can start at any of them after the oldest are dropped.
+//! can start at any segment after the oldest ones are dropped.
 //!
 //! The file is created before the recording begins, and removed again if nothing was written. The recording ends if the
 //! server exits or crashes; the file is then complete, even if the trigger has not fired.
