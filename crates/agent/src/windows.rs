@@ -2,7 +2,7 @@
 //! The window tree: windows by WM_CLASS, and the client's window inside a window manager's frame.
 //!
 //! Windows may disappear during the search, so errors for missing windows are ignored. All requests for one level of
-//! the tree are sent before the first reply is read. A desktop with thousands of windows thus costs only a few round trips.
+//! the tree are sent before the first reply is read. A desktop with thousands of windows thus costs a few round trips.
 
 use crate::error::{Result, bail};
 use x11rb::connection::Connection;

@@ -28,7 +28,7 @@ pub fn table(display: u32) -> Option<Table> {
     Some(table)
 }
 
-/// Connected processes with their number of connections; pid 0 stands for processes that we may not inspect.
+/// Connected processes with their number of connections; pid 0 stands for all processes that we may not inspect.
 fn holders(peers: &[u32]) -> Vec<(i32, usize)> {
     let mut by_inode: HashMap<u64, i32> = HashMap::new();
     for pid in xqos_sys::pids() {

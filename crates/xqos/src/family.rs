@@ -8,7 +8,7 @@
 //! | is an orphan that we adopted before the program's first connection | program (its launcher has exited) |
 //! | is an orphan that we first saw later | stray: its parent is unknown |
 //! | does not descend from us | foreign |
-//! | has exited before we looked, as xset does | vanished: unknown, and nothing is left to reserve for |
+//! | had already exited when we looked, as xset does | vanished: unknown, and nothing is left to reserve for |
 //!
 //! Users of such tools complain about settings that children inherit by mistake. When in doubt, nothing is reserved,
 //! and a message says so. When a process exits, the kernel no longer knows that it was the parent of its children. The

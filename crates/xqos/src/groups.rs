@@ -72,7 +72,7 @@ impl Groups {
     fn set_back(&self, session: &Session, count: usize) {
         for (clients, reserved) in self.groups.iter().zip(self.reserved()).take(count) {
             let client = clients[0].client;
-            // The client may have disconnected just now; then there is nothing to restore.
+            // If the client has just disconnected, there is nothing to restore.
             let _ = match reserved {
                 Some((before, kind)) => session.control.reserve_group(client, before.budget.0, before.period.0, kind),
                 None => session.control.release_group(client),

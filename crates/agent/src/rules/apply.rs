@@ -202,7 +202,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
     pub fn undo(&mut self, entries: &[ClientEntry]) {
         for entry in entries {
             if self.clients.contains_key(&entry.client) {
-                // If this fails, the client has gone or now belongs to another user, and has none of our settings.
+                // If this fails, the client has exited or now belongs to another user, and has none of our settings.
                 let _ = self.ask(entry, &DesiredSettings::default(), |_| String::new());
                 self.clients.entry(entry.client).or_default().requested.clear();
                 self.search(entry, false);
@@ -234,7 +234,7 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
         let is_in = desired.get(&SettingKind::Group).copied();
         if let Some(cap) = client.requested.get(&SettingKind::Max).copied().filter(|_| was_in != is_in) {
             if was_in.is_none() {
-                // The client's usual group must not keep our cap. If clearing it fails, the client has gone or the
+                // The client's usual group must not keep our cap. If clearing it fails, the client has exited or the
                 // cap was set manually.
                 let _ = initial(cap).map(|next| set(SettingKind::Max, next));
             }

@@ -2,8 +2,8 @@
 //! Facts about a client's process, from the server and from /proc.
 //!
 //! Pid and user come from the kernel (credentials of the client's socket), as do the program and the control group, so
-//! none is merely the client's claim. Facts that cannot be read stay unknown: the program of another user's process, and
-//! everything about a remote client.
+//! none is merely the client's claim. Facts that cannot be read stay unknown: the program of another user's process,
+//! and everything about a remote client.
 
 use std::collections::HashMap;
 use std::fs;

@@ -15,8 +15,8 @@ use xqos_sys::{self as sys, Signals};
 
 /// Serves metrics of all X servers on this machine to Prometheus
 ///
-/// The exporter finds the X servers by their sockets. It queries them only when Prometheus queries it. Figures of
-/// clients are summed up by display, user and program, and are kept after a client disconnects.
+/// The exporter finds the X servers by their sockets. It queries them only when Prometheus queries it. Usage
+/// by clients is summed by display, user and program, and is kept after a client disconnects.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

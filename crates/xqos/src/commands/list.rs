@@ -17,8 +17,8 @@ use xqos_client::{Error as Answer, number_of};
 
 /// Lists the clients of the X server with their server time, requests, waits and reservations
 ///
-/// The client that used the most server time comes first. Clients that have disconnected are summed up by program
-/// below, with their share of the time since the server started.
+/// The client that used the most server time comes first. Disconnected clients are summed up by program below,
+/// with their share of the time since the server started.
 #[derive(Args, Debug)]
 #[command(after_help = help())]
 pub struct Arguments {

@@ -26,11 +26,11 @@ use xqos_core::ReservationKind;
 /// immediately, with a later deadline: while it is busy, clients without a reservation get only what reservations
 /// leave.
 ///
-/// The server admits a reservation only if it can keep it together with all existing ones. It adds up all budgets
-/// divided by their periods, plus the blocking time, because a request in progress is never interrupted.
+/// The server admits a reservation only if it can keep this one and all existing ones. It adds up all budgets divided
+/// by their periods, plus the blocking time, because a request in progress is never interrupted.
 ///
 /// With auto, xqos keeps running and measures the clients: a client with a steady rhythm gets what it needs, and its
-/// reservation follows later changes. ^C stops this and releases what was reserved. `xqos suggest` does the same for a
+/// reservation follows later changes. ^C stops this and releases the reservations. `xqos suggest` does the same for a
 /// recorded trace.
 #[derive(Args, Debug)]
 #[command(after_help = RESERVE_EXAMPLES)]

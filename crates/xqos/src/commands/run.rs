@@ -365,7 +365,7 @@ impl Run<'_> {
         }
     }
 
-    /// `None` if the client or the server has gone.
+    /// `None` if the client has disconnected or the server has exited.
     fn entry(&self, client: u32) -> Option<ClientEntry> {
         self.session.others().ok()?.into_iter().find(|entry| entry.client == client)
     }

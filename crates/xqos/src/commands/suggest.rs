@@ -83,7 +83,7 @@ struct ClientResult {
     program: String,
     found: &'static str,
     last: Report,
-    /// The report and period from the last time that the client was periodic.
+    /// The report and period from when the client was last periodic.
     periodic: Option<(Report, Beat)>,
 }
 
@@ -119,7 +119,7 @@ const COLUMNS of client: ClientResult as JSON;
 #[derive(Debug, Default)]
 struct Tracked {
     client: Client,
-    /// The report from the last time that the client was periodic.
+    /// The report from when the client was last periodic.
     periodic: Option<Report>,
     was_given_up: bool,
 }

@@ -83,7 +83,7 @@ impl Arguments {
         screen::run(display, every)
     }
 
-    /// Prints a table for each interval; on a terminal it replaces the previous one.
+    /// Prints a table for each interval; on a terminal, each table replaces the previous one.
     fn watch(&self, target: Target, every: Duration) -> Result<()> {
         const CLEAR: &str = "\x1b[H\x1b[J";
         let mut attached = Attached::new(target)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The live view in a terminal, and the table of `--once`.
 //!
-//! The screen draws a [`Sample`]. Keys change the [`View`] or request a change from the server; each such change can be
-//! undone.
+//! The screen draws a [`Sample`]. Keys change the [`View`] or request a change from the server; changes on the server
+//! can be undone.
 
 mod detail;
 mod head;

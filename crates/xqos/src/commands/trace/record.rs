@@ -28,7 +28,7 @@ use xqos_trace::kernel::Kernel;
 use xqos_trace::model::{Burst, Model};
 use xqos_trace::show;
 
-/// Polling interval of the ring: a tenth of the time in which a busy server fills it.
+/// Polling interval of the ring: a tenth of the time that a busy server takes to fill it.
 const READ_EVERY: Duration = Duration::from_millis(20);
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// How long the recording continues after the trigger.

@@ -12,7 +12,7 @@ use xqos_agent::sample::{Departed, Sample, Server, departed};
 use xqos_cli::time::of_ms;
 use xqos_cli::width::{columns, cut};
 
-/// Minimum height of a screen on which a part of the head may have several lines.
+/// Minimum screen height at which a part of the head can have several lines.
 const HIGH: u16 = 20;
 /// A part of the head is shortened only if it keeps at least this many columns.
 const LEAST: usize = 12;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The tables of clients and of the longest requests on the screen, and the text of `--once`.
 //!
-//! A request is never interrupted, so no policy and no reservation can protect against the longest requests.
+//! A request is never interrupted, so neither a policy nor a reservation protects against the longest requests.
 
 use super::View;
 use ratatui::Frame;
@@ -20,7 +20,7 @@ const WITH_SPANS: u16 = 12;
 impl View {
     pub fn draw_table(&mut self, frame: &mut Frame, area: Rect, sample: &Sample) {
         let shown = self.shown(sample);
-        // The second line of titles names the span of each figure.
+        // The second line of titles names the time span of each figure.
         let grid = grid(CLIENT, &shown, area.width, area.height >= WITH_SPANS, |client| {
             let holds = client.has(entry_flag::GRABS_SERVER);
             if holds { Style::new().add_modifier(Modifier::UNDERLINED) } else { Style::new() }
