@@ -98,8 +98,8 @@ fn a_program_that_does_not_answer_is_raised_until_its_time_is_over() {
     boost.ended().with(0);
 }
 
-/// While `xqos boost` is stopped, it enforces no time limit, so only the death of the victim can restore the priority,
-/// however busy the machine is.
+/// While `xqos boost` is stopped, it enforces no time limit, so only the victim's death can cause the priority to be
+/// restored, however busy the machine is.
 #[test]
 fn no_program_stays_raised_whichever_process_is_killed() {
     if is_not_allowed() {

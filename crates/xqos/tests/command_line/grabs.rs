@@ -104,7 +104,7 @@ fn grab_in_trace(server: &Server, folder: &str) {
     let recorder = Running::start(record.stderr(Stdio::piped()));
     eventually("it records", || std::fs::metadata(&file).ok());
     let holder = holder(server);
-    // Wait longer than the time for which a grab counts as short and is not watched.
+    // Wait until the grab no longer counts as short, because short grabs are not watched.
     sleep(Duration::from_millis(50));
     let cookie = waiter.get_input_focus().unwrap();
     waiter.flush().unwrap();

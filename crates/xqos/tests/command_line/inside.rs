@@ -42,7 +42,7 @@ fn a_recorded_trace_is_summarised_shown_exported_and_replayed() {
         assert!(found["responses"]["count"].as_u64() > Some(10), "{found:#}");
         assert!(found["longest_request"]["name"] == "GetImage", "{found:#}");
     }
-    // Delays by the kernel may be listed first. For a delay by a client, the client and its request are named.
+    // Delays caused by the kernel may be listed first. A delay caused by a client names the client and its request.
     let whys: Vec<&str> =
         stats["delays"].as_array().unwrap().iter().filter_map(|delay| delay["why"].as_str()).collect();
     let why = whys.iter().find(|why| why.starts_with("behind")).unwrap_or_else(|| panic!("nobody is named: {whys:?}"));

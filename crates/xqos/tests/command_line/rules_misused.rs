@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 
-/// The daemon. Its messages go to a file, because 20 mistakes may be more than a pipe can hold.
+/// The daemon. Its messages go to a file, because 20 mistakes may not fit into a pipe.
 struct Daemon<'a> {
     server: &'a Server,
     rules: &'a Rules,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The commands on a real server with xqos in it.
 //!
-//! Each test has its own Xvfb, started by `xqos server`. The module is that of XQOS_MODULE, or the one in the
+//! Each test has its own Xvfb, started by `xqos server`. The module is taken from XQOS_MODULE, or from the
 //! workspace's target/release.
 
 use crate::fixture::{Ended, Running, Server, ended, eventually, is_ignored, kill};
