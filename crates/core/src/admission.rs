@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The admission test: which reservations may exist together.
+//! The admission test: which reservations can be guaranteed together.
 //!
 //! Reservations pass if, for each i in order of period T, sum(Qj/Tj, j <= i) + B/Ti <= U (Manica et al., section 3.3,
-//! after Baker). U is the server's limit, so best effort always keeps 1 - U.
+//! after Baker). U is the server's limit, so best-effort clients always keep at least 1 - U.
 
 use crate::{ClientId, GroupId, Reservation};
 
@@ -17,7 +17,7 @@ fn ppm(part_ns: u64, whole_ns: u64) -> u32 {
 pub enum Holder {
     /// One client.
     Client(ClientId),
-    /// A group: its clients use the reservation together.
+    /// A group: its clients share the reservation.
     Group(GroupId),
 }
 

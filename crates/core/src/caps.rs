@@ -7,9 +7,9 @@
 //! following periods. Desktop clients and the client that holds the server grab are never held back, because other
 //! clients wait for them.
 //!
-//! A cap does not stop desktop clients or clients that run from a reservation. Their use is charged to at most half of
-//! each period's budget, so the other half always remains for the clients that the cap does stop. Otherwise a
-//! reservation larger than the cap would lock these clients out, and its overrun would keep growing.
+//! A cap does not hold back desktop clients or clients that run from a reservation. Their use is charged to at most
+//! half of each period's budget, so the other half always remains for the clients that the cap can hold back. Otherwise
+//! a reservation larger than the cap would lock these clients out, and its overrun would keep growing.
 
 use crate::{GroupId, Reservation, ReservationKind, ReservationState, Time};
 use alloc::vec::Vec;

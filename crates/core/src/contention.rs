@@ -7,9 +7,9 @@
 //!
 //! Contention begins when the server has been busy for [`BEGINS_AFTER_NS`] without a pause, and eventually on any
 //! server that is busy for more than [`BUSY_PERCENT`] % of the time. It ends when the server has been idle for long
-//! enough. The measure is a level that rises while the server is busy and falls while it is idle. At a load of
-//! [`BUSY_PERCENT`] % it stays constant. A burst as long as a frame does not start contention, and a small change of
-//! the load does not toggle it.
+//! enough. The measure of contention is a level that rises while the server is busy and falls while it is idle. At a
+//! load of [`BUSY_PERCENT`] % it stays constant. Being busy for one frame does not start contention, and a small change
+//! in load does not toggle it.
 
 use crate::Time;
 
@@ -27,7 +27,7 @@ pub struct Contention {
     /// In hundredths of a nanosecond.
     level: u64,
     is_on: bool,
-    /// The end of the last slice, or of a wait for a client.
+    /// The end of the last slice or of the last wait for a client.
     since: Time,
 }
 

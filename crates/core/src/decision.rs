@@ -34,10 +34,10 @@ impl Default for Parameters {
 /// The distance between adjacent SYNC priorities in [`Rank::tier`]. Desktop clients use the odd tiers in between.
 const TIERS: i64 = 2;
 
-/// How a slice is paid for.
+/// How a slice is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// From the reservation of the client or of its group.
+    /// To the reservation of the client or of its group.
     Reserved,
     /// As best effort, under the policy.
     BestEffort,
@@ -90,12 +90,12 @@ pub struct Contest {
     pub growth: u32,
     /// An arrival ends the slice only if its key is better by this much.
     pub margin: i64,
-    /// From this time on an arrival of a compositor or window manager ends the slice.
+    /// From this time on, an arrival of a compositor or window manager ends the slice.
     pub desktop_turn: Time,
 }
 
 impl Contest {
-    /// A contest that only an arrival of a better tier can win.
+    /// A contest that only an arrival with a better tier can win.
     pub(crate) fn new(rank: Rank, start: Time) -> Contest {
         Contest { rank, start, growth: 0, margin: 0, desktop_turn: start }
     }
@@ -120,7 +120,7 @@ impl Contest {
 /// The client to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// This client, and how its slice is paid for.
+    /// This client, and how its slice is charged.
     Client(ClientId, Mode),
     /// The server's own scheduler chooses: under `stock`, under `fair` without contention, or during a server grab.
     Server,
@@ -170,7 +170,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A slice without requests after which the client is idle; the caller fills in the other fields.
+    /// A slice that executed no requests and left the client idle; the caller fills in the other fields.
     pub const fn new(client: ClientId, start: Time, end: Time) -> Service {
         Service { client, start, end, requests: 0, bytes: 0, last_request: 0, still_ready: false, ended_early: false }
     }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
 //! The desktop rule: compositors and window managers are served first, one turn per frame.
 //!
-//! A compositing manager draws what all other clients have drawn; a window manager places their windows. While one of
-//! them waits, every client's output is late, so an equal share per connection delays the whole screen. A compositor
-//! also makes many round trips per frame (picom: at least one per damaged window). Meanwhile other clients draw and
-//! cause more round trips. A compositor served once per round might never get to paint. The rule follows bandwidth
-//! inheritance (Lamastra, Lipari, Abeni, RTSS 2001): a client that others wait for runs in their place and at their
-//! cost.
+//! A compositing manager builds the screen from what all other clients have drawn; a window manager places their
+//! windows. While one of them waits, every client's output is late, so an equal share per connection delays the whole
+//! screen. A compositor also makes many round trips per frame (picom: at least one per damaged window). Meanwhile other
+//! clients draw and cause more round trips. A compositor served once per round might never get to paint. The rule
+//! follows bandwidth inheritance (Lamastra, Lipari, Abeni, RTSS 2001): a client that others wait for runs in their
+//! place, and they pay for it.
 //!
 //! - **Turns.** A desktop client that becomes ready begins a turn. It is served before all best-effort clients of its
 //!   SYNC priority or lower, and its arrival ends their slices at the next request boundary. When it has no request
 //!   left, the server waits [`WAIT_NS`] for the next one and serves no other client. If none arrives, the turn ends.
 //! - **Limit.** Service time and these waits count as used. A turn uses at most `share` of [`FRAME_NS`], plus the
-//!   request in progress. The next turn begins used / `share` after the turn began; until then other clients are served
-//!   first. Under contention desktop clients thus get at most `share` of any interval, plus one turn and one request.
-//!   After a turn that was not cut short, they are also served first until [`DEFERRAL_FACTOR`] times the time used (at
-//!   most two frames) has passed since the turn began. Above 30 frames per second this leaves 90 % to other clients.
+//!   request in progress. The next turn begins (time used) / `share` after this one began; until then other clients are
+//!   served first. Under contention desktop clients thus get at most `share` of any interval, plus one turn and one
+//!   request. After a turn that was not cut short, they are also served first until [`DEFERRAL_FACTOR`] times the time
+//!   used (at most two frames) has passed since the turn began. Above 30 frames per second this leaves 90 % to others.
 //! - **Window managers.** All window managers together get [`MANAGERS_NS`] per turn, which is enough to place a window;
 //!   after that the turn ends. A window manager and a client that answer each other endlessly thus delay other clients
 //!   by no more than a slice.
-//! - **Called turns.** A client counts as rested after it was idle for half a frame or received input. When a request
-//!   of such a client causes an event for a desktop client, the next [`CALLED_TURNS`] turns begin as early as the limit
-//!   allows: a person is probably waiting for the result. Each rest counts once.
+//! - **Called turns.** A client counts as rested once it has been idle for half a frame or has received input. When a
+//!   request of such a client causes an event for a desktop client, the next [`CALLED_TURNS`] turns begin as early as
+//!   the limit allows: a person is probably waiting for the result. Each idle period or input counts once.
 //! - **Accounting.** A compositor works for all clients: its turns are charged to no account, so the other clients are
 //!   served as fairly and in the same order as on a server without a compositor. A window manager works for one client
 //!   at a time, the last one whose request caused an event for it, and that client pays. Keeping a window manager busy
@@ -50,7 +50,7 @@ pub const MANAGERS_NS: u64 = 3_000_000;
 pub const CALLED_GAP_NS: u64 = 1_000_000;
 /// The next turn is deferred by this multiple of a turn's length, but by two frames at most.
 pub const DEFERRAL_FACTOR: u64 = 10;
-/// A client that was idle for this long counts as rested: a person probably waits for what it draws next.
+/// A client that was idle for this long counts as rested: a person is probably waiting for what it draws next.
 pub const RESTED_NS: u64 = FRAME_NS / 2;
 /// The default limit: a third of the server remains for other clients.
 pub const DEFAULT_SHARE_PPM: u32 = 666_667;
@@ -137,7 +137,7 @@ impl Desktop {
         if role.compositor { left_ns } else { left_ns.min(MANAGERS_NS - turn.managers_ns) }
     }
 
-    /// Until when the server waits for the next request of a client that was served in this turn.
+    /// The time until which the server waits for the next request of a client that was served in this turn.
     pub(crate) fn waits_until(&self, now: Time) -> Option<Time> {
         let turn = self.turn.filter(|turn| self.is_open(turn, now))?;
         let until = turn.served.after(WAIT_NS.min(self.most_ns() - turn.used_ns));
@@ -145,8 +145,8 @@ impl Desktop {
     }
 
     /// Records a slice of a desktop client; `others_wait`: other clients are waiting now. If none waits, the slice does
-    /// not count, unless a window manager used up its part of the turn: then clients that became ready meanwhile are
-    /// served first.
+    /// not count, unless a window manager used up its part of the turn; in that case, clients that became ready in the
+    /// meantime are served first.
     pub(crate) fn served(&mut self, role: Role, (start, end): (Time, Time), others_wait: bool) {
         let is_all = !role.compositor && end.since(start) >= MANAGERS_NS;
         let was_alone = !others_wait || self.turn_from(start) > start;

@@ -16,7 +16,7 @@ pub enum Fact {
     Connected { client: ClientId, descriptor: u32 },
     /// A client disconnected. Its reservation and its role end.
     Disconnected { client: ClientId },
-    /// A client has requests. Has no effect if it was ready already.
+    /// A client has requests. Has no effect if the client was already ready.
     Arrived { client: ClientId },
     /// A client turned out to have no requests.
     Withdrawn { client: ClientId },
@@ -35,14 +35,13 @@ pub enum Fact {
     /// A client grabbed the server, or the grab ended.
     Grabbed { by: Option<ClientId> },
     /// The slice that just ended lasted `ns` longer than allowed, because a request was still executing. If a client
-    /// with a reservation is chosen next, this is its blocking time. The driver excludes the time for which the kernel
-    /// ran other threads.
+    /// with a reservation is chosen next, this is its blocking time. The driver excludes the time during which the
+    /// kernel ran other threads.
     Overran { ns: u64 },
     /// A slice ended.
     Served(Service),
-    /// A hold may have ended. Each call resumes one holder. [`Outcome::Resumed`]: a depleted client gets budget, or a
-    /// paced client continues. [`Outcome::GroupResumed`]: a depleted group gets budget. Repeat until the outcome is
-    /// [`Outcome::None`].
+    /// A hold may have ended. Each call resumes at most one client or group. [`Outcome::Resumed`]: a client has budget
+    /// again or is no longer held. [`Outcome::GroupResumed`]: a group has budget again. Repeat until [`Outcome::None`].
     Replenish,
     /// Sets the policy. It starts without any history of the clients.
     Policy(PolicyKind),

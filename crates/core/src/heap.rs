@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A binary heap of clients that knows the position of each, so that a client can be moved or removed in O(log n).
+//! A binary heap that records the position of each client, so that a client can be moved or removed in O(log n).
 //!
 //! Invariants: `places[c]` is the position of `c` in `entries`, or `ABSENT`; no entry is smaller than its parent. Only
 //! [`Heap::reserve`] allocates; it makes room for all clients. The free functions are for several heaps that share one

@@ -9,8 +9,8 @@
 //! - A client is **exposing** from the Expose until it has answered (one of its requests was served and it is idle
 //!   again), for at most the limit (the N ms of that message).
 //! - A client that did not answer its last Expose in time is **behind**: it is still in an earlier redraw, which does
-//!   not cover the new Expose. It must answer twice; otherwise the waiting client would be released each time an old
-//!   redraw ends.
+//!   not cover the new Expose. Such a client must answer twice; otherwise the waiting client would be released each
+//!   time an old redraw ends.
 //! - While clients are exposing, requests of the client that **caused** the Exposes wait at a request boundary until
 //!   all of them have answered and 5 ms have passed, because toolkits redraw in parts. The wait ends at the latest when
 //!   the limit of the first Expose has passed.
@@ -26,7 +26,7 @@ const LIMIT_NS: u64 = 25_000_000;
 /// A redraw can have several parts (GTK paints a second frame 1 to 4 ms after the first), so the hold ends this long
 /// after the answer.
 pub(crate) const SETTLING_NS: u64 = 5_000_000;
-/// If a client was not held for this long, its next floor interval starts with the hold.
+/// If a client has not been held for this long, its next floor interval starts with the hold.
 const FORGET_NS: u64 = 1_000_000_000;
 
 /// The pacing of clients that uncover others.
@@ -63,14 +63,14 @@ pub(crate) struct Mark {
     pub until: Time,
     /// The client that waits for the answer, and the beginning of its hold, which distinguishes it from a later hold.
     pub holds: Option<(ClientId, Time)>,
-    /// The client was still in an earlier redraw; the end of that redraw is not an answer to this Expose.
+    /// The client was still in an earlier redraw, whose end does not count as an answer to this Expose.
     pub mid_redraw: bool,
     /// The earlier redraw has ended.
     pub redraw_ended: bool,
 }
 
 impl Mark {
-    /// True if another Expose now would find the client in the middle of a redraw. After a second limit the client is
+    /// True if another Expose now would find the client in the middle of a redraw. After twice the limit, the client is
     /// assumed not to draw.
     pub fn is_mid_redraw(&self, limit_ns: u64, now: Time) -> bool {
         !self.redraw_ended && now < self.until.after(limit_ns)

@@ -103,7 +103,7 @@ pub(crate) struct Allowance {
     pub(crate) bytes: u32,
 }
 
-/// What an arrival must beat to end the slice of the running client.
+/// The limits that an arrival must beat to end the slice of the running client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Defence {
     pub(crate) key: i64,
@@ -171,7 +171,7 @@ pub(crate) trait Policy: Debug + Send {
         Key::default()
     }
 
-    /// The client will run now; `alone`: no other client is ready.
+    /// The client is about to run; `alone`: no other client is ready.
     fn picked(&mut self, client: ClientId, alone: bool, now: Time) -> Allowance;
 
     fn served(&mut self, client: ClientId, served: &Served);

@@ -104,8 +104,8 @@ impl ReservationState {
     }
 
     /// Replaces this reservation with another. The excess service of the client, (d - t) Q/T - q, is charged to the new
-    /// one; otherwise a client could renew its budget and cancel its debts by a new request. `longest_ns`: the longest
-    /// period of all reservations.
+    /// one; otherwise a client could renew its budget and cancel its debts by changing its reservation. `longest_ns`:
+    /// the longest period of all reservations.
     pub(crate) fn replaced_by(&self, reservation: Reservation, now: Time, longest_ns: u64) -> Self {
         let fresh = ReservationState::new(reservation, now);
         let budget_left_ns = i128::from(fresh.budget_left_ns) - self.ahead_ns(now, longest_ns);
@@ -115,8 +115,8 @@ impl ReservationState {
         state
     }
 
-    /// How far the client's service exceeds its bandwidth. A deadline counts as no further away than the longest
-    /// period.
+    /// The amount by which the client's service exceeds its bandwidth. A deadline counts as no further away than the
+    /// longest period.
     fn ahead_ns(&self, now: Time, longest_ns: u64) -> i128 {
         let Reservation { budget_ns, period_ns, .. } = self.reservation;
         let left = i128::from(self.deadline.0) - i128::from(now.0);
@@ -175,7 +175,7 @@ impl ReservationState {
         !self.depleted
     }
 
-    /// Adds as many budgets as a debt needs, but at most `most_periods`. This is computed in one step, because a
+    /// Adds as many budgets as repay the debt, but at most `most_periods`. This is computed in one step, because a
     /// damaged trace may contain an enormous debt.
     fn recharge(&mut self, most_periods: u64, now: Time) {
         let (budget_ns, period_ns) = (signed(self.reservation.budget_ns).max(1), self.reservation.period_ns.max(1));
@@ -185,7 +185,7 @@ impl ReservationState {
         self.budget_left_ns = i64::try_from(left_ns).unwrap_or(i64::MAX);
         self.deadline = self.deadline.after(periods.saturating_mul(period_ns));
         self.depleted = self.budget_left_ns <= 0;
-        // Only after the debt is paid, because periods that passed during the client's own long request count as well.
+        // After the debt is paid, because periods that passed during the client's own long request count as well.
         if !self.depleted && self.deadline <= now {
             self.deadline = now.after(self.reservation.period_ns);
         }

@@ -2,9 +2,9 @@
 //! Reservations: Constant Bandwidth Servers ([`crate::reservation`]), each for one client or shared by the clients of a
 //! group.
 //!
-//! Reservations are ordered by their scheduling deadlines. Within a group, the client that has used least of the
-//! budget, divided by its weight, goes first, as in `fair` (two levels: Lipari and Baruah, "A hierarchical extension to
-//! the constant bandwidth server framework", RTAS 2001). A client's own reservation is a group of one.
+//! Reservations are ordered by their scheduling deadlines. Within a group, the client that has used the least budget
+//! relative to its weight goes first, as in `fair` (two levels: Lipari and Baruah, "A hierarchical extension to the
+//! constant bandwidth server framework", RTAS 2001). A client's own reservation is a group of one.
 //!
 //! - The **members** of a group's reservation are its clients that have neither a reservation of their own nor a role.
 //!   Compositors and window managers are excluded because other clients wait for them.
@@ -35,7 +35,7 @@ struct Shared {
     holder: Holder,
     state: ReservationState,
     members: usize,
-    /// What the member picked last has paid; a new member starts with it.
+    /// The amount that the member picked last has paid; a new member starts with this amount.
     clock: i64,
     ready: Vec<(i64, ClientId)>,
     idle: Vec<ClientId>,
@@ -112,7 +112,7 @@ impl Reservations {
         self.put(holder, state, 0);
     }
 
-    /// Sets the state of a reservation or creates it. `clock`: for a new one, what the member picked last had paid.
+    /// Sets the state of a reservation or creates it. `clock`: the initial payment of new members.
     pub(crate) fn put(&mut self, holder: Holder, state: ReservationState, clock: i64) {
         let number = self.number_of(holder).unwrap_or_else(|| {
             let free = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());

@@ -48,7 +48,7 @@ const LONG_SLICE_MEMORY_NS: u64 = 100_000_000;
 struct Client {
     facts: Facts,
     ready: bool,
-    /// The beginning of its wait for service, while ready.
+    /// The beginning of its wait for service; valid while the client is ready.
     waits_since: Time,
     idle_since: Time,
     role: Role,

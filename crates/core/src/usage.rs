@@ -39,7 +39,7 @@ pub struct Usage {
     pub grabs: u32,
     /// Number of server grabs of at least [`LONG_GRAB_NS`].
     pub long_grabs: u32,
-    /// How often its budget ran out.
+    /// Number of times that its budget ran out.
     pub depletions: u32,
     /// Deadlines that passed while it had budget and requests.
     pub misses: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A damaged trace may contain any times in any order: the scheduler accepts them without a panic under every policy.
+//! A damaged trace can contain any times in any order. The scheduler accepts them without a panic under every policy.
 
 use xqos_core::{
     Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time,

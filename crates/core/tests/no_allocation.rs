@@ -30,7 +30,7 @@ fn count() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller fulfils the contract of `alloc`, and `System` has the same one.
+        // SAFETY: the caller fulfils the contract of `alloc`, which is also that of `System`.
         unsafe { System.alloc(layout) }
     }
 

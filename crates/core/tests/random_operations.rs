@@ -11,7 +11,7 @@ use xqos_core::{
     ReservationState, Role, Scheduler, Service, Slice, Time,
 };
 
-/// A scheduler, its clock, and the state for which it has no query.
+/// A scheduler, its clock, and the state that the scheduler cannot be queried for.
 #[derive(Debug)]
 struct Server {
     scheduler: Scheduler,
@@ -65,7 +65,7 @@ impl Server {
         self.sync_priorities[usize::from(client.0)]
     }
 
-    /// Order by SYNC priority, then compositors and window managers first.
+    /// The order: by SYNC priority, then compositors and window managers before other clients.
     fn place(&self, client: ClientId) -> (i64, bool) {
         (-i64::from(self.sync_priority(client)), !self.scheduler.is_desktop_client(client))
     }
@@ -90,7 +90,7 @@ impl Server {
             Fact::Replenish => return self.replenish(),
             Fact::Exposed { client, cause } => return self.exposed(client, cause),
             Fact::Parameters(mut parameters) => {
-                // Another test covers limits below what is already admitted.
+                // Another test covers limits below the utilization already admitted.
                 let admitted_ppm = self.scheduler.admitted_utilization_ppm();
                 parameters.max_utilization_ppm = parameters.max_utilization_ppm.max(admitted_ppm);
                 self.scheduler.handle(now, Fact::Parameters(parameters));
@@ -139,7 +139,7 @@ impl Server {
         }
     }
 
-    /// Replenishes until nothing changes. Each client may resume only once, since that accounts for all time passed.
+    /// Replenishes until nothing changes. Each client may resume only once, because that accounts for all time passed.
     fn replenish(&mut self) {
         let (mut told, mut groups) = (Vec::new(), Vec::new());
         loop {

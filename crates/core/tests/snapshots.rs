@@ -18,7 +18,7 @@ fn apply(scheduler: &mut Scheduler, op: Op, now: &mut Time) -> (Vec<Outcome>, Op
     match op {
         Op::Tell(Fact::Replenish) => (replenish(scheduler, *now), None),
         Op::Tell(Fact::Parameters(mut parameters)) => {
-            // Another test covers limits below what is already admitted.
+            // Another test covers limits below the utilization already admitted.
             let admitted_ppm = scheduler.admitted_utilization_ppm();
             parameters.max_utilization_ppm = parameters.max_utilization_ppm.max(admitted_ppm);
             (vec![scheduler.handle(*now, Fact::Parameters(parameters))], None)

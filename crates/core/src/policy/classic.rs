@@ -2,8 +2,8 @@
 //! `classic`: the scheduler of 1987 (Packard 2000, section 3.1), for comparison.
 //!
 //! The set of ready clients is fixed for a pass. Within a pass the clients take turns of ten requests, in the order of
-//! their descriptors, round after round, until the buffers of all of them are empty. Only then does the server look at
-//! its sockets again, so a client that became ready meanwhile waits for the next pass.
+//! their descriptors, round after round, until all their buffers are empty. Only then does the server look at its
+//! sockets again, so a client that became ready meanwhile waits for the next pass.
 //!
 //! In 1987 a buffer held 4 KB and was filled once per pass. Today's servers keep reading while there is data, so here a
 //! buffer counts as empty after 4096 bytes of requests, or when there is no more data.

@@ -6,20 +6,20 @@
 //! runs, for at most one slice. The payments of two busy groups therefore never differ by more than a slice and a
 //! request, whatever their requests cost; counting requests or turns cannot give this bound. Within a group the same
 //! rule applies to what each client has paid (hierarchical start-time fair queueing: Goyal, Guo and Vin, OSDI 1996). A
-//! client in no group is a group of one; below, "client" means both.
+//! client in no group is a group of one. The rules below apply to groups and clients alike.
 //!
 //! - **Contention** ([`crate::Contention`]): the policy decides only under contention. Otherwise the server chooses,
 //!   but clients still pay for their server time.
 //! - **Return from idleness.** An idle client re-enters at most [`CREDIT_NS`] behind the virtual clock, which is the
 //!   payment of the last picked client. It is served soon but cannot save up time by sleeping. If two clients return
-//!   with the same payment, the one that was idle longer goes first, because a client that only waited for a reply uses
-//!   more of the server. (Such ties are common if requests take longer than the credit.)
+//!   with the same payment, the one that was idle longer goes first, because a client that was idle only while it
+//!   waited for a reply uses more of the server. (Such ties are common if requests take longer than the credit.)
 //! - **Arrivals.** An arrival that has paid at least [`MARGIN_NS`] less than the running client ends the slice at the
 //!   next request boundary. The margin keeps two busy synchronous clients from preempting each other all the time. An
-//!   arrival from the running client's own group ends the slice after the margin; then the payments of the two clients
-//!   decide which one runs.
+//!   arrival from the running client's own group ends the slice after the margin; the payments of the two clients then
+//!   decide which of them runs.
 //! - **Input and Expose** improve latency, never bandwidth: a client that receives one moves half a slice ahead until
-//!   it is picked; its slice is then half as long. It pays for what it uses.
+//!   it is picked; its slice is then half as long. It still pays for the time that it uses.
 //! - **SYNC priorities** are strict, so each has its own virtual clock. With a common clock, clients of low priority
 //!   would wait for time used at higher ones. For the same reason a group has one account per priority.
 
@@ -77,7 +77,7 @@ impl Fair {
         }
     }
 
-    /// Half a slice of server time for a client that received input or an Expose, otherwise 0.
+    /// Half a slice for a client that has received input or an Expose, otherwise 0.
     fn head_start_ns(&self, account: &Account) -> u64 {
         if account.noticed { self.slice_ns / 2 } else { 0 }
     }

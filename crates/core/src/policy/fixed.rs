@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `fixed`: fixed priorities, for comparison (Childs and Ingram's Linux-SRT, cited by Manica et al., section 1).
 //!
-//! The ready client of the highest priority runs. Clients of equal priority take turns of one slice. An arrival of
+//! The ready client with the highest priority runs. Clients of equal priority take turns of one slice. An arrival of
 //! higher priority ends the running slice at the next request boundary. Starvation is part of the design: a busy client
 //! keeps out all clients of lower priority.
 

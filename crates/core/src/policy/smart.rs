@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT
 //! `smart`: the scheduler of 2000 as its paper describes it (Packard 2000, section 5).
 //!
-//! - Each client has a base priority (0). The ready client of the highest priority runs; equals take turns (5.1).
+//! - Each client has a base priority (0). The ready client with the highest priority runs; equal clients take turns
+//!   (5.1).
 //! - A turn is one timer interval of server time. A client that uses up its turn loses one level, down to a minimum. A
 //!   client that was not *ready* for some time gains one level, up to the base (5.2). Here "some time" is two
-//!   intervals, and the client gains a level for every two. A shorter pause does not end the turn; otherwise
-//!   synchronous clients would never lose a level and would keep a busy client out.
-//! - Delivered user input gains one level, up to a maximum above the base (5.3).
+//!   intervals, and the client gains one level for every two intervals. A shorter pause does not end the turn;
+//!   otherwise synchronous clients would never lose a level and would keep a busy client from running.
+//! - Delivered user input raises a client by one level, up to a maximum above the base (5.3).
 //! - A client that was alone for a second gets a longer slice, up to the maximum slice (5.5).
 //! - SYNC priorities come first (5.1); the scheduler ensures this for every policy.
 //!
 //! The released code differs from the paper: it rewards a client for "not having run" although it was ready and had to
-//! wait. With three busy clients, all of them then stay at the base like a light one. As in the original, no arrival
-//! ends a running slice.
+//! wait. With three busy clients, all of them then stay at the base, as if they used little time. As in the original,
+//! no arrival ends a running slice.
 //!
 //! Unlike the released code, the paper's rules can starve a client: clients that pause just long enough between long
-//! turns stay at the base and forever keep out a busy client that has dropped to the minimum. Therefore a level is
-//! worth ten intervals here, at most [`MOST_LEVEL_NS`]. A client is served before one of higher priority if its wait is
-//! longer by this time for each level in between.
+//! turns stay at the base, and a busy client that has dropped to the minimum never runs. Therefore a level is worth ten
+//! intervals here, at most [`MOST_LEVEL_NS`]. A client is served before a client of higher priority if it has waited
+//! longer by this time per level of difference.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::word_reader::WordReader;
@@ -31,7 +32,7 @@ const MAXIMUM: i8 = 20;
 /// A level is worth ten intervals. It scales with the interval, so that with short intervals a client does not wait for
 /// many turns per lost level.
 const LEVEL_INTERVALS: u64 = 10;
-/// The upper limit: a client 20 levels below the base waits for at most a second of other clients' server time.
+/// A client 20 levels below the base therefore waits for at most a second of other clients' server time.
 const MOST_LEVEL_NS: u64 = 50_000_000;
 /// "An extended time (one second)", section 5.5.
 const ALONE_NS: u64 = 1_000_000_000;

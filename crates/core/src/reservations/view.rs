@@ -6,7 +6,7 @@ use crate::heap::{self, ABSENT};
 use crate::{ClientId, Holder, ReservationState, Time};
 
 impl Reservations {
-    /// Each reservation with its holder, its state and what the member picked last had paid.
+    /// Each reservation with its holder, its state and the amount that the member picked last had paid.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Holder, &ReservationState, i64)> + Clone + '_ {
         self.all.iter().flatten().map(|shared| (shared.holder, &shared.state, shared.clock))
     }

@@ -92,7 +92,7 @@ impl Scheduler {
         self.requeue(client, now);
     }
 
-    /// Restarts a client in the policy as after idleness, because the desktop rule starts or stops applying to it.
+    /// Restarts a client in the policy as if it had been idle, because the desktop rule starts or stops applying to it.
     fn reset_standing(&mut self, client: ClientId) {
         if self.policy.favours_desktop() {
             self.policy.ready(client, 0);
@@ -136,7 +136,7 @@ impl Scheduler {
         if matches!(admission, Some(Admission::Admitted(_))) {
             if let Holder::Client(client) = holder {
                 if self.reservations.end(holder, now) {
-                    // The client restarts as after idleness: it must not save up time while a reservation pays.
+                    // The client restarts as after idleness: it must not save up time while a reservation pays for it.
                     self.policy.ready(client, 0);
                 }
                 self.release(client, now);

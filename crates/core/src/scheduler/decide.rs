@@ -54,7 +54,7 @@ impl Scheduler {
         Some((client, self.rank_on_arrival(client, now)))
     }
 
-    /// The idle client with the best rank on arrival; without recent long slices, only among those always watched.
+    /// The idle client with the best rank on arrival; without recent long slices, only among clients always watched.
     fn first_to_watch(&self, now: Time) -> Option<(Rank, ClientId)> {
         let reserved = self.reservations.first_to_watch().map(|(deadline, id)| (Rank::reserved(deadline), id));
         reserved.into_iter().chain(self.first_by_itself(now)).min()
@@ -153,8 +153,8 @@ impl Scheduler {
         Slice::new(Choice::Client(client, Mode::BestEffort), until, Contest::new(rank, now))
     }
 
-    /// True if the server's own order decides among best-effort clients: always under `stock`, without contention under
-    /// `fair`.
+    /// True if the server's own order decides among best-effort clients: always under `stock`, and under `fair` while
+    /// there is no contention.
     pub(super) fn is_servers_choice(&self) -> bool {
         let is_free = !self.contended && self.policy.needs_contention() && self.caps.is_empty();
         is_free || !self.policy.decides()
@@ -170,8 +170,8 @@ impl Scheduler {
         if self.ready_count() == 0 && self.grab.is_none() {
             return None;
         }
-        // Under a grab no other client can be served, so no arrival ends the slice. Otherwise arrivals of clients with
-        // budget do.
+        // During a server grab no other client can be served, so no arrival ends the slice. Otherwise an arrival of a
+        // client with reservation budget ends it.
         let tier = if self.grab.is_some() { Rank::RESERVED } else { Rank::RESERVED + 1 };
         let contest = Contest::new(Rank { tier, key: i64::MIN }, now);
         Some(Slice::new(Choice::Server, Time::NEVER, contest))

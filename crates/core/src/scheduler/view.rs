@@ -225,12 +225,12 @@ impl Scheduler {
         Some(self.client(client)?.paced?.until)
     }
 
-    /// True from an Expose until its answer or its limit.
+    /// True from an Expose until the client has answered it or the limit has passed.
     pub fn is_exposing(&self, client: ClientId, now: Time) -> bool {
         now < self.exposing_until(client)
     }
 
-    /// The time until which a client may take to answer its last Expose; 0 if it has answered.
+    /// The time by which a client should answer its last Expose; 0 if it has answered.
     pub fn exposing_until(&self, client: ClientId) -> Time {
         self.client(client).and_then(|record| record.exposing).map_or(Time(0), |mark| mark.until)
     }

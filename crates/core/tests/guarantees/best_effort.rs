@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Best effort: no client starves, SYNC priorities are strict, and busy clients do not delay a light one.
+//! Best effort: no client starves, SYNC priorities are strict, and busy clients do not delay a client with little work.
 
 use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
 use xqos_core::{Choice, ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Time};
@@ -71,7 +71,7 @@ fn synchronous_clients_do_not_starve_a_busy_one() {
 
 #[test]
 fn clients_that_pause_between_turns_do_not_starve_a_busy_one() {
-    // Each one returns at the base priority of `smart`, and together they demand more than the whole server.
+    // Each client returns at the base priority of `smart`, and together they demand more than the whole server.
     for policy in STARVE_NOBODY {
         let mut server = Server::new(policy, Parameters::default(), 1);
         let busy = server.connect(Load::backlogged(100 * US..=100 * US));
@@ -184,7 +184,7 @@ fn no_client_is_picked_while_one_of_higher_sync_priority_is_ready() {
     }
 }
 
-/// Twelve busy clients with cheap requests, and a light one.
+/// Twelve busy clients with cheap requests, and a client with the load `light`.
 fn twelve_hogs(seed: u64, light: Load, hog_cost_ns: u64) -> (Server, ClientId) {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
     for _ in 0..12 {
@@ -198,7 +198,7 @@ fn twelve_hogs(seed: u64, light: Load, hog_cost_ns: u64) -> (Server, ClientId) {
 fn a_light_client_among_twelve_hogs_waits_only_for_the_running_request() {
     for seed in 0..30 {
         let behaviour = Behaviour::Periodic { period_ns: 10 * MS, requests: 1 };
-        // The light client starts after the first round of the hogs, in which they have all paid the same.
+        // The light client starts after the first round of the hogs, when they have all paid the same.
         let light = Load { start_ns: 100 * MS, ..Load::new(behaviour, 200 * US..=300 * US) };
         let (mut server, light) = twelve_hogs(seed, light, 60 * US);
         server.run_until(5 * SECOND);

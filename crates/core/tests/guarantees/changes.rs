@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Changes of reservations at run time: checking, setting again, replacing, ending.
+//! Changes to reservations at run time: checking, setting again, replacing and ending them.
 
 use crate::reservations::{Reserved, check_budgets_are_given};
 use crate::server::{Load, MS, SECOND, Server, US};

@@ -78,7 +78,7 @@ fn no_other_client_is_served_between_the_requests_of_a_turn() {
     }
     turns.pop();
     let expected = FRAME_NS * 2 / 3 / (20 * US + think_ns) - 1;
-    // The last request of a turn may arrive when less than a wait is left; other clients then run first.
+    // The last request of a turn may arrive when less than `WAIT_NS` of it is left; other clients then run first.
     assert!(turns.len() > 20 && turns.iter().all(|&turn| turn == 1 || turn >= expected), "requests in each: {turns:?}");
 }
 
@@ -162,7 +162,7 @@ fn a_compositor_with_a_higher_sync_priority_is_limited_too() {
 
 /// The average time from the end of a light client's request to the end of the compositor's next one, in ms.
 fn shown_after_ms(calls: bool) -> f64 {
-    // Frames of 2 ms, so that turns are 20 ms apart while other clients draw all the time.
+    // The compositor draws for 2 ms per frame, so its turns are 20 ms apart while other clients draw all the time.
     let behaviour = Behaviour::RoundTrip { think_ns: 400 * US };
     let (mut server, compositor) = desktop(5, Load::new(behaviour, 2 * MS..=2 * MS), 4, 200 * US);
     let light = Load::new(Behaviour::Periodic { period_ns: 101 * MS, requests: 1 }, 10 * US..=10 * US);
@@ -218,7 +218,7 @@ fn an_endlessly_busy_window_manager_delays_others_by_no_more_than_its_part_of_a_
     }
 }
 
-/// While a client and the window manager answer each other, other clients get as much as with one busy client.
+/// While a client and the window manager answer each other, others get as much as beside a single busy client.
 #[test]
 fn a_client_pays_for_the_work_of_a_window_manager_that_it_causes() {
     for (others, seed) in [(1, 1), (3, 2), (8, 3)] {
@@ -236,7 +236,7 @@ fn a_client_pays_for_the_work_of_a_window_manager_that_it_causes() {
         let charged = [id, culprit, bystander].map(|id| server.scheduler.usage(id).expect("connected").charged_ns);
         assert_eq!(charged, [0, managed + paid, got], "the accounting reports this");
         assert!(paid + 20 * MS < got, "{others} others: it pays: {paid} of {got} ns");
-        // The bound does not hold if the work alone exceeds the share of one client.
+        // The bound does not hold if the window manager's work alone exceeds one client's share.
         let part = (managed + paid).saturating_sub(got);
         assert!(part < 20 * MS || paid < 20 * MS, "{others} others: {managed} + {paid}, and {got} ns");
     }

@@ -2,8 +2,8 @@
 //! `fair`: the payments of busy clients stay close together, whatever their requests cost and which events arrive.
 //!
 //! Normalised service is server time * 100 / weight. A client is picked when it has paid least, and then pays for a
-//! slice and at most one more request. Two clients that are busy from the start are therefore never further apart than
-//! such a step, and in any interval the difference changes by at most the sum of their steps.
+//! slice and at most one more request (a step). Two clients that are busy from the start are therefore never further
+//! apart than one step, and in any interval the difference changes by at most the sum of their steps.
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
 use xqos_core::{ClientId, Fact, GroupId, Parameters, PolicyKind, Reservation, ReservationKind, Time};
@@ -16,7 +16,7 @@ struct Busy {
 }
 
 impl Busy {
-    /// The step of this client: a slice and a request at its price.
+    /// The step of this client: the price of a slice and a request at its weight.
     fn step(&self, slice_ns: u64) -> i64 {
         ((slice_ns + self.longest_ns) * 100 / u64::from(self.weight)) as i64
     }
@@ -128,7 +128,7 @@ fn jain(shares: &[f64]) -> f64 {
     sum * sum / (shares.len() as f64 * shares.iter().map(|share| share * share).sum::<f64>())
 }
 
-/// Twelve connections of one program, busy or synchronous, and one connection of another.
+/// Twelve connections of one program, busy or synchronous, and one connection of another program.
 fn twelve_beside_one(behaviour: Behaviour, seed: u64) -> [f64; 2] {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
     for at in 0..13 {

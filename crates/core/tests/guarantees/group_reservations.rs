@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Reservations of groups: all clients together get Q in every T (no more if it is hard), divided by their weights.
+//! Reservations of groups: a group's clients together get Q in every T (no more if hard), divided by their weights.
 
 use crate::reservations::{hard_bound_ns, most_in_a_window};
 use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
@@ -127,7 +127,7 @@ fn a_depleted_soft_group_continues_and_a_hard_one_waits() {
         let (mut server, members) = server_with(PolicyKind::Fair, 1, &[100], 400 * US, 4);
         reserve(&mut server, reservation(2, 10, kind));
         server.run_until(SECOND);
-        // A soft group gets a fifth of the server from its reservation, and half of the rest.
+        // A soft group gets a fifth of the server from its reservation, and half of the remaining time.
         let got_ns = together_ns(&server, &members, None);
         assert!((least_ns..=most_ns).contains(&got_ns), "{kind:?}: {got_ns} ns");
     }

@@ -3,7 +3,7 @@
 //!
 //! R is the longest request of a test's loads. Requests cannot be interrupted, which affects the bounds in two ways:
 //!
-//! - A budget is exceeded by up to one request, and the excess is paid back in the next period. Each other reservation
+//! - A budget can be exceeded by one request, and the excess is paid back in the next period. Each other reservation
 //!   can therefore take R more than its Q before a deadline, and a request of length R can be running when a period
 //!   begins.
 //! - A client that arrives in the middle of a period keeps its deadline or gets a new one. A window of m periods can
@@ -52,7 +52,7 @@ fn loaded_server(
     (server, reserved)
 }
 
-/// The largest shortfall of the client's reserved service against k Q at the end of its k-th period, with k.
+/// The largest shortfall of the client's reserved service against k Q at the end of its k-th period, and that k.
 fn worst_shortfall(server: &Server, reserved: Reserved) -> (u64, u64) {
     let Reservation { budget_ns, period_ns, .. } = reserved.reservation;
     let runs: Vec<&Run> =
@@ -87,7 +87,7 @@ fn a_backlogged_reserved_client_gets_its_budget_in_every_period_within_one_block
         let mut random = Random(seed ^ 0xa);
         let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
         let count = random.within(1..=8) as usize;
-        // The limit leaves room for an excess of each reservation, so that all budgets are given in time.
+        // The limit leaves room for each reservation to overrun, so that all budgets are given in time.
         let (mut server, reserved) =
             loaded_server(seed, count, longest_ns, longest_ns * count as u64, &ReservationKind::ALL);
         server.run_until(1500 * MS);
@@ -140,7 +140,7 @@ pub fn hard_bound_ns(reservation: Reservation, periods: u64, longest_ns: u64, go
     periods * budget_ns + edges.max(budget_ns) + longest_ns
 }
 
-/// The maximum service of these clients together in any window of that length. The worst window begins with one of
+/// The maximum total service of these clients in any window of length `window_ns`. The worst window begins with one of
 /// their requests.
 pub fn most_in_a_window(server: &Server, clients: &[ClientId], window_ns: u64) -> u64 {
     let runs: Vec<&Run> = server.runs.iter().filter(|run| clients.contains(&run.client)).collect();
@@ -218,7 +218,7 @@ fn a_synchronous_client_cannot_exceed_its_hard_reservation() {
 
 #[test]
 fn requests_longer_than_the_period_are_paid_back_and_no_more() {
-    // Each request of 25 ms takes 8 1/3 budgets, and 2 1/2 periods pass while it is served.
+    // Each request of 25 ms uses 8 1/3 budgets, and 2 1/2 periods pass while it is served.
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     server.connect(Load::backlogged(100 * US..=100 * US));
     let client = server.connect(Load::backlogged(25 * MS..=25 * MS));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! A simulated server: virtual time, one request at a time, clients that follow a given load.
 //!
-//! It calls a [`Scheduler`] in the same order as the main loop of a real server. A slice ends as in a real server: at a
-//! request boundary, at the end of the slice, when the client has no more requests, or when a watched client becomes
-//! readable and the rank stored when its socket was armed wins the contest. Decisions take no time.
+//! It calls a [`Scheduler`]'s methods in the same order as the main loop of a real server. A slice ends as in a real
+//! server: at a request boundary, at the end of the slice, when the client has no more requests, or when a watched
+//! client becomes readable and the rank stored when its watch began wins the contest. Decisions take no time.
 //!
-//! Invariant: time passes only during a request or while no client has one.
+//! Invariant: time passes only while a request runs or while no client has a request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -91,7 +91,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The length of the part within a window.
+    /// The length of the part of this request within a window.
     pub fn within(&self, from_ns: u64, to_ns: u64) -> u64 {
         self.end_ns.min(to_ns).saturating_sub(self.start_ns.max(from_ns))
     }
@@ -231,14 +231,14 @@ impl Server {
         self.runs.iter().filter(|run| run.client == client).map(|run| run.end_ns - run.arrived_ns).collect()
     }
 
-    /// The longest time so far for which the client had a request and was not served.
+    /// The longest time so far during which the client had a request but was not served.
     pub fn longest_wait_ns(&self, client: ClientId) -> u64 {
         let client = &self.clients[usize::from(client.0) - 1];
         let waits = client.waits_since_ns.map_or(0, |since| self.now_ns.saturating_sub(since));
         client.longest_wait_ns.max(waits)
     }
 
-    /// True if a request of the client had arrived by `at_ns` and had not begun before.
+    /// True if a request of the client had arrived by `at_ns` and had not begun before then.
     pub fn had_work_at(&self, client: ClientId, at_ns: u64) -> bool {
         let client = &self.clients[usize::from(client.0) - 1];
         let served_since = self.runs.iter().rev().take_while(|run| run.start_ns >= at_ns);

@@ -21,7 +21,7 @@ fn next_to_watch(scheduler: &mut Scheduler, now: Time) -> Option<ClientId> {
     scheduler.next_to_watch(now).map(|(client, _)| client)
 }
 
-/// A hog has run for 20 ms and continues; the other client is idle.
+/// A hog has run until 20 ms and continues; the other client is idle.
 fn hogged_scheduler(prepare: impl FnOnce(&mut Scheduler)) -> Scheduler {
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
     scheduler.handle(at(0), Fact::Connected { client: HOG, descriptor: 11 });
@@ -94,8 +94,8 @@ fn members_are_returned_again_when_the_budget_of_their_group_is_replenished() {
             scheduler.handle(at(0), Fact::Group { client, group });
         }
         assert!(scheduler.handle(at(0), Fact::Reserve { holder: group.into(), reservation }).is_admitted());
-        // The idle client is returned first with the budget of its group, which another member uses up. Then it is
-        // returned as best effort, since it received input.
+        // The idle client is first returned as one with its group's budget, which another member uses up. It is then
+        // returned again as best effort, because it has received input.
         scheduler.handle(at(0), Fact::Arrived { client: HOG });
         scheduler.decide(at(0));
         assert_eq!(next_to_watch(scheduler, at(0)), Some(IDLE));
@@ -184,8 +184,8 @@ fn a_client_that_cannot_win_within_the_slice_is_not_watched() {
 
 #[test]
 fn a_synchronous_client_is_interrupted_only_within_its_expected_time() {
-    // The idle client returns 3 ms behind the hog and is served for this length. Its arrival then ends a slice after
-    // the margin of 1 ms, minus what the hog has used since.
+    // The idle client returns 3 ms behind the hog and is served for 3 ms. Its next arrival then ends a slice after the
+    // margin of 1 ms, minus what the hog has used since.
     let named_after = |length_us: u64, still_ready| {
         let mut scheduler = hogged_scheduler(|_| ());
         scheduler.handle(at(20), Fact::Arrived { client: IDLE });

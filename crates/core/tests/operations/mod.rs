@@ -12,7 +12,7 @@ use xqos_core::{ClientId, Fact, GroupId, Pacing, Parameters, PolicyKind, Reserva
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// Client ids are below this.
+/// Client ids are smaller than this.
 pub const CLIENTS: u16 = 6;
 
 /// A fact, or a turn of the server's main loop.
@@ -162,7 +162,7 @@ pub fn sequence(most: usize) -> impl Strategy<Value = (PolicyKind, Vec<Op>)> {
     (policy(), all)
 }
 
-/// Generates the same sequences in each run. A failing one is shrunk and printed; nothing is written to disk.
+/// Generates the same sequences in each run. A failing sequence is shrunk and printed; nothing is written to disk.
 pub fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         rng_seed: proptest::test_runner::RngSeed::Fixed(0x7870_6f73),

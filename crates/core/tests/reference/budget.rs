@@ -44,15 +44,15 @@ impl Budget {
         self
     }
 
-    /// The state after replacing the reservation. Excess service is charged to the new one; a deadline counts as no
-    /// further away than the longest period.
+    /// The state after replacing the reservation. Excess service is charged to the new reservation; a deadline counts
+    /// as no further away than the longest period.
     pub fn replaced_by(before: Option<Budget>, of: Reservation, now: u64, longest_ns: u64) -> Self {
         let mut budget = Budget::fresh(of, now);
         budget.left_ns -= before.map_or(0, |before| before.ahead_ns(now, longest_ns));
         budget.charged(0, now, false)
     }
 
-    /// How far the client's service exceeds its bandwidth.
+    /// The amount by which the client's service exceeds its bandwidth.
     pub fn ahead_ns(self, now: u64, longest_ns: u64) -> i128 {
         let left_to_deadline = i128::from(self.deadline) - i128::from(now);
         let left_to_deadline = left_to_deadline.min(longest_ns.max(self.of.period_ns).into());

@@ -83,7 +83,7 @@ impl Desktop {
         self.left_ns(now).min(for_manager_ns)
     }
 
-    /// Until when the server waits for the next request.
+    /// The time until which the server waits for the next request.
     pub fn waits_until(&self, now: u64) -> Option<u64> {
         let &(_, end, _) = self.slices.last().filter(|_| self.is_open(now))?;
         Some(end + WAIT_NS.min(self.left_ns(now))).filter(|&until| now < until)
@@ -94,7 +94,7 @@ impl Desktop {
         self.calls = if self.slices.is_empty() { 0 } else { CALLED_TURNS };
     }
 
-    /// Records a slice that counts: others waited, or a window manager used up its part.
+    /// Records a slice if it counts: if others waited, or a window manager used up its part.
     pub fn served(&mut self, id: ClientId, start: u64, end: u64, others_wait: bool) {
         let used_its_part = !self.roles[&id].compositor && end - start >= MANAGERS_NS;
         if (!others_wait || self.first_from(start) > start) && !used_its_part {

@@ -37,7 +37,7 @@ pub struct Client {
     is_rested: bool,
     /// The time of its arrival or of the end of its last slice.
     waits_since: u64,
-    /// The length of its last slice, if that was one request after which the client waited.
+    /// The length of its last slice, if it was a single request after which the client waited.
     asked_for_ns: Option<u64>,
 }
 
@@ -140,7 +140,7 @@ impl Reference {
             let may_share = SharedBudgets::may_share(&self.clients[&id], self.desktop.roles.contains_key(&id));
             let group = Some(self.rules.standings[&id].group).filter(|_| may_share);
             if self.shared.update_member(id, group) {
-                // The client restarts in the policy, as after a reservation of its own.
+                // The client restarts in the policy, as after the end of its own reservation.
                 self.rules.enter(id, 0);
             }
         }
@@ -358,7 +358,7 @@ impl Reference {
         self.desktop.roles.contains_key(&id) && self.desktop.share_ppm > 0 && self.rules.kind == PolicyKind::Fair
     }
 
-    /// Order by SYNC priority, highest first, then compositors and window managers first.
+    /// The order: highest SYNC priority first, then compositors and window managers before other clients.
     fn place(&self, id: ClientId) -> (i64, bool) {
         (-i64::from(self.rules.standings[&id].sync_priority), !self.is_desktop(id))
     }
@@ -369,7 +369,7 @@ impl Reference {
         is_free || self.rules.kind == PolicyKind::Stock
     }
 
-    /// Until when the server waits for this client's next request before it serves others.
+    /// The time until which the server waits for this client's next request before it serves others.
     pub fn next_request_of(&self, id: ClientId, now: u64) -> Option<u64> {
         let is_first = |(&id, client): (&ClientId, &Client)| {
             client.ready && !self.is_out(id) && (self.has_budget(id) || self.is_desktop(id))
@@ -398,7 +398,7 @@ impl Reference {
         is_depleted || self.paced.holds(id) || !self.has_budget(id) && self.is_capped(id)
     }
 
-    /// True if its own reservation or its group's has budget.
+    /// True if the client's own reservation or its group's has budget.
     fn has_budget(&self, id: ClientId) -> bool {
         self.clients[&id].has_budget() || self.shared.budget_of(id).is_some_and(|shared| !shared.depleted)
     }
@@ -469,7 +469,7 @@ impl Reference {
         self.update_groups(now);
     }
 
-    /// The members enter the policy as after idleness.
+    /// The members enter the policy as if they had been idle.
     fn released_group(&mut self, group: GroupId) -> bool {
         let members: Vec<ClientId> =
             self.clients.keys().copied().filter(|&id| self.shared.group_of(id) == Some(group)).collect();
@@ -495,7 +495,7 @@ impl Reference {
     fn cleared(&mut self, id: ClientId) -> bool {
         let Some(client) = self.clients.get_mut(&id).filter(|client| client.budget.is_some()) else { return false };
         client.released = client.budget.take();
-        // The client restarts as after idleness: it must not save up time while a reservation pays.
+        // The client restarts as after idleness: it must not save up time while a reservation pays for it.
         self.rules.enter(id, 0);
         true
     }

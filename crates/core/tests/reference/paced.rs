@@ -14,7 +14,7 @@ struct Mark {
     until: u64,
     /// The client that waits for it, and the beginning of that wait.
     holds: Option<(ClientId, u64)>,
-    /// The number of answers that it has to give, and the number that it has given.
+    /// The number of answers that it has to give, and the number given so far.
     owed: u32,
     came: u32,
 }
@@ -76,7 +76,7 @@ impl Paced {
         }
     }
 
-    /// After `at`, no client waits for this one any more.
+    /// After `at`, other clients no longer wait for this client.
     fn forgotten(&mut self, id: ClientId, at: u64) {
         let Some(holds) = self.marks.remove(&id).and_then(|mark| mark.holds) else { return };
         let others_wait = self.marks.values().any(|mark| mark.holds == Some(holds));

@@ -7,7 +7,7 @@ use xqos_core::{ClientId, GroupId, Parameters, PolicyKind};
 
 /// `fair`: how far behind the virtual clock a client can return.
 const CREDIT_NS: i128 = 3_000_000;
-/// `fair`: how much less an arrival must have paid.
+/// `fair`: how much less an arrival must have paid to end a slice.
 const MARGIN_NS: i128 = 1_000_000;
 /// `smart`: the value of a level in intervals, and its maximum.
 const LEVEL_INTERVALS: i128 = 10;
@@ -81,7 +81,7 @@ pub struct Rules {
     group_weights: BTreeMap<GroupId, u32>,
     /// `fair`: for each SYNC priority, what the last picked client had paid.
     clocks: BTreeMap<i32, i128>,
-    /// `smart` and `fixed`: the client with the oldest last turn comes first.
+    /// `smart` and `fixed`: the client whose last turn ended first comes first.
     rotation: Vec<ClientId>,
     /// `smart`: server time that all clients used.
     used_by_all: u64,
@@ -398,7 +398,7 @@ impl Rules {
         Some(u64::try_from(lead.max(0) * i128::from(defence.weight) / 100).expect("a lead of less than 500 years"))
     }
 
-    /// What an arrival must beat: the payment and the weight of the client's group.
+    /// The values that an arrival must beat: the payment and the weight of the client's group.
     pub fn defence(&self, id: ClientId) -> Defence {
         Defence { paid: self.accounts[&self.account_key(id)].paid, weight: self.account_weight(id) }
     }

@@ -72,7 +72,7 @@ impl SharedBudgets {
         before.is_some() && group.is_none()
     }
 
-    /// A group arrives with the first of its members that could be served.
+    /// A group arrives when the first of its members can be served.
     pub fn update_arrivals(&mut self, now: u64, works: impl Fn(ClientId) -> bool) {
         for (&group, shared) in &mut self.all {
             let has_work = self.members.iter().any(|(&id, member)| member.0 == group && works(id));
