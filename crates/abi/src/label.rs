@@ -4,12 +4,12 @@
 /// Size of a name in bytes.
 pub const LABEL_BYTES: usize = 32;
 
-/// A short name, of a group or of the origin of a setting.
+/// The short name of a group or of a setting's origin.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Label([u8; LABEL_BYTES]);
 
 impl Label {
-    /// A name with as many whole characters of a text as fit, without control characters.
+    /// A name with as many whole characters of a text as fit, except control characters.
     pub fn new(text: &str) -> Label {
         let mut bytes = [0; LABEL_BYTES];
         let mut end = 0;

@@ -8,7 +8,7 @@ use xqos_core::ReservationKind;
 const REMOTE: &str = "(remote)";
 const NAME_BYTES: usize = 32;
 
-/// As many whole characters of a program's name as fit into the server's lists.
+/// Shortens a program's name to the whole characters that fit into the server's lists.
 pub fn cut(name: &str) -> &str {
     cut_to(name, NAME_BYTES - 1)
 }
@@ -18,7 +18,7 @@ pub(crate) fn cut_to(text: &str, bytes: usize) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// The flag of a kind of reservation; 0: soft.
+/// The flag for a kind of reservation; 0 for soft.
 pub fn flag_of(kind: ReservationKind) -> u32 {
     match kind {
         ReservationKind::Soft => 0,
@@ -62,7 +62,7 @@ impl ClientEntry {
         }
     }
 
-    /// The client as an entry of a list of departed clients, which stands for one client.
+    /// The client as an entry in a list of departed clients. The entry counts one client.
     pub fn departed(&self) -> ClientEntry {
         let (uid, name) = self.program();
         let (connected_ns, name) = (self.connected_ns, name.to_owned());
@@ -72,7 +72,7 @@ impl ClientEntry {
         sum
     }
 
-    /// Adds the figures of another client. In a list of departed clients, `client` is the number of clients.
+    /// Adds the figures of another client. In a list of departed clients, the field `client` is the number of clients.
     pub fn absorb(&mut self, other: &ClientEntry) {
         macro_rules! add {
             ($($field:ident)*) => {$(self.$field = self.$field.saturating_add(other.$field);)*};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Parts of requests other than numbers: subjects, settings, and changes of the policy.
 //!
-//! The caller passes a whole request, as long as its header says, so only the length that its kind requires is checked.
+//! The caller passes a whole request of the length in its header, so only the length for its kind is checked here.
 //! Errors have the names of X errors.
 
 use crate::bytes::{Order, Reader, Writer};
@@ -49,7 +49,7 @@ impl Subject {
         Request::Clear { subject: self, setting }
     }
 
-    /// The client that is named; 0: none, or the sender.
+    /// The named client; 0: none, or the sender.
     pub fn client(self) -> u32 {
         match self {
             Subject::Client(client) | Subject::Group(client) => client,

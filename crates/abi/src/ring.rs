@@ -9,7 +9,7 @@
 //!            record n is in slot n % capacity
 //! ```
 //!
-//! There is one writer and any number of readers. The writer does not know its readers: a slow one costs it nothing,
+//! There is one writer and any number of readers. The writer does not know its readers: a slow reader costs it nothing
 //! and detects overwritten records itself. Readers map the memory read-only, and seals keep it from shrinking.
 //!
 //! `protocol` defines the order in which both sides access the words, and why no reader sees half a record.
@@ -102,7 +102,7 @@ impl Memory for Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is our own mapping, and nothing refers to it any more.
+        // SAFETY: this is our own mapping, and nothing refers to it any longer.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -133,7 +133,7 @@ impl Writer {
         mapping.word(0).store(MAGIC, Ordering::Relaxed);
         mapping.word(8).store(RECORD_BYTES as u64, Ordering::Relaxed);
         mapping.word(16).store(capacity.into(), Ordering::Release);
-        // F_SEAL_FUTURE_WRITE needs Linux 5.1. Our own mapping stays writable, and no other writable one can be made.
+        // F_SEAL_FUTURE_WRITE needs Linux 5.1. Our own mapping stays writable; new writable mappings are refused.
         let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
         // SAFETY: the descriptor is open, and the call takes no pointers.
         if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) } < 0 {
@@ -187,14 +187,14 @@ pub enum Next {
 pub struct Reader {
     mapping: Mapping,
     cursor: Cursor,
-    /// Records read in one batch, and how many of them were returned.
+    /// Records read in one batch, and the number of them already returned.
     read: Vec<Words>,
     given: usize,
 }
 
 impl Reader {
-    /// Maps a ring received from a server, to read from record `next` on. Refuses a file that could shrink, and sizes
-    /// that do not match.
+    /// Maps a ring received from a server, for reading from record `next` on. Refuses a file that could shrink, and
+    /// sizes that do not match.
     pub fn open(fd: OwnedFd, next: u64) -> io::Result<Reader> {
         let unfit = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("not a trace ring: {what}"));
         // SAFETY: the descriptor is open, and the call takes no pointers.
@@ -323,7 +323,7 @@ mod tests {
         assert!(Mapping::new(writer.fd(), 256, true).is_err());
     }
 
-    /// Uses plain memory, with the length and alignment of a mapping, so that Miri can check each access.
+    /// Uses plain memory with the length and alignment of a mapping, so that Miri can check each access.
     #[test]
     fn two_threads_share_the_words_of_a_mapping_and_nothing_else() {
         const CAPACITY: u64 = 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The scheduler's snapshot in a trace: [`Entry::Begin`] has its length, each [`Entry::State`] record two of its words.
+//! The scheduler's snapshot in a trace: [`Entry::Begin`] holds its length, each [`Entry::State`] record two words.
 //!
 //! A reader of a trace needs the state of the scheduler at the beginning. A snapshot with missing records is discarded.
 
@@ -14,7 +14,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Takes a record. The last one of a snapshot returns its words for [`xqos_core::Scheduler::restore`].
+    /// Takes a record. The last record of a snapshot returns all words for [`xqos_core::Scheduler::restore`].
     pub fn take(&mut self, what: &Entry) -> Option<Vec<u64>> {
         match *what {
             Entry::Begin { words, .. } => self.begin_anew(Some(words as usize)),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Trace records: the events inside the server, each in 32 bytes.
 //!
-//! Seven kinds are those of Manica et al., section 2.1: begin, end, creation, destruction, activation, deactivation (a
-//! slice after which the client has no more requests) and dispatch. Together with the other facts, they let replay make
-//! the same calls to [`xqos_core::Scheduler`] as the server did. Records are in the order of these calls. `at` is the
-//! time of the event, which for an activation can be earlier than the previous record.
+//! Seven kinds of events are those of Manica et al., section 2.1: begin, end, creation, destruction, activation,
+//! deactivation (a slice after which the client has no more requests) and dispatch. Together with the other facts, they
+//! let replay make the same calls to [`xqos_core::Scheduler`] as the server did. Records are in the order of these
+//! calls. `at` is the time of the event, which for an activation can be earlier than the previous record.
 //!
 //! `record` defines the layout and the names. Any four words decode to an event or to `None`; nothing panics on any
 //! input.

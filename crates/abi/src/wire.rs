@@ -337,6 +337,6 @@ pub(crate) fn list<T: Field<BYTES>, const BYTES: usize>(
 ) -> Result<Vec<T>, Malformed> {
     let (count, size) = (u32::get(read)?, u32::get(read)? as usize);
     let mut entries = Reader::new(bytes, order, 32);
-    // Entries of a newer server may be longer; the rest is skipped.
+    // Entries from a newer server may be longer; their additional bytes are skipped.
     (0..count).map(|_| Ok(T::get(&mut entries.part(size)?)?)).collect()
 }

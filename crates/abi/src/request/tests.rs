@@ -76,7 +76,7 @@ fn a_request_of_any_other_length_is_refused() {
     }
 }
 
-/// Parses a request in which the word at this offset was replaced.
+/// Parses a request after replacing the word at this offset.
 fn with_word(request: Request, at: usize, word: u32) -> Result<Request, RequestError> {
     let mut bytes = request.encode(130);
     bytes[at..at + 4].copy_from_slice(&word.to_ne_bytes());

@@ -53,7 +53,7 @@ pub fn end(memory: &impl Memory) {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadResult {
-    /// There are records.
+    /// Records were read.
     Some,
     /// This many records were overwritten before they were read.
     Lost(u64),

@@ -9,7 +9,7 @@ use loom::thread;
 /// The smallest sizes with which the protocol works, because the model's run time grows quickly.
 const CAPACITY: u64 = 2;
 const WORDS: usize = 2;
-/// One record more than fits, so that a slot is overwritten while it may be read. Another one would take a minute.
+/// One record more than fits, so that a slot is overwritten while it may be read. A fourth record takes a minute.
 const WRITTEN: u64 = 3;
 
 struct Model {
