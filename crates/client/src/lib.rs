@@ -92,8 +92,8 @@ impl Control {
         longest_requests: ListLongestRequests -> LongestRequests;
     }
 
-    /// From now on settings are sent without waiting and report success, until [`Control::settle`]; many requests then
-    /// take one round trip. This affects all users of the connection.
+    /// Until [`Control::settle`] is called, settings are sent without waiting and report success, so many requests take
+    /// one round trip. This affects all users of the connection.
     pub fn hold(&self) {
         *self.held_requests() = Some(HeldRequests::default());
     }
@@ -103,7 +103,7 @@ impl Control {
         self.held_requests().as_ref().map_or(0, |held| held.sent.len() + held.posted)
     }
 
-    /// Waits for the answers of all held requests and returns the indices of those that were refused.
+    /// Waits for the answers to all held requests and returns the indices of those that were refused.
     pub fn settle(&self) -> Vec<usize> {
         self.take_answers(0);
         let held = self.held_requests().take().unwrap_or_default();
@@ -232,7 +232,7 @@ impl Control {
     }
 
     fn next_of_socket(&self) -> Result<Option<Notify>> {
-        // Other events of the X connection are ignored, but must not pile up.
+        // Other events of the X connection are ignored, but must not accumulate.
         if let Some(connection) = &self.connection {
             while connection.poll_for_event()?.is_some() {}
         }
@@ -242,7 +242,7 @@ impl Control {
         }
     }
 
-    /// The descriptor that becomes readable when an event arrives or the server ends.
+    /// The descriptor that becomes readable when an event arrives or the server exits.
     pub fn descriptor(&self) -> RawFd {
         match (&self.transport, &self.connection) {
             (Transport::Socket(socket), _) => socket.descriptor(),
@@ -277,7 +277,7 @@ impl Control {
             Transport::Extension { major_opcode, first_error, .. } => {
                 let bytes = request.encode(*major_opcode);
                 let (parts, connection) = ([IoSlice::new(&bytes)], self.connection()?);
-                // If asked for descriptors, x11rb takes the second byte of any reply as their number.
+                // When asked for descriptors, x11rb takes the second byte of any reply as their number.
                 let answer = if matches!(request, Request::StartTrace { .. }) {
                     connection.send_request_with_reply_with_fds(&parts, Vec::new())?.reply()
                 } else {

@@ -42,7 +42,7 @@ impl Control {
     }
 
     /// Connects only to the control socket of a display, until a deadline. `Ok(None)`: there is no such socket, the
-    /// server is exiting, or it does not answer users without a client.
+    /// server is exiting, or it answers only users that have an X connection.
     pub fn at_socket(display: u32, until: Option<Instant>) -> Result<Option<Control>> {
         let Some(socket) = Socket::of_display(display, until) else { return Ok(None) };
         match Control::negotiate(None, 0, Transport::Socket(socket)) {

@@ -32,7 +32,7 @@ const RECORD_BYTES: usize = 32;
 const GENERIC_EVENT: u8 = 35;
 /// More than the longest possible list of clients.
 const MAX_REPLY_BYTES: usize = 4 << 20;
-/// More than any program leaves unread.
+/// More events than any program leaves unread.
 const MAX_EVENTS: usize = 1 << 16;
 
 /// More than any reply carries; the reply to StartTrace carries one.
@@ -56,7 +56,7 @@ pub struct Socket {
     major_opcode: u8,
     until: Option<Instant>,
     state: Mutex<State>,
-    /// The X connection that permits this user to use the control socket, if that requires a client.
+    /// The X connection that permits this user to use the control socket, if one is required.
     _client: Option<UnixStream>,
 }
 
@@ -75,8 +75,8 @@ pub(crate) struct Answer {
 
 impl Socket {
     /// The control socket of the server at the other end of an X connection to this display. `None` if there is none,
-    /// or if it belongs to another user, who might impersonate the server. The process may differ: a Wayland compositor
-    /// listens before it starts Xwayland.
+    /// or if it belongs to another user, who might impersonate the server. The processes may differ: a Wayland
+    /// compositor listens before it starts Xwayland.
     pub(crate) fn of_server(connection: impl AsFd, display: u32) -> Option<Socket> {
         Socket::of_user(display, peer(connection)?.uid, None)
     }
@@ -272,7 +272,7 @@ fn left(until: Option<Instant>) -> rustix::io::Result<Duration> {
     if left.is_zero() { Err(Errno::AGAIN) } else { Ok(left) }
 }
 
-/// A read that times out fails like one that would block.
+/// A read that times out fails with the same error as one that would block.
 fn broken(error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::WouldBlock { Error::Late } else { Error::Socket(error) }
 }
