@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicU64;
 
 /// Runs `child` in a copy of this process, which then exits. Returns the pid.
 ///
-/// The copy has only one thread. Locks of other threads may stay held forever in it: glibc and musl keep memory
+/// The copy has only one thread. Locks held by other threads may stay locked in it forever: glibc and musl keep memory
 /// allocation usable, but `child` must not use standard streams, the environment or other threads.
 pub fn fork(child: impl FnOnce()) -> io::Result<i32> {
     // SAFETY: the copy runs `child`, catches its panics and never returns into the caller's frames. A lock held by

@@ -49,8 +49,8 @@ fn wait_for(polled: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<
 
 /// The pid of the process that listened at the other end of a Unix socket; `None` for other sockets.
 pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
-    // Not through rustix, whose pids are never 0, because a peer in another pid namespace has pid 0. SAFETY: an
-    // all-zero ucred is valid; getsockopt writes at most `length` bytes into it.
+    // rustix cannot represent pid 0, which a peer in another pid namespace has. SAFETY: an all-zero ucred is valid;
+    // getsockopt writes at most `length` bytes into it.
     unsafe {
         let mut peer: libc::ucred = mem::zeroed();
         let mut length = mem::size_of_val(&peer) as libc::socklen_t;

@@ -11,7 +11,7 @@
 //! | `network` | network namespaces and TUN devices |
 //! | `sched` | the kernel's scheduling of a thread |
 //! | `sockets` | the table of Unix sockets, through netlink |
-//! | `own` | rights, terminal and machine of this process |
+//! | `own` | privileges, terminal and machine of this process |
 
 mod child;
 mod files;

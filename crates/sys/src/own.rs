@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! This process: its rights, program, terminal and machine.
+//! This process: its privileges, program, terminal and machine.
 
 use rustix::fs::getxattr;
 use rustix::process::{getegid, geteuid};

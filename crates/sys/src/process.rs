@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Processes and threads from /proc: a list of them, their parents and their times.
+//! Processes and threads from /proc: a list of them, with their parents and processor times.
 //!
 //! A process is identified by its pid and start time, because pids are reused.
 
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// A process that is running, or has exited and has not been waited for.
+/// A process that is running, or that has exited but has not been waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pub parent: i32,

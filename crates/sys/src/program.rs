@@ -5,7 +5,7 @@
 //! name of the process (its first 15 bytes) then shows where the first argument ended, since a path may itself contain
 //! spaces.
 //!
-//! Wine and Proton store a Windows path there, such as `Z:\games\one.exe`.
+//! Wine and Proton store a Windows path as the first argument, such as `Z:\games\one.exe`.
 
 use std::fs;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The kernel's scheduling of a thread: reading and setting its `struct sched_attr`.
 //!
-//! The module uses it for the server's thread, `xqos boost` for exposing programs, and `xqos run --cpu` for its
+//! xqos in the server uses it for the server's thread, `xqos boost` for exposing programs, and `xqos run --cpu` for its
 //! program; other commands show these settings. Raised settings use reset-on-fork: children and new threads start with
 //! default scheduling.
 
@@ -44,7 +44,7 @@ impl Attributes {
         Attributes { policy: libc::SCHED_RR as u32, priority, flags: RESET_ON_FORK, ..Attributes::default() }
     }
 
-    /// SCHED_DEADLINE: a budget in each period, and no more.
+    /// SCHED_DEADLINE: this budget in each period, and no more.
     pub fn deadline(budget_ns: u64, period_ns: u64) -> Attributes {
         let (runtime_ns, deadline_ns) = (budget_ns, period_ns);
         let (policy, flags) = (SCHED_DEADLINE, RESET_ON_FORK);
@@ -89,7 +89,7 @@ impl Attributes {
         [libc::SCHED_RR, libc::SCHED_FIFO].contains(&(self.policy as i32)).then_some(self.priority)
     }
 
-    /// The attributes as numbers, to store where they outlive this process.
+    /// The attributes as numbers, for storage that outlives this process.
     pub fn words(&self) -> [u64; 4] {
         let low = u64::from(self.policy) | (u64::from(self.priority) << 8) | ((self.flags & 0xff) << 16);
         [low | (u64::from(self.nice as u32) << 32), self.runtime_ns, self.deadline_ns, self.period_ns]

@@ -24,7 +24,7 @@ pub struct Signal {
 pub struct Signals(OwnedFd);
 
 impl Signals {
-    /// From now on the watched signals arrive only here.
+    /// From now on, the watched signals arrive only here.
     pub fn watch() -> io::Result<Signals> {
         let set = watched_set();
         // SAFETY: `set` is initialised and outlives the calls; SIG_DFL is a valid disposition. An inherited SIG_IGN for
@@ -43,7 +43,7 @@ impl Signals {
         }
     }
 
-    /// True if a signal has arrived that ends this process: any but SIGCHLD.
+    /// True if a signal has arrived that ends this process: any signal except SIGCHLD.
     pub fn termination_requested(&self) -> bool {
         std::iter::from_fn(|| self.next()).any(|signal| signal.number != libc::SIGCHLD)
     }
@@ -100,7 +100,7 @@ pub fn send(pid: i32, signal: i32) {
     }
 }
 
-/// Ignores the signals that end the programs of a terminal.
+/// Ignores the signals with which a terminal ends its programs.
 pub fn ignore_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
         // SAFETY: SIG_IGN is a valid disposition.
