@@ -13,8 +13,8 @@
 //! | any | no requests or service for 1 s and 10 T | silent; the reservation ends, T and Q are remembered for 60 s |
 //! | silent | a burst | gathering; six jobs are enough to confirm a remembered period |
 //!
-//! Source: our own. Twenty jobs are required in addition to 3 s, because a client with four periods per second has only
-//! a dozen jobs in 3 s, and two estimates need 16.
+//! Source: our own design. Twenty jobs are required in addition to 3 s, because a client with four periods per second
+//! has only a dozen jobs in 3 s, and two estimates need 16.
 //!
 //! Invariant: a need has 4 ms <= T <= 250 ms and 0.2 ms <= Q <= T/2. Only periodic clients have one.
 
@@ -30,7 +30,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 const PATIENCE_NS: u64 = 3 * SECOND_NS;
 const PATIENCE_JOBS: usize = 20;
 const LONGEST_PATIENCE_NS: u64 = 6 * SECOND_NS;
-/// During this time a client that lost its period needs fewer jobs to find another one.
+/// During this time, a client that lost its period needs fewer jobs to find a new period.
 const RECENT_LOSS_NS: u64 = SECOND_NS;
 const PAUSES_NS: [u64; 3] = [SECOND_NS, 2 * SECOND_NS, 4 * SECOND_NS];
 const SILENCE_NS: u64 = SECOND_NS;
@@ -39,7 +39,7 @@ const MEMORY_NS: u64 = 60 * SECOND_NS;
 /// A mean demand of T / 100 is enough to start a reservation, and T / 125 to keep it.
 const WORTH_PERCENT: u64 = 100;
 const STILL_WORTH_PERCENT: u64 = 125;
-/// The number of last bursts with which gathering restarts, enough for six jobs.
+/// The number of recent bursts with which gathering restarts; enough for six jobs.
 const BURSTS_KEPT: usize = 32;
 
 /// The reservation that a client should get.
@@ -68,7 +68,7 @@ pub enum State {
     Silent,
 }
 
-/// The findings about a client, for display.
+/// The results for a client, for display.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
     /// Its classification.
@@ -104,7 +104,7 @@ enum Phase {
 struct Gathering {
     since: Time,
     detectors: [Detector; GAPS_NS.len()],
-    /// The client lost its period; its reservation stays.
+    /// The client lost its period; its reservation is kept.
     lost: bool,
 }
 
@@ -183,8 +183,8 @@ impl Client {
         }
     }
 
-    /// The time at which the client becomes silent unless it has a burst before; call [`advance`](Client::advance)
-    /// then. `None` if it is silent.
+    /// The time at which the client becomes silent unless it has a burst before; call [`advance`](Client::advance) at
+    /// that time. `None` if it is already silent.
     pub fn next_update(&self) -> Option<Time> {
         let period_ns = self.need.map_or(0, |need| need.period_ns);
         let silence_ns = SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS));
@@ -306,7 +306,7 @@ impl Client {
         }
     }
 
-    /// Restarts gathering with the last six jobs. The reservation stays.
+    /// Restarts gathering with the last six jobs. The reservation is kept.
     fn begin_anew(&mut self, now: Time) {
         let Phase::Periodic(periodic) = &self.phase else { return };
         let from = periodic.follow.changed_at();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! Clients that rest for a fixed time after each reply. Their interval is the rest plus the response time, so measuring
-//! it under contention would give too long a period.
+//! it under contention would give a period that is too long.
 //!
 //! A client is a closed loop if its rests (from the end of a job to the next start) scatter less than its intervals.
 //! Then T = median(rest) + Q, the interval that it would have if it were served immediately.
 //!
-//! Source: Manica et al. 2008, section 2, measure such a client: it rests for 10 ms and draws, at intervals of 12 ms,
-//! or of 35.6 ms while an x11perf runs. Cucinotta et al. (EuroSys 2010) would use the observed period of 35.6 ms.
+//! Source: Manica et al. 2008, section 2, measure such a client: it rests for 10 ms and draws. Its intervals are 12 ms,
+//! or 35.6 ms while x11perf runs. Cucinotta et al. (EuroSys 2010) would use the observed 35.6 ms.
 //!
 //! On an idle server loops and clocks look alike, and both rules give the same T. A client with random pauses is not a
 //! loop, because its rests scatter as much as its intervals. In a dozen frames of a clock, rests may scatter less by
-//! chance. They must therefore scatter less than 0.4 times as much as the intervals, and the intervals by at least 5 %.
+//! chance. Rests must therefore scatter less than 0.4 times as much as the intervals, which must scatter at least 5 %.
 //!
 //! Invariant: a rest is shorter than the longest period.
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | more than 1.25 Q in two of the last four | 1.12 times the largest of these, immediately |
 //! | more than Q in six of the last 48; or wanted exceeds 1.2 Q | wanted |
-//! | wanted was below 0.9 Q for 4 s and 25 jobs, or 150 jobs | the maximum wanted then, but at most a quarter less |
+//! | wanted was below 0.9 Q for 4 s and 25 jobs, or 150 jobs | the maximum in that time, but at most a quarter less |
 //! | anything else | unchanged |
 //!
 //! e is the median lateness of the last four jobs: how long after start + T they ended. It counts only while one of the
@@ -43,7 +43,7 @@ const DOWN_PERCENT: u64 = 90;
 const LOW_JOBS: u32 = 25;
 const LOW_NS: u64 = 4_000_000_000;
 const MANY_LOW_JOBS: u32 = 150;
-/// The server accepts shorter budgets, but they save nothing.
+/// The server accepts smaller budgets, but they save nothing.
 pub(crate) const LEAST_BUDGET_NS: u64 = 200_000;
 
 impl Low {
@@ -129,7 +129,7 @@ impl Demand {
         (self.budget_ns, self.low) = (bounded(budget_ns, period_ns), None);
     }
 
-    /// The largest recent overrun, if there are enough overruns for an immediate rise.
+    /// The largest recent overrun, if there are enough overruns for an immediate increase.
     fn step(&self) -> Option<u64> {
         let most_ns = percent(self.budget_ns, STEP_PERCENT);
         let over: Vec<u64> = self.recent.iter().map(|recent| recent.demand_ns).filter(|&ns| ns > most_ns).collect();

@@ -6,13 +6,13 @@
 //! | too few, or too short a time | wait |
 //! | enough jobs since the last estimate | estimate: a rest if there is one, else a period |
 //! | an estimate within 5 % of the previous one | accept it |
-//! | no estimate, or a different one | compare the next one with it |
+//! | no estimate, or a different one | compare the next estimate with it |
 //! | no job, because the client does not rest | restart |
 //!
 //! The period decides which bursts form a job, and the jobs decide the period. There is therefore a detector for each
 //! of several gaps g, which accepts only periods for which its g is right: g <= T/4, at most 10 ms.
 //!
-//! Source: our own. Cucinotta et al. (EuroSys 2010) rely on the length of their window instead of two estimates.
+//! Source: our own design. Cucinotta et al. (EuroSys 2010) rely on the length of their window instead of two estimates.
 //!
 //! Invariant: a single estimate is never accepted for a client without a remembered period.
 
@@ -59,7 +59,7 @@ impl Beat {
         }
     }
 
-    /// Whether both are of the same kind and within `percent`.
+    /// Whether both are of the same kind and differ by at most `percent`.
     pub(crate) fn agrees(&self, other: &Beat, percent: u64) -> bool {
         let is_same_kind = matches!(self, Beat::Clock(_)) == matches!(other, Beat::Clock(_));
         is_same_kind && order::near(&[self.length_ns()], other.length_ns(), percent) > 0.0

@@ -14,9 +14,9 @@
 //!
 //! For a closed loop, rests take the place of intervals.
 //!
-//! Source: our own. The limit is 25 % because all intervals of 24 frames per second on a 60 Hz display are 20 % off.
-//! The second row finds a change from 25 to 30 frames per second, which is 17 %. An interval with a dropped frame spans
-//! two periods and is not a change.
+//! Source: our own design. The limit is 25 % because all intervals at 24 frames per second on a 60 Hz display are 20 %
+//! off. The second row finds a change from 25 to 30 frames per second, which is 17 %. An interval with a dropped frame
+//! spans two periods and is not a change.
 //!
 //! Invariant: a single interval never counts as a change, however long it is.
 

@@ -26,11 +26,11 @@ pub(crate) const LONGEST_NS: u64 = 250_000_000;
 /// One activation of a client, served to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// When its requests arrived.
+    /// The time at which its requests arrived.
     pub start: Time,
-    /// When its last service ended.
+    /// The time at which its last service ended.
     pub end: Time,
-    /// Processor time of the server. Wall-clock time would include what the kernel runs in between.
+    /// Processor time of the server. Wall-clock time would include other threads that the kernel runs in between.
     pub served_ns: u64,
 }
 
@@ -83,7 +83,7 @@ impl Joiner {
         Joiner { gap_ns, open: None }
     }
 
-    /// Takes the next burst. A decreasing time is replaced by the latest one.
+    /// Takes the next burst. A time before the latest one is replaced with the latest one.
     pub fn take(&mut self, burst: Burst) -> JoinResult {
         let floor = self.open.map_or(Time(0), |open| open.last_start);
         let start = burst.start.max(floor);

@@ -6,7 +6,7 @@
 //! 3. Each fit has: misfit = (median distance of a start from the line) / T; coverage = jobs / periods (or its inverse,
 //!    with more than one job per period); near = fraction of intervals within 25 % of T; scatter = (median distance of
 //!    an interval from T) / T.
-//! 4. Accepted fits precede others; among them the largest coverage - 2 misfit wins.
+//! 4. Accepted fits precede others; among them, the fit with the largest coverage - 2 misfit wins.
 //!
 //! | accepted | min. jobs | misfit | scatter | near | coverage |
 //! |---|---|---|---|---|---|
@@ -74,7 +74,7 @@ impl Fit {
     }
 }
 
-/// The best line through start times in order. `None` for fewer than three.
+/// The best line through ascending start times. `None` for fewer than three.
 pub fn fit(starts: &[Time]) -> Option<Fit> {
     let intervals: Vec<u64> = starts.windows(2).map(|pair| pair[1].since(pair[0])).collect();
     if intervals.len() < 2 {

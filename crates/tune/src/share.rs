@@ -7,11 +7,11 @@
 //!    the blocking.
 //! 3. Each need gets at least its floor, the median demand. If the floors do not fit, the lightest needs are dropped,
 //!    newest first.
-//! 4. What is left raises the clients from their floors toward their needs, in proportion to weight. No client gets
-//!    more than its need; the excess goes to the others.
+//! 4. The remaining capacity raises the clients from their floors toward their needs, in proportion to weight. No
+//!    client gets more than its need; the excess goes to the others.
 //!
-//! Source: the admission test of Manica et al. 2008, section 3.3 (`admission` in `xqos_core`). The compression is that
-//! of AQuoSA, b = g + (r - g) * factor, with a factor for each weight.
+//! Source: the admission test of Manica et al. 2008, section 3.3 (`admission` in `xqos_core`). The formula for
+//! compression is that of AQuoSA, b = g + (r - g) * factor, with a factor for each weight.
 //!
 //! Invariant: sum(Q/T) of the result is at most U_auto, each ratio rounded up to a millionth as in admission.
 
@@ -19,7 +19,7 @@ use crate::client::Need;
 use crate::jobs::LONGEST_NS;
 use xqos_core::{Reservation, ReservationKind, Time};
 
-/// Maximum for all measured reservations. The remaining capacity stays available for manual ones.
+/// Maximum for all measured reservations. The remaining capacity stays available for manual reservations.
 pub const AUTO_LIMIT_PPM: u32 = 600_000;
 const US: u64 = 1_000;
 
@@ -43,7 +43,7 @@ pub struct WeightedNeed {
     pub need: Need,
     /// Weight of the client in hundredths; 100 is the default.
     pub weight: u32,
-    /// When the client was first seen; newer ones are dropped first.
+    /// When the client was first seen; newer clients are dropped first.
     pub since: Time,
 }
 
@@ -60,7 +60,7 @@ impl Room {
         unblocked.min(self.auto_limit_ppm.unwrap_or(AUTO_LIMIT_PPM).into())
     }
 
-    /// Whether these reservations are possible together.
+    /// Whether these reservations can be admitted together.
     pub fn fits(&self, reservations: &[Reservation]) -> bool {
         let shortest_ns = reservations.iter().map(|reservation| reservation.period_ns).min();
         let sum: u64 = reservations.iter().map(|all| ppm(all.budget_ns, all.period_ns)).sum();
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn needs_are_compressed_by_weight_and_never_below_their_floor() {
         let all = [asked(2000, 4000, 10, 200, 0), asked(2000, 4000, 10, 100, 1)];
-        // 0.2 is left above the floors, of which the heavier client gets two thirds.
+        // The floors leave 0.2 of the server, of which the heavier client gets two thirds.
         assert_eq!(given_us(&room(0, &[]), &all), [Some((3333, 10_000)), Some((2666, 10_000))]);
         let all = [asked(2000, 2600, 10, 1000, 0), asked(2000, 4000, 10, 100, 1)];
         assert_eq!(

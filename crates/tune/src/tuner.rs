@@ -9,9 +9,9 @@
 //! | anything else | change |
 //!
 //! Releases precede decreases, and decreases precede increases, so that each step is admitted. If a reservation is
-//! refused because of other new ones, the advice doubles Q and T; if that is refused too, there is none for 10 s.
+//! refused because of other new ones, the advice doubles Q and T; if that is refused too, there is no advice for 10 s.
 //!
-//! Source: our own, with the order of AQuoSA's supervisor: decreases before increases.
+//! Source: our own design, with the order of AQuoSA's supervisor: decreases before increases.
 //!
 //! Invariant: once all advice is followed, the reservations fit into the given room.
 
@@ -25,7 +25,7 @@ use xqos_core::{Reservation, Time};
 const REFUSED_NS: u64 = 10_000_000_000;
 const SAME_BUDGET_PERCENT: u64 = 10;
 const SAME_PERIOD_PERCENT: u64 = 2;
-/// In hundredths.
+/// The default weight, in hundredths.
 const USUAL_WEIGHT: u32 = 100;
 
 /// The action for a client.
@@ -52,7 +52,7 @@ struct Tuned {
     since: Time,
     granted: Option<Reservation>,
     refused_until: Time,
-    /// Its needs are doubled, because one was refused.
+    /// Q and T of its needs are doubled, because a reservation was refused.
     is_doubled: bool,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Compares ARSim's budget controller with ours in the same scenarios. Prints a table and asserts only rough relations.
+//! Compares ARSim's budget controller with ours in the same scenarios. Prints a table and asserts rough relations.
 //!
 //! ARSim's controller is reimplemented from its formula (github.com/tomcucinotta/arsim), without its code: b = spread *
 //! H / (T + e* - max(e, 0)), where H is the 0.83 quantile of the last 12 demands, e is the lateness of the last job,

@@ -104,7 +104,7 @@ fn seventy_two_players_get_at_least_their_median() {
     let fixed = [ms(1000, 10), ms(500, 8)];
     let mut server = Server::new(&fixed);
     (1..=72).for_each(|key| server.connect(key, Time(0)));
-    // The median demand is below 1 %, the mean above. The floors are 0.54 of the server, and 0.6 is available.
+    // The median demand is below 1 %, the mean above. The floors add up to 0.54 of the server, and 0.6 is available.
     server.run(&films(72, |dice| if dice.below(4) == 0 { 1000 * US } else { 300 * US }));
     let granted = server.granted();
     assert_eq!(granted.len(), 72);

@@ -20,7 +20,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -33,17 +33,17 @@ impl Dice {
         low + self.below(high - low)
     }
 
-    /// Exponentially distributed with this mean.
+    /// A pause, exponentially distributed with this mean.
     pub fn pause(&mut self, mean_ns: u64) -> u64 {
         (-(1.0 - self.unit()).ln() * mean_ns as f64) as u64
     }
 
-    /// Approximately normal with mean 0 and deviation 1.
+    /// A number, approximately normal with mean 0 and deviation 1.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 
-    /// Log-normal with this median.
+    /// A length, log-normal with this median.
     pub fn spread(&mut self, median_ns: u64, deviation: f64) -> u64 {
         (median_ns as f64 * (deviation * self.normal()).exp()) as u64
     }

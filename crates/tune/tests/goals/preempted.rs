@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Too few processors: the kernel runs other programs during slices, so the length of a slice is not its demand.
+//! Too few processors: the kernel runs other programs during slices, so a slice is longer than its demand.
 
 use crate::load::{Dice, MS, SECOND, US};
 use xqos_abi::trace::{Entry, Event, Reason};
