@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Generates a client's bursts, either from a plan taken from a trace or from a habit.
+//! Generates a client's bursts, either from a plan taken from a trace or from a habit that the client repeats.
 //!
 //! A habit stores no bursts, so the memory of ten thousand clients does not grow with the length of the scenario. Its
 //! random numbers come from a seed: the same seed gives the same bursts.
@@ -23,7 +23,7 @@ pub enum Pace {
 #[derive(Clone, Debug)]
 pub struct Habit {
     pub pace: Pace,
-    /// Maximum random time that is added to each rest or interval.
+    /// Maximum random time added to each rest or interval.
     pub jitter_ns: u64,
     /// Time that a burst needs outside the server: the client's own work and the transport in both directions.
     pub way_ns: u64,
@@ -61,7 +61,7 @@ impl Generator {
         Generator::Habit { habit, dice, next }
     }
 
-    /// The first burst. A habit starts at a random time in its first interval, so that clients are not in step.
+    /// The first burst. A habit starts at a random time in its first interval, so that clients do not run in step.
     pub(crate) fn first(&mut self) -> Option<NextBurst> {
         match self {
             Generator::Plan { began, .. } => {

@@ -7,7 +7,7 @@ use crate::server::{BurstResult, Observer, Server};
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service, Time};
 
-/// Difference between the seeds of two clients. It is odd, so no two seeds are equal.
+/// Difference between the seeds of two clients. Because it is odd, no two seeds are equal.
 const SEED_STEP: u64 = 0x2545_f491_4f6c_dd1d;
 
 /// Results of the whole scenario after its warm-up.
@@ -37,13 +37,13 @@ pub struct GroupResult {
     pub interval_ns: Vec<u64>,
     /// Bursts that were unfinished at the end.
     pub waiting: u64,
-    /// Number of requested and of admitted reservations.
+    /// Numbers of requested and admitted reservations.
     pub asked: u32,
     pub admitted: u32,
 }
 
 impl GroupResult {
-    /// The fraction of server time that all of these clients got.
+    /// The fraction of server time that these clients got together.
     pub fn share(&self, outcome: &Outcome) -> f64 {
         self.served_ns.iter().sum::<u64>() as f64 / 1e9 / outcome.seconds
     }
@@ -77,7 +77,7 @@ impl Scenario {
     }
 }
 
-/// Counts while the scenario runs.
+/// Collects results while the scenario runs.
 struct Counter {
     from: Time,
     groups: Vec<GroupResult>,

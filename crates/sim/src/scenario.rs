@@ -2,8 +2,8 @@
 //! Scenarios: files in `scenarios/` that describe clients and their behaviour.
 //!
 //! A duration is a number of microseconds or the name of a cost. Costs have values in the file, which the caller can
-//! replace, for example with measured ones. A scenario thus describes behaviour, and the machine determines the length
-//! of requests.
+//! replace, for example with measured values. A scenario thus describes behaviour, and the machine determines the
+//! length of requests.
 //!
 //! | key of a `[[client]]` | meaning |
 //! |---|---|
@@ -18,9 +18,9 @@
 //! | `reservation` | requested under `cbs`: `budget_us` in `period_us`, `hard` or not |
 //! | `from_ms`, `until_ms` | time during which the client exists |
 //!
-//! Settings of rules are not part of a file: [`Scenario::with`] applies them to clients by name.
+//! Settings such as weights and caps are not part of a file: [`Scenario::with`] applies them to clients by name.
 //!
-//! A file is validated as it is read. An error names the line and the remedy.
+//! A file is validated while it is read. An error names the line and the remedy.
 
 mod file;
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! The main loop of a server in virtual time: arrivals, scheduling decisions and service.
 //!
 //! A slice ends as in a real server: at a request boundary when the decision says so, when the client has no more
-//! requests, when a better client arrives ([`xqos_core::Contest`]), or at a tick of the server's own clock. Decisions
-//! and wakeups take no time here; a real server is slower by their cost.
+//! requests, when an arriving client wins the contest ([`xqos_core::Contest`]), or at a tick of the server's own clock.
+//! Decisions and wakeups take no time here; a real server is slower by their cost.
 //!
 //! Future events are sorted by time, so a decision costs O(log n) in the number of clients. Policy `stock` is the
 //! exception: it examines every ready client.
@@ -166,7 +166,7 @@ pub(crate) struct Server {
     /// Input that the server has not seen yet: time, client's index, and `way_ns`.
     inputs: BTreeSet<(Time, usize, u64)>,
     now: Time,
-    /// When input last ended a slice.
+    /// The time at which input last ended a slice.
     last_input_end: Time,
     watches: bool,
     pub(crate) polling: Polling,

@@ -21,7 +21,6 @@ use std::collections::BTreeMap;
 use xqos_core::{ClientId, Time};
 
 const INTERVAL_NS: u64 = 5_000_000;
-/// In ticks.
 const MAX_SLICE_TICKS: u64 = 3;
 const ALONE_TICKS: u64 = 200;
 const LOWEST: i8 = -20;
@@ -93,7 +92,7 @@ impl Stock {
         state.dynamic = (state.dynamic + 1).min(HIGHEST);
     }
 
-    /// No client is ready: the clock stops until one runs.
+    /// No client is ready: the clock stops until a client runs.
     pub(crate) fn sleeps(&mut self, now: Time) {
         self.clock.stop(now);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Client requests in bursts, and the time between bursts.
 //!
-//! The time from the end of a client's burst to its next burst is that of the trace: clients wait for replies, so a
-//! later end delays the next burst. The first burst starts at its recorded time. A burst needs its recorded server
+//! The time from the end of a client's burst to its next burst is taken from the trace: clients wait for replies, so a
+//! later end delays the next burst. The first burst starts at its recorded time. A burst takes its recorded server
 //! time, split into the requests that the trace records (level `requests`), or else into equal requests for each slice.
 
 use std::collections::BTreeMap;

@@ -58,8 +58,8 @@ fn every_policy_conserves_time_and_starves_no_measured_client() {
     }
 }
 
-/// Fixed priorities may let a client starve, and so may today's servers with more than 256 clients: if indices are 256
-/// apart, the client that has been ready longest always wins, and a busy client is always ready.
+/// A client can starve under fixed priorities, and under `stock` with more than 256 clients: if indices are 256 apart,
+/// the client that has been ready longest always wins, and a busy client is always ready.
 fn may_starve(scenario: &Scenario, regime: Regime) -> bool {
     regime == Regime::Policy(PolicyKind::Fixed) || regime == STOCK && scenario.clients() > 256
 }
@@ -112,7 +112,7 @@ fn a_hard_reservation_gets_its_share_and_at_most_one_request_more() {
         let outcome = scenario.simulate(Regime::Cbs);
         assert_eq!(outcome.groups[0].admitted, 1);
         let (share, asked) = (outcome.groups[0].share(&outcome), budget_us / period_us);
-        // Allow for a cut-off period at the end and for one request of 0.1 ms.
+        // Allow for a period that is cut off at the end and for one request of 0.1 ms.
         let most = asked + (budget_us + 100.0) / 1e6 / outcome.seconds;
         assert!(share <= most && share >= asked - budget_us / 1e6 / outcome.seconds, "{share} instead of {asked}");
     }

@@ -13,7 +13,7 @@ use xqos_core::{Parameters, Reservation, ReservationKind, Time};
 
 /// An hour. Longer durations are probably unit mistakes.
 const MAX_LENGTH_US: f64 = 3.6e9;
-/// Limit for one kind of request in a burst.
+/// The maximum number of requests of one kind in a burst.
 const MAX_REQUESTS: u32 = 1_000_000;
 /// The largest request of the core protocol.
 const MAX_BYTES: u32 = 262_140;

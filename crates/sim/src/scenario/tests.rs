@@ -104,6 +104,6 @@ fn weights_and_caps_apply_by_client_name() {
     are_shared(&two, Settings::default(), [33.3, 66.7]);
     are_shared(&two, Settings { weight: Some(25), cap: None }, [66.7, 33.3]);
     let cap = Some((GroupId(7), Ppm(50_000)));
-    // The cap limits both together.
+    // The cap limits both clients together.
     are_shared(&two, Settings { weight: None, cap }, [95.0, 5.0]);
 }

@@ -15,7 +15,7 @@ fn run(requests: u32, request_ns: u64) -> Run {
     Run { requests, request_ns, request: 1, bytes: 16 }
 }
 
-/// A busy client of 1 ms requests, and one that draws for 1 ms and rests for 7.3 ms.
+/// A busy client with 1 ms requests, and a client that draws for 1 ms and rests for 7.3 ms.
 fn busy_and_light() -> Workload {
     let busy = plan(1, vec![Burst { after_ns: 0, inputs: 0, runs: vec![run(2000, MS)] }]);
     let light = Burst { after_ns: 7 * MS + MS / 3, inputs: 0, runs: vec![run(10, MS / 10)] };
@@ -97,13 +97,13 @@ fn a_hard_reservation_is_not_exceeded() {
     assert_eq!(serve(&workload, &rules, |_| {}), Err(Refused::Admission(0)));
 }
 
-/// A load that uses `percent` of the server: a batch of 0.2 ms requests per frame, two clients with output now and
-/// then, and one that waits for replies.
+/// A load that uses `percent` of the server: a batch of 0.2 ms requests per frame, two clients with occasional output,
+/// and one that waits for replies.
 fn everyday(percent: u64) -> Workload {
     let cycle = |every_ns: u64, part: u64, requests: u32| {
         let busy_ns = every_ns * percent * part / 10_000;
         let length_ns = (busy_ns / u64::from(requests)).max(1);
-        // Vary the rests, so that clients are not in step.
+        // Vary the rests, so that clients do not run in step.
         let rest = |nth: u64| every_ns.saturating_sub(busy_ns) + (nth * 7919 % 1000) * every_ns / 10_000;
         (0..10_000_000_000 / every_ns)
             .map(|nth| Burst { after_ns: rest(nth), inputs: 0, runs: vec![run(requests, length_ns)] })
