@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The meaning of replies and events beyond their fields.
+//! Names, flags and sums for the fields of replies and events.
 
 use crate::protocol::{ClientEntry, Grouping, NotifyKind, ReservationReport, entry_flag, event_mask, reservation_flag};
 use xqos_core::ReservationKind;

@@ -156,7 +156,7 @@ impl Writer {
         self.head
     }
 
-    /// Writes a record over the oldest one.
+    /// Writes a record in place of the oldest one.
     #[inline]
     pub fn push(&mut self, words: Words) {
         protocol::write(&self.mapping, self.head, words);

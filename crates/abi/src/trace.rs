@@ -83,7 +83,7 @@ pub struct Event {
     pub what: Entry,
 }
 
-/// An entry of a trace: a fact, or an event that the scheduler does not learn.
+/// An entry of a trace: a fact, or an event that is not passed to the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A fact passed to the scheduler. For [`Fact::Served`], `at` is the end of the slice.

@@ -207,7 +207,7 @@ macro_rules! settings {
             }
         }
 
-        /// Encoded as the code, with room for the longest value.
+        /// Encoded as the code and the value, padded to the longest value.
         impl Field<36> for Setting {
             fn put(&self, out: &mut Writer) {
                 let end = out.len() + 36;

@@ -14,8 +14,9 @@
 //! - **Limit.** Service time and these waits count as used. A turn uses at most `share` of [`FRAME_NS`], plus the
 //!   request in progress. The next turn begins (time used) / `share` after this one began; until then other clients are
 //!   served first. Under contention desktop clients thus get at most `share` of any interval, plus one turn and one
-//!   request. After a turn that was not cut short, they are also served first until [`DEFERRAL_FACTOR`] times the time
-//!   used (at most two frames) has passed since the turn began. Above 30 frames per second this leaves 90 % to others.
+//!   request. After a turn that was not cut short, others are also served first until [`DEFERRAL_FACTOR`] times the
+//!   time used (at most two frames) has passed since the turn began. Above 30 frames per second this leaves 90 % to
+//!   others.
 //! - **Window managers.** All window managers together get [`MANAGERS_NS`] per turn, which is enough to place a window;
 //!   after that the turn ends. A window manager and a client that answer each other endlessly thus delay other clients
 //!   by no more than a slice.
@@ -121,7 +122,7 @@ impl Desktop {
         self.share_ppm > 0
     }
 
-    /// The time from which desktop clients are served first: now within a turn, otherwise the beginning of the next
+    /// The time from which desktop clients are served first: within a turn, `now`; otherwise the beginning of the next
     /// turn.
     pub(crate) fn turn_from(&self, now: Time) -> Time {
         match self.turn {

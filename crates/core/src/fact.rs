@@ -43,7 +43,7 @@ pub enum Fact {
     /// A hold may have ended. Each call resumes at most one client or group. [`Outcome::Resumed`]: a client has budget
     /// again or is no longer held. [`Outcome::GroupResumed`]: a group has budget again. Repeat until [`Outcome::None`].
     Replenish,
-    /// Sets the policy. It starts without any history of the clients.
+    /// Sets the policy. The new policy starts without any history of the clients.
     Policy(PolicyKind),
     /// Sets the parameters. The policy restarts if they affect it.
     Parameters(Parameters),

@@ -6,8 +6,8 @@
 //! (Shatrov, xorg list, 2 September 2005: "fairness means that all applications redraw with the same frames per
 //! second").
 //!
-//! - A client is **exposing** from the Expose until it has answered (one of its requests was served and it is idle
-//!   again), for at most the limit (the N ms of that message).
+//! - A client is **exposing** from an Expose that it receives until it has answered (one of its requests was served and
+//!   it is idle again), for at most the limit (the N ms of that message).
 //! - A client that did not answer its last Expose in time is **behind**: it is still in an earlier redraw, which does
 //!   not cover the new Expose. Such a client must answer twice; otherwise the waiting client would be released each
 //!   time an old redraw ends.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Best-effort policies: the order in which ready clients without reservation budget are served.
 //!
-//! The scheduler does not know the policies. It asks for a [`Key`] (smaller is served first) and reports what was
-//! served. SYNC priority comes before the key under every policy, as the Sync extension requires. Each policy's file
-//! begins with its rule and its source.
+//! The scheduler does not know the policies. It asks the current one for a [`Key`] (smaller is served first) and
+//! reports each service. SYNC priority comes before the key under every policy, as the Sync extension requires. Each
+//! policy's file begins with its rule and its source.
 
 mod accounts;
 mod classic;

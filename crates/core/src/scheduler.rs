@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The scheduler: one decision at a time, with reservations above any policy.
 //!
-//! Each connected client is in exactly one of these places:
+//! Each connected client is in one of these places:
 //!
 //! | place | clients | order |
 //! |---|---|---|
@@ -325,7 +325,7 @@ impl Scheduler {
         assert_eq!(self.reservations.list_of(id), list, "{id:?} with a reservation");
     }
 
-    /// Panics unless every client is where it belongs; for tests.
+    /// Panics unless every client is in the places listed at the top of this file; for tests.
     pub fn verify(&self) {
         self.waiting.check();
         self.desktop.ready.check();

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::{ClientId, Contention, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
-/// Core's client numbers have 16 bits, and its queues use the last one internally. X servers allow 2,048 clients.
+/// Core's client numbers have 16 bits, and its queues use the largest number internally. X servers allow 2,048 clients.
 pub const MAX_CLIENTS: usize = 60_000;
 
 /// Settings of a simulation.

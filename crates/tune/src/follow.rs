@@ -9,7 +9,7 @@
 //!
 //! | every 16 jobs, an estimate from the last 64 | verdict |
 //! |---|---|
-//! | finds a period more than 2 % off, twice within 1 % | changed to this period |
+//! | finds a period more than 2 % off in two estimates that agree within 1 % | changed to this period |
 //! | finds nothing, three times in a row | gone |
 //!
 //! For a closed loop, rests take the place of intervals.

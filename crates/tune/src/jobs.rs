@@ -83,7 +83,7 @@ impl Joiner {
         Joiner { gap_ns, open: None }
     }
 
-    /// Takes the next burst. A time before the latest one is replaced with the latest one.
+    /// Takes the next burst. A start before that of the previous burst is moved to it.
     pub fn take(&mut self, burst: Burst) -> JoinResult {
         let floor = self.open.map_or(Time(0), |open| open.last_start);
         let start = burst.start.max(floor);

@@ -79,8 +79,8 @@ impl Accounts {
         self.groups.iter().flatten().any(|group| group.sync_priority == sync_priority)
     }
 
-    /// Opens an account for a client, in its group's account or in a new one that starts with `paid`. Only this call
-    /// allocates memory.
+    /// Opens an account for a client and adds it to its group's account; a new group account starts with `paid`. Only
+    /// this call allocates memory.
     pub(super) fn enter(&mut self, client: ClientId, facts: &Facts, paid: i64) {
         let is_its = |group: &Option<Group>| group.as_ref().is_some_and(|group| group.is_for(facts));
         let known = if facts.group == GroupId::NONE { None } else { self.groups.iter().position(is_its) };

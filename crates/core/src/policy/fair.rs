@@ -21,7 +21,7 @@
 //! - **Input and Expose** improve latency, never bandwidth: a client that receives one moves half a slice ahead until
 //!   it is picked; its slice is then half as long. It still pays for the time that it uses.
 //! - **SYNC priorities** are strict, so each has its own virtual clock. With a common clock, clients of low priority
-//!   would wait for time used at higher ones. For the same reason a group has one account per priority.
+//!   would wait for the time used at higher priorities. For the same reason a group has one account per priority.
 
 use super::accounts::{Account, Accounts};
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};

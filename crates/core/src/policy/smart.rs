@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `smart`: the scheduler of 2000 as its paper describes it (Packard 2000, section 5).
 //!
-//! - Each client has a base priority (0). The ready client with the highest priority runs; equal clients take turns
-//!   (5.1).
+//! - Each client has a base priority (0). The ready client with the highest priority runs; equals take turns (5.1).
 //! - A turn is one timer interval of server time. A client that uses up its turn loses one level, down to a minimum. A
 //!   client that was not *ready* for some time gains one level, up to the base (5.2). Here "some time" is two
 //!   intervals, and the client gains one level for every two intervals. A shorter pause does not end the turn;

@@ -11,7 +11,7 @@ use crate::{ClientId, GroupId, Outcome, Parameters, Reservation, Supply, Time};
 use alloc::vec::Vec;
 
 impl Scheduler {
-    /// Sets the policy. It starts without any history of the clients.
+    /// Sets the policy. The new policy starts without any history of the clients.
     pub(super) fn set_policy(&mut self, kind: PolicyKind, now: Time) {
         self.policy = kind.build(&self.parameters);
         self.rejoin(now);

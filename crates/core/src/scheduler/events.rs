@@ -265,7 +265,7 @@ impl Scheduler {
         self.ids().find(|&client| self.client(client).is_some_and(has_gone_on))
     }
 
-    /// Holds a client that uncovers another one. Returns the beginning of the hold, or `None` if the client is not to
+    /// Holds a client that uncovers another client. Returns the beginning of the hold; `None` if the client is not to
     /// be held.
     pub(super) fn hold(&mut self, client: ClientId, now: Time) -> Option<Time> {
         let pacing = self.pacing;

@@ -94,8 +94,8 @@ fn members_are_returned_again_when_the_budget_of_their_group_is_replenished() {
             scheduler.handle(at(0), Fact::Group { client, group });
         }
         assert!(scheduler.handle(at(0), Fact::Reserve { holder: group.into(), reservation }).is_admitted());
-        // The idle client is first returned as one with its group's budget, which another member uses up. It is then
-        // returned again as best effort, because it has received input.
+        // The idle client is returned first because of its group's budget, which another member uses up. Then it is
+        // returned as a best-effort client, because it has received input.
         scheduler.handle(at(0), Fact::Arrived { client: HOG });
         scheduler.decide(at(0));
         assert_eq!(next_to_watch(scheduler, at(0)), Some(IDLE));

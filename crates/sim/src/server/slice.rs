@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use xqos_abi::trace::{Entry, Event, Reason};
 use xqos_core::{Choice, ClientId, Contest, Fact, Service, Slice, Time};
 
-/// Minimum time between two slices that are ended by polled input, as in the module's watcher.
+/// Minimum time between two slices that are ended by polled input, as in the real server's watcher.
 const INPUT_ENDS_EVERY_NS: u64 = 1_000_000;
 
 /// Work done in a slice so far.
@@ -91,7 +91,7 @@ impl Server {
         cut
     }
 
-    /// The time at which input ends the slice, if the server reads input only between slices. As in the module, this
+    /// The time at which input ends the slice, if the server reads input only between slices. As in the real server, it
     /// applies neither when the server chooses nor under `classic`.
     fn cut_by_input(&self, slice: &Slice) -> Time {
         let is_ours = matches!(slice.choice, Choice::Client(..)) && slice.requests == 0;
