@@ -9,7 +9,7 @@ use crate::trace::Entry;
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
     words: Vec<u64>,
-    /// The number of words of the current snapshot; `None` outside of one.
+    /// The number of words of the current snapshot; `None` outside of a snapshot.
     length: Option<usize>,
 }
 

@@ -138,7 +138,7 @@ impl Entry {
         Entry::Budget { client, kind, depleted, left_ns: state.budget_left_ns, deadline: state.deadline }
     }
 
-    /// The fact passed to the scheduler, whatever its outcome.
+    /// The fact passed to the scheduler, regardless of its outcome.
     pub fn fact(&self) -> Option<Fact> {
         match *self {
             Entry::Fact(fact) | Entry::Refused(fact) => Some(fact),

@@ -9,9 +9,9 @@ use x11rb::connection::RequestConnection;
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::{EXTENSION_NAME, Request, VERSION, Version};
 
-/// How long to wait for the end of a server grab.
+/// The maximum time to wait for the end of a server grab.
 const GRAB_PATIENCE: Duration = Duration::from_millis(300);
-/// How long an X connection may take while no client holds a grab.
+/// The maximum time to establish an X connection while no client holds a grab.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Control {

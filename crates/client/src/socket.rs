@@ -35,7 +35,7 @@ const MAX_REPLY_BYTES: usize = 4 << 20;
 /// More events than any program leaves unread.
 const MAX_EVENTS: usize = 1 << 16;
 
-/// More than any reply carries; the reply to StartTrace carries one.
+/// More descriptors than any reply carries; the reply to StartTrace carries one.
 const MAX_DESCRIPTORS: usize = 4;
 
 /// Authorization for a server: protocol name and data; both empty if none is needed.

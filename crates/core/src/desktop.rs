@@ -3,10 +3,10 @@
 //!
 //! A compositing manager builds the screen from what all other clients have drawn; a window manager places their
 //! windows. While one of them waits, every client's output is late, so an equal share per connection delays the whole
-//! screen. A compositor also makes many round trips per frame (picom: at least one per damaged window). Meanwhile other
-//! clients draw and cause more round trips. A compositor served once per round might never get to paint. The rule
-//! follows bandwidth inheritance (Lamastra, Lipari, Abeni, RTSS 2001): a client that others wait for runs in their
-//! place, and they pay for it.
+//! screen. A compositor also makes many round trips per frame (picom: at least one per damaged window). In the
+//! meantime, other clients draw and cause more round trips. A compositor served once per round might never get to
+//! paint. The rule follows bandwidth inheritance (Lamastra, Lipari, Abeni, RTSS 2001): a client that others wait for
+//! runs in their place, and they pay for it.
 //!
 //! - **Turns.** A desktop client that becomes ready begins a turn. It is served before all best-effort clients of its
 //!   SYNC priority or lower, and its arrival ends their slices at the next request boundary. When it has no request
@@ -39,7 +39,7 @@ use alloc::vec::Vec;
 
 /// The length of a frame: 1/60 s, as on most screens.
 pub const FRAME_NS: u64 = 16_666_667;
-/// How long the server waits for the next request of a desktop client. 0.1 ms was too short for picom on a loaded
+/// The time for which the server waits for a desktop client's next request. 0.1 ms was too short for picom on a loaded
 /// machine with two processors; 0.2 and 0.4 ms gave the same result as 0.3 ms.
 pub const WAIT_NS: u64 = 300_000;
 /// The number of turns that the work of a rested client may need: one for earlier requests, one to query the damage,
@@ -63,7 +63,7 @@ pub const MAX_SHARE_PPM: u32 = 900_000;
 pub struct Role {
     /// It owns the selection `_NET_WM_CM_Sn` of a screen.
     pub compositor: bool,
-    /// It owns the selection `WM_Sn` of a screen, or redirects the top-level windows of one.
+    /// It owns the selection `WM_Sn` of a screen, or redirects the top-level windows of a screen.
     pub window_manager: bool,
 }
 

@@ -14,8 +14,8 @@
 //! - While clients are exposing, requests of the client that **caused** the Exposes wait at a request boundary until
 //!   all of them have answered and 5 ms have passed, because toolkits redraw in parts. The wait ends at the latest when
 //!   the limit of the first Expose has passed.
-//! - **Floor**: a client that keeps causing Exposes continues at least once per floor interval, however slow the others
-//!   are. The interval includes its own running time, so that a slow client is not slowed down further.
+//! - **Floor**: a client that keeps causing Exposes continues at least once per floor interval, no matter how slow the
+//!   others are. The interval includes its own running time, so that a slow client is not slowed down further.
 //! - Only requests are held back, never input. A client that has a reservation, holds the server grab, or is itself
 //!   exposing is not held.
 

@@ -93,7 +93,7 @@ impl Default for Facts {
     }
 }
 
-/// How long the chosen client may run.
+/// The limits of the chosen client's slice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allowance {
     pub(crate) slice_ns: u64,
@@ -182,7 +182,7 @@ pub(crate) trait Policy: Debug + Send {
         None
     }
 
-    /// The key of the running client in such a contest.
+    /// The key of the running client in a contest with an arrival.
     fn defence(&self, _client: ClientId) -> Defence {
         Defence::default()
     }

@@ -8,10 +8,10 @@
 //! | q <= 0 | depleted until d, then q += Q, d += T; repeated until q is positive |
 //! | d is past when q is positive again | d = now + T: missed periods are not made up for |
 //!
-//! A depleted **hard** client is held back until its deadline. A depleted **soft** client continues as best effort,
-//! and that service is not charged. A client under the **paper's soft rule** is recharged immediately: q += Q, d += T
-//! until q is positive, so it continues above best effort with a later deadline. While such a client is busy, best
-//! effort gets only what the reservations leave, so this rule is not the default. All kinds guarantee Q every T.
+//! A depleted **hard** client is held back until its deadline. A depleted **soft** client continues as best effort, and
+//! that service is not charged. A client under the **paper's soft rule** is recharged immediately: q += Q, d += T until
+//! q is positive, so it continues above best effort with a later deadline. While such a client is busy, best effort
+//! gets only the time that reservations leave, so this rule is not the default. All kinds guarantee Q every T.
 //!
 //! A negative q (a debt) survives idleness: only a client that is not depleted gets the fresh budget of the first row.
 //! Otherwise a synchronous client would be forgiven each overrun. Changing a reservation does not cancel a debt either,
@@ -176,7 +176,7 @@ impl ReservationState {
     }
 
     /// Adds as many budgets as repay the debt, but at most `most_periods`. This is computed in one step, because a
-    /// damaged trace may contain an enormous debt.
+    /// damaged trace can contain an enormous debt.
     fn recharge(&mut self, most_periods: u64, now: Time) {
         let (budget_ns, period_ns) = (signed(self.reservation.budget_ns).max(1), self.reservation.period_ns.max(1));
         let debt_ns = self.budget_left_ns.min(0).unsigned_abs();

@@ -17,7 +17,7 @@
 //!
 //! Members are not moved one by one when a budget ends or is renewed: members of a soft reservation are always in the
 //! best-effort queue as well, which is not consulted while a reservation has budget. A renewal resets `known`, because
-//! idle members have to be watched again: only the members of `idle` before that index are known to the watcher.
+//! idle members have to be watched again: the watcher knows only the members before that index in `idle`.
 //!
 //! Invariants: a member that is not paced is in `ready` or in `idle`. A reservation is in `with_budget` if it has
 //! budget and a ready member, in `to_watch` if it has budget and an idle member that the watcher does not know, and in

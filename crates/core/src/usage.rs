@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Accounting: what a client has used and how long it has waited, counted per slice, never per request.
 //!
-//! Sums saturate, because a replayed trace may contain any times.
+//! Sums saturate, because a replayed trace can contain any times.
 
 use crate::{Mode, Service, Time};
 

@@ -164,7 +164,7 @@ impl Pair {
         self.now = end;
     }
 
-    /// Admission is exact to a millionth for each reservation and for B.
+    /// Admission rounds by at most a millionth for each reservation and for B.
     fn reserve(&mut self, holder: Holder, fact: Fact, reservation: Reservation) {
         let share = |part_ns: u64, whole_ns: u64| part_ns as f64 / whole_ns as f64;
         let others = self.scheduler.reservations().filter(|&(other, _)| other != holder);

@@ -2,7 +2,7 @@
 //! Decisions allocate nothing: memory is allocated when a client connects. An overloaded server then does not slow down
 //! further and cannot run out of memory at a decision.
 //!
-//! This test counts the allocations of its own thread with its own allocator.
+//! This test counts the allocations of its own thread with a counting allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Replays the facts of a trace into a scheduler and compares its decisions with the recorded ones.
+//! Replays the facts of a trace into a scheduler and compares its decisions with the recorded decisions.
 //!
 //! Each snapshot after a `Begin` record restores the scheduler. Missing records stop the comparison until the next
 //! snapshot; decisions in between are counted as unchecked.
@@ -11,7 +11,7 @@ use xqos_core::{Scheduler, Time};
 /// Number of differences that are kept for display.
 const MAX_DIFFERENCES: usize = 10;
 
-/// A decision that differs from the recorded one.
+/// A decision that differs from the recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub at: Time,

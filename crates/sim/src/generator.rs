@@ -15,7 +15,7 @@ pub enum Pace {
     Busy,
     /// `rest_ns` after the last burst was finished.
     Waits { rest_ns: u64 },
-    /// At fixed intervals, however late the server is.
+    /// At fixed intervals, no matter how late the server is.
     Periodic { every_ns: u64 },
 }
 

@@ -16,7 +16,7 @@ use std::process::Command;
 use std::ptr;
 use std::sync::Arc;
 
-/// The namespaces to replace with new ones.
+/// The namespaces to replace with new namespaces.
 #[derive(Clone, Copy, Debug)]
 pub enum Namespaces {
     Network,

@@ -58,7 +58,7 @@ fn numbers(folder: &str) -> Vec<i32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Parses /proc/PID/stat. Field 2 is the program's name in parentheses; it may itself contain spaces and parentheses.
+/// Parses /proc/PID/stat. Field 2 is the program's name in parentheses; the name can contain spaces and parentheses.
 fn parse_stat(stat: &[u8]) -> Option<Process> {
     let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
     let rest = std::str::from_utf8(&stat[after_name..]).ok()?;

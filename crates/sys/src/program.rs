@@ -2,7 +2,7 @@
 //! The name of a process's program as users know it: the last part of its first argument.
 //!
 //! Chromium and programs based on it overwrite the first argument with all arguments, separated by spaces. The kernel's
-//! name of the process (its first 15 bytes) then shows where the first argument ended, since a path may itself contain
+//! name of the process (its first 15 bytes) then shows where the first argument ended, since a path can itself contain
 //! spaces.
 //!
 //! Wine and Proton store a Windows path as the first argument, such as `Z:\games\one.exe`.

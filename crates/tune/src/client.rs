@@ -16,7 +16,7 @@
 //! Source: our own design. Twenty jobs are required in addition to 3 s, because a client with four periods per second
 //! has only a dozen jobs in 3 s, and two estimates need 16.
 //!
-//! Invariant: a need has 4 ms <= T <= 250 ms and 0.2 ms <= Q <= T/2. Only periodic clients have one.
+//! Invariant: a need has 4 ms <= T <= 250 ms and 0.2 ms <= Q <= T/2. Only periodic clients have a need.
 
 use crate::demand::{Demand, LEAST_BUDGET_NS};
 use crate::detector::{Beat, Condition, Detection, Detector, GAPS_NS};

@@ -3,7 +3,7 @@
 //!
 //! | job | action |
 //! |---|---|
-//! | too few, or too short a time | wait |
+//! | too few jobs, or in too short a time | wait |
 //! | enough jobs since the last estimate | estimate: a rest if there is one, else a period |
 //! | an estimate within 5 % of the previous one | accept it |
 //! | no estimate, or a different one | compare the next estimate with it |

@@ -43,7 +43,7 @@ pub struct WeightedNeed {
     pub need: Need,
     /// Weight of the client in hundredths; 100 is the default.
     pub weight: u32,
-    /// When the client was first seen; newer clients are dropped first.
+    /// The time at which the client was first seen; newer clients are dropped first.
     pub since: Time,
 }
 

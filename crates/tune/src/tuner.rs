@@ -9,7 +9,8 @@
 //! | anything else | change |
 //!
 //! Releases precede decreases, and decreases precede increases, so that each step is admitted. If a reservation is
-//! refused because of other new ones, the advice doubles Q and T; if that is refused too, there is no advice for 10 s.
+//! refused because of other new reservations, the advice doubles Q and T; after a second refusal there is none for 10
+//! s.
 //!
 //! Source: our own design, with the order of AQuoSA's supervisor: decreases before increases.
 //!

@@ -30,7 +30,7 @@ pub(super) struct Group {
     /// 0: not set.
     set_weight: u32,
     pub(super) paid: i64,
-    /// What the last picked client of the group had paid; returning clients start near it.
+    /// The amount that the last picked client of the group had paid; returning clients start near it.
     pub(super) clock: i64,
 }
 

@@ -4,9 +4,9 @@
 //!
 //! Each group of clients pays for the server time of its clients, divided by its weight. The group that has paid least
 //! runs, for at most one slice. The payments of two busy groups therefore never differ by more than a slice and a
-//! request, whatever their requests cost; counting requests or turns cannot give this bound. Within a group the same
-//! rule applies to what each client has paid (hierarchical start-time fair queueing: Goyal, Guo and Vin, OSDI 1996). A
-//! client in no group is a group of one. The rules below apply to groups and clients alike.
+//! request, regardless of what their requests cost; counting requests or turns cannot give this bound. Within a group
+//! the same rule applies to what each client has paid (hierarchical start-time fair queueing: Goyal, Guo and Vin, OSDI
+//! 1996). A client in no group is a group of one. The rules below apply to groups and clients alike.
 //!
 //! - **Contention** ([`crate::Contention`]): the policy decides only under contention. Otherwise the server chooses,
 //!   but clients still pay for their server time.

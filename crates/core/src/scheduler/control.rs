@@ -136,7 +136,8 @@ impl Scheduler {
         if matches!(admission, Some(Admission::Admitted(_))) {
             if let Holder::Client(client) = holder {
                 if self.reservations.end(holder, now) {
-                    // The client restarts as after idleness: it must not save up time while a reservation pays for it.
+                    // The client restarts as after idleness, so that it saves up no time while a reservation pays for
+                    // it.
                     self.policy.ready(client, 0);
                 }
                 self.release(client, now);

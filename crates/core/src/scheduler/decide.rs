@@ -33,7 +33,7 @@ impl Scheduler {
     }
 
     /// The next idle client that would end the current slice early by becoming ready, with its rank on arrival. The
-    /// driver watches its socket until it becomes ready; the client is returned again if its rank may have changed.
+    /// driver watches its socket until it becomes ready; the client is returned again if its rank could have changed.
     /// Unless a client had a long slice recently, only clients with a reservation, compositors and window managers are
     /// returned. While a synchronous client runs, only clients that would win before its expected end are returned.
     pub fn next_to_watch(&mut self, now: Time) -> Option<(ClientId, Rank)> {

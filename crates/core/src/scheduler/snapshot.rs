@@ -243,7 +243,7 @@ impl Scheduler {
 }
 
 impl Client {
-    /// Saves a client with its own reservation and the ended one.
+    /// Saves a client with its own reservation and its ended reservation.
     fn save(&self, reservations: [Option<&ReservationState>; 2], out: &mut Vec<u64>) {
         let Facts { descriptor, weight, fixed_priority, sync_priority, .. } = self.facts;
         out.extend([u64::from(descriptor), (u64::from(self.slice_us) << 32) | u64::from(weight)]);

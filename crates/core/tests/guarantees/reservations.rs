@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! Reservations: Q in every T, no more than that if hard, and 1 - U for other clients.
 //!
-//! R is the longest request of a test's loads. Requests cannot be interrupted, which affects the bounds in two ways:
+//! R is the longest request time in a test's loads. Requests cannot be interrupted, which affects the bounds in two
+//! ways:
 //!
 //! - A budget can be exceeded by one request, and the excess is paid back in the next period. Each other reservation
 //!   can therefore take R more than its Q before a deadline, and a request of length R can be running when a period
 //!   begins.
-//! - A client that arrives in the middle of a period keeps its deadline or gets a new one. A window of m periods can
-//!   therefore touch the budgets of more than m + 1 periods (see [`hard_bound_ns`]).
+//! - A client that arrives in the middle of a period keeps its deadline or gets a new deadline. A window of m periods
+//!   can therefore touch the budgets of more than m + 1 periods (see [`hard_bound_ns`]).
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
 use xqos_core::{ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time};

@@ -325,7 +325,7 @@ impl Server {
         self.scheduler.handle(Time(self.now_ns), Fact::CausedWork { client }) == Outcome::Changed
     }
 
-    /// True if a watched socket is readable and its client now beats the running one.
+    /// True if a watched socket is readable and its client now beats the running client.
     fn is_contested(&self, slice: &Slice) -> bool {
         self.armed.iter().any(|(id, &rank)| {
             let arrival_ns = self.clients[usize::from(id.0) - 1].next_arrival_ns;

@@ -49,7 +49,7 @@ pub struct Defence {
     weight: u32,
 }
 
-/// How long the chosen client may run.
+/// The limits of the chosen client's slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     pub length_ns: u64,
@@ -68,7 +68,7 @@ enum AccountKey {
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     paid: i128,
-    /// What the last picked client of the account had paid.
+    /// The amount that the last picked client of the account had paid.
     clock: i128,
 }
 
@@ -81,7 +81,7 @@ pub struct Rules {
     group_weights: BTreeMap<GroupId, u32>,
     /// `fair`: for each SYNC priority, what the last picked client had paid.
     clocks: BTreeMap<i32, i128>,
-    /// `smart` and `fixed`: the client whose last turn ended first comes first.
+    /// `smart` and `fixed`: clients in the order in which their last turns ended.
     rotation: Vec<ClientId>,
     /// `smart`: server time that all clients used.
     used_by_all: u64,

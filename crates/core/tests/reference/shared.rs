@@ -11,7 +11,7 @@ const CREDIT_NS: i128 = 3_000_000;
 #[derive(Debug)]
 struct Shared {
     budget: Budget,
-    /// What the last picked member had paid.
+    /// The amount that the last picked member had paid.
     clock: i128,
     /// True if it had a member that could be served.
     had_work: bool,
