@@ -8,9 +8,8 @@
 //! | Q within 10 % and T within 2 %, as long as all fit together | none |
 //! | anything else | change |
 //!
-//! Releases precede decreases, and decreases precede increases, so that each step is admitted. If a reservation is
-//! refused because of other new reservations, the advice doubles Q and T; after a second refusal there is none for 10
-//! s.
+//! Releases precede decreases, and decreases precede increases, so that each step is admitted. If other new
+//! reservations cause a refusal, the advice doubles Q and T; after a second refusal there is none for 10 s.
 //!
 //! Source: our own design, with the order of AQuoSA's supervisor: decreases before increases.
 //!

@@ -136,8 +136,7 @@ impl Scheduler {
         if matches!(admission, Some(Admission::Admitted(_))) {
             if let Holder::Client(client) = holder {
                 if self.reservations.end(holder, now) {
-                    // The client restarts as after idleness, so that it saves up no time while a reservation pays for
-                    // it.
+                    // The client restarts as after idleness, so that it saves up no time while a reservation pays.
                     self.policy.ready(client, 0);
                 }
                 self.release(client, now);

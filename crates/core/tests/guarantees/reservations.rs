@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reservations: Q in every T, no more than that if hard, and 1 - U for other clients.
 //!
-//! R is the longest request time in a test's loads. Requests cannot be interrupted, which affects the bounds in two
-//! ways:
+//! R is the longest request time in a test's loads. Requests cannot be interrupted, with two effects on the bounds:
 //!
 //! - A budget can be exceeded by one request, and the excess is paid back in the next period. Each other reservation
 //!   can therefore take R more than its Q before a deadline, and a request of length R can be running when a period
