@@ -9,7 +9,7 @@ pub const LABEL_BYTES: usize = 32;
 pub struct Label([u8; LABEL_BYTES]);
 
 impl Label {
-    /// A name with as many whole characters of a text as fit, except control characters.
+    /// A name made of as many whole characters of a text as fit, without control characters.
     pub fn new(text: &str) -> Label {
         let mut bytes = [0; LABEL_BYTES];
         let mut end = 0;

@@ -12,7 +12,7 @@
 //! There is one writer and any number of readers. The writer does not know its readers: a slow reader costs it nothing
 //! and detects overwritten records itself. Readers map the memory read-only, and seals keep it from shrinking.
 //!
-//! `protocol` defines the order in which both sides access the words, and why no reader sees half a record.
+//! `protocol` defines the order in which both sides access the words and explains why no reader sees half a record.
 //! [`crate::trace::Event::decode`] handles whatever a hostile writer stores.
 
 #![allow(unsafe_code)]

@@ -17,7 +17,7 @@ pub enum Error {
     Unreachable { display: String, why: ConnectError },
     /// The server's extension has another major version.
     Version { major: u32, minor: u32 },
-    /// The admission test failed; `failing_client` is the resource base of the client with the failing term.
+    /// The admission test failed; `failing_client` is the resource base of the client whose term failed.
     Admission { failing_client: u32 },
     /// This client has no permission.
     Access,

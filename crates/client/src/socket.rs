@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const RECORD_BYTES: usize = 32;
 /// The code of a GenericEvent, the only event that can be longer than a record.
 const GENERIC_EVENT: u8 = 35;
-/// More than the longest possible list of clients.
+/// More bytes than the longest possible list of clients has.
 const MAX_REPLY_BYTES: usize = 4 << 20;
 /// More events than any program leaves unread.
 const MAX_EVENTS: usize = 1 << 16;

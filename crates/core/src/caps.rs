@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Caps: the maximum server time of a group in each period of [`CAP_PERIOD_NS`].
 //!
-//! A cap is a Constant Bandwidth Server that limits a group but guarantees it nothing. It is charged for all server
-//! time of the group's clients. When it is used up, clients without reservation budget are held back until the period
+//! A cap is a Constant Bandwidth Server that limits a group but guarantees it nothing. All server time of the group's
+//! clients is charged to it. When it is used up, clients without reservation budget are held back until the period
 //! ends. A new period begins with the first use after the previous one has ended. An overrun is deducted from the
 //! following periods. Desktop clients and the client that holds the server grab are never held back, because other
 //! clients wait for them.

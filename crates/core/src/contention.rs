@@ -5,17 +5,16 @@
 //! for a compositor or using short kernel slices would only cost time. `fair` therefore decides only under contention;
 //! otherwise the server chooses, and only reservations, caps and pacing apply.
 //!
-//! Contention begins when the server has been busy for [`BEGINS_AFTER_NS`] without a pause, and eventually on any
-//! server that is busy for more than [`BUSY_PERCENT`] % of the time. It ends when the server has been idle for long
-//! enough. The measure of contention is a level that rises while the server is busy and falls while it is idle. At a
-//! load of [`BUSY_PERCENT`] % it stays constant. Being busy for one frame does not start contention, and a small change
-//! in load does not toggle it.
+//! Contention begins when the server has been busy for [`BEGINS_AFTER_NS`] without a pause, or for a longer time at a
+//! load above [`BUSY_PERCENT`] %. It ends when the server has been idle for long enough. The measure of contention is a
+//! level that rises while the server is busy and falls while it is idle. At a load of [`BUSY_PERCENT`] % it stays
+//! constant. Being busy for one frame does not start contention, and a small change in load does not toggle it.
 
 use crate::Time;
 
 /// The load, in percent, above which there is contention.
 pub const BUSY_PERCENT: u64 = 85;
-/// The longest busy stretch without contention: longer than a frame, but too short for a person to notice.
+/// The longest busy period without contention: longer than a frame, but too short for a person to notice.
 pub const BEGINS_AFTER_NS: u64 = 20_000_000;
 /// The level at which contention begins.
 const FULL: u64 = BEGINS_AFTER_NS * (100 - BUSY_PERCENT);

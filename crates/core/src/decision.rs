@@ -72,8 +72,8 @@ impl Rank {
         *self != Rank::LAST && self.tier % TIERS != 0
     }
 
-    /// True for the ranks of clients that are always watched, even if no client had a long slice recently: clients with
-    /// reservation budget, compositors and window managers.
+    /// True for the ranks of clients that are always watched, even if no client has had a long slice recently: clients
+    /// with reservation budget, compositors and window managers.
     pub(crate) fn is_always_watched(&self) -> bool {
         self.tier == Rank::RESERVED || self.is_desktop()
     }

@@ -30,8 +30,8 @@
 //! - Among desktop clients, the one that has waited longest is served first.
 //!
 //! Reservations are above the rule: a client with a reservation is served before desktop clients, and a desktop client
-//! with a reservation uses that first. The rule applies only under `fair`. `classic` and `smart` reproduce historical
-//! schedulers, and under `fixed` the user sets the priorities.
+//! with a reservation uses its reservation first. The rule applies only under `fair`. `classic` and `smart` reproduce
+//! historical schedulers, and under `fixed` the user sets the priorities.
 
 use crate::heap::Heap;
 use crate::{ClientId, Time};

@@ -57,7 +57,7 @@ pub enum Fact {
     /// Contention begins or ends ([`Contention`](crate::Contention)). Without this fact the scheduler assumes
     /// contention.
     Contention { is_on: bool },
-    /// Sets the SYNC priority of a client; a larger one is served first.
+    /// Sets the SYNC priority of a client; clients of higher priority are served first.
     SyncPriority { client: ClientId, priority: i32 },
     /// Sets the weight of a client or a group under `fair`, in hundredths. 0 means 1 for a client; for a group it means
     /// the weight of its heaviest client, which is the default. [`GroupId::NONE`] has no weight.
@@ -67,7 +67,7 @@ pub enum Fact {
     /// Sets the maximum share of a group in each [`CAP_PERIOD_NS`](crate::CAP_PERIOD_NS) under any policy, in
     /// millionths; 0: no cap (the default). [`GroupId::NONE`] has no cap.
     GroupCap { group: GroupId, ppm: u32 },
-    /// Sets the priority of a client under `fixed`; a larger one is served first.
+    /// Sets the priority of a client under `fixed`; clients of higher priority are served first.
     FixedPriority { client: ClientId, priority: i32 },
     /// Sets the longest slice of a client, in microseconds, when the policy chooses it and it uses no reservation; 0:
     /// the policy's slice (the default).

@@ -77,7 +77,7 @@ impl Mark {
     }
 }
 
-/// The hold of a client that waits for the answers of others.
+/// The hold of a client that waits for other clients' answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hold {
     pub since: Time,

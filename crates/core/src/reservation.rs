@@ -175,8 +175,8 @@ impl ReservationState {
         !self.depleted
     }
 
-    /// Adds as many budgets as repay the debt, but at most `most_periods`. This is computed in one step, because a
-    /// damaged trace can contain an enormous debt.
+    /// Adds the number of budgets that repays the debt, but at most `most_periods`. This is computed in one step,
+    /// because a damaged trace can contain an enormous debt.
     fn recharge(&mut self, most_periods: u64, now: Time) {
         let (budget_ns, period_ns) = (signed(self.reservation.budget_ns).max(1), self.reservation.period_ns.max(1));
         let debt_ns = self.budget_left_ns.min(0).unsigned_abs();
@@ -185,7 +185,7 @@ impl ReservationState {
         self.budget_left_ns = i64::try_from(left_ns).unwrap_or(i64::MAX);
         self.deadline = self.deadline.after(periods.saturating_mul(period_ns));
         self.depleted = self.budget_left_ns <= 0;
-        // After the debt is paid, because periods that passed during the client's own long request count as well.
+        // Checked after the debt is paid: periods that passed during the client's own long request count as well.
         if !self.depleted && self.deadline <= now {
             self.deadline = now.after(self.reservation.period_ns);
         }

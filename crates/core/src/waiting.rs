@@ -44,7 +44,7 @@ impl Waiting {
         self.groups.reserve(group);
         let queue = &mut self.queues[group];
         let more = members.saturating_sub(queue.len());
-        // Most groups have one client: avoid a vector's minimum of four. Large groups must grow faster than one by one.
+        // Most groups have one client: avoid a vector's minimum of four. Large groups must not grow one by one.
         if queue.capacity() == 0 { queue.reserve_exact(more) } else { queue.reserve(more) }
     }
 

@@ -102,7 +102,7 @@ impl Generator {
         }
     }
 
-    /// The next requests of a busy client, after the last ones were finished.
+    /// The next requests of a busy client, after its last requests were finished.
     pub(crate) fn next_runs(&self, now: Time) -> Option<&[Run]> {
         match self {
             Generator::Habit { habit: Habit { pace: Pace::Busy, until, runs, .. }, .. } if now < *until => Some(runs),

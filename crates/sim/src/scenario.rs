@@ -151,7 +151,7 @@ pub(crate) struct Group {
     pub(crate) is_measured: bool,
     pub(crate) reservation: Option<Reservation>,
     pub(crate) settings: Settings,
-    /// The seed is that of the file, to which each client adds its index.
+    /// The seed is that of the file; the simulation derives a seed for each client from it.
     pub(crate) habit: Habit,
 }
 

@@ -291,7 +291,7 @@ impl Server {
         let client = &mut self.clients[index];
         let burst = client.generator.burst();
         client.tasks.push_back(Task { asked, seen, runs: burst.runs.into() });
-        // If bursts respond to input, the next one was scheduled when its input was seen.
+        // If bursts respond to input, the next burst was scheduled when its input was seen.
         if !client.generator.has_input() {
             let next = client.generator.unprompted();
             self.expect(index, next);

@@ -23,7 +23,7 @@ pub fn readable<const N: usize>(files: [BorrowedFd<'_>; N], timeout: Option<Dura
     Ok(polled.map(|polled| !polled.revents().is_empty()))
 }
 
-/// Waits until a descriptor is ready for the flags given with it. Returns what each is ready for, or nothing after a
+/// Waits until a descriptor is ready for the flags given with it. Returns the flags that apply to each, empty after a
 /// timeout. Descriptors with empty flags are not polled: a hang-up on one of them would end every wait immediately.
 pub fn ready(wanted: &[(BorrowedFd<'_>, PollFlags)], timeout: Option<Duration>) -> io::Result<Vec<PollFlags>> {
     let asked = wanted.iter().filter(|(_, flags)| !flags.is_empty());

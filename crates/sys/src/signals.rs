@@ -100,7 +100,7 @@ pub fn send(pid: i32, signal: i32) {
     }
 }
 
-/// Ignores the signals with which a terminal ends its programs.
+/// Ignores SIGINT, SIGTERM, SIGHUP and SIGPIPE.
 pub fn ignore_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
         // SAFETY: SIG_IGN is a valid disposition.

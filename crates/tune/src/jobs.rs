@@ -9,8 +9,8 @@
 //! | belongs to a job longer than 250 ms | the client does not rest: it has no jobs until it rests |
 //!
 //! Source: Cucinotta, Checconi, Abeni and Palopoli ("Self-tuning schedulers for legacy real-time applications", EuroSys
-//! 2010) use single events. X clients flush their buffers when these are full, so their events arrive in groups. The
-//! second row is our own: under load, service of other clients moves the parts of a group further apart than g.
+//! 2010) use single events. X clients flush their buffers when these are full, so their events arrive in groups. We
+//! added the second row: under load, service of other clients moves the parts of a group further apart than g.
 //!
 //! Invariant: jobs are in order of time and do not overlap. All service of a client that rests belongs to a job.
 

@@ -3,8 +3,8 @@
 //!
 //! 1. Measured reservations may use U_auto = min(0.6 or the configured limit, U - sum of fixed - B / shortest T).
 //!    Manual reservations are fixed: they are counted and never changed.
-//! 2. If B/T alone exceeds half of what the fixed reservations leave, the need becomes (2Q, 2T): the same share, half
-//!    the blocking.
+//! 2. If B/T alone exceeds half of the share that the fixed reservations leave, the need becomes (2Q, 2T): the same
+//!    share, half the blocking.
 //! 3. Each need gets at least its floor, the median demand. If the floors do not fit, the lightest needs are dropped,
 //!    newest first.
 //! 4. The remaining capacity raises the clients from their floors toward their needs, in proportion to weight. No

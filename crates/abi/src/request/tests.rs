@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Requests survive encoding and decoding; invalid ones are refused.
+//! Requests survive encoding and decoding; invalid requests are refused.
 
 use super::*;
 use crate::protocol::{LENGTHS, REQUESTS};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Records survive encoding and decoding; invalid ones are refused.
+//! Records survive encoding and decoding; invalid records are refused.
 
 use super::*;
 use std::collections::BTreeSet;

@@ -71,7 +71,7 @@ impl Policy for Classic {
     }
 
     fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
-        // A client that SYNC priorities kept out is still in an earlier pass: move it to the current pass.
+        // A client that waited because of SYNC priorities is still in an earlier pass: move it to the current pass.
         let pass = self.current_pass.max(self.place(client).pass);
         self.current_pass = pass;
         self.place(client).pass = pass;

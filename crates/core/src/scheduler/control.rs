@@ -136,7 +136,7 @@ impl Scheduler {
         if matches!(admission, Some(Admission::Admitted(_))) {
             if let Holder::Client(client) = holder {
                 if self.reservations.end(holder, now) {
-                    // The client restarts as after idleness, so that it saves up no time while a reservation pays.
+                    // The client restarts as if it had been idle, so no time is saved up while a reservation pays.
                     self.policy.ready(client, 0);
                 }
                 self.release(client, now);

@@ -34,8 +34,8 @@ impl Scheduler {
 
     /// The next idle client that would end the current slice early by becoming ready, with its rank on arrival. The
     /// driver watches its socket until it becomes ready; the client is returned again if its rank could have changed.
-    /// Unless a client had a long slice recently, only clients with a reservation, compositors and window managers are
-    /// returned. While a synchronous client runs, only clients that would win before its expected end are returned.
+    /// Unless a client has had a long slice recently, only clients with a reservation, compositors and window managers
+    /// are returned. While a synchronous client runs, only clients that would win before its expected end are returned.
     pub fn next_to_watch(&mut self, now: Time) -> Option<(ClientId, Rank)> {
         let (rank, client) = self.first_to_watch(now)?;
         let running = self.running.and_then(|(client, _)| self.client(client));
@@ -71,7 +71,7 @@ impl Scheduler {
         ranked.filter(|(rank, _)| rank.is_always_watched()).min()
     }
 
-    /// True if a client had a long slice recently, so that others may have to wait.
+    /// True if a client has had a long slice recently, so that others may have to wait.
     pub fn had_long_slice(&self, now: Time) -> bool {
         self.last_long_slice.is_some_and(|end| now.since(end) < LONG_SLICE_MEMORY_NS)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Snapshots: the whole state of a scheduler as words. A trace begins with one, so that replay starts from the server's
-//! state.
+//! Snapshots: the whole state of a scheduler as words. A trace begins with a snapshot, so that replay starts from the
+//! server's state.
 //!
 //! A snapshot lacks the accounting, which affects no decision, and the set of watched clients, which `next_to_watch`
 //! returns to the driver again. Invalid words are refused; no accepted snapshot leads to a panic.

@@ -198,7 +198,7 @@ fn twelve_hogs(seed: u64, light: Load, hog_cost_ns: u64) -> (Server, ClientId) {
 fn a_light_client_among_twelve_hogs_waits_only_for_the_running_request() {
     for seed in 0..30 {
         let behaviour = Behaviour::Periodic { period_ns: 10 * MS, requests: 1 };
-        // The light client starts after the first round of the hogs, when they have all paid the same.
+        // This client starts after the first round of the busy clients, when they have all paid the same.
         let light = Load { start_ns: 100 * MS, ..Load::new(behaviour, 200 * US..=300 * US) };
         let (mut server, light) = twelve_hogs(seed, light, 60 * US);
         server.run_until(5 * SECOND);

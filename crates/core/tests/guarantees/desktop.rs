@@ -160,7 +160,7 @@ fn a_compositor_with_a_higher_sync_priority_is_limited_too() {
     assert!((0.5..0.69).contains(&got), "others keep a third: {got}");
 }
 
-/// The average time from the end of a light client's request to the end of the compositor's next request, in ms.
+/// The average time from the end of a request of `light` to the end of the compositor's next request, in ms.
 fn shown_after_ms(calls: bool) -> f64 {
     // The compositor draws for 2 ms per frame, so its turns are 20 ms apart while other clients draw all the time.
     let behaviour = Behaviour::RoundTrip { think_ns: 400 * US };

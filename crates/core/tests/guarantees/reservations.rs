@@ -244,7 +244,7 @@ fn a_hard_reservation_does_not_make_up_for_a_stall() {
     server.stall(10 * SECOND);
     server.run_until(12 * SECOND);
     check_hard_bound(&server, Reserved { client, reservation }, 100 * US, false, "a stall of 10 s");
-    // The reserved client is served first for at most (1 + 1) Q and a request.
+    // The reserved client is served first for at most (1 + 1) Q plus one request.
     let waited_ns = server.longest_wait_ns(others) - 10 * SECOND;
     assert!(waited_ns <= 15 * MS, "best effort waits {waited_ns} ns after the stall, not 1 - U of the time");
 }

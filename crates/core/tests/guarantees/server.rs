@@ -2,8 +2,8 @@
 //! A simulated server: virtual time, one request at a time, clients that follow a given load.
 //!
 //! It calls a [`Scheduler`]'s methods in the same order as the main loop of a real server. A slice ends as in a real
-//! server: at a request boundary, at the end of the slice, when the client has no more requests, or when a watched
-//! client becomes readable and the rank stored when its watch began wins the contest. Decisions take no time.
+//! server: at a request boundary, when its time is up, when the client has no more requests, or when a watched client
+//! becomes readable and the rank stored when its watch began wins the contest. Decisions take no time.
 //!
 //! Invariant: time passes only while a request runs or while no client has a request.
 

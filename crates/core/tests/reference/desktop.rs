@@ -40,7 +40,7 @@ impl Desktop {
         self.work.get(&id).copied().filter(|_| !self.roles[&id].compositor)
     }
 
-    /// The total length of the slices, and of the wait before each slice but the first.
+    /// The total length of the slices, and of the wait before each slice except the first.
     fn used_ns(&self) -> u64 {
         let served: u64 = self.slices.iter().map(|(start, end, _)| end - start).sum();
         let waited: u64 = self.slices.windows(2).map(|pair| (pair[1].0 - pair[0].1).min(WAIT_NS)).sum();

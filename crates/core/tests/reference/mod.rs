@@ -495,7 +495,7 @@ impl Reference {
     fn cleared(&mut self, id: ClientId) -> bool {
         let Some(client) = self.clients.get_mut(&id).filter(|client| client.budget.is_some()) else { return false };
         client.released = client.budget.take();
-        // The client restarts as after idleness, so that it saves up no time while a reservation pays.
+        // The client restarts as if it had been idle, so no time is saved up while a reservation pays.
         self.rules.enter(id, 0);
         true
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The policies, rule by rule. A client has a standing under all of them; the current policy decides which part counts.
+//! The policies, rule by rule. A client has a standing under each policy; the current policy decides which part counts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ pub struct Rules {
     pub standings: BTreeMap<ClientId, Standing>,
     accounts: BTreeMap<AccountKey, Account>,
     group_weights: BTreeMap<GroupId, u32>,
-    /// `fair`: for each SYNC priority, what the last picked client had paid.
+    /// `fair`: for each SYNC priority, the amount that the last picked client had paid.
     clocks: BTreeMap<i32, i128>,
     /// `smart` and `fixed`: clients in the order in which their last turns ended.
     rotation: Vec<ClientId>,

@@ -105,7 +105,7 @@ struct ReservationPart {
     soft: SoftPart,
 }
 
-/// Service of a soft reservation beyond its budget.
+/// How a soft reservation is served beyond its budget.
 #[derive(Clone, Copy, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "kebab-case")]
 enum SoftPart {

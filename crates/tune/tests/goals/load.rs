@@ -75,7 +75,7 @@ impl Frame {
     }
 }
 
-/// Frames of a player. Each is up to `jitter` of the period early or late.
+/// Frames of a player. Each frame is early or late by up to the fraction `jitter` of the period.
 pub fn player(
     rate: f64,
     (from, until): (u64, u64),
