@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Compiles the shim with the X server's own headers, so that a changed client record is a compile error.
+//! Compiles the shim with the X server's own headers, so that a change to the client record causes a compile error.
 
 use std::process::Command;
 
@@ -19,6 +19,6 @@ fn main() {
         build.flag(flag);
     }
     build.compile("xqos_shim");
-    // Bind our own names for libc calls to our functions, even in a module, where libc comes first.
+    // Bind our object's uses of libc names to our functions. In a module, libc's functions would otherwise come first.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
 }

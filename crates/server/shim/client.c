@@ -178,7 +178,7 @@ void *xqos_selection_owner(void *info)
 {
     const SelectionInfoRec *change = info;
 
-    /* The other two kinds of notification are sent before the owner is removed. */
+    /* The server sends the other two kinds of notification before it removes the owner. */
     return change->kind == SelectionSetOwner ? change->selection->client : NULL;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! The interface between the mechanism and a server, and the hosts that implement it.
 //!
-//! The mechanism makes decisions and a host carries them out. The host reports events by calls of
+//! The mechanism makes decisions and a host carries them out. The host reports events by calling
 //! [`Engine`](crate::mechanism::engine::Engine) on the server's thread: `block` when a slice is over, `wakeup` when the
-//! next one is due, `connected`, `established` and `gone` for clients, `grabbed`, `input_or_expose` and `delivered` for
-//! grabs and events. The host implements the calls of [`Host`], which identify clients by [`ClientId`] alone.
+//! next one is due, `connected`, `established` and `gone` for clients, and `grabbed`, `input_or_expose` and `delivered`
+//! for grabs and events. It implements the methods of [`Host`], which identify clients by [`ClientId`] alone.
 //!
 //! | host | makes the server serve a client | ends a slice | holds a client back |
 //! |---|---|---|---|
@@ -46,7 +46,7 @@ pub struct Connection {
     pub identity: Identity,
     /// The first resource id of the client.
     pub base: u32,
-    /// The number of resource ids of each client, which is the same for all clients of a server.
+    /// The number of resource ids per client. It is the same for all clients of a server.
     pub ids: u32,
     /// The client's socket. The policy `classic` serves clients in the order of their sockets.
     pub descriptor: u32,
@@ -56,13 +56,13 @@ pub struct Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     pub client: ClientId,
-    /// Executed requests; 0 if the client was only set up or read from.
+    /// The number of requests executed; 0 if the server only set up the client or read from it.
     pub requests: u32,
-    /// The total size of those requests, if the host counts it.
+    /// The total size of those requests, if the host counts bytes.
     pub bytes: u64,
     /// Major opcode + 65536 x minor opcode.
     pub last_request: u32,
-    /// The client has more requests.
+    /// The client has more requests waiting.
     pub still_ready: bool,
 }
 
@@ -82,7 +82,7 @@ pub trait Host {
 
     // Clocks and the log. The defaults ask the kernel; a mock with virtual time overrides them.
 
-    /// CLOCK_MONOTONIC.
+    /// The current time (CLOCK_MONOTONIC).
     fn now(&self) -> Time {
         kernel::now()
     }
@@ -124,7 +124,7 @@ pub trait Host {
     /// Stops serving this client until [`resume`](Self::resume).
     fn hold(&mut self, client: ClientId);
     fn resume(&mut self, client: ClientId);
-    /// The identity of the peer of a control connection. Control connections have ids from [`ClientId::LIMIT`] on.
+    /// The identity of a control connection's peer. The ids of control connections start at [`ClientId::LIMIT`].
     fn identity_of_control(&self, _asker: ClientId) -> Option<Identity> {
         None
     }
@@ -153,28 +153,28 @@ pub trait Host {
     }
     /// Appends the clients that have requests, in order of arrival.
     fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Self::Error>;
-    /// Makes the server serve the slice's choice. For `Choice::Server`, the server chooses a client from `ready`.
+    /// Makes the server carry out the slice's choice. For `Choice::Server`, the server chooses a client from `ready`.
     fn begin(&mut self, slice: &Slice, ready: &[ClientId], now: Time);
     /// The work done since [`begin`](Self::begin); `None` if nothing was executed.
     fn finish(&mut self) -> Option<Work>;
-    /// The client that is executing a request, if the server chose it.
+    /// The client whose request is being executed, if the server chose that client.
     fn running_client(&self) -> Option<ClientId>;
     /// Ends the running slice after the request in progress.
     fn end_slice(&self);
     /// Sets what is observed about each request from now on.
     fn observe_requests(&mut self, seen: ObservedRequests);
-    /// Counts the requests of each slice exactly while a trace is being read.
+    /// Turns the exact count of each slice's requests on or off. It is on while a trace is being read.
     fn count_exactly(&mut self, _is_traced: bool) {}
 
     // Arrivals within a slice.
 
     /// Ends the slice when a watched client wins this contest, or at the time `until`.
     fn watch(&mut self, contest: &Contest, until: Time);
-    /// The slice is over. If it was ended early, returns the processor time (ns) of the last request since then.
+    /// The slice is over. If it ended early, returns the processor time (ns) that the last request took after that.
     fn unwatch(&mut self) -> Option<u64>;
-    /// Watches an idle client that will arrive with this rank. `loan_ns`: how long its arrival may raise the server.
+    /// Watches an idle client, which has this rank on arrival. `loan_ns`: how long its arrival may raise the server.
     fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64);
-    /// When data from a watched client arrived, if any has arrived.
+    /// The time at which data from a watched client arrived, if any have arrived.
     fn arrival(&self, client: ClientId) -> Option<Time>;
     /// From `now` on, the server's own descriptors (such as input) may also end the slice.
     fn server_fds_may_preempt(&mut self, now: Time);
@@ -207,7 +207,7 @@ pub trait Host {
             loan.lower();
         }
     }
-    /// How often the thread was raised.
+    /// The number of times that the thread was raised.
     fn raises(&self) -> u32 {
         self.loan().map_or(0, Loan::raises)
     }

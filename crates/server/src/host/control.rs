@@ -3,8 +3,8 @@
 //! server grab, and when the server has no room for another client.
 //!
 //! Everything here is non-blocking and runs on the server's thread. In each turn, each connection is read once, for a
-//! few requests; a connection whose replies wait for room in the socket is not read. A flood of requests therefore
-//! delays no client.
+//! few requests. A connection whose replies wait for room in the socket is not read at all. A flood of requests
+//! therefore delays no client.
 
 use crate::host::identity::Identity;
 use crate::host::{Host, kernel, real_libc};
@@ -20,7 +20,7 @@ use xqos_abi::control::{EVENT, FIRST_ERROR, MAX_REQUEST_BYTES, done, error, path
 use xqos_abi::{Notify, Order};
 use xqos_core::ClientId;
 
-/// A connection with more unread bytes is closed. The limit allows a few lists of all clients, or many events.
+/// A connection whose peer leaves more bytes than this unread is closed. A few lists of all clients fit.
 const MAX_UNREAD_BYTES: usize = 4 << 20;
 /// The maximum number of connections; further ones are refused.
 const MAX_CONNECTIONS: usize = 64;
@@ -65,7 +65,7 @@ impl Drop for Listener {
 
 #[derive(Debug, Default)]
 pub struct Connections {
-    /// One for each display of the server. Mutter gives its Xwayland two displays, one for itself.
+    /// One listener for each display. Mutter gives its Xwayland two displays and uses one of them itself.
     listeners: Vec<Listener>,
     open: Vec<ControlConnection>,
 }
@@ -75,7 +75,7 @@ impl Connections {
         self.listeners.iter().any(|listener| listener.display == display)
     }
 
-    /// Listens for the display at the first path that works.
+    /// Listens for the display's control connections at the first path that works.
     pub fn listen(&mut self, epoll: RawFd, display: u32) -> io::Result<()> {
         let mut failed = io::Error::from(io::ErrorKind::NotFound);
         for path in paths(display, kernel::user()) {
@@ -245,12 +245,12 @@ impl ControlConnection {
         real_libc::watch_own_for(self.epoll, self.stream.as_raw_fd(), !self.output.borrow().is_empty());
     }
 
-    /// The second byte is the number of descriptors sent with the reply.
+    /// The second byte of the reply is the number of descriptors sent with it.
     fn send_with(&self, reply: &[u8], descriptor: &OwnedFd) {
         let mut reply = reply.to_vec();
         reply[1] = 1;
         if !self.output.borrow().is_empty() {
-            // The descriptor would arrive before earlier bytes.
+            // The descriptor would arrive before the bytes that still wait in `output`.
             self.is_gone.set(true);
             return;
         }

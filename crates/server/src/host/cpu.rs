@@ -2,14 +2,14 @@
 //! Requests to the kernel's scheduler for the server's thread and for the watcher thread.
 //!
 //! **Short slices** let a thread run sooner but give it no more processor time. They need no privilege, and kernels
-//! before 6.12 ignore them. The server's thread has them under contention only: on a mostly idle server they delayed
+//! before 6.12 ignore them. The server's thread has them only under contention: on a mostly idle server, they delayed
 //! programs that work for each other (docs/contention.md).
 //!
 //! **A loan**: a privileged client (`xqos boost`) lends the server's thread a real-time priority, which the thread has
-//! while it works for a reserved client. Without a loan, that client would wait for any program that computes. The
-//! watcher raises the thread when data of a reserved client arrive, the wakeup handler lowers it when another client is
-//! chosen, and a timer lowers it at the latest when the budget's time has passed. The thread is also raised while a
-//! client must redraw, because that client then uses the processor and input would wait.
+//! while it works for a reserved client. Without a loan, that client would wait for any CPU-bound program. The watcher
+//! raises the thread when data from a reserved client arrive. The wakeup handler lowers it when another client is
+//! chosen, and a timer lowers it at the latest after the length of the budget. The thread is also raised while a client
+//! must redraw: that client uses the processor, and input would wait for it.
 //!
 //! Both threads use the loan without a lock. After raising, the caller checks whether the thread was lowered meanwhile
 //! and lowers it again. A race can therefore end a loan too early but never leave the thread raised.
@@ -28,7 +28,7 @@ const SERVER_PRIORITY: u32 = 3;
 /// The watcher's priority during a loan. It is the highest, so that the watcher can always lower the server again.
 const WATCHER_PRIORITY: u32 = 4;
 
-/// The default scheduling policy with slices of this length and the present nice value.
+/// The default scheduling policy with slices of this length and the current nice value.
 fn usual(thread: i32, slice_ns: u64) -> Attributes {
     // SAFETY: the call takes only numbers.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t) };
@@ -40,7 +40,7 @@ fn this_thread() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Sets the calling thread's slice length if it has the default scheduling policy; 0 leaves it to the kernel.
+/// Sets the calling thread's slice length if it has the default scheduling policy; 0 lets the kernel choose.
 pub fn ask_for_slices(ns: u64) {
     if Attributes::of(0).is_ok_and(|own| own.is_normal()) {
         let _ = usual(0, ns).give(0);
@@ -57,10 +57,10 @@ pub fn supply() -> Supply {
 #[derive(Debug)]
 pub struct Loan {
     server: i32,
-    /// The slice length of the server's thread while it is not raised; 0 leaves it to the kernel.
+    /// The slice length of the server's thread while it is not raised; 0 lets the kernel choose.
     server_slice_ns: AtomicU64,
     watcher: AtomicI32,
-    /// The watcher calls [`lower`](Self::lower) when this timer expires, so the server is lowered in any case.
+    /// The watcher calls [`lower`](Self::lower) when this timer expires, so that no raise outlasts its budget.
     timer: OwnedFd,
     is_on: AtomicBool,
     raised: AtomicBool,
@@ -129,7 +129,7 @@ impl Loan {
         self.raised.load(Ordering::Relaxed)
     }
 
-    /// How often the server's thread was raised.
+    /// The number of times that the server's thread was raised.
     pub fn raises(&self) -> u32 {
         self.raises.load(Ordering::Relaxed)
     }
@@ -164,7 +164,7 @@ impl Loan {
 /// Restores this process's limit on real-time priorities after a loan. Never raises the limit.
 pub fn limit_real_time(priority: u32) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` has room for the limits, and the limits that are set are not higher.
+    // SAFETY: `limit` has room for the limits, and the limits set are not higher than before.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_RTPRIO, &mut limit) == 0 && limit.rlim_max > u64::from(priority) {
             (limit.rlim_cur, limit.rlim_max) = (priority.into(), priority.into());

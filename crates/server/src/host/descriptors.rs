@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Sets with one bit per descriptor: those of clients, and those that xqos has added to the server's epoll.
+//! Two bit sets of descriptors: those of clients, and those that xqos has added to the server's epoll.
 //!
-//! Every interposed libc call checks this first, in any thread, so the check is a single load.
+//! Every interposed libc call, in any thread, first checks one of these sets, so the check is a single load.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};

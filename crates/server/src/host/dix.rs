@@ -7,7 +7,7 @@
 //! | `symbols` | the server's functions and variables, looked up by name at run time |
 //! | `hooks` | callbacks from the server; each is a panic boundary |
 //! | `client` | the server's client record, through the C shim |
-//! | `clients` | clients connect and disconnect; checks that the server and its records are known ones |
+//! | `clients` | handles clients that connect and disconnect; checks that the server and its records are known |
 //! | `ready` | the server's ring of ready clients |
 //! | `watcher`, `server_fds` | the thread that ends slices early, and the server's own descriptors |
 //! | `sync_priority` | hides our use of the priority field from SYNC clients |
@@ -44,7 +44,7 @@ use xqos_abi::Order;
 use xqos_core::{Choice, ClientId};
 
 /// When clients compete with the server for the processors, the kernel schedules the server after this time rather than
-/// after a client's slice of 3 ms. Even shorter slices brought no further gain.
+/// after a client's 3 ms slice. Even shorter slices brought no further gain.
 const KERNEL_SLICE_NS: u64 = 300_000;
 
 /// The state during one generation of the server.
@@ -54,15 +54,15 @@ pub struct Dix {
     clients: Vec<Option<DixClient>>,
     ring: ReadyRing,
     running: Option<DixSlice>,
-    /// The clients that the server may choose from, if it chooses itself.
+    /// The clients that the server may choose from, when the server itself chooses.
     candidates: Vec<ClientId>,
-    /// True during a server grab. The ring then holds other clients.
+    /// True during a server grab, when the clients that wait are in another ring.
     pub grabbed: bool,
     watcher: Watcher,
     wakeup_timer: OwnedFd,
     /// The control socket is also served during a server grab and when the server has no room for another client.
     pub control: Connections,
-    /// An epoll with the sockets of `control`, so that the server polls only one descriptor.
+    /// An epoll with the sockets of `control`, so that the server polls only one descriptor for all of them.
     pub control_epoll: OwnedFd,
     /// Clients with a SYNC priority other than 0.
     prioritized: Vec<ClientId>,
@@ -79,7 +79,7 @@ pub struct Dix {
 struct DixSlice {
     choice: Choice,
     sequence: u32,
-    /// The client was set up before the slice. The set-up itself does not count as a request.
+    /// The client was already set up when the slice began. The setup itself does not count as a request.
     established: bool,
 }
 
@@ -172,7 +172,7 @@ impl Dix {
         self.open(id).map_or(-1, |client| self.symbols.descriptor(client))
     }
 
-    /// If the server chose: the client that executed a request, and its previous sequence number.
+    /// If the server chose: the client that executed a request, and its sequence number before the slice.
     fn served_client(&self) -> Option<(ClientId, u32)> {
         self.candidates.iter().find_map(|&id| {
             let known = self.known(id)?;

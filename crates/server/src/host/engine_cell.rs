@@ -22,7 +22,7 @@ impl<T> OnServerThread<T> {
         OnServerThread(UnsafeCell::new(value))
     }
 
-    /// The value. Use the pointer on the server's thread, in one function at a time.
+    /// A pointer to the value. Use it only on the server's thread and in one function at a time.
     pub fn get(&self) -> *mut T {
         self.0.get()
     }

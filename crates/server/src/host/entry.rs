@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! How the server loads xqos, and the choice of the host: through Xorg's module data or the constructor of a preloaded
-//! object.
+//! Loads xqos in the server, through Xorg's module data or the constructor of a preloaded object, and chooses the host.
 //!
-//! With the dix host, both call LoadExtensionList, and the server runs `hooks::init_extension` with its own extensions,
-//! at start and after each reset. In a process that is not an X server, the constructor does nothing, so that wrapper
-//! scripts pass the preload on to the server. In the server, the constructor removes the preload from the environment
-//! immediately; otherwise the server's child `sh -c xkbcomp` would inherit it.
+//! With the dix host, both of these call LoadExtensionList, and the server runs `hooks::init_extension` with its own
+//! extensions, at start and after each reset. In a process that is not an X server, the constructor does nothing, so
+//! that wrapper scripts pass the preload on to the server. In the server, the constructor removes the preload from the
+//! environment immediately; otherwise the server's child `sh -c xkbcomp` would inherit it.
 
 use crate::host::dix::hooks;
 use crate::host::dix::symbols::{ExtensionModule, symbols};
@@ -59,9 +58,9 @@ static VERSION: ModuleVersion = ModuleVersion {
     major: 0,
     minor: 1,
     patch: 0,
-    // ABI_CLASS_NONE. With any other class, Xorg would refuse the module for another ABI version, although it links no
-    // symbol of the server. xqos checks what it relies on before using it: symbols by name, vendor and release, and the
-    // contents of the client record (`clients`).
+    // ABI_CLASS_NONE. With any other class, Xorg would refuse a module built for another ABI version, although this
+    // module links no server symbols. xqos checks what it relies on before using it: symbols by name, vendor and
+    // release, and the contents of the client record (`clients`).
     abi_class: null(),
     abi_version: 0,
     module_class: null(),

@@ -8,7 +8,7 @@ use xqos_core::Time;
 
 /// Waits until a descriptor is readable, a signal arrives, or the time is up. Ignores negative descriptors.
 pub fn wait_for(descriptors: impl Iterator<Item = RawFd>, until: Time) {
-    // Any further descriptors are ignored.
+    // The maximum number of descriptors waited for; any others are ignored.
     const WAITED_FOR: usize = 16;
     let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; WAITED_FOR];
     for (place, fd) in polled.iter_mut().zip(descriptors) {
@@ -102,7 +102,7 @@ pub fn drain(fd: RawFd) {
     unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
 }
 
-/// Size of a thread's stack. The thread uses few pages, but the server's thread-local data must fit.
+/// Size of a thread's stack. The thread uses few pages, but the stack must also hold the server's thread-local data.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// Starts a thread that receives no signals: the server's signal handlers expect to run on its own thread.

@@ -2,7 +2,7 @@
 //! The host for servers that export nothing: it schedules through interposed libc calls.
 //!
 //! A current X server adds its clients to an epoll, edge-triggered. It waits in `epoll_wait` for clients with data and
-//! reads a client's requests until a read returns EAGAIN. This host uses that:
+//! reads a client's requests until a read returns EAGAIN. This host makes use of this behaviour:
 //!
 //! | task | how this host does it |
 //! |---|---|
@@ -27,8 +27,8 @@
 //! | `lender` | the loan of a real-time priority |
 //!
 //! The server's own timer, which would end its slices, is withheld while xqos chooses. Single requests are not timed,
-//! and the policy `classic`, which counts them, is not available. The number of small requests in a flood is an
-//! estimate unless there is a trace.
+//! and the policy `classic`, which counts them, is not available. The number of small requests in a flood is estimated
+//! unless a trace is running.
 
 mod alarm;
 mod as_host;
@@ -59,7 +59,7 @@ use xqos_core::{Choice, ClientId, Contest, Time};
 
 /// The minimum number of bytes to peek at, to find the end of the first request.
 const MIN_PEEK_BYTES: usize = 256;
-/// How long xqos still serves earlier requests of a client that hung up. A stock server drops them immediately.
+/// How long xqos continues to serve requests sent before a hangup. A stock server drops them immediately.
 const HANGUP_NS: u64 = 100_000_000;
 const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP) as u32;
 /// Why a server cannot be served. This host requires nothing of the server, so it never fails.
@@ -78,7 +78,7 @@ impl std::error::Error for Error {}
 #[derive(Debug, Default)]
 struct LibcSlice {
     chosen: Option<ClientId>,
-    /// The client that the server reads from. Not `chosen` if the server still had buffered requests of another client.
+    /// The client that the server reads from. Not `chosen` if the server had buffered another client's requests.
     reader: Option<ClientId>,
     chunks: u32,
     requests: u32,
@@ -118,7 +118,7 @@ pub struct Libc {
     pub alarm: Alarm,
     pub control: Connections,
     lender: Option<Lender>,
-    /// How often earlier lenders raised the thread.
+    /// The number of times that earlier lenders raised the thread.
     raised_before: u32,
     named: bool,
 }
@@ -176,7 +176,7 @@ impl Libc {
         }
     }
 
-    /// Handles the events of the server's epoll. Moves the events that are not ours to the front. Returns their number,
+    /// Handles events from the server's epoll. Moves the events that are not ours to the front. Returns their number,
     /// and true if a control connection has data.
     pub fn take_events(&mut self, events: &mut [libc::epoll_event]) -> (usize, bool) {
         let (mut kept, mut is_asked) = (0, false);
@@ -237,7 +237,7 @@ impl Libc {
         }
     }
 
-    /// The epoll reported these events for a client.
+    /// Records the events that the epoll reported for a client.
     fn has(&mut self, id: ClientId, bits: u32) {
         let Some(known) = self.known_mut(id) else { return };
         known.has(bits);

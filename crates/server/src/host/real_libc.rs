@@ -13,7 +13,7 @@ use xqos_abi::control::display_of_socket;
 /// Tags the descriptors of xqos in the server's epoll. No address in a process has this prefix.
 pub const OWN: u64 = 0x5851_0000_0000_0000;
 
-/// The epoll events to be notified once when a descriptor is readable.
+/// The epoll flags for a single notification that a descriptor is readable.
 pub const ONCE: u32 = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
 
 /// Returns true if an epoll event belongs to xqos.
@@ -65,7 +65,7 @@ pub fn control(epoll: &impl AsRawFd, operation: c_int, fd: RawFd, events: u32, t
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes an epoll report once when a descriptor is readable. `known`: an earlier call has probably added it.
+/// Makes an epoll report once when a descriptor is readable. `known`: the descriptor was probably added before.
 pub fn arm(epoll: &impl AsRawFd, fd: RawFd, known: bool, token: u64) -> io::Result<()> {
     let (first, second) =
         if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };
@@ -78,7 +78,7 @@ pub fn watch_own(epoll: RawFd, fd: RawFd) {
     let _ = control(&epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, OWN | fd as u64);
 }
 
-/// Watches a descriptor of xqos until it is writable, or, if `output` is false, readable.
+/// Watches a descriptor of xqos for writability if `output` is true, otherwise for readability.
 pub fn watch_own_for(epoll: RawFd, fd: RawFd, output: bool) {
     let bits = if output { libc::EPOLLOUT } else { libc::EPOLLIN };
     let _ = control(&epoll, libc::EPOLL_CTL_MOD, fd, bits as u32, OWN | fd as u64);

@@ -55,7 +55,7 @@ pub fn settings() -> Option<&'static Settings> {
     SETTINGS.get()
 }
 
-/// Serves the server through libc because the dix host cannot. Returns false if that is not wanted or not possible.
+/// Serves the server through libc because the dix host cannot. Returns false if this is unwanted or impossible.
 pub fn serve_through_libc() -> bool {
     let Some(settings) = SETTINGS.get().filter(|_| !IS_DIX_FORCED.load(Ordering::Relaxed)) else { return false };
     let is_interposed = IS_PRELOADED.load(Ordering::Relaxed) || redirect::install().is_ok();

@@ -9,8 +9,8 @@
 //! | the server's policy | local clients of the server's user or of root |
 //! | any request over the control socket | the server's user, root, and users that have a client |
 //!
-//! `docs/access.md` has the whole table; a test checks each of its cells on real servers. User ids are compared as they
-//! appear in the server's user namespace. All users without an id in this namespace appear with the same id
+//! `docs/access.md` has the complete table, and a test checks each of its cells on real servers. User ids are compared
+//! as they appear in the server's user namespace. All users without an id in this namespace appear with the same id
 //! ([`unknown_user`]), which matches no user.
 
 use crate::host::identity::Identity;

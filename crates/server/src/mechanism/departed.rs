@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Usage of disconnected clients, summed by user and program. Scripts that start many short processes stay visible, and
-//! all shares add up to the server's busy time.
+//! Usage of disconnected clients, summed by user and program. Scripts that start many short-lived processes therefore
+//! stay visible, and all shares add up to the server's busy time.
 //!
 //! Invariant: the sum over all entries never shrinks, and the number of entries is bounded.
 
@@ -16,7 +16,7 @@ pub struct Departed {
 }
 
 impl Departed {
-    /// The maximum number of programs that have an entry of their own.
+    /// The maximum number of programs with their own entry.
     pub const MAX_PROGRAMS: usize = 32;
 
     pub fn add(&mut self, gone: &ClientEntry) {

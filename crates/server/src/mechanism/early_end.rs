@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Decides when the running slice ends early: for a client of better rank that becomes ready, for the server's own
-//! descriptors, or when its time is up. The host asks at each such event, and then ends the slice or asks again later.
+//! Decides when the running slice ends early: for a client of better rank that becomes ready, for work on the server's
+//! own descriptors, or when its time is up. At each such event, the host asks what to do.
 
 use xqos_core::{Contest, Rank, Time};
 
@@ -8,7 +8,7 @@ use xqos_core::{Contest, Rank, Time};
 /// may preempt the server just before. The call is repeated until the slice has ended, first after this time, then
 /// after twice as long each time.
 const REPEAT_NS: u64 = 50_000;
-/// The server's own descriptors end slices at most once in this time, so that a flood of input costs little.
+/// The server's own descriptors end at most one slice in this time, so that a flood of input costs little.
 const SERVER_PAUSE_NS: u64 = 1_000_000;
 
 /// The action that the host must take.

@@ -38,7 +38,7 @@ use xqos_core::{
     Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Pacing, PolicyKind, Rank, Scheduler, Service, Slice, Time,
 };
 
-/// The server ends every slice by itself after at most this time, so a later end needs no timer of xqos.
+/// The server ends every slice by itself after at most this time, so xqos needs no timer for a later end.
 const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;
 /// The interval of the server's own timer, which ends each slice while two or more clients are ready.
 const SERVER_INTERVAL_NS: u64 = 5_000_000;
@@ -46,7 +46,7 @@ const SERVER_INTERVAL_NS: u64 = 5_000_000;
 const READING_NS: u64 = 50_000;
 /// If the server was off the processor for less than this time, the whole slice counts as work.
 const WITHOUT_PROCESSOR_NS: u64 = 20_000;
-/// The number of clients that one decision starts to watch. The next decision continues with the remaining ones.
+/// One decision starts to watch at most this many clients. The next decision continues with the remaining ones.
 const WATCHED_AT_ONCE: usize = 64;
 #[derive(Clone, Copy, Debug)]
 struct RunningSlice {
@@ -74,7 +74,7 @@ pub struct Engine<H> {
     pub scheduler: TracedScheduler,
     pub totals: Totals,
     slots: Vec<Option<Slot>>,
-    /// The number of resource ids of each client; 0 before the first client connects.
+    /// The number of resource ids per client; 0 before the first client connects.
     ids_of_a_client: u32,
     ready: Vec<ClientId>,
     linked: usize,
@@ -91,7 +91,7 @@ pub struct Engine<H> {
     /// The log names a client that holds the server grab for longer than this; 0 disables it.
     grab_limit_ns: u64,
     grab_reported: bool,
-    /// The client that holds a long grab, while xqos watches the clients that wait for it to measure their waits.
+    /// The client that holds a long grab. Meanwhile, xqos watches the waiting clients to measure their waits.
     grab_watched: Option<ClientId>,
     pub groups: Groups,
     declared_origins: DeclaredOrigins,
@@ -105,7 +105,7 @@ pub struct Engine<H> {
     pub pacing: Pacing,
     /// The client to hold back when its slice ends, because it uncovers windows of other clients.
     to_hold: Option<ClientId>,
-    /// How often a client was held back for that reason.
+    /// The number of times that a client was held back for that reason.
     pub holds: u32,
     /// The client that lends the server a real-time priority, and the limit to restore afterwards.
     lender: Option<(ClientId, u32)>,
@@ -254,7 +254,7 @@ impl<H: Host> Engine<H> {
             self.watch_client(id, rank);
             next = self.scheduler.next_to_watch(now);
         }
-        // The scheduler counts every client that it has named as watched, so the last one must be watched as well.
+        // The scheduler counts each client that it returns as watched, so the last one must be watched as well.
         if let Some((id, rank)) = next {
             self.watch_client(id, rank);
         }
@@ -357,7 +357,7 @@ impl<H: Host> Engine<H> {
         Ok(())
     }
 
-    /// Withdraws clients that are no longer ready although they have not run: the host holds them back.
+    /// Withdraws clients that are no longer ready although they have not run, because the host holds them back.
     fn withdraw_unseen(&mut self, now: Time) {
         for id in self.ids() {
             if self.slot(id).is_some_and(|slot| slot.linked && slot.seen_in != self.round) {

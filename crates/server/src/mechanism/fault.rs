@@ -55,7 +55,7 @@ pub fn line(reason: &str) -> String {
     format!("stepped aside: {reason}; the server continues with its own scheduling")
 }
 
-/// Counts how often the place of a planned fault is passed, to cause deliberate faults in tests.
+/// Counts passages of the place of a planned fault, to cause deliberate faults in tests.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultCounter {
     planned: Option<PlannedFault>,

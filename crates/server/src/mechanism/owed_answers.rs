@@ -22,7 +22,7 @@ impl OwedAnswers {
         self.0.push(OwedAnswer { client, cause, until });
     }
 
-    /// Removes a client that has answered or disconnected. Returns true if it was in the list.
+    /// Removes a client that has answered or disconnected. Returns true if the client was in the list.
     pub fn end(&mut self, client: ClientId) -> bool {
         let before = self.0.len();
         self.0.retain(|one| one.client != client);

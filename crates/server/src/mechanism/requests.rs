@@ -23,9 +23,9 @@ pub enum Refused {
     Length,
     /// This value is invalid.
     Value(u32),
-    /// The asker lacks the right to change this client, or the server (0).
+    /// The asker lacks the right to change this client; 0 means the server.
     Access(u32),
-    /// The kernel refused the resources.
+    /// The kernel refused resources that the request needs.
     Alloc,
     Implementation,
     /// Admission control refuses, because the deadline of this client could not be met.

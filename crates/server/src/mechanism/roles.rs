@@ -46,7 +46,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Makes a client the manager of a screen; `None` removes it. Returns the previous one if it was another client.
+    /// Sets the manager of a screen; `None` removes it. Returns the previous manager if it was another client.
     pub fn take(&mut self, kind: ManagerKind, screen: usize, client: Option<ClientId>) -> Option<ClientId> {
         let at = self.managers.iter().position(|&(taken, of, _)| (taken, of) == (kind, screen));
         let before = at.map(|at| self.managers.swap_remove(at).2);

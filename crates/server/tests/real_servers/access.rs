@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Tests each cell of the tables in docs/access.md: every kind of client sends every request to a real server.
 //!
-//! The tables are read from the document, so any difference between the document and the server is noticed. The test
-//! also fails if a request appears in no row.
+//! The tables are read from the document, so the test fails if the document and the server differ. It also fails if a
+//! request appears in no row.
 
 mod askers;
 mod connect;
@@ -85,7 +85,7 @@ fn each_kind_of_client_may_do_what_the_table_says() {
     assert!(info.armed, "stepped aside: {}", info.reason);
 }
 
-/// A server in a user namespace sees one id for all users without an id there. It must still tell them apart.
+/// A server in a user namespace sees the same id for all users without an id there. It must still tell them apart.
 #[test]
 fn users_without_a_number_in_the_servers_namespace_are_distinct() {
     let _turn = in_parallel();
@@ -100,7 +100,7 @@ fn users_without_a_number_in_the_servers_namespace_are_distinct() {
     let steer = Request::SetPolicy { change: PolicyChange::default() };
     let refused = Answer::Error(code::BAD_ACCESS);
     assert_eq!([weight(other.base), steer].map(|request| one.ask(request)), [refused; 2]);
-    // The control socket identifies an asker only by its user, so not even its own client counts as its own.
+    // The control socket identifies an asker only by its user, so even the asker's own client counts as another's.
     let own = weight(one.base().unwrap());
     assert_eq!(one.ask(own), if uses_libc_host() { refused } else { Answer::Done });
     assert_eq!([weight(other.base), steer].map(|request| root.ask(request)), [Answer::Done; 2]);
@@ -138,7 +138,7 @@ fn walk(server: &TestServer, asker: &mut Asker, row: &Row, cell: Cell) -> Option
 
 fn matches_cell(name: &str, answer: Answer, cell: Cell) -> bool {
     match cell {
-        // The kernel may refuse the priority to this server. This error occurs only if the asker has the right to lend.
+        // The kernel may refuse this server the priority. This error occurs only if the asker has the right to lend.
         Cell::Yes => answer == Answer::Done || name == "LendProcessor" && answer == Answer::Error(code::BAD_ALLOC),
         Cell::Access => answer == Answer::Error(code::BAD_ACCESS),
         Cell::Unseen => answer == Answer::Unseen,
@@ -194,7 +194,7 @@ fn value(kind: SettingKind, client: u32, is_shared: bool) -> Setting {
     }
 }
 
-/// A user that opens as many connections as possible leaves room for others.
+/// Checks that a user that opens as many connections as possible leaves room for others.
 fn assert_room_for_root(server: &TestServer) {
     let mut others: Vec<Asker> = (0..80).map(|_| server.asker("another user")).collect();
     let answered = others.iter_mut().filter_map(|other| other.try_ask(Request::GetServerInfo)).count();

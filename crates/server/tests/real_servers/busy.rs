@@ -16,8 +16,8 @@ use xqos_abi::{ClientEntry, Request};
 use xqos_client::Control;
 use xqos_lab::process::Owned;
 
-/// The number of requests in one write. The kernel limits the number of writes that a socket holds. With several small
-/// requests in each write, the server stays busy for tenths of a second even if this process does not run.
+/// The number of requests in one write. The kernel limits the number of writes that a socket can hold. With several
+/// small requests in each write, the server stays busy for tenths of a second even if this process does not run.
 const AT_ONCE: u64 = 16;
 
 /// A client that fills a pixmap until it is dropped. Each request takes about 0.1 ms.

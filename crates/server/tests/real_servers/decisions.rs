@@ -144,12 +144,12 @@ pub fn check_reservation_of(slices: &[Slice], bases: &[u32]) {
     }
 }
 
-/// Checks that the weighted times of any two clients, while all are busy, differ at most by a slice of each (the bound
-/// of start-time fair queueing) and the credit of a client that was idle.
+/// Checks that the weighted times of any two clients, while all are busy, differ by at most one slice of each client
+/// (the bound of start-time fair queueing) plus the credit of an idle client.
 pub fn check_fairness<const N: usize>(slices: &[Slice], bases: &[u32; N], weights: [u32; N]) {
     const CREDIT_NS: u64 = 3_000_000;
     let all_ready = |slice: &Slice| bases.iter().all(|&base| slice.was_ready(base));
-    // After a grab, the server may notice the waiting connections one by one. Check the longest span with all of them.
+    // After a grab, the server may notice waiting clients one by one. Check the longest span with all of them ready.
     let together = slices.chunk_by(|one, next| all_ready(one) == all_ready(next)).filter(|span| all_ready(&span[0]));
     let together = together.max_by_key(|span| span.len()).expect("all are busy");
     // The client of the last slice before this span is ahead by that slice.

@@ -17,7 +17,7 @@ fn reserve(budget_us: u32, period_us: u32) -> Request {
     Subject::Client(0).set(Setting::reservation(budget_us, period_us, ReservationKind::Hard))
 }
 
-/// A client that closes only its sending side still gets all replies, even if they take long.
+/// A client that closes only its sending side still gets all replies, even if they take a long time.
 #[test]
 fn requests_before_the_end_of_a_stream_are_answered() {
     const REQUESTS: u16 = 3000;

@@ -70,7 +70,7 @@ impl Client {
         self.connection.flush().unwrap();
     }
 
-    /// How long the server takes to answer a request, which includes the wait for this client's turn.
+    /// How long the server takes to answer a request, including the wait for this client's turn.
     fn answer_time(&self) -> Duration {
         let asked = Instant::now();
         self.connection.get_input_focus().unwrap().reply().unwrap();
@@ -122,7 +122,7 @@ fn a_client_that_does_not_answer_delays_others_up_to_the_limit() {
     let (painter, mover) = painter_and_mover(&fixture);
     let asked = Instant::now();
     mover.move_to(200);
-    // The libc host serves requests that arrive together in one slice, so send the next one only after the Expose.
+    // With the libc host, one slice serves requests that arrive together, so send the next one after the Expose.
     painter.wait_for_expose();
     mover.answer_time();
     let waited = asked.elapsed();
@@ -273,7 +273,7 @@ fn a_loan_raises_the_server_for_reserved_clients_and_ends_with_the_lender() {
     let after = lender.processor().unwrap();
     // The server stays raised between requests that follow each other within the budget.
     assert!(after.raises >= before.raises + 2, "{before:?} {after:?}");
-    // An idle server is lowered at the latest when the budget's time has passed.
+    // An idle server is lowered at the latest after the length of the budget.
     wait_for("the server is lowered", SOON, || {
         policies(&fixture).iter().filter(|&&policy| policy == libc::SCHED_RR).count() == 1
     });

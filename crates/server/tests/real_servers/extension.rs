@@ -442,7 +442,7 @@ fn blocking_time_counts_most_for_short_periods() {
     assert!(admission(&mut wire, check(0, 9000, 10_000)).admitted);
 }
 
-// The life of a reservation.
+// The lifetime of a reservation.
 
 #[test]
 fn a_reservation_ends_with_its_client_and_is_not_inherited() {
@@ -464,7 +464,7 @@ fn a_reservation_ends_with_its_client_and_is_not_inherited() {
     assert_eq!((found.weight, found.sync_priority, found.depletions, found.reserved_time_ns), (100, 0, 0, 0));
 }
 
-/// The server restarts its request count when a connection is set up, mostly in the client's first slice.
+/// The server restarts its request count when a connection is set up, usually in the client's first slice.
 #[test]
 fn a_clients_first_requests_are_counted_under_every_policy() {
     let (fixture, control) = served();

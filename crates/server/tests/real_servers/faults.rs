@@ -41,7 +41,7 @@ impl Faulty {
         Some((info.armed, info.reason))
     }
 
-    /// Lets a light client work until xqos has stepped aside.
+    /// Sends requests from the client `light` until xqos has stepped aside.
     fn wait_until_aside(&self, light: &mut Wire) {
         wait_for(&format!("{}: it steps aside", self.fault), Duration::from_secs(30), || {
             for _ in 0..20 {
@@ -76,7 +76,7 @@ fn x11perf_load(fixture: &Fixture) -> Load {
     Load::start(fixture.display(), &Perf { test: "ellipse100".to_owned(), reps: 1000 }, 3, Placement::Stacked).unwrap()
 }
 
-/// The fault occurs with three busy clients, a light client, SYNC priorities, and a client that is held back.
+/// The fault occurs with three busy clients, a client with short requests, SYNC priorities, and a client held back.
 #[test]
 fn all_clients_are_served_after_a_fault_under_load() {
     let _turn = in_parallel();
@@ -104,7 +104,7 @@ fn all_clients_are_served_after_a_fault_under_load() {
         faulty.assert_everybody_is_served(&mut light, &mut load);
         let sent = throttled.sent();
         wait_for(&format!("{fault}: the held client is served"), SOON, || throttled.sent() > sent + 300);
-        // The client of low priority would itself have to wait for the busy ones, so another client reads its priority.
+        // The low-priority client would itself have to wait for the busy ones, so another client reads its priority.
         let mut others = |client: &Wire| light.sync_priority(client.base + 1);
         assert_eq!((others(&high), others(&low)), (70, i32::MIN), "{fault}");
         assert_eq!((high.sync_priority(0), light.sync_priority(0)), (70, 0), "{fault}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Starts servers with xqos in them, and reads what the kernel reports about them.
 //!
-//! A test that fails prints what xqos wrote to the server's log. Most tests run in parallel; a test that measures time
-//! or shares runs alone ([`alone`]).
+//! A test that fails prints what xqos wrote to the server's log. Most tests run in parallel; a test that measures times
+//! or clients' shares runs alone ([`alone`]).
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;

@@ -145,7 +145,7 @@ fn endure(fixture: &Fixture, light: &mut Wire, ids: &[u32], as_stranger: bool) -
     })
 }
 
-/// Clients of another user may not change settings of other clients, so the flood must not change how these are served.
+/// Clients of another user may not change settings of other clients, so the flood must not affect their service.
 #[test]
 fn a_flood_from_another_user_harms_neither_the_server_nor_other_clients() {
     let _turn = alone();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests that the server's own descriptors end a slice early: a viewer's pointer does not wait for busy clients.
+//! Tests that the server's own descriptors end a slice early: a viewer's pointer motion does not wait for busy clients.
 
 use crate::busy::Busy;
 use crate::fixture::{Fixture, in_parallel, is_missing, module, setup};

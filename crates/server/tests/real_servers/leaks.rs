@@ -59,7 +59,7 @@ fn ten_thousand_connections_leave_nothing_behind() {
     all_gone();
     assert_eq!(resources(&fixture), before);
     drop(busy);
-    // This is faster, because there is no busy client to wait for.
+    // These connections are faster, because there is no busy client to wait for.
     come_and_go(&fixture, 9000);
     let busy = Busy::start(&fixture);
     all_gone();

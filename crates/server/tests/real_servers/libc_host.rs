@@ -63,7 +63,7 @@ fn requests_that_need_single_requests_are_refused() {
     assert!(server.info().policy == PolicyKind::Fair, "the policy is unchanged");
 }
 
-/// The request is longer than the server's buffer and needs BIG-REQUESTS. Another client draws all the time.
+/// The request is longer than the server's buffer and needs BIG-REQUESTS. Another client draws meanwhile.
 #[test]
 fn a_request_of_sixteen_megabytes_arrives_whole() {
     const SIDE: u16 = 1990;
@@ -158,8 +158,8 @@ fn another_user_changes_nothing_over_the_control_socket() {
     assert!(server.info().policy == PolicyKind::Fair);
 }
 
-/// Once xqos knows that a reserved client has work, it chooses no other client before that one. The running slice may
-/// still serve the rest of a chunk; the figures report how long that takes.
+/// Once xqos knows that a reserved client has work, it chooses no other client before the reserved one. The running
+/// slice may still serve the rest of a chunk; the figures report how long that takes.
 #[test]
 fn no_other_client_is_chosen_between_the_arrival_of_a_reserved_client_and_its_slice() {
     const TURNS: usize = 250;

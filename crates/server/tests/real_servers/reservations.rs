@@ -175,8 +175,8 @@ fn best_effort_clients_keep_the_time_that_is_not_reserved() {
     let base = workers[0].base();
     control.reserve(base, 8500, 10_000, false).unwrap();
     for policy in policies() {
-        // A slice must be shorter than the time between two budgets. In a longer one, the reserved client, which
-        // continues as best effort, could use all of that time until it has finished.
+        // A slice must be shorter than the time between two budgets. In a longer slice, the reserved client continues
+        // as best effort and could use all of that time until it has finished.
         let change = PolicyChange { policy: Some(policy), slice_us: Some(1000), ..PolicyChange::default() };
         control.set_policy(change).unwrap();
         let slices = slices_of(&fixture, &mut workers, Worker::MOST);

@@ -75,7 +75,7 @@ impl Memory {
         }
     }
 
-    /// The picture that the server has written behind the picture to draw.
+    /// The picture that the server has written after the picture to draw.
     fn read_back(&self) -> Vec<u8> {
         let mut bytes = vec![0; BYTES];
         match self {

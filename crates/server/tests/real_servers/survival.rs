@@ -293,7 +293,7 @@ fn a_client_that_vanishes_while_held_back_is_removed_immediately() {
         wait_for("it is gone", Duration::from_secs(2), || try_entry(&control, base).is_none());
         assert_eq!(control.server_info().unwrap().reservations, 0);
     }
-    // Another client can also disconnect it by KillClient.
+    // Another client can also disconnect it with KillClient.
     let busy = held_back(&fixture, &control);
     let mut other = fixture.native();
     let request = other.message(opcode::KILL_CLIENT, 0).u32(busy.base + 1).finish();

@@ -23,8 +23,8 @@ use xqos_lab::server::{Compositor, Kind};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// `make test` uses weston and sway. `make test-lab` sets XQOS_TEST_LAB to use all four: mutter and kwin need half a
-/// desktop, which only `scripts/setup --for lab` installs.
+/// `make test` uses weston and sway. `make test-lab` sets XQOS_TEST_LAB to use all four: mutter and kwin need many
+/// desktop packages, which only `scripts/setup --for lab` installs.
 fn compositors() -> Vec<Compositor> {
     if is_missing_program("Xwayland") {
         return Vec::new();
@@ -224,7 +224,7 @@ impl Drop for Socket {
     }
 }
 
-/// The socket is passed as by a compositor, or as by a user that starts an Xwayland for a single program.
+/// The socket is passed as a compositor passes it, or as a user does who starts Xwayland for a single program.
 #[test]
 fn an_xwayland_with_a_passed_socket_is_served_and_ends_with_its_last_client() {
     let _turn = in_parallel();

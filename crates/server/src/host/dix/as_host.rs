@@ -155,7 +155,7 @@ impl Host for Dix {
         };
         let known = self.known(id)?;
         let requests = known.client.sequence().wrapping_sub(before);
-        // When a request must wait, the server takes it back, and counts it again later.
+        // When a request must wait, the server decrements the sequence number and counts the request again later.
         let established = running.established && known.established;
         Some(Work {
             client: id,

@@ -51,7 +51,7 @@ unsafe extern "C" {
     fn xqos_setup_vendor(setup: *const c_void, length: *mut u32, release: *mut u32) -> *const c_char;
 }
 
-/// The request that is being dispatched.
+/// The request being dispatched.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Head {
@@ -78,7 +78,7 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client(NonNull<RawClient>);
 
-/// Accessors for plain values of a client.
+/// Accessors for a client's plain values.
 macro_rules! asks {
     ($($(#[$meta:meta])* $name:ident: $type:ty = $call:ident;)*) => {$(
         $(#[$meta])*
@@ -94,7 +94,7 @@ impl Client {
     ///
     /// # Safety
     /// The pointer is null or a `ClientRec` of the running server, and the `Client` is not used after the server
-    /// frees it (which it announces by the state Gone).
+    /// frees the record, which the server announces by the state Gone.
     pub unsafe fn new(client: ClientPtr) -> Option<Client> {
         NonNull::new(client).map(Client)
     }
@@ -117,7 +117,7 @@ impl Client {
         gone: c_int = xqos_client_gone;
         priority: i32 = xqos_client_priority;
         request_vector: *const c_void = xqos_client_request_vector;
-        /// The client's node in the server's rings; linked to itself if it is in none.
+        /// The client's node in the server's rings; linked to itself if the client is in no ring.
         ring: *mut Ring = xqos_client_ring;
     }
 
@@ -145,7 +145,7 @@ impl Client {
         unsafe { xqos_client_set_priority(self.raw(), priority) }
     }
 
-    /// The request that is being dispatched. May only be called in a request procedure.
+    /// The request being dispatched. May only be called in a request procedure.
     pub fn request(self) -> Vec<u8> {
         // SAFETY: while a request is dispatched, the buffer holds `request_bytes` bytes of it.
         unsafe {
@@ -162,9 +162,9 @@ impl Client {
         head
     }
 
-    /// The minor opcode and length of the request that is being dispatched.
+    /// The minor opcode and length of the request being dispatched.
     pub fn request_head(self) -> (u8, u32) {
-        // SAFETY: a request that is being dispatched has at least a header of four bytes.
+        // SAFETY: a request being dispatched has at least a header of four bytes.
         unsafe { (*xqos_client_request(self.raw()).add(1), xqos_client_request_bytes(self.raw())) }
     }
 
@@ -250,7 +250,7 @@ pub unsafe fn roots(setup: *const c_void) -> Vec<u32> {
 /// A resource id of the client that redirects the top-level windows of this screen, if any client does.
 ///
 /// # Safety
-/// `root` is the `WindowRec` of the window `id`, of a server of release 21.1 or later.
+/// `root` is the `WindowRec` of the window `id`, in a server of release 21.1 or later.
 pub unsafe fn redirector(root: NonNull<c_void>, id: u32) -> Option<u32> {
     // SAFETY: guaranteed by the caller.
     Some(unsafe { xqos_redirector(root.as_ptr(), id) }).filter(|&resource| resource != 0)
@@ -271,7 +271,7 @@ pub unsafe fn device_grabs(input: NonNull<c_void>) -> [u32; 2] {
 /// `setup` is the server's ConnectionInfo, not null.
 pub unsafe fn vendor_and_release(setup: *const c_void) -> (String, u32) {
     let (mut length, mut release) = (0, 0);
-    // SAFETY: guaranteed by the caller. The fixed part is followed by `length` bytes of the vendor.
+    // SAFETY: guaranteed by the caller. The fixed part is followed by the vendor string of `length` bytes.
     unsafe {
         let vendor = xqos_setup_vendor(setup, &mut length, &mut release);
         let bytes = std::slice::from_raw_parts(vendor.cast::<u8>(), (length as usize).min(256));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Handles clients that connect and disconnect, and checks that this server and its client records are known ones.
+//! Handles clients that connect and disconnect, and checks that xqos knows this server and its client records.
 
 use super::client::{Client, State, roots, vendor_and_release};
 use super::{Dix, Error};
@@ -11,7 +11,7 @@ use xqos_core::{Choice, ClientId};
 
 /// Earlier releases have a different client record. For later releases, the contents of the record are checked.
 const FIRST_RELEASE: u32 = 12_000_000;
-/// Releases whose window record is that of the shim's headers. The contents of a window record cannot be checked.
+/// Releases whose window record has the layout in the shim's headers. Its contents cannot be checked at run time.
 const KNOWN_WINDOWS: std::ops::Range<u32> = 12_101_000..12_200_000;
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct DixClient {
     pub armed_before: bool,
     /// The priority that a client has set through SYNC.
     pub sync_priority: i32,
-    /// The client's sequence number at the start of the slice, if the server chose.
+    /// The client's sequence number at the start of the slice, if the server chose the client.
     pub sequence: u32,
 }
 
@@ -46,7 +46,7 @@ impl Engine<Dix> {
         };
         match client.state() {
             State::Connecting => {
-                // Check before the server polls the client's socket: until then the libc host can take over.
+                // Check before the server polls the client's socket, while the libc host can still take over.
                 if let Some(server) = self.host.check_server()? {
                     self.server_is_known(&server);
                 }
@@ -57,12 +57,12 @@ impl Engine<Dix> {
             }
             State::Running => {
                 self.host.established(id, client)?;
-                // A command with a space may contain arguments; the program is then looked up by pid.
+                // A command with a space may contain arguments. In that case, the program is looked up by pid.
                 let command = self.host.symbols.command_of(client.raw()).filter(|command| !command.contains(' '));
                 self.established(id, command.map(|command| xqos_sys::last_part(&command).to_owned()));
             }
             State::Retained => {
-                // The server keeps the record with its resources, and other clients may query its priority.
+                // The server keeps the client's record and resources, and other clients may query its priority.
                 if let Some(known) = self.host.known(id) {
                     known.client.set_priority(known.sync_priority);
                 }
@@ -106,8 +106,8 @@ impl Dix {
         Ok(())
     }
 
-    /// Accepts X.Org servers. Returns the server's name once. The layout of a client's record is checked when it
-    /// connects, before anything is written to the record.
+    /// Accepts X.Org servers. Returns the server's name the first time. The layout of a client's record is checked when
+    /// it connects, before anything is written to the record.
     pub fn check_server(&mut self) -> Result<Option<String>, Error> {
         let setup = self.symbols.connection_setup();
         if self.checked.server || setup.is_null() {
@@ -129,7 +129,7 @@ impl Dix {
         Ok(Some(format!("{vendor}, release {release}")))
     }
 
-    /// Checks a new client's record against the layout of the headers, before anything is written to it.
+    /// Checks a new client's record against the layout in the headers, before anything is written to it.
     fn check_new_record(&self, client: Client) -> Result<(), Error> {
         let index = client.index();
         let sound = self.symbols.client_at(index) == client.raw()

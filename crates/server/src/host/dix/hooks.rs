@@ -21,10 +21,10 @@ use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use xqos_core::PolicyKind;
 
-/// The engine of this generation, and the reason if xqos has stepped aside.
+/// The engine of this generation, and the reason why xqos stepped aside, if it did.
 static ENGINE: OnServerThread<EngineCell<Dix, Option<String>>> = OnServerThread::new(EngineCell::new(None));
 
-/// Runs `work` on the engine. A panic or error makes xqos step aside. Returns `None` without an engine, while it is in
+/// Runs `work` on the engine. A panic or error makes xqos step aside. Returns `None` if there is no engine, if it is in
 /// use, or after a fault.
 pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Dix>) -> Result<T, Fault<Error>>) -> Option<T> {
     // SAFETY: the server calls all hooks on its main thread.
@@ -37,7 +37,7 @@ pub fn aside_reason() -> Option<String> {
     unsafe { (*ENGINE.get()).aside.clone() }
 }
 
-/// The server sets up its extensions, at start and after each reset.
+/// Called when the server sets up its extensions, at start and after each reset.
 pub unsafe extern "C" fn init_extension() {
     let Ok(symbols) = symbols() else { return };
     if instance::is_enabled() {
@@ -126,7 +126,7 @@ fn step_aside(fault: &Fault<Error>) {
     }
 }
 
-/// The generation ends: the server resets or exits.
+/// Called when a generation ends, because the server resets or exits.
 unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
     let Ok(symbols) = symbols() else { return };
     // SAFETY: this runs on the server's thread, between generations, with none of our functions on the stack.
@@ -198,12 +198,12 @@ unsafe extern "C" fn selection(_list: *mut *mut c_void, _data: *mut c_void, info
     });
 }
 
-/// The timer for the end of a hold expired; the wakeup handler that follows does the rest.
+/// Called when the timer for the end of a hold expires. The wakeup handler, which runs next, ends the hold.
 unsafe extern "C" fn wakeup_timer(fd: c_int, _ready: c_int, _data: *mut c_void) {
     kernel::drain(fd);
 }
 
-/// A request arrived on the control socket.
+/// Called when a request arrives on the control socket.
 unsafe extern "C" fn control_asked(_fd: c_int, _ready: c_int, _data: *mut c_void) {
     with_engine(|engine| {
         let epoll = engine.host.control_epoll.as_raw_fd();
@@ -212,7 +212,7 @@ unsafe extern "C" fn control_asked(_fd: c_int, _ready: c_int, _data: *mut c_void
     });
 }
 
-/// Wraps the requests of SYNC.
+/// Wraps SYNC's request procedure.
 unsafe extern "C" fn sync_request(raw: ClientPtr) -> c_int {
     // SAFETY: the server passes the client whose request it dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
@@ -237,7 +237,7 @@ unsafe extern "C" fn sync_request(raw: ClientPtr) -> c_int {
     result
 }
 
-/// A request of XQOS, in either byte order.
+/// Handles an XQOS request in either byte order.
 unsafe extern "C" fn dispatch(raw: ClientPtr) -> c_int {
     // SAFETY: the server passes the client whose request it dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };

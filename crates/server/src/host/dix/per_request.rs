@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Observes each request, only while that is needed: counts requests for the policy `classic`, which ends turns after
-//! ten requests or at the end of a buffer, and times them for a trace of level `requests`.
+//! Observes each request, but only when needed: counts requests for the policy `classic`, which ends a slice after ten
+//! requests or at the end of a buffer, and times them for a trace of level `requests`.
 //!
-//! This is the only code of xqos that runs per request. It wraps all entries of the request tables (not the client's
-//! own vector, which RECORD swaps) and restores them when nothing needs it, at a server reset, and when xqos steps
+//! This is the only xqos code that runs per request. It wraps all entries of the request tables (not the client's own
+//! vector, which RECORD swaps). It restores them when no observation is needed, at a server reset, and when xqos steps
 //! aside.
 
 use crate::host::dix::client::{Client, ClientPtr, Head};
@@ -27,7 +27,7 @@ struct WrappedTables {
     bytes_left: u32,
     bytes: u64,
     ticks: Ticks,
-    /// When the time of the next request begins: at the end of the previous request or the start of the slice.
+    /// The start of the next request's time: the end of the previous request or the start of the slice.
     since: Time,
 }
 
@@ -118,8 +118,8 @@ pub fn bytes() -> u64 {
     wrapped().bytes
 }
 
-/// The wrapper for clients of this machine's byte order. The core's swapped procedures also end here, after `swapped`
-/// has counted their request.
+/// The wrapper for clients of this machine's byte order. The server's swapped core procedures also call this wrapper,
+/// after `swapped` has counted their request.
 unsafe extern "C" fn native(raw: ClientPtr) -> i32 {
     // SAFETY: the server passes the client whose request it dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
@@ -149,14 +149,14 @@ fn seen(client: Client, head: &Head, procedure: RequestProc) -> i32 {
     if wrapped().counts {
         count(bytes);
     }
-    // RECORD keeps copies of the table. A copy made while the table was wrapped still calls this function afterwards.
+    // RECORD keeps copies of the table. A copy made while the table was wrapped still calls this function later.
     if !wrapped().times {
         return call(procedure, client.raw());
     }
     let result = call(procedure, client.raw());
     let now = wrapped().ticks.now();
     let since = std::mem::replace(&mut wrapped().since, now);
-    // A request may end its client. A request that must wait is taken back and dispatched again.
+    // A request may end its client. The server takes back a request that must wait and dispatches it again later.
     let is_there = symbols().is_ok_and(|symbols| symbols.client_at(index as usize) == client.raw());
     if !is_there || client.sequence() == sequence {
         let client = ClientId(index as u16);

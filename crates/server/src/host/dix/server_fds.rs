@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! The server's own descriptors: input of a nested server, viewers of a VNC server, devices, the display's events.
 //!
-//! The server reads these only between two slices. Xorg reads input devices in a thread and delivers between requests,
-//! but Xephyr and Xtigervnc get input over a socket, so a key press would wait for the end of a slice (5 ms and more).
-//! No server call lists these descriptors, but the kernel does: they are everything in the server's epoll except the
-//! clients.
+//! The server reads these only between two slices. Xorg reads input devices in a thread and delivers their events
+//! between requests, but Xephyr and Xtigervnc get input over a socket, so a key press would wait for the end of a slice
+//! (5 ms and more). No server call lists these descriptors, but the kernel does: they are everything in the server's
+//! epoll except the clients.
 //!
 //! The watcher thread reads that list and adds the descriptors to an epoll of its own, which becomes readable with any
-//! of them. Only that thread uses this epoll, so the list may be slightly out of date: a client's socket added by
-//! mistake only ends slices needlessly until the next update, and the kernel removes a closed descriptor from the
-//! epoll.
+//! of them. Only that thread uses this epoll, so a list that is slightly out of date does little harm: a client's
+//! socket added by mistake only ends slices needlessly until the next update, and the kernel removes a closed
+//! descriptor from the epoll.
 
 use crate::host::kernel::new_epoll;
 use crate::host::real_libc::control;
@@ -30,7 +30,7 @@ pub struct ServerFds {
     known: RawFd,
     gathered: Arc<OwnedFd>,
     members: Vec<RawFd>,
-    /// The fdinfo file of the server's epoll. The file stays open, but the descriptor may become another epoll's.
+    /// The fdinfo file of the server's epoll. The file stays open, but the descriptor may later refer to another epoll.
     info: Option<File>,
     search_at: Time,
     text: String,
@@ -52,7 +52,7 @@ impl ServerFds {
         })
     }
 
-    /// The epoll that is readable while any of the server's own descriptors is.
+    /// The epoll that is readable while any of the server's own descriptors is readable.
     pub fn gathered(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.gathered)
     }

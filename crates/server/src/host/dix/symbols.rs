@@ -2,7 +2,7 @@
 //! The server's functions and variables that xqos uses, looked up by name when the server loads xqos.
 //!
 //! The lookup leaves no undefined symbols, so the same binary works in every server. If a server lacks a required
-//! symbol, xqos names it in one line and does not touch the server.
+//! symbol, xqos logs its name in one line and does not touch the server.
 
 use crate::host::dix::client::{Client, ClientPtr};
 use std::ffi::{CStr, CString, c_char, c_int, c_short, c_uint, c_ushort, c_void};
@@ -152,7 +152,7 @@ impl Symbols {
         unsafe { (self.error_f)(c"%s".as_ptr(), text.as_ptr().cast::<c_char>()) }
     }
 
-    /// Does the server's queued work, which would otherwise wait until the server polls again. Call it only between
+    /// Runs the server's queued work, which would otherwise wait until the server polls again. Call it only between
     /// slices and without references to the engine: the work may disconnect clients.
     pub fn do_queued_work(&self) {
         if let Some(process) = self.process_work_queue {
@@ -203,7 +203,7 @@ impl Symbols {
         Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
-    /// The window with this id, looked up with the rights of the server itself.
+    /// The window with this id, looked up with the server's own access rights.
     pub fn window(&self, id: u32) -> Option<NonNull<c_void>> {
         /// `DixGetAttrAccess` of resource.h.
         const GET_ATTRIBUTES: u32 = 1 << 4;
@@ -221,7 +221,7 @@ impl Symbols {
         unsafe { (self.check_extension)(name.as_ptr()).as_ref() }
     }
 
-    /// The connection setup sent to clients; null until the server has made it.
+    /// The connection setup sent to clients; null until the server has created it.
     pub fn connection_setup(&self) -> *const c_void {
         // SAFETY: this is a pointer variable of the server, read on the server's thread.
         unsafe { *self.connection_info }
@@ -269,5 +269,5 @@ pub mod x_error {
     pub const IMPLEMENTATION: c_int = 17;
 }
 
-// Types that appear only in signatures; a platform with other sizes fails to compile.
+// These types appear only in signatures. The build fails on a platform where their sizes differ.
 const _: () = assert!(size_of::<c_uint>() == 4 && size_of::<c_short>() == 2);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! The SYNC priorities that clients set and read.
 //!
-//! The server first compares `ClientRec.priority`, the field behind SYNC SetPriority and GetPriority, so xqos raises
-//! this field to choose a client. While xqos decides, the clients' own values are kept here, and the fields are 1 for
-//! the chosen client and 0 for all others, so a client's value can never cause a tie. Only the SYNC entry of the
-//! request table is wrapped: before one of these two requests, the clients' values are put into the fields, and
-//! afterwards changes are collected. While the server decides (policy `stock`, a server grab), the fields always hold
-//! the clients' values.
+//! To choose a client, the server first compares `ClientRec.priority`, the field behind SYNC SetPriority and
+//! GetPriority. xqos raises this field of the client to serve. While xqos decides, the clients' own values are kept
+//! here, and the fields are 1 for the chosen client and 0 for all others, so a client's value can never cause a tie.
+//! Only the SYNC entry of the request table is wrapped: before one of these two requests, the clients' values are put
+//! into the fields, and afterwards any changes are collected. While the server decides (policy `stock`, a server grab),
+//! the fields always hold the clients' values.
 
 use crate::host::dix::Dix;
 use crate::host::dix::client::{Client, ClientPtr};
@@ -19,7 +19,7 @@ use xqos_core::{Choice, ClientId};
 const SET_PRIORITY: u8 = 12;
 const GET_PRIORITY: u8 = 13;
 
-/// The original entries, to be restored later.
+/// The original entries of the request tables, to be restored later.
 #[derive(Clone, Copy, Debug)]
 pub struct WrappedSync {
     major_opcode: usize,
@@ -29,7 +29,7 @@ pub struct WrappedSync {
 }
 
 impl WrappedSync {
-    /// Puts `wrapper` in front of SYNC's requests. Returns `None` if the server has no SYNC extension.
+    /// Wraps SYNC's requests with `wrapper`. Returns `None` if the server has no SYNC extension.
     pub fn install(symbols: &Symbols, wrapper: RequestProc) -> Option<WrappedSync> {
         let major_opcode = usize::try_from(symbols.extension(c"SYNC")?.base).ok().filter(|&opcode| opcode >= 128)?;
         // SAFETY: this is one of the 256 entries of the server's tables, changed on the server's thread.
@@ -55,7 +55,7 @@ impl WrappedSync {
         if client.is_swapped() { self.swapped_original } else { self.original }
     }
 
-    /// Restores the entries. If other code has wrapped an entry after us, it stays, and our wrapper passes requests on.
+    /// Restores the entries. An entry that other code has wrapped after us stays, and our wrapper passes requests on.
     pub fn remove(&self, symbols: &Symbols) {
         // SAFETY: as in `install`.
         unsafe {
@@ -107,7 +107,7 @@ impl Dix {
         }
     }
 
-    /// Removes the clients' values from the fields, so that xqos can use these.
+    /// Removes the clients' values from the fields, so that xqos can use the fields.
     pub fn hide_priorities(&mut self) {
         if !std::mem::replace(&mut self.priorities_shown, false) {
             return;

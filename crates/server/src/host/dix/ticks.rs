@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Uses the processor's time-stamp counter as a clock within a slice when each request is timed. Reading it costs a
-//! third of reading the kernel's clock.
+//! Uses the processor's time-stamp counter as a clock within a slice when each request is timed. Reading it takes a
+//! third as long as reading the kernel's clock.
 //!
 //! Each slice starts with a reading of CLOCK_MONOTONIC. The time since then is computed from the counter, at a rate
 //! measured over earlier slices. The counter is used only if the kernel's own clock is based on it.
@@ -8,7 +8,7 @@
 use crate::host::kernel;
 use xqos_core::Time;
 
-/// The rate is known after this time, and becomes more exact with each slice.
+/// The rate is known after this time and becomes more accurate with each slice.
 const MEASURE_NS: u64 = 2_000_000;
 
 #[derive(Clone, Copy, Debug)]

@@ -6,13 +6,13 @@
 //! between slices. It updates their list when the server's thread asks, at most every 100 ms and only while a client
 //! hogs the server.
 //!
-//! This answers section 9.3 of Packard's paper, which asks how to learn of new data without a select call. It costs
-//! little: a socket is armed one-shot, only while its client is idle and the running slice could be cut short, and the
+//! Section 9.3 of Packard's paper asks how to learn of new data without a select call. This thread does so at little
+//! cost: a socket is armed one-shot, only while its client is idle and the running slice could be cut short, and the
 //! timer is set at most once per slice. On an idle server the thread sleeps.
 //!
 //! The server's thread and the watcher share [`Shared`] without a lock: if the kernel preempted a lock holder, the
-//! whole server would wait. The watcher's view may be slightly out of date. At worst a slice ends needlessly, or only
-//! at its usual end.
+//! whole server would wait. The watcher's view may be slightly out of date. At worst, a slice ends needlessly or is not
+//! ended early.
 //!
 //! | written by | fields |
 //! |---|---|
@@ -21,8 +21,8 @@
 //! | both | `timer_at`, `server_fired` |
 //!
 //! Stores and loads of `timer_at`, `until` and the start of `slice` are SeqCst on both sides: either the server's
-//! thread sees that the timer is not set, or the watcher sees the new end. The contest is a sequence lock over relaxed
-//! fields.
+//! thread sees that the timer is not set, or the watcher sees the new end. A sequence lock over relaxed fields protects
+//! the contest.
 
 mod shared;
 mod thread;
@@ -122,7 +122,7 @@ impl Watcher {
         size_of::<Shared>() + ClientId::LIMIT * size_of::<Slot>()
     }
 
-    /// False after a fault in the thread.
+    /// False after a fault in the watcher thread.
     pub fn is_alive(&self) -> bool {
         !self.shared.failed.load(Ordering::Acquire)
     }
@@ -195,7 +195,7 @@ impl Watcher {
         }
     }
 
-    /// Ends the slice. If it was ended early, returns the processor time (ns) of the last request since then.
+    /// Ends the slice. If it was ended early, returns the processor time (ns) that the last request took after that.
     pub fn slice_ends(&mut self) -> Option<u64> {
         if !std::mem::take(&mut self.in_slice) {
             return None;
@@ -205,7 +205,7 @@ impl Watcher {
         if self.shared.yielded.load(Ordering::Acquire) != self.slices {
             return None;
         }
-        // Cancel the repetition of the yield, which would wake the watcher needlessly.
+        // Cancel the repeated yield, which would wake the watcher needlessly.
         if self.shared.timer_at.swap(u64::MAX, Ordering::SeqCst) != u64::MAX {
             set_timer(&self.timer, Time::NEVER);
         }

@@ -2,8 +2,8 @@
 //! The server's own timer, which ends its slices. It is withheld while xqos chooses.
 //!
 //! A slice that the server ends leaves requests in its buffer, and the server serves those next, whichever client xqos
-//! chooses. xqos therefore only records the server's calls to set the timer, and repeats the last one when the server
-//! is to choose or xqos steps aside.
+//! chooses. xqos therefore only records the server's calls to set the timer, and repeats the last call when the server
+//! is to choose clients or xqos steps aside.
 
 use crate::host::real_libc;
 

@@ -82,7 +82,7 @@ impl Host for Libc {
         false
     }
 
-    /// The server sees only one ready client at a time, and would let this client continue.
+    /// The server sees only one ready client at a time and would let that client continue.
     fn ends_slices_itself(&self) -> bool {
         false
     }

@@ -2,8 +2,8 @@
 //! The interposed libc calls.
 //!
 //! Each call passes through to libc unless it concerns a client's descriptor (or the server's epoll) and runs on the
-//! server's thread. The loader resolves the server's calls to a preloaded object by name; if Xorg loads xqos as a
-//! module, `redirect` redirects the program's calls to this file.
+//! server's thread. If xqos is preloaded, the loader binds the server's calls to these functions by name. If Xorg loads
+//! xqos as a module, `redirect` redirects the program's calls to them.
 
 use super::instance;
 use crate::host::descriptors::CLIENTS;

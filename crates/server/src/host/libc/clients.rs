@@ -9,7 +9,7 @@ use crate::mechanism::engine::Engine;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Rank, Time};
 
-/// The cost assumed for a new client, in picoseconds per byte. With this cost, first reads return a few kilobytes.
+/// The cost assumed for a new client, in picoseconds per byte. At this cost, a first read returns a few kilobytes.
 const FIRST_COST_PS: u64 = 100_000;
 /// The length of the setup reply up to the mask of resource ids.
 const SETUP_BYTES: usize = 20;
@@ -32,7 +32,7 @@ pub struct LibcClient {
     pub hung_up_at: Time,
     pub is_queued: bool,
     pub is_swapped: bool,
-    /// The client's last read began with a request.
+    /// The data of the client's last read began with the start of a request.
     pub begins_request: bool,
     /// The data read so far end with a complete request.
     pub at_boundary: bool,
@@ -83,8 +83,8 @@ impl LibcClient {
         let Some(began) = self.reading.take() else { return };
         let bytes = std::mem::take(&mut self.last_bytes) as u64;
         let Some(cost) = now.since(began).saturating_mul(1000).checked_div(bytes) else { return };
-        // Raise the estimate quickly, because other clients wait for a chunk that takes too long, but at most fourfold,
-        // because a single read may have been delayed.
+        // Raise the estimate quickly, because other clients wait while a chunk takes too long. Raise it at most
+        // fourfold, because a single read may have been delayed.
         let cost = cost.clamp(1, self.cost.saturating_mul(4));
         self.cost = if cost > self.cost { cost } else { self.cost.saturating_mul(4).saturating_add(cost) / 5 + 1 };
     }
@@ -122,7 +122,7 @@ impl LibcClient {
         let mut output = Output::after((8 + 4 * usize::from(words)).saturating_sub(SETUP_BYTES));
         output.written(&bytes[taken..], self.is_swapped);
         self.setup = Setup::Done(output);
-        // In the other byte order, the low bits of the mask are at the top.
+        // In the other byte order, the low bits of the mask appear at its high end.
         let (base, mask) = if mask & 1 == 0 { (base.swap_bytes(), mask.swap_bytes()) } else { (base, mask) };
         is_success.then(|| (base, mask.saturating_add(1)))
     }

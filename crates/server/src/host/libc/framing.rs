@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! Finds the boundaries of requests in what a client has sent (X11 protocol, appendix B; BIG-REQUESTS).
 //!
-//! The server reads when its buffer holds no complete request. If it asks for as many bytes as the buffer has, the
+//! The server reads when its buffer holds no complete request. If it asks for as many bytes as the buffer holds, the
 //! buffer is empty and the data begin with a request. The lengths in the headers give the other boundaries. Only the
-//! rest of an incomplete request is remembered between reads, so a mistake lasts only until the buffer is empty again.
+//! missing length of an incomplete request is remembered between reads, so a mistake ends when the buffer is empty.
 
 /// The requests in a piece of a client's stream that begins with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framed {
-    /// The length of the complete requests.
+    /// The total length of the complete requests.
     pub bytes: usize,
     pub requests: u32,
     /// The last request that began in this piece: major opcode + 65536 x minor opcode.
@@ -40,7 +40,7 @@ fn length(stream: &[u8], is_swapped: bool) -> Option<usize> {
     if words > 0 {
         return Some(4 * usize::from(words));
     }
-    // Without BIG-REQUESTS this is an error of the client; the server then continues after four bytes.
+    // Without BIG-REQUESTS this is a client error, and the server continues after four bytes.
     let words = u32::from_ne_bytes(stream.get(4..8)?.try_into().ok()?);
     let words = if is_swapped { words.swap_bytes() } else { words };
     usize::try_from(words).ok()?.checked_mul(4).filter(|&bytes| bytes >= 8).or(Some(4))

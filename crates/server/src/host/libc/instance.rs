@@ -12,7 +12,7 @@ use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
-/// The engine, and the events that the server has not received yet when xqos steps aside, with their descriptors.
+/// The engine. After xqos stepped aside: the events that the server has not received yet, with their descriptors.
 static ENGINE: OnServerThread<EngineCell<Libc, Vec<(RawFd, libc::epoll_event)>>> =
     OnServerThread::new(EngineCell::new(Vec::new()));
 /// The server's settings; not set if this host is not used.
@@ -53,7 +53,7 @@ pub fn is_served() -> bool {
     unsafe { (*ENGINE.get()).engine.is_some() }
 }
 
-/// Ends the server of [`serve`], so that its descriptors may be reused. Returns false if xqos had stepped aside.
+/// Ends the server started by [`serve`], so that its descriptors may be reused. Returns false if xqos stepped aside.
 #[cfg(test)]
 pub fn end() -> bool {
     // SAFETY: as above.
@@ -120,7 +120,7 @@ fn listen(engine: &mut Engine<Libc>) {
     }
 }
 
-/// Runs `work` on the engine. A panic or error makes xqos step aside. Returns `None` without an engine, while it is in
+/// Runs `work` on the engine. A panic or error makes xqos step aside. Returns `None` if there is no engine, if it is in
 /// use, or after a fault.
 pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Libc>) -> Result<T, Fault<Error>>) -> Option<T> {
     let work = |engine: &mut Engine<Libc>| engine.fail_on_purpose(FaultPlace::Call).and_then(|()| work(engine));
@@ -136,7 +136,7 @@ pub fn update(work: impl FnOnce(&mut Engine<Libc>)) {
     });
 }
 
-/// Steps aside: the server receives the pending events of all clients once more, and every new event from then on.
+/// Steps aside: the server receives the pending events of all clients, and from then on every new event.
 fn step_aside(fault: &Fault<Error>) {
     eprintln!("xqos: {}", fault::line(&fault.to_string()));
     // SAFETY: this runs on the server's thread, and `busy` is false.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The thread for a loan ([`crate::host::cpu`]): it raises the server's thread when data of a reserved client arrive,
-//! and lowers it again when the time for that is over. The thread exists only during a loan.
+//! The thread for a loan ([`crate::host::cpu`]): it raises the server's thread when data from a reserved client arrive,
+//! and lowers it when the time for the raise is over. The thread exists only during a loan.
 
 use crate::host::cpu::{Loan, WATCHER_SLICE_NS, ask_for_slices};
 use crate::host::kernel::{drain, new_epoll, new_event, notify, now, spawn};

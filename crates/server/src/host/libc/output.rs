@@ -2,7 +2,7 @@
 //! Parses what the server writes to a client, message by message, to find input events and Exposes.
 //!
 //! Errors and core events have 32 bytes; replies and generic events state how many bytes follow (X11 protocol, chapter
-//! 1; Generic Event Extension). No byte is left out, so the start of each message after the setup reply is known.
+//! 1; Generic Event Extension). Every byte is counted, so the start of each message after the setup reply is known.
 
 const MESSAGE_BYTES: usize = 32;
 const REPLY: u8 = 1;
@@ -11,7 +11,7 @@ const LEAVE_NOTIFY: u8 = 8;
 const EXPOSE: u8 = 12;
 const GRAPHICS_EXPOSE: u8 = 13;
 const GENERIC_EVENT: u8 = 35;
-/// The first and last XInput events that a device causes: keys, buttons, motions, crossings, then raw events and
+/// The first and last types of XInput events caused by a device: keys, buttons, motions, crossings, raw events,
 /// touches.
 const XI_KEY_PRESS: u16 = 2;
 const XI_LAST: u16 = 26;

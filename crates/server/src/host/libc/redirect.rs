@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Redirects libc calls of the server's program to ours if xqos is a module, whose functions do not come before libc's.
+//! Redirects the server program's libc calls to ours if xqos is a module, because the loader binds them to libc.
 //!
-//! A program calls a library function through a slot that the loader fills with its address. This host puts its own
-//! functions into the program's slots for the calls that it needs. All other objects in the process still call libc.
+//! A program calls a library function through a slot that the loader fills with the function's address. This host puts
+//! its own functions into the program's slots for the calls that it needs. All other objects still call libc.
 
 use super::calls;
 use std::ffi::{CStr, c_char, c_int, c_void};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Tests this host in a small server that polls, reads and closes like an X server. Each request must be served once
-//! and in its client's order, whatever the clients send and at whichever call xqos fails.
+//! and in its client's order, no matter what the clients send and at which call xqos fails.
 
 use super::instance;
 use crate::mechanism::settings::{FaultPlace, PlannedFault, Settings};
@@ -258,7 +258,7 @@ fn client(mut socket: UnixStream, mut random: Random) -> JoinHandle<u32> {
 
 fn served(seed: u64, fault: Option<PlannedFault>) -> bool {
     let mut random = Random(seed);
-    // Shifts descriptor numbers, so that clients get numbers that xqos used in the server before.
+    // Shifts descriptor numbers, so that clients get numbers that xqos used in an earlier server.
     let _others: Vec<_> = (0..seed % 5).map(|_| File::open("/dev/null").unwrap()).collect();
     // SAFETY: the call takes no pointers, and the descriptor is new.
     let epoll = unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) };

@@ -21,7 +21,7 @@ impl<H: Host> Engine<H> {
         self.scheduler.handle(self.host.now(), Fact::Connected { client: id, descriptor });
     }
 
-    /// The client's resource ids have become known after it connected.
+    /// The client's resource ids became known only after it connected.
     pub fn ids_known(&mut self, id: ClientId, base: u32, ids: u32) {
         self.ids_of_a_client = ids;
         if let Some(slot) = self.slot_mut(id) {

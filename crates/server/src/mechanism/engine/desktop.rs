@@ -13,7 +13,7 @@ impl<H: Host> Engine<H> {
     /// The owner of a selection changed.
     pub fn selection(&mut self, name: &str, owner: Option<ClientId>) {
         let Some((kind, screen)) = ManagerKind::from_selection(name) else { return };
-        // Before the server knows its screens no client can own a selection.
+        // Before the server knows its screens, no client can own a selection.
         if screen < self.host.screens() {
             self.set_manager(kind, screen, owner);
         }
@@ -32,7 +32,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// An event was delivered to a client. A compositor or window manager now has work for the client that is executing
-    /// a request: a DamageNotify for its drawing, or a MapRequest for its window.
+    /// a request: a DamageNotify for that client's drawing, or a MapRequest for its window.
     pub fn delivered(&mut self, to: ClientId) {
         if self.roles.is_empty() || !self.scheduler.is_desktop_client(to) {
             return;

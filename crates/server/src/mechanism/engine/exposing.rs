@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Follows clients that must answer an Expose, or input while another client redraws, and sets the pacing.
+//! Tracks clients that must answer an Expose, or input while another client redraws, and sets the pacing.
 
 use super::Engine;
 use crate::host::Host;
@@ -37,7 +37,7 @@ impl<H: Host> Engine<H> {
     /// Sets the pacing of all clients that have no setting of their own.
     pub(super) fn set_pacing(&mut self, pacing: Pacing) {
         self.pacing = pacing;
-        // Also sent if unchanged, because it releases every client that is held back.
+        // Send the fact even if it is unchanged, because it releases every client that is held back.
         let effective = self.effective_pacing();
         self.scheduler.handle(self.host.now(), Fact::Pacing(effective));
     }
@@ -71,7 +71,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// While a client redraws, it uses the processor. A client that gets input meanwhile also needs the processor,
-    /// unless this client caused the Expose.
+    /// unless that client caused the Expose.
     fn input_beside_an_expose(&mut self, id: ClientId, at: Time) {
         if self.owed_answers.excludes(id, at) {
             self.await_answer(NotifyKind::Input, id, None, at.after(INPUT_ANSWER_NS));

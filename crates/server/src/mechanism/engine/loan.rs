@@ -25,7 +25,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// The state of the loan, and how often the server's thread was raised.
+    /// Whether there is a loan, and the number of times that the server's thread was raised.
     pub fn loan(&self) -> (bool, u32) {
         (self.lender.is_some(), self.host.raises())
     }

@@ -13,7 +13,7 @@ use xqos_core::{Admission, ClientId, Fact, GroupId, Holder, Parameters, PolicyKi
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     Client(ClientId),
-    /// A group, and the member by which the request named it.
+    /// A group, and the member by which the request identified it.
     Group(GroupId, ClientId),
     Server,
 }

@@ -6,7 +6,7 @@ use super::{clients, reserve};
 use crate::mechanism::settings::Settings;
 use xqos_core::{ClientId, Time};
 
-/// Sends a batch of 0.1 ms requests every 10 ms, which take this percentage of the time.
+/// Sends a batch of 0.1 ms requests every 10 ms. The batches take this percentage of the time.
 fn load(server: &mut Server, id: ClientId, percent: u64, from_ms: u64, to_ms: u64) {
     for at_ms in (from_ms..to_ms).step_by(10) {
         (0..percent).for_each(|_| server.send_at(at_us(at_ms * 1000), id, MS / 10, Effect::Nothing));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests which clients are held back and for how long, and that each of them is released.
+//! Tests which clients are held back and for how long, and that each held client is released.
 
 use super::mock::{Effect, MS, at_us, base};
 use super::{clients, keep_busy, reserve, server};
@@ -35,7 +35,7 @@ fn an_idle_server_wakes_up_once_for_each_replenishment_and_not_otherwise() {
     reserve(&mut server, client, 1, 10, true);
     keep_busy(&mut server, client, 5);
     server.run_until(Time(200 * MS));
-    // At the last wakeup, the budget is restored and no request is left.
+    // At the last wakeup, the budget is replenished and no request is left.
     assert_eq!((server.left(client), server.idle_wakeups), (0, 5));
     server.run_until(Time(10_000 * MS));
     assert_eq!(server.idle_wakeups, 5, "nothing wakes an idle server");

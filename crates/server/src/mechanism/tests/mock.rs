@@ -3,7 +3,7 @@
 //!
 //! [`Server::run_until`] runs a server's main loop: it polls, lets the mechanism decide, executes requests until the
 //! slice is over, and polls again. If the server chooses, it serves ready clients in turn and ends a slice after 5 ms
-//! while two clients are ready.
+//! while two or more clients are ready.
 
 mod server;
 
@@ -41,7 +41,7 @@ pub enum Effect {
     Event(ClientId),
     /// Sets a client's SYNC priority.
     Prioritize(ClientId, i32),
-    /// Meanwhile the kernel runs something else for this time in nanoseconds.
+    /// During the request, the kernel runs something else for this many nanoseconds.
     Stalls(u64),
 }
 
@@ -83,7 +83,7 @@ pub struct Mock {
     grab: Option<ClientId>,
     chosen: Option<Choice>,
     ran: Option<Work>,
-    /// Set to end the slice at the next request.
+    /// True if the slice must end before the next request.
     end: Cell<bool>,
     slice: u64,
     watching: Option<(Contest, Time)>,

@@ -28,7 +28,7 @@ fn an_idle_client_is_served_after_the_request_in_progress() {
     let mut server = server(PolicyKind::Fair);
     let [busy, light] = clients(&mut server);
     server.send(busy, 300, MS / 3);
-    // Each request arrives in the middle of another one, long after the client's last request.
+    // Each request arrives in the middle of another client's request, long after the client's own last request.
     (1..4).for_each(|nth| server.send_at(at_us(20_000 * nth + 100), light, 1000, Effect::Nothing));
     server.run_until(at_us(100_000));
     let served: Vec<_> = server.done.iter().filter(|done| done.client == light).copied().collect();

@@ -147,7 +147,7 @@ impl TestServer {
         self.client(kind, &self.trusted)
     }
 
-    /// A client of a user that is not the user of any asker.
+    /// A client whose user is not the user of any asker.
     pub fn stranger(&self) -> Wire {
         self.client("stranger", &self.trusted)
     }

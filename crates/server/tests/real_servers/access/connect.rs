@@ -97,7 +97,7 @@ impl Call {
     }
 }
 
-/// Runs a function in a child process and returns its result from 0 to 255. The function may only make system calls.
+/// Runs a function in a child process and returns its result, from 0 to 255. The function may only make system calls.
 fn in_a_child(work: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child only makes system calls and exits.
     let child = unsafe { libc::fork() };

@@ -12,7 +12,7 @@ use xqos_core::{ClientId, Contest, Rank, Time};
 pub struct Slot {
     pub tier: AtomicI64,
     pub key: AtomicI64,
-    /// When the watcher saw the socket become readable; 0 if it has not since it was armed.
+    /// When the watcher saw the socket become readable; 0 if it has not become readable since it was armed.
     pub arrived: AtomicU64,
     /// The longest loan for this client ([`Loan`]); 0 without a reservation.
     pub loan_ns: AtomicU64,
@@ -33,11 +33,11 @@ pub struct Shared {
     contest: [AtomicI64; 6],
     /// One of the server's own descriptors had data, so they must be armed again.
     pub server_fired: AtomicBool,
-    /// The last slice that was ended early.
+    /// The number of the last slice that was ended early.
     pub yielded: AtomicU64,
-    /// Processor time of the server's thread at that moment.
+    /// Processor time of the server's thread when that slice was ended.
     pub yield_cpu_ns: AtomicU64,
-    /// The thread ended because of a fault.
+    /// True if the watcher thread ended because of a fault.
     pub failed: AtomicBool,
     pub stop: AtomicBool,
     /// Events left before a deliberate fault; 0 for none.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of the watcher thread with real sockets and a timer. A flag takes the place of the server.
+//! Tests of the watcher thread with real sockets and a timer. A flag stands in for the server.
 
 use super::*;
 use crate::host::kernel::now;

@@ -25,7 +25,7 @@ pub struct WatcherThread<F> {
 
 impl<F: Fn()> WatcherThread<F> {
     pub fn run(&mut self) {
-        // With short slices, this thread runs promptly on busy processors. It needs hardly any processor time.
+        // With short kernel slices, this thread runs promptly on busy processors. It needs hardly any processor time.
         cpu::ask_for_slices(WATCHER_SLICE_NS);
         self.shared.loan.watcher_is_here();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
@@ -122,7 +122,7 @@ impl<F: Fn()> WatcherThread<F> {
     fn program(&self, at: Time) {
         self.shared.timer_at.store(at.0, Ordering::SeqCst);
         set_timer(&self.timer, at);
-        // Meanwhile the server's thread may have begun a slice that ends earlier, and `at` may have replaced that end.
+        // `at` may have replaced the earlier end of a slice that the server's thread began meanwhile.
         let until = self.shared.until.load(Ordering::SeqCst);
         if until < at.0 && self.shared.yielded.load(Ordering::Relaxed) != self.shared.slice.load(Ordering::SeqCst) {
             self.shared.timer_at.store(until, Ordering::SeqCst);
