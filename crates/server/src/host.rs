@@ -94,7 +94,7 @@ pub trait Host {
 
     // The server.
 
-    /// Checks that the server is as expected. Returns the server's name once, when it becomes known.
+    /// Checks that the host can serve this server. Returns the server's name once, when it becomes known.
     fn check(&mut self) -> Result<Option<String>, Self::Error>;
     /// The user that the server runs as.
     fn user(&self) -> u32 {
@@ -143,7 +143,7 @@ pub trait Host {
 
     // Slices.
 
-    /// Returns true if requests can be counted and timed one by one.
+    /// Returns true if requests can be counted and timed individually.
     fn sees_each_request(&self) -> bool {
         true
     }

@@ -7,7 +7,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `mechanism` | facts and decisions: slices, holds, requests of XQOS, events, the trace |
+//! | `mechanism` | facts and decisions: slices, holds, XQOS requests, events, the trace |
 //! | `host` | the interface between the mechanism and a server |
 //! | `host::dix` | the host for servers that export their symbols and have a known client record |
 //! | `host::libc` | the host for all other servers, which interposes libc calls |

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Translates the host's calls into facts for the scheduler and carries out its decisions. This module calls no symbol
-//! of the server and reads no clock; the host provides both.
+//! Translates the host's calls into facts for the scheduler and carries out its decisions. This module calls no server
+//! function and reads no clock; the host provides both.
 //!
 //! | file | contents |
 //! |---|---|

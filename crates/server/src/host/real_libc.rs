@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::OnceLock;
 use xqos_abi::control::display_of_socket;
 
-/// Tags the descriptors of xqos in the server's epoll. No address in a process has this prefix.
+/// Tags xqos's own descriptors in the server's epoll. No address in a process has this prefix.
 pub const OWN: u64 = 0x5851_0000_0000_0000;
 
 /// The epoll flags for a single notification that a descriptor is readable.
@@ -72,26 +72,26 @@ pub fn arm(epoll: &impl AsRawFd, fd: RawFd, known: bool, token: u64) -> io::Resu
     control(epoll, first, fd, ONCE, token).or_else(|_| control(epoll, second, fd, ONCE, token))
 }
 
-/// Adds a descriptor of xqos to the server's epoll.
+/// Adds one of xqos's own descriptors to the server's epoll.
 pub fn watch_own(epoll: RawFd, fd: RawFd) {
     OURS.set(fd, true);
     let _ = control(&epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, OWN | fd as u64);
 }
 
-/// Watches a descriptor of xqos for writability if `output` is true, otherwise for readability.
+/// Watches one of xqos's own descriptors for writability if `output` is true, otherwise for readability.
 pub fn watch_own_for(epoll: RawFd, fd: RawFd, output: bool) {
     let bits = if output { libc::EPOLLOUT } else { libc::EPOLLIN };
     let _ = control(&epoll, libc::EPOLL_CTL_MOD, fd, bits as u32, OWN | fd as u64);
 }
 
-/// Removes all descriptors of xqos from the server's epoll.
+/// Removes all of xqos's own descriptors from the server's epoll.
 pub fn leave_own(epoll: RawFd) {
     for fd in OURS.all() {
         leave(epoll, fd);
     }
 }
 
-/// Removes one descriptor of xqos.
+/// Removes one of xqos's own descriptors.
 pub fn leave(epoll: RawFd, fd: RawFd) {
     OURS.set(fd, false);
     let _ = control(&epoll, libc::EPOLL_CTL_DEL, fd, 0, 0);

@@ -254,7 +254,7 @@ impl<H: Host> Engine<H> {
             self.watch_client(id, rank);
             next = self.scheduler.next_to_watch(now);
         }
-        // The scheduler counts each client that it returns as watched, so the last one must be watched as well.
+        // Once the scheduler has returned a client, it counts the client as watched, so watch the last one as well.
         if let Some((id, rank)) = next {
             self.watch_client(id, rank);
         }
@@ -266,7 +266,7 @@ impl<H: Host> Engine<H> {
         self.slot(id).is_some_and(|slot| self.scheduler.cap_ppm(slot.group) > 0)
     }
 
-    /// False if the server chooses (a stock server ends no slice for input) or under `classic` (its turns are short).
+    /// False if the server chooses (a stock server ends no slice for input) or under `classic` (its slices are short).
     fn server_fds_may_preempt(&self, slice: &Slice, now: Time) -> bool {
         matches!(slice.choice, Choice::Client(..)) && slice.requests == 0 && self.scheduler.had_long_slice(now)
     }

@@ -2,7 +2,7 @@
 //! Stepping aside: if anything goes wrong in xqos, the server continues with its own scheduling.
 //!
 //! A fault is a panic caught by [`guarded`], a failed check, or a thread that ended. xqos then removes all its hooks,
-//! releases all held clients, restores the priorities that clients have set, and gives the reason in the server's log
+//! releases all held clients, restores the priorities that clients have set, and reports the reason in the server's log
 //! and in GetServerInfo.
 
 use crate::mechanism::settings::{FaultPlace, PlannedFault};

@@ -34,7 +34,7 @@ impl SettingOrigins {
         last.map_or(Label::default(), |&(_, origin)| origin.name)
     }
 
-    /// Records the origin of a setting; `None` means that it has its initial value again.
+    /// Records the origin of a setting; `None` means that the setting has its initial value again.
     pub fn set(&mut self, kind: SettingKind, origin: Option<Origin>) {
         self.0.retain(|&(other, _)| other != kind);
         self.0.extend(origin.map(|origin| (kind, origin)));

@@ -51,7 +51,7 @@ pub struct Settings {
     pub contention: ContentionMode,
     /// How clients form groups under `fair`.
     pub grouping: Grouping,
-    /// On hosts that do not see single requests, one read returns one request, or several worth at most this time.
+    /// On hosts that do not see single requests, one read returns one request, or several that take at most this time.
     pub chunk_ns: u64,
     /// The log names a client that holds the server grab for longer than this; 0 disables it.
     pub grab_limit_ns: u64,

@@ -82,7 +82,7 @@ impl Client {
 fn painter_and_mover(fixture: &Fixture) -> (Client, Client) {
     let painter = Client::start(fixture, 0, 100);
     let mover = Client::start(fixture, 0, 60);
-    // Answer the Exposes from mapping the windows.
+    // Answer the Exposes caused by mapping the windows.
     painter.draw();
     mover.draw();
     painter.answer_time();

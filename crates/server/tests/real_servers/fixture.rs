@@ -143,7 +143,7 @@ impl Fixture {
         assert!(info.armed, "stepped aside: {}", info.reason);
     }
 
-    /// The lines of xqos in the server's log.
+    /// The lines that xqos has written to the server's log.
     pub fn xqos_log(&self) -> String {
         self.log().lines().filter(|line| line.contains("xqos")).collect::<Vec<_>>().join("\n")
     }

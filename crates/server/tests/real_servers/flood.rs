@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Floods a server with bad input for a limited time: random bytes, random requests, random requests of XQOS.
+//! Floods a server with bad input for a limited time: random bytes, random requests, random XQOS requests.
 //!
 //! The seeds are fixed, so that a failure can be repeated.
 

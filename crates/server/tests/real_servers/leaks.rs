@@ -147,7 +147,7 @@ fn two_thousand_clients_are_served_and_listed() {
         })
         .collect();
     responses.sort_unstable();
-    // If clients got slices of 5 ms in turn, three of four answers would be later than this.
+    // If clients got 5 ms slices in turn, three of four answers would arrive later than this.
     assert!(responses[10] < Duration::from_millis(4), "answers after {responses:?}");
     drop(busy);
     drop(all);

@@ -6,11 +6,11 @@
 //! |---|---|
 //! | `servers` | loading, settings, and processes in which xqos must do nothing |
 //! | `survival` | resets, grabs, vanishing clients, byte orders |
-//! | `faults` | deliberate faults of xqos, after which clients are served as by a stock server |
+//! | `faults` | deliberate faults in xqos, after which clients are served as by a stock server |
 //! | `recorder` | RECORD |
 //! | `priorities` | SYNC priorities |
 //! | `access` | the table of docs/access.md: which requests each kind of client may make |
-//! | `extension` | the protocol of XQOS: requests, errors, rights, events |
+//! | `extension` | the XQOS protocol: requests, errors, rights, events |
 //! | `libc_host` | servers served through libc: the control socket, long requests |
 //! | `unknown_servers` | servers of another release, and servers that lack a symbol |
 //! | `xwayland` | Xwayland under the installed compositors |

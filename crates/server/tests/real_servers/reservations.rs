@@ -15,7 +15,7 @@ use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::{Kind, Setup};
 
 const SOON: Duration = Duration::from_secs(5);
-/// A time limit for results that need many turns of a client, each of which the kernel may delay.
+/// A time limit for results that need many slices of a client, each of which the kernel may delay.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
@@ -208,7 +208,7 @@ fn a_light_client_is_next_after_its_arrival_among_busy_ones() {
         let early_ends = control.server_info().unwrap().early_ends - before;
         let slices = decisions.end();
         let its = slices.iter().filter(|slice| slice.client == light.base).count();
-        // On a busy machine, contention may end for a while. The server chooses then.
+        // On a busy machine, contention may end for a while. Meanwhile, the server chooses.
         let chosen = slices.iter().filter(|slice| slice.is_chosen);
         let before_it = chosen.filter(|slice| slice.was_ready(light.base) && slice.client != light.base).count();
         assert!(its >= TURNS, "reserved {is_reserved}: {its} slices in {TURNS} turns");

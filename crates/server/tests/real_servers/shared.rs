@@ -90,7 +90,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Memory::Mapped(address) = self {
-            // SAFETY: the segment is mapped at this address and not used any more.
+            // SAFETY: the segment is mapped at this address and no longer used.
             unsafe { libc::shmdt(address.cast()) };
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Tests of Xwayland as Wayland compositors start it, through a wrapper script. The libc host serves it and must keep
-//! the same promises as for other servers. The tests use the times that xqos records in the server.
+//! Tests of Xwayland as Wayland compositors start it, through a wrapper script. The libc host serves it and must give
+//! the same guarantees as for other servers. The tests use the times that xqos records in the server.
 
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Slice, check_fairness, check_reservation};
@@ -52,8 +52,8 @@ fn start(compositor: Compositor) -> (Fixture, Control) {
     (server, control)
 }
 
-/// The shares are checked while both clients have requests waiting in their sockets. They are exact to one slice, even
-/// if the kernel has interrupted that slice.
+/// The shares are checked while both clients have requests waiting in their sockets. They are accurate to within one
+/// slice, even if the kernel has interrupted that slice.
 #[test]
 fn two_busy_clients_get_half_of_xwayland_each() {
     let _turn = alone();

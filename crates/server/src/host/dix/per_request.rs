@@ -113,7 +113,7 @@ pub fn slice_begins(requests: u32, bytes: u32, now: Time) {
     }
 }
 
-/// Bytes of requests since the slice began.
+/// The number of bytes in the requests since the slice began.
 pub fn bytes() -> u64 {
     wrapped().bytes
 }

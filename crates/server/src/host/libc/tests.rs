@@ -75,7 +75,7 @@ impl Server {
             self.set_grab(None);
         }
         listen(&self.epoll, libc::EPOLL_CTL_DEL, fd, 0);
-        // SAFETY: the descriptor was taken from a stream and is not used any more.
+        // SAFETY: the descriptor was taken from a stream and is no longer used.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
     }
 
@@ -135,7 +135,7 @@ impl Server {
         }
     }
 
-    /// Reads and executes one request. Returns false if the client has none or has gone.
+    /// Reads and executes one request. Returns false if the client has no request or has gone.
     fn serve_one(&mut self, fd: RawFd) -> bool {
         let Some(connection) = self.connections.get_mut(&fd) else { return false };
         if self.grab.is_some_and(|holder| holder != fd) {

@@ -46,8 +46,8 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// During the turn of a compositor or window manager, the server briefly waits for the next request of that client
-    /// and serves no other client meanwhile. Data from a reserved client end the wait.
+    /// During the turn of a compositor or window manager, the server briefly waits for that client's next request, and
+    /// serves no other client meanwhile. Data from a reserved client end the wait.
     pub(super) fn wait_for_next_request(&mut self, served: ClientId) {
         let Some(until) = self.scheduler.next_request_of(served, self.host.now()) else { return };
         let is_reserved = |id: &ClientId| self.scheduler.reservation_in_use(*id).is_some();

@@ -121,7 +121,7 @@ impl<H: Host> Engine<H> {
         asker == id || pid(id).is_some() && pid(asker) == pid(id)
     }
 
-    /// Records the origin of a setting; `None` means that it has its initial value again.
+    /// Records the origin of a setting; `None` means that the setting has its initial value again.
     pub fn note_origin(&mut self, target: Target, setting: &Setting, origin: Option<Origin>) {
         let kind = setting.kind();
         match target {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests that the server continues as if xqos had never been there, whatever fails in xqos.
+//! Tests that the server continues as if xqos had never been there, no matter what fails in xqos.
 
 use super::mock::{Effect, MS, Server};
 use super::{clients, keep_busy, reserve};

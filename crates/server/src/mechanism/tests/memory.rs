@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 1024;
 const NOBODY: i32 = 1 << 22;
 
 thread_local! {
-    /// Bytes that this thread has allocated and not freed. May be negative if it frees memory of another thread.
+    /// Bytes that this thread has allocated and not freed. May be negative if it frees another thread's memory.
     static BYTES: Cell<isize> = const { Cell::new(0) };
 }
 

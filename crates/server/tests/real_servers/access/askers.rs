@@ -38,7 +38,7 @@ pub struct TestServer {
     untrusted: Authorization,
     /// The server's user id in its own namespace.
     user: u32,
-    /// The opcode of XQOS, if the server has the extension.
+    /// The major opcode of XQOS, if the server has the extension.
     major: Option<u8>,
 }
 
@@ -136,7 +136,7 @@ impl TestServer {
         stream
     }
 
-    /// Another client of the asker's user, outside any sandbox; another user's client if the asker can have none.
+    /// Another client of the asker's user, outside any sandbox; a stranger's client if the asker has no client.
     pub fn second_of(&self, asker: &Asker) -> Wire {
         let kind = match asker.kind.as_str() {
             "untrusted" | "sandboxed" => "server's user",

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Returns the next event of XQOS after checking its format.
+/// Returns the next XQOS event after checking its format.
 fn event(wire: &mut Wire, within: Duration) -> Option<Notify> {
     let code = wire.xqos().first_event;
     let bytes = wire.event(within)?;
@@ -91,7 +91,7 @@ fn missed_deadlines_are_counted_and_reported() {
     wire.tell_xqos(Request::SelectEvents { mask: event_mask::MISSES }).unwrap();
     let mut reserved = fixture.native();
     reserved.tell_xqos(reserve(0, 500, 1000, false)).unwrap();
-    // Meanwhile another client sends requests of many milliseconds, each longer than this period.
+    // Meanwhile another client sends requests that each take many milliseconds, longer than this period.
     let mut blocking = fixture.native();
     let long = blocking.canvas(1000, 1000).fill(50);
     for _ in 0..20 {

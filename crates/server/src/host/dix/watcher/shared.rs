@@ -82,7 +82,7 @@ impl Shared {
         self.slots.iter().map(|slot| slot.descriptor.load(Ordering::Acquire)).filter(|&fd| fd >= 0)
     }
 
-    /// The contest; `None` while it changes because a slice has just begun or ended. The next check then reads it.
+    /// The contest; `None` while it changes at the start or end of a slice. The next check reads the new contest.
     pub fn contest(&self) -> Option<Contest> {
         let version = self.contest_version.load(Ordering::Acquire);
         let [tier, key, start, growth, margin, desktop_turn] =

@@ -21,7 +21,7 @@ pub struct Server {
     /// Requests that will arrive later, ordered by time.
     coming: Vec<(Time, ClientId, Job)>,
     pub done: Vec<Done>,
-    /// How often the server woke up with nothing to do.
+    /// The number of times that the server woke up with nothing to do.
     pub idle_wakeups: u32,
 }
 
