@@ -24,7 +24,7 @@ use xqos_core::ClientId;
 const MAX_UNREAD_BYTES: usize = 4 << 20;
 /// The maximum number of connections; further ones are refused.
 const MAX_CONNECTIONS: usize = 64;
-/// The maximum for all ordinary users together, so that they leave room for the server's user and root.
+/// The maximum for all ordinary users combined, so that they leave room for the server's user and root.
 const MAX_OF_OTHERS: usize = 32;
 
 #[derive(Debug)]

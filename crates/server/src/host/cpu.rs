@@ -3,7 +3,7 @@
 //!
 //! **Short slices** let a thread run sooner but give it no more processor time. They need no privilege, and kernels
 //! before 6.12 ignore them. The server's thread has them only under contention: on a mostly idle server, they delayed
-//! programs that work for each other (docs/contention.md).
+//! programs that depend on each other (docs/contention.md).
 //!
 //! **A loan**: a privileged client (`xqos boost`) lends the server's thread a real-time priority, which the thread has
 //! while it works for a reserved client. Without a loan, that client would wait for any CPU-bound program. The watcher
@@ -12,7 +12,7 @@
 //! must redraw: that client uses the processor, and input would wait for it.
 //!
 //! Both threads use the loan without a lock. After raising, the caller checks whether the thread was lowered meanwhile
-//! and lowers it again. A race can therefore end a loan too early but never leave the thread raised.
+//! and lowers it again. A race can therefore lower the thread too early but never leave it raised.
 
 use crate::host::kernel;
 use std::io;

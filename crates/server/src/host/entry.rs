@@ -72,7 +72,7 @@ static VERSION: ModuleVersion = ModuleVersion {
 #[allow(non_upper_case_globals)]
 pub static xqosModuleData: ModuleData = ModuleData { version: &VERSION, setup: xorg_setup, teardown: None };
 
-/// Run by the dynamic loader if the object is preloaded, and before `xorg_setup` if Xorg loads it.
+/// The dynamic loader runs this if the object is preloaded, or before `xorg_setup` if Xorg loads the object.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = constructor;

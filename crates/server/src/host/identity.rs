@@ -54,7 +54,7 @@ impl Identity {
     }
 }
 
-/// The application in /proc/PID/cgroup: the name that a desktop gives the scope or service of a program it starts.
+/// The application in /proc/PID/cgroup: the name that a desktop gives to the scope or service of a program it starts.
 fn application_in(lines: &str) -> Option<&str> {
     let path = lines.lines().find_map(|line| line.strip_prefix("0::"))?;
     let unit = path.rsplit('/').find(|part| part.ends_with(".scope") || part.ends_with(".service"))?;

@@ -17,7 +17,7 @@
 //! |---|---|
 //! | `as_host` | implements [`Host`](crate::host::Host) through these calls |
 //! | `calls` | the interposed calls |
-//! | `redirect` | redirects the program's calls to them if xqos is not preloaded |
+//! | `redirect` | redirects the program's calls to `calls` if xqos is not preloaded |
 //! | `instance` | the engine of this process; each call into it is a panic boundary |
 //! | `alarm` | the server's own timer |
 //! | `clients` | handles clients whose sockets open or close |

@@ -5,8 +5,8 @@
 use xqos_core::{Contest, Rank, Time};
 
 /// A server may miss the first call to end a slice: the dix host's flag is cleared when a slice begins, and the kernel
-/// may preempt the server just before. The call is repeated until the slice has ended, first after this time, then
-/// after twice as long each time.
+/// may preempt the server just before. The call is repeated until the slice has ended, first after this time, and then
+/// with the delay doubled each time.
 const REPEAT_NS: u64 = 50_000;
 /// The server's own descriptors end at most one slice in this time, so that a flood of input costs little.
 const SERVER_PAUSE_NS: u64 = 1_000_000;
@@ -24,7 +24,7 @@ pub enum Verdict {
 /// State kept from one event to the next. Slices are identified by their numbers.
 #[derive(Debug, Default)]
 pub struct EarlyEnd {
-    /// The slice to end, and when: an arrived client has not waited long enough yet, or the call must be repeated.
+    /// The slice to end, and when. Set if an arrived client has not waited long enough, or to repeat the call.
     cut: Option<(u64, Time)>,
     /// The slice that was ended last, and the delay before the call is repeated next.
     repeated: (u64, u64),

@@ -5,8 +5,8 @@
 //! scheduler, and makes the host serve the choice. Before the server polls again ([`Engine::block`]), the engine
 //! reports what was served. The server always makes both calls before it chooses the next client to serve.
 //!
-//! Invariants: a client is `linked` exactly if it was ready in the last round, and `held` exactly while the host holds
-//! it back on our request.
+//! Invariants: a client is `linked` if and only if it was ready in the last round, and `held` if and only if the host
+//! holds it back on our request.
 
 mod clients;
 mod contention;
@@ -336,7 +336,7 @@ impl<H: Host> Engine<H> {
                 arrivals += usize::from(!slot.linked);
             }
         }
-        // During a grab the other clients are not ready for the server, but they still wait.
+        // During a grab, the server does not treat the other clients as ready, but they still wait.
         let is_grabbed = self.scheduler.grab().is_some();
         if !is_grabbed && self.linked + arrivals != self.ready.len() {
             self.withdraw_unseen(now);

@@ -28,7 +28,7 @@ pub enum Refused {
     /// The kernel refused resources that the request needs.
     Alloc,
     Implementation,
-    /// Admission control refuses, because the deadline of this client could not be met.
+    /// Admission control refused the reservation, because this client's deadline could not be met.
     Admission(u32),
 }
 

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use xqos_abi::Grouping;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind, named};
 
-/// The largest valid utilization limit: at least 5 % remain for input, new connections and the server's own work.
+/// The largest valid utilization limit: at least 5 % remains for input, new connections and the server's own work.
 pub const MAX_UTILIZATION_LIMIT_PPM: u32 = 950_000;
 /// The valid range of the slice, the timer interval and the maximum slice.
 pub const SLICE_RANGE_US: RangeInclusive<u32> = 100..=1_000_000;
@@ -45,8 +45,8 @@ pub struct PlannedFault {
 pub struct Settings {
     pub policy: PolicyKind,
     pub parameters: Parameters,
-    /// The largest share of compositors and window managers while other clients wait, in millionths; 0 serves them like
-    /// all other clients.
+    /// The largest share that compositors and window managers get while other clients wait, in millionths; 0 serves
+    /// them like all other clients.
     pub desktop_share_ppm: u32,
     pub contention: ContentionMode,
     /// How clients form groups under `fair`.

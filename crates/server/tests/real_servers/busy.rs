@@ -39,8 +39,8 @@ impl Busy {
         Busy::start_with(wire, &[])
     }
 
-    /// Sends XQOS requests before the drawing requests. Does not wait for their execution, because they may hold the
-    /// client back.
+    /// Sends XQOS requests before the drawing requests. Does not wait until the XQOS requests are executed, because
+    /// they may hold the client back.
     pub fn start_with(mut wire: Wire, first: &[Request]) -> Busy {
         let (base, canvas) = (wire.base, wire.canvas(500, 500));
         for &request in first {
@@ -124,7 +124,7 @@ impl X11perf {
 
 /// Grabs the server while `send` queues requests. The clients then stay busy from the ungrab until the last request,
 /// even if this process rarely runs. Until then, the caller must keep the returned connection and send nothing on it,
-/// because those requests would be served in between.
+/// because requests on it would be served in between.
 pub fn send_before_any_is_served(fixture: &Fixture, send: impl FnOnce()) -> Wire {
     let mut holder = fixture.native();
     holder.set_grab(true);

@@ -159,7 +159,7 @@ fn another_user_changes_nothing_over_the_control_socket() {
 }
 
 /// Once xqos knows that a reserved client has work, it chooses no other client before the reserved one. The running
-/// slice may still serve the rest of a chunk; the figures report how long that takes.
+/// slice may still serve the rest of a chunk; docs/servers.md states how long that takes.
 #[test]
 fn no_other_client_is_chosen_between_the_arrival_of_a_reserved_client_and_its_slice() {
     const TURNS: usize = 250;
@@ -199,8 +199,8 @@ struct Turns {
     own: Option<ClientId>,
     arrived: Option<Time>,
     served: usize,
-    /// Arrivals without budget, because the kernel interrupted an earlier slice and so made it longer. The client is
-    /// then served as best effort.
+    /// Arrivals with no budget left, because the kernel interrupted an earlier slice and so made it longer. The client
+    /// is then served as best effort.
     depleted: usize,
     /// The longest time from an arrival to the client's slice.
     longest_ns: u64,

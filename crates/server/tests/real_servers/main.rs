@@ -12,7 +12,7 @@
 //! | `access` | the table of docs/access.md: which requests each kind of client may make |
 //! | `extension` | the XQOS protocol: requests, errors, rights, events |
 //! | `libc_host` | servers served through libc: the control socket, long requests |
-//! | `unknown_servers` | servers of another release, and servers that lack a symbol |
+//! | `unknown_servers` | servers of an unknown release, and servers that lack a symbol |
 //! | `xwayland` | Xwayland under the installed compositors |
 //! | `desktop` | compositors and window managers, which are recognised and served first |
 //! | `contention` | when xqos decides slices, and when the server chooses |

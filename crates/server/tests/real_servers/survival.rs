@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of what a server must survive: resets, grabs, vanishing clients, recorders, the other byte order, faults of
+//! Tests of what a server must survive: resets, grabs, vanishing clients, recorders, the other byte order, faults in
 //! xqos.
 
 use crate::busy::{Busy, X11perf};
@@ -52,7 +52,7 @@ fn a_reset_server_is_armed_again() {
         assert_eq!((list.clients.len(), list.clients[0].sync_priority), (1, 7), "generation {generation}: {list:?}");
         drop(wire);
     }
-    // The last client disconnects while it is held back, in the middle of a slice, or with the grab.
+    // The last client disconnects while it is held back, in the middle of a slice, or while it holds the grab.
     let busy = Busy::start_with(connect_after_reset(&fixture), &[reserve(1000, 10_000_000, true)]);
     std::thread::sleep(A_WHILE);
     drop(busy);

@@ -166,7 +166,7 @@ fn readers_come_and_go_and_die_without_affecting_others() {
     wait_for("requests are not timed any more", SOON, || {
         !has(&read_for(&mut reading, Duration::from_millis(20)), |what| matches!(what, Entry::Request { .. }))
     });
-    // One reader maps the ring and never reads; another one's connection breaks.
+    // One reader maps the ring and never reads; another reader's connection breaks.
     let third = fixture.control().unwrap();
     let _never_read = third.start_trace(Level::Slices, 256).unwrap();
     drop(third);

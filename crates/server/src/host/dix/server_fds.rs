@@ -6,8 +6,8 @@
 //! (5 ms and more). No server call lists these descriptors, but the kernel does: they are everything in the server's
 //! epoll except the clients.
 //!
-//! The watcher thread reads that list and adds the descriptors to an epoll of its own, which becomes readable with any
-//! of them. Only that thread uses this epoll, so a list that is slightly out of date does little harm: a client's
+//! The watcher thread reads that list and adds the descriptors to an epoll of its own, which becomes readable when any
+//! of them does. Only that thread uses this epoll, so a list that is slightly out of date does little harm: a client's
 //! socket added by mistake only ends slices needlessly until the next update, and the kernel removes a closed
 //! descriptor from the epoll.
 

@@ -2,11 +2,11 @@
 //! The SYNC priorities that clients set and read.
 //!
 //! To choose a client, the server first compares `ClientRec.priority`, the field behind SYNC SetPriority and
-//! GetPriority. xqos raises this field of the client to serve. While xqos decides, the clients' own values are kept
-//! here, and the fields are 1 for the chosen client and 0 for all others, so a client's value can never cause a tie.
-//! Only the SYNC entry of the request table is wrapped: before one of these two requests, the clients' values are put
-//! into the fields, and afterwards any changes are collected. While the server decides (policy `stock`, a server grab),
-//! the fields always hold the clients' values.
+//! GetPriority. xqos therefore raises this field of the client that it has chosen. While xqos decides, the clients' own
+//! values are kept here, and the fields are 1 for the chosen client and 0 for all others, so a client's value can never
+//! cause a tie. Only the SYNC entry of the request table is wrapped: before one of these two requests, the clients'
+//! values are put into the fields, and afterwards any changes are collected. While the server decides (policy `stock`,
+//! a server grab), the fields always hold the clients' values.
 
 use crate::host::dix::Dix;
 use crate::host::dix::client::{Client, ClientPtr};

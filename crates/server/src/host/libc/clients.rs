@@ -215,7 +215,7 @@ impl Engine<Libc> {
         }
     }
 
-    /// The events that the server has not received yet, for a server that continues without xqos. Clients that the
+    /// The events that the server has not received yet, for delivery when it continues without xqos. Clients that the
     /// server does not listen to are excluded: the kernel reports their data when the server listens again.
     pub fn pending_events(&self) -> Vec<(RawFd, libc::epoll_event)> {
         let known = self.host.clients.iter().flatten();

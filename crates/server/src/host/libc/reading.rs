@@ -7,7 +7,7 @@
 //! | the running client, after the end of its slice | EAGAIN |
 //! | a client that is being set up | all available data |
 //! | a client with cheap requests | all available data |
-//! | a client with expensive requests | complete requests worth one chunk of time, at least one |
+//! | a client with expensive requests | complete requests worth one chunk of time, but at least one request |
 //! | a client with an incomplete request | at most the rest of this request |
 
 use super::framing::frame;

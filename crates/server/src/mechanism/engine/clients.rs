@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Called when clients connect, are set up, set priorities, grab the server, and disconnect.
+//! Handlers for clients that connect, are set up, set priorities, grab the server, and disconnect.
 
 use super::{Engine, Slot};
 use crate::host::{Connection, Host};

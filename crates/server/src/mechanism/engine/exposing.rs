@@ -83,7 +83,7 @@ impl<H: Host> Engine<H> {
             return;
         }
         self.owed_answers.begin(id, cause, until);
-        // Raise the server first, or it would wait for the processes that a listener raises when it gets the event.
+        // Raise the server first. Otherwise it would wait for the processes that a listener raises on this event.
         if self.lender.is_some() {
             self.host.raise(until);
         }

@@ -57,7 +57,7 @@ impl<H: Host> Engine<H> {
     /// Returns true if the client is held back because the budget of its group is used up.
     pub(super) fn is_held_with_group(&self, id: ClientId) -> bool {
         let state = self.scheduler.reservation_in_use(id).filter(|_| self.scheduler.shares_reservation(id));
-        // A soft reservation without budget no longer exempts its clients from a cap.
+        // A soft reservation whose budget is used up no longer exempts its clients from a cap.
         state.is_some_and(|state| state.depleted && (state.reservation.kind.is_hard() || self.scheduler.has_caps()))
     }
 

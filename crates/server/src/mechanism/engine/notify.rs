@@ -12,7 +12,7 @@ use xqos_core::{ClientId, PolicyKind, Service, Time, Usage};
 
 /// The shortest time between two depletion or miss events for one client.
 const NOTIFY_INTERVAL_NS: u64 = 100_000_000;
-/// Grabs up to this length are not watched, because window managers take many of them. During a longer grab, reported
+/// Grabs up to this length are not watched, because window managers make many of them. During a longer grab, reported
 /// waits are too short by at most this time.
 const SHORT_GRAB_NS: u64 = 5_000_000;
 
@@ -105,7 +105,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Records a slice of exactly one request if it is the longest of its client or among the longest of the server.
+    /// Records a slice of exactly one request if it is the client's longest or among the server's longest.
     pub(super) fn note_longest(&mut self, id: ClientId, service: &Service) {
         let (length, request, floor_ns) =
             (service.end.since(service.start), service.last_request, self.longest.floor_ns());
@@ -133,7 +133,7 @@ impl<H: Host> Engine<H> {
         watch_at.min(report_at)
     }
 
-    /// Watches the clients that wait for the end of a long grab, and logs the holder once if it exceeds the limit.
+    /// Watches the clients that wait for a long grab to end, and logs the holder once if the grab exceeds the limit.
     pub(super) fn watch_grab(&mut self, now: Time) {
         let Some((holder, began)) = self.scheduler.grab().zip(self.scheduler.grab_began()) else { return };
         if self.grab_watched.is_none() && now >= began.after(SHORT_GRAB_NS) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The requests Set, Clear and CheckAdmission: checks rights and values before the engine applies a setting.
+//! Handles the requests Set, Clear and CheckAdmission: checks rights and values before the engine applies a setting.
 
 use super::{Refused, base_of, base_of_holder, may_administer, may_change, subject as client_of, subject_to_change};
 use crate::host::Host;

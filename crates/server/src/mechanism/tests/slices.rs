@@ -113,7 +113,7 @@ fn the_holder_of_a_server_grab_is_the_only_one_served() {
 fn the_longest_request_is_the_one_with_the_most_processor_time() {
     let mut server = server(PolicyKind::Fair);
     let [one, other] = clients(&mut server);
-    // The server gets a tenth of the processor, so 20 ms of wall-clock time are 2 ms of work.
+    // The server gets a tenth of the processor, so 20 ms of wall-clock time contain 2 ms of work.
     server.host().processor_shared_with = 9;
     server.send(one, 1, 20 * MS);
     server.run_until(at_us(100_000));
