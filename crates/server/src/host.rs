@@ -80,7 +80,7 @@ pub trait Host {
     /// Why xqos cannot serve a server, or cannot continue to serve it.
     type Error: std::error::Error;
 
-    // Clocks and the log. The defaults ask the kernel; a mock with virtual time overrides them.
+    // Clocks and the log. The defaults query the kernel; a mock with virtual time overrides them.
 
     /// The current time (CLOCK_MONOTONIC).
     fn now(&self) -> Time {

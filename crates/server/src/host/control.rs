@@ -2,9 +2,9 @@
 //! The control socket of a server and its connections, for both hosts. The socket works without the extension, during a
 //! server grab, and when the server has no room for another client.
 //!
-//! Everything here is non-blocking and runs on the server's thread. In each turn, each connection is read once, for a
-//! few requests. A connection whose replies wait for room in the socket is not read at all. A flood of requests
-//! therefore delays no client.
+//! Everything here is non-blocking and runs on the server's thread. Each time the server serves the connections, it
+//! reads each of them once, for a few requests. It does not read a connection whose replies wait for room in the
+//! socket. A flood of requests therefore delays no client.
 
 use crate::host::identity::Identity;
 use crate::host::{Host, kernel, real_libc};

@@ -16,7 +16,7 @@ static IS_PRELOADED: AtomicBool = AtomicBool::new(false);
 static IS_DIX_FORCED: AtomicBool = AtomicBool::new(false);
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// The host that [`HOST`] asks for.
+/// The host requested by [`HOST`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum HostChoice {
     Any,

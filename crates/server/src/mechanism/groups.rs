@@ -8,7 +8,7 @@
 //! | user | its user; a remote client has no group |
 //!
 //! A client that was put into a group by name stays there under any grouping. The names `:none`, `:app` and `:user` put
-//! a client where the grouping of that name would. Invariant: a group has a number exactly while it has members.
+//! a client where the grouping of that name would. Invariant: a group has a number if and only if it has members.
 
 use crate::host::identity::Identity;
 use crate::mechanism::origins::SettingOrigins;

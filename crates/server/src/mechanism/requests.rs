@@ -123,7 +123,7 @@ fn list<H: Host>(engine: &Engine<H>, clients: Vec<ClientEntry>) -> ClientList {
     ClientList { now_ns: engine.host.now().0, server_cpu_ns: engine.host.cpu_ns(), clients }
 }
 
-/// Requests that change something and have no reply.
+/// Carries out requests that change something and have no reply.
 fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> Result<(), Refused> {
     match request {
         // No client sets a reservation of zero intentionally.

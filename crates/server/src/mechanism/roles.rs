@@ -7,7 +7,7 @@
 //! | window manager of screen n | owns the selection `WM_Sn` (ICCCM, section 4.3) |
 //! | window manager without a selection | selects SubstructureRedirect on the root window (only one client can) |
 //!
-//! The server reports changes of selections. Root windows must be polled, at most a few times a second.
+//! The server reports selection changes. Root windows must be polled, at most a few times a second.
 
 use xqos_core::{ClientId, Role};
 

@@ -145,7 +145,7 @@ fn matches_cell(name: &str, answer: Answer, cell: Cell) -> bool {
     }
 }
 
-/// A request that succeeds if it is allowed. If the request names a client, it names this one.
+/// A request that succeeds if it is allowed. If the request names a client, it names `client`.
 fn sample(name: &str, client: u32, is_shared: bool) -> Request {
     if let [verb, subject, kind] = name.split(' ').collect::<Vec<_>>()[..] {
         let subject = SUBJECTS.iter().find(|(word, _)| *word == subject).expect(name).1(client);

@@ -244,7 +244,7 @@ fn invalid_pacing_is_refused_and_only_the_owner_may_set_it() {
     }
 }
 
-/// The kernel's scheduling policy of each of the server's threads.
+/// The kernel's scheduling policy for each of the server's threads.
 fn policies(fixture: &Fixture) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", fixture.pid())).unwrap();
     let threads = tasks.map(|task| task.unwrap().file_name().to_string_lossy().parse::<i32>().unwrap());

@@ -192,7 +192,7 @@ fn no_other_client_is_chosen_between_the_arrival_of_a_reserved_client_and_its_sl
     }
 }
 
-/// Counts the results of the arrivals of one client.
+/// Counts the outcomes of one client's arrivals.
 #[derive(Debug, Default)]
 struct Turns {
     base: u32,

@@ -47,7 +47,7 @@ impl Program {
         }
     }
 
-    /// Skips a program that is not installed, with a message.
+    /// Prints a message and skips a program that is not installed.
     fn is_missing(self) -> bool {
         is_missing_program(self.name())
     }

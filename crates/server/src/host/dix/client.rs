@@ -13,7 +13,7 @@ pub struct RawClient {
 
 pub type ClientPtr = *mut RawClient;
 
-/// A node of a ring of ready clients.
+/// A node in a ring of ready clients.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Ring {
@@ -154,7 +154,7 @@ impl Client {
         }
     }
 
-    /// Reads all values needed at each request in a single call. May only be called in a request procedure.
+    /// Reads all values needed for each request in a single call. May only be called in a request procedure.
     pub fn head(self) -> Head {
         let mut head = Head::default();
         // SAFETY: by the invariant of `Client`, the record is alive, and `head` has room for the result.

@@ -53,7 +53,7 @@ pub struct ExtensionModule {
 // SAFETY: the server reads the module on a single thread, and the module never changes.
 unsafe impl Sync for ExtensionModule {}
 
-/// Declares the exported functions and variables. If one marked `?` is missing, xqos does not touch the server.
+/// Declares the exported functions and variables. If a symbol marked `?` is missing, xqos does not touch the server.
 macro_rules! exported {
     ($($(#[$meta:meta])* $seen:vis $field:ident: $type:ty = $found:expr;)*) => {
         /// The server's exported symbols. Functions are called on the server's main thread only.

@@ -32,7 +32,7 @@ pub struct LibcClient {
     pub hung_up_at: Time,
     pub is_queued: bool,
     pub is_swapped: bool,
-    /// The data of the client's last read began with the start of a request.
+    /// The data of the client's last read began at the start of a request.
     pub begins_request: bool,
     /// The data read so far end with a complete request.
     pub at_boundary: bool,

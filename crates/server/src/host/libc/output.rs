@@ -15,7 +15,7 @@ const GENERIC_EVENT: u8 = 35;
 /// touches.
 const XI_KEY_PRESS: u16 = 2;
 const XI_LAST: u16 = 26;
-/// The minimum number of words after the first 32 bytes of these events. Generic events of Present have fewer.
+/// The minimum number of words after the first 32 bytes of these events. Present's generic events have fewer.
 const XI_WORDS: u32 = 3;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -93,7 +93,7 @@ impl<H: Host> Engine<H> {
         self.scheduler.handle(self.host.now(), fact)
     }
 
-    /// The choice that the running slice serves.
+    /// The choice made for the running slice.
     pub fn choice(&self) -> Option<Choice> {
         self.running.map(|running| running.choice)
     }

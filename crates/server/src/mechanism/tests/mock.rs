@@ -23,7 +23,7 @@ use std::os::fd::OwnedFd;
 use xqos_abi::{Notify, Order, Request};
 use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Supply, Time};
 
-/// The number of resource ids of each client.
+/// The number of resource ids per client.
 pub const IDS: u32 = 0x20_0000;
 const SLICE_NS: u64 = 5_000_000;
 const LONGEST_SLICE_NS: u64 = 15_000_000;

@@ -67,7 +67,7 @@ fn identity_of(kind: &str) -> Identity {
 }
 
 impl TestServer {
-    /// Returns `None` if one kind of client is not possible on this machine.
+    /// Returns `None` if one kind of client cannot be created on this machine.
     pub fn start() -> Option<TestServer> {
         let user = server_user();
         TestServer::start_by(&format!("setpriv --reuid={user} --regid={user} --clear-groups"), user)

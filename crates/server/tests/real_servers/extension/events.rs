@@ -75,7 +75,7 @@ fn depletions_are_reported_ten_times_a_second_and_none_is_lost() {
             (events, sum) = (events + 1, sum + depleted.count);
         }
         let depletions = control.reservation(busy.base).unwrap().depletions;
-        // There are 200 periods a second. The budgets of some of them are used up by an earlier overrun.
+        // There are 200 periods a second. Earlier overruns use up the budgets of some of them.
         assert!(events > 9 && events <= 16, "{events} events in 1.5 s");
         assert!(depletions > 50 && sum <= depletions && depletions - sum <= 30, "only {sum} of {depletions}");
     }
