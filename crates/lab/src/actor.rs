@@ -2,7 +2,7 @@
 //! Separate processes that experiments need, so that the kernel and `xqos boost` treat them as any other program.
 //!
 //! An actor is this program, started again as `xqos bench act ROLE`. The role and the results that it prints are JSON.
-//! It prints `{"window": ID}` first, when it is ready. It ends on SIGTERM or when its role is finished.
+//! When it is ready, it first prints `{"window": ID}`. It ends on SIGTERM or when its role is finished.
 
 mod answerer;
 mod capture;
@@ -27,12 +27,12 @@ use x11rb::protocol::xproto::Window;
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Answers each Expose and each key press after using this much processor time.
+    /// Redraws after each Expose and each key press, once it has used this much processor time.
     Answerer { work_us: u32, place: Place },
-    /// Captures X traffic on the loopback interface or on the link. The capture stops once a window is mapped and no
-    /// packet has arrived for `silence_ms`, or `limit_ms` after the first packet.
+    /// Captures X traffic on the loopback interface or on the link. The capture stops when a window has been mapped and
+    /// no packet has arrived for `silence_ms`, or else `limit_ms` after the first packet.
     Capture { on_loopback: bool, silence_ms: u64, limit_ms: u64 },
-    /// Presses keys and reports when the screen changed. A stroke is over after `silence_ms` without a change.
+    /// Presses keys and reports when the screen changed. A stroke is over when nothing has changed for `silence_ms`.
     Typist { strokes: Strokes, silence_ms: u64 },
 }
 
@@ -55,7 +55,7 @@ impl Actor {
         Actor::start_by(Command::new(program::own("xqos-bench")?), display, role)
     }
 
-    /// Starts the actor with `command`, after appending the actor's arguments to it.
+    /// Appends the actor's arguments to `command` and starts the actor with it.
     pub fn start_by(mut command: Command, display: &str, role: Role) -> Result<Actor> {
         const GRACE: Duration = Duration::from_millis(500);
         command.args(["act", &serde_json::to_string(&role)?]).env("DISPLAY", display);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! The benchmark: runs experiments, stores their raw data with facts about the machine, and renders stored results.
 //!
-//! A folder of results has `NAME.json` (raw data) for each experiment. `results.json` (verdicts and tables) and
-//! `index.html` can be made from these at any time. Findings go to standard output, progress to standard error. The raw
-//! data of an experiment are written as soon as it has finished, so an interrupted run can continue. An experiment that
-//! takes hours also stores its finished parts in `NAME.parts`.
+//! A folder of results has a file `NAME.json` with the raw data of each experiment. `results.json` (verdicts and
+//! tables) and `index.html` can be regenerated from these files at any time. Findings go to standard output, progress
+//! to standard error. The raw data of an experiment are written as soon as the experiment has finished, so an
+//! interrupted run can continue. An experiment that takes hours also stores its finished parts in `NAME.parts`.
 
 mod build;
 mod compare;
@@ -58,18 +58,18 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// The parts that are already measured. Parts that the experiment adds survive an interruption.
+    /// The parts that have already been measured. Parts that the experiment adds survive an interruption.
     pub fn parts<T: Serialize + DeserializeOwned>(&self) -> Result<Parts<T>> {
         let (path, of) = &self.parts;
         Parts::open(path, of)
     }
 
-    /// Prints a line of progress, with the experiment's own estimate of the time left.
+    /// Prints a progress line with the experiment's own estimate of the time left.
     pub fn say_with_left(&self, what: impl AsRef<str>, left: Duration) {
         self.progress.say_with_left(what.as_ref(), left);
     }
 
-    /// Prints a line of progress.
+    /// Prints a progress line.
     pub fn say(&self, what: impl AsRef<str>) {
         self.progress.say(what.as_ref());
     }
@@ -96,7 +96,7 @@ impl Bench {
     }
 }
 
-/// Finds experiments by name; `all` selects every one. Experiment files are added to the catalogue.
+/// Finds experiments by name; `all` selects all of them. Experiment files are added to the catalogue.
 fn choose(known: &mut Vec<Experiment>, names: &[String]) -> Result<Vec<usize>> {
     if names.is_empty() || names.iter().any(|name| name == "all") {
         return Ok((0..known.len()).collect());
@@ -118,7 +118,7 @@ fn choose(known: &mut Vec<Experiment>, names: &[String]) -> Result<Vec<usize>> {
     Ok(chosen)
 }
 
-/// A closed pipe is not an error: the results are in the folder.
+/// A closed pipe is not an error, because the results are also in the folder.
 fn print(text: &str) -> Result<()> {
     progress::clear_line();
     let mut out = std::io::stdout().lock();

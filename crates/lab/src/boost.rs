@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Runs `xqos boost` as a helper of an experiment, for the time of a measurement.
+//! Runs `xqos boost` for an experiment while it measures.
 
 use crate::process::Owned;
 use crate::program;
@@ -15,8 +15,8 @@ pub struct Boost {
 }
 
 impl Boost {
-    /// Starts `xqos boost` and returns when it is ready. An error includes its message. If `expose` is zero, only the
-    /// server is boosted.
+    /// Starts `xqos boost` and returns when it is ready. If this fails, the error includes its message. If `expose` is
+    /// zero, only the server is boosted.
     pub fn start(display: &str, expose: Duration) -> Result<Boost> {
         let mut command = Command::new(program::own("xqos")?);
         let limit = if expose.is_zero() { "off".to_owned() } else { format!("{}ms", expose.as_millis()) };

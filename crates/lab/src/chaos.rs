@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Chaos: random operations on a real server, and the invariants that must hold.
 //!
-//! Operations are drawn from a seed before they run. A failure names the seed and the number of the operation, and the
-//! same command repeats the sequence, although not its timing. `invariants` lists what must hold. If an operation takes
-//! more than 90 s, the server hangs: a watchdog ends it and reports this.
+//! Operations are drawn from a seed before they run. A report of a failure names the seed and the operation's number.
+//! The same command repeats the sequence, but not its timing. `invariants` lists what must hold. If an operation takes
+//! more than 90 s, the server hangs: a watchdog kills it, and the run reports this.
 
 mod garbage;
 mod invariants;
@@ -60,7 +60,7 @@ pub struct Options {
     pub is_verbose: bool,
 }
 
-/// Counts of a run in which every invariant held.
+/// Counts of a run in which all invariants held.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunCounts {
     pub operations: u64,
@@ -147,10 +147,10 @@ impl Run {
     }
 }
 
-/// Ends a server that takes too long, so that threads waiting for it get an error.
+/// Kills a server that takes too long, so that threads that wait for it get an error.
 struct Watch {
     began: Instant,
-    /// Seconds from `began` to the start of the current operation. The highest bit means that the server was ended.
+    /// Seconds from `began` to the start of the current operation, or `ENDED` once the server has been killed.
     since: Arc<AtomicU64>,
 }
 

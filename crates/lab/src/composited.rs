@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A composited desktop: a window manager and a compositing manager, as users run them.
 //!
-//! A manager is ready when it owns its selection on screen 0. All managers end when this is dropped.
+//! A manager is ready when it owns its selection on screen 0. All managers end when their owner is dropped.
 
 use crate::folder::Folder;
 use crate::process::Owned;

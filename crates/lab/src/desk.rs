@@ -18,7 +18,7 @@ use x11rb::rust_connection::RustConnection;
 const GRACE: Duration = Duration::from_millis(1500);
 /// Time for the programs to show their first windows.
 const SETTLING: Duration = Duration::from_secs(3);
-/// Place of the toolkit's window. At any size, it leaves the terminal for typing and the painted rectangle visible.
+/// Place of the toolkit's window. At no size does it cover the terminal for typing or the painted rectangle.
 const PLACE: Place = (680, 30, 270, 500);
 /// Buttons of the wheel.
 const UP: u8 = 4;
@@ -116,7 +116,7 @@ impl Desk {
         self.player.as_ref().map(|player| player.window)
     }
 
-    /// Performs the next step of the user's input.
+    /// Performs the next step of the user's input, if the desktop has a toolkit window.
     pub fn use_it(&mut self) -> Result<()> {
         self.toolkit.as_mut().map_or(Ok(()), Toolkit::use_it)
     }
@@ -126,7 +126,7 @@ impl Desk {
         self.toolkit.as_ref().is_some_and(|toolkit| toolkit.step % ROUND > SCROLLED)
     }
 
-    /// Fails if a program has ended, or its window was not resized.
+    /// Fails if a program has ended, or if the toolkit's window was not resized.
     pub fn check(&mut self) -> Result<()> {
         self.programs.iter_mut().try_for_each(|(name, program)| program.see_running(name))?;
         self.player.as_mut().map_or(Ok(()), |player| player.see_running("mpv"))?;

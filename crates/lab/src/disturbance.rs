@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::Instant;
 
-/// Limits above which a run is called noisy.
+/// Limits above which a run is reported as noisy.
 const MOST_OTHERS: f64 = 0.10;
 const MOST_STEAL: f64 = 0.05;
 
@@ -21,8 +21,8 @@ pub struct Disturbance {
     pub others: f64,
     /// Processor time that a virtual machine's host gave to other guests.
     pub steal: f64,
-    /// Time in which a runnable task waited for a processor, including tasks of our own load. `None` if the kernel does
-    /// not record it.
+    /// Time in which a runnable task waited for a processor; tasks of our own load count as well. `None` if the kernel
+    /// does not record it.
     pub pressure: Option<f64>,
 }
 
@@ -56,7 +56,7 @@ impl Disturbance {
     }
 }
 
-/// State at the beginning. [`Watch::end`] reports the disturbance since then.
+/// State at the beginning of a measurement. [`Watch::end`] reports the disturbance since then.
 #[derive(Debug)]
 pub struct Watch {
     ticks: Ticks,

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use stage::Stage;
 use std::fmt;
 
-/// A mistake in a file, and where it is.
+/// A mistake in a file, and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mistake {
     /// The quoted text, or a line number.
@@ -57,7 +57,7 @@ pub struct File {
     cases: Vec<Case>,
 }
 
-/// Raw data. The file is stored with them, so results can be evaluated without the original file.
+/// Raw data. The experiment file is stored with them, so results can be evaluated without the original file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Measured {
     file: String,
@@ -136,7 +136,7 @@ impl File {
         (if quick { turns.min(2) } else { turns }).min(self.definition.order.most_turns.unwrap_or(u32::MAX))
     }
 
-    /// Measures everything that is not measured yet, so a run can continue after an interruption.
+    /// Measures everything that has not been measured yet, so a run can continue after an interruption.
     pub(crate) fn run(&self, bench: &Bench) -> Result<serde_json::Value> {
         let mut parts = bench.parts::<Trial>()?;
         let mut stage = Stage::new(bench, &self.definition);
@@ -205,7 +205,7 @@ impl File {
         all.flat_map(|keys| keys.values()).map(|key| key.split('(').next().unwrap_or(key).to_owned()).collect()
     }
 
-    /// The experiment file that was used to measure these raw data.
+    /// The experiment file with which these raw data were measured.
     pub(crate) fn of_raw(name: &str, raw: &serde_json::Value) -> Option<File> {
         let text = raw.get("file")?.as_str()?;
         File::parse(name, text).ok()

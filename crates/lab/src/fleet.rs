@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! A simulated fleet: sessions on fifty hosts, of two hundred users, over ten days, served by the simulator.
 //!
-//! Each session is a trace, as a server would write it, and a capture of its programs' traffic. The code for real
-//! traces and captures turns both into tables. The session's number is its seed, so the same fleet always has the same
-//! bytes. In the first five days the servers are stock ones; then they run xqos, so queries over days have a result.
+//! Each session consists of a trace, as a server would write it, and a capture of its programs' traffic. The code for
+//! real traces and captures turns both into tables. The session's number is its seed, so the same fleet always has the
+//! same bytes. From the sixth day on, servers run xqos, so queries that compare days show a difference.
 
 mod capture;
 mod session;
@@ -59,7 +59,7 @@ impl FleetSummary {
     }
 }
 
-/// Generates the first `sessions` sessions: `traces`, `captures` and `fleet.parquet` in the folder.
+/// Generates the first `sessions` sessions as `traces`, `captures` and `fleet.parquet` in the folder.
 pub fn make(folder: &Path, sessions: u32) -> Result<FleetSummary> {
     for name in ["traces", "captures"] {
         let folder = folder.join(name);
@@ -117,5 +117,5 @@ fn analyse(file: &Path, tables: &Path, session: &Session) -> Result<(Written, u6
     Ok((written, counts.packets, began.elapsed()))
 }
 
-/// Network latency that is used to compute savings. The tables contain only counts.
+/// Network latency for computing savings, because the tables contain only counts.
 const LATENCY_S: f64 = 0.05;

@@ -2,10 +2,10 @@
 //! Our own clients that never pause: threads that repeat one request as fast as the server accepts it.
 //!
 //! Other experiments use x11perf, where each client is a process with the requests of its test. Here a request has a
-//! configurable length, or is that of plaid, the program that made the scheduler of 1987 unusable (Packard, sections 3
-//! and 7). Hundreds of clients are cheap, since each is only a thread. A client writes until its socket is full, so its
-//! requests are always pending in the server. KillClient ends the client, regardless of pending requests. The exception
-//! is [`Drawing::Part`], which keeps the server busy for a part of the time and pauses.
+//! configurable length, or is that of plaid, the program with which the scheduler of 1987 became unusable (Packard,
+//! sections 3 and 7). Hundreds of clients are cheap, since each is only a thread. A client writes until its socket is
+//! full, so its requests are always pending in the server. KillClient ends the client, regardless of pending requests.
+//! Only a client with [`Drawing::Part`] pauses: it keeps the server busy for a part of the time.
 
 use crate::canvas::Canvas;
 use crate::server::Server;
@@ -18,22 +18,22 @@ use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, CreateGCAux, CreateWindowAux, GX, Rectangle, Screen, Window};
 use x11rb::rust_connection::RustConnection;
 
-/// The drawing of a request.
+/// What a request draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawing {
     /// This many squares with this side.
     Squares(usize, u16),
     /// The drawing of plaid: ten inverting rectangles that grow and shrink around the middle of a window of 101 x 201.
-    /// A request takes some hundredths of a millisecond on today's machines.
+    /// Such a request takes tens of microseconds on today's machines.
     Original,
-    /// Twenty stripes of nearly the window's size per request, which take tenths of a millisecond. Executing a buffer
+    /// Twenty stripes of nearly the window's size per request, which take hundreds of microseconds. Executing a buffer
     /// of 4 KB from each client takes tens of milliseconds.
     Heavy,
-    /// 160 of these stripes: a millisecond or more, so that under the scheduler of 1987 an echo takes 170 ms, as on the
-    /// machine of 2000.
+    /// 160 of these stripes, which take a millisecond or more, so an echo under the scheduler of 1987 takes 170 ms, as
+    /// on the machine of 2000.
     Published,
-    /// This many rectangles every few milliseconds, ten per request, into a pixmap, where no compositor sees them. The
-    /// client waits until they are drawn.
+    /// This many rectangles every few milliseconds, ten per request, drawn into a pixmap, where no compositor sees
+    /// them. The client waits until they are drawn.
     Part(usize),
 }
 
@@ -42,17 +42,17 @@ const ROOM: u16 = 600;
 const SIDE: u16 = 250;
 /// With this many squares, a request is long enough on every known machine.
 const MOST_SQUARES: usize = 16_000;
-/// Side of a plaid's window. The server around an Xephyr, or a viewer, must also show the window, and no client
-/// scheduler can defer that work. The windows are therefore small, and much is drawn in them.
+/// Side of a plaid's window. The server that shows an Xephyr, or a viewer, must also update the window, and no client
+/// scheduler can defer that work. The windows are therefore small, but much is drawn in each.
 const SMALL: u16 = 150;
 const ORIGINAL: (u16, u16) = (101, 201);
-/// Pixels by which half a side changes from one rectangle to the next, and the thickness of a stripe.
+/// Pixels by which half a side changes from one rectangle to the next; also the thickness of a stripe.
 const STEP: u16 = 2;
 const THICK: u16 = 110;
 /// Interval at which [`Drawing::Part`] draws, and the duration of one measurement of the server's load.
 const EVERY: Duration = Duration::from_millis(5);
 const LOAD_TIME: Duration = Duration::from_millis(1500);
-/// A client that has sent this many bytes must be waiting for the server: its buffer and the socket's hold less.
+/// A client that has sent this many bytes must be waiting for the server, as its buffer and the socket's hold less.
 const FILLED: u64 = 256 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -61,7 +61,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Flood {
     windows: Vec<Window>,
     threads: Vec<JoinHandle<()>>,
-    /// Connection that ends the others. The server reads its requests in spite of the flood.
+    /// Connection that ends the others with KillClient. The server reads its requests in spite of the flood.
     killer: RustConnection,
 }
 
@@ -118,7 +118,7 @@ struct Client {
 }
 
 impl Client {
-    /// Connects a client. Windows of plaids are side by side, as far as the screen has room.
+    /// Connects a client. Windows of plaids are placed side by side while the screen has room.
     fn connect(server: &Server, drawing: Drawing, index: usize) -> Result<Client> {
         let connection = server.connect()?;
         let screen = &connection.setup().roots[0];
@@ -138,7 +138,7 @@ impl Client {
         Ok(Client { connection, canvas, drawing })
     }
 
-    /// Time from sending such a request to its answer. Without a request, the time of the round trip alone.
+    /// Time of such a request and the round trip that follows it. Without a request, the time of the round trip alone.
     fn time(&self, drawing: Option<Drawing>) -> Result<Duration> {
         let rectangles = drawing.map(|drawing| drawing.rectangles(0)).unwrap_or_default();
         let began = Instant::now();
@@ -200,7 +200,7 @@ impl Drawing {
         Ok(Drawing::Squares(squares.clamp(1, MOST_SQUARES), SIDE))
     }
 
-    /// The drawing that keeps the server, including its other work, busy for this percentage of the time.
+    /// The drawing with which the server, including its other work, is busy for this percentage of the time.
     pub fn of_part(server: &Server, percent: u32) -> Result<Drawing> {
         let busy = |batch: f64| -> Result<f64> {
             let _flood = Flood::start(server, Drawing::Part(batch as usize), 1)?;
@@ -257,7 +257,7 @@ fn square(index: usize, side: u16) -> Rectangle {
     Rectangle { x: at(37), y: at(53), width: side, height: side }
 }
 
-/// Each side grows to that of the window and shrinks again, at its own pace.
+/// Width and height each grow to that of the window and shrink again, at different rates.
 fn around_the_middle(step: usize) -> Rectangle {
     let half = |side: u16| {
         let most = usize::from(side / 2 / STEP) - 1;
@@ -270,7 +270,7 @@ fn around_the_middle(step: usize) -> Rectangle {
     Rectangle { x, y, width: 2 * across, height: 2 * down }
 }
 
-/// The stripe alternately moves down the window and across it.
+/// Stripes are horizontal in every other turn and vertical in between, and move from turn to turn.
 fn stripe(turn: usize, index: usize) -> Rectangle {
     let at = (turn as i64 * 7 + index as i64 * 13).rem_euclid(i64::from(SMALL - THICK)) as i16;
     match turn % 2 {

@@ -16,12 +16,12 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn create() -> Result<Folder> {
-        // Only uniqueness matters, so no ordering is needed.
+        // Only uniqueness matters, so relaxed ordering is enough.
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = place(count);
         // A killed process with the same id may have left this folder behind.
         let _ = fs::remove_dir_all(&path);
-        // Private, because an Xtigervnc accepts everyone who can reach its socket.
+        // The folder is private, because an Xtigervnc accepts everyone who can reach its socket.
         let created = fs::DirBuilder::new().mode(0o700).create(&path);
         created.with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Folder(path))

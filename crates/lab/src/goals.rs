@@ -19,7 +19,7 @@ static LEDGER: LazyLock<BTreeMap<String, BTreeMap<String, Entry>>> =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(pub &'static str);
 
-/// Only the goal is used at run time. The other fields are for readers and for tests of the file.
+/// A goal's entry. Only the goal is used at run time; the other fields are for readers and for tests of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(not(test), allow(dead_code))]
@@ -48,7 +48,7 @@ pub(crate) fn find(key: &str) -> Option<Goal> {
 }
 
 impl Goal {
-    /// The goal in the ledger. An unknown key is a mistake in the program.
+    /// The goal with this key in the ledger. An unknown key is a mistake in the program.
     pub fn of(key: Key) -> Goal {
         entry(key.0).unwrap_or_else(|| panic!("lab/goals.toml has no {}", key.0)).goal
     }

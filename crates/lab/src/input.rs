@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Programs that show a window, and the input of their user: pointer and keys, through XTEST.
+//! Programs that show a window, and their user's input: pointer and keys, injected through XTEST.
 
 use crate::canvas::Place;
 use crate::process::Owned;
@@ -55,7 +55,7 @@ impl ProgramWindow {
         }
     }
 
-    /// Requests another place and size from the window manager.
+    /// Asks the window manager to change the window's place and size.
     pub fn put(&self, server: &Server, (x, y, width, height): Place) -> Result<()> {
         let place = ConfigureWindowAux::new().x(i32::from(x)).y(i32::from(y));
         let place = place.width(u32::from(width)).height(u32::from(height));
@@ -141,7 +141,7 @@ impl Input {
         at.map(|at| min + at as u8).ok_or_else(|| anyhow!("no key of the keyboard has the keysym {keysym:#x}"))
     }
 
-    /// Presses and releases a pointer button at this place; 4 and 5 are the wheel.
+    /// Presses and releases a pointer button at this place. Buttons 4 and 5 are the wheel.
     pub fn click(&self, place: (i16, i16), button: u8) -> Result<()> {
         self.press(place, button)?;
         self.release(button)

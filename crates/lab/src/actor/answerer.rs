@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! A program that answers each Expose and key press after using a given amount of processor time. It stands for the
-//! editor in Shatrov's message of 2005, or for a minimal program that echoes keys.
+//! A program that uses a given amount of processor time for each Expose and key press, and then draws. It stands for
+//! the editor in Shatrov's message of 2005, or for a minimal program that echoes keys.
 //!
-//! Like a toolkit, it reads all pending events, works, draws once, and waits.
+//! Like a toolkit, it reads all pending events, works, draws once, and then waits for further events.
 
 use super::{Ready, say};
 use crate::canvas::{Canvas, Place};

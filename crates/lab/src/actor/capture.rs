@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Captures X traffic in the network namespace in which the actor was started. Processes outside it cannot do this.
+//! Captures X traffic in the network namespace in which the actor was started. Processes outside that namespace cannot.
 //!
-//! Only this actor sees the packets, so it decides when to stop: after a silence once a window is mapped, or after a
-//! time limit. The capture is written to [`FILE`] in the working folder.
+//! Only this actor sees the packets, so it decides when to stop: when a window has been mapped and no more packets
+//! arrive, or after a time limit. The capture is written to [`FILE`] in the working folder.
 
 use super::{Ready, say};
 use anyhow::{Result, anyhow};
@@ -22,7 +22,7 @@ pub(crate) const FILE: &str = "capture.pcapng";
 const LINK: &str = "link0";
 /// Displays 0 to 63, including those of ssh and of proxies.
 const PORTS: std::ops::RangeInclusive<u16> = 6000..=6063;
-/// Polling interval. The kernel's buffer holds far more packets than arrive in this time.
+/// Polling interval. The kernel's buffer can hold far more packets than arrive in one interval.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The result that the actor prints when it ends.
@@ -36,8 +36,8 @@ pub(crate) struct Captured {
 }
 
 impl Captured {
-    /// The end of a start that began at `began_ns`: the time of its last packet, according to the analysis. If the
-    /// capture reached its limit, the end is at least `limit` after `began_ns`, even without packets.
+    /// When a program start that began at `began_ns` ended: the time of its last packet, according to the analysis. If
+    /// the capture reached its limit, this is at least `limit` after `began_ns`, even if no packet arrived that late.
     pub fn ended_ns(&self, analysis: &Analysis, began_ns: u64, limit: Duration) -> u64 {
         let last_ns = analysis.connections.values().map(|connection| connection.ended_ns).max().unwrap_or(began_ns);
         if self.is_quiet { last_ns } else { last_ns.max(began_ns + limit.as_nanos() as u64) }

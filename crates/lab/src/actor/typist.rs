@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! A user at the keyboard: presses keys and notes when the screen changes, on the machine of the X server.
 //!
-//! XTEST injects the keys, and damage of the root window shows the changes. A change smaller than a letter is a
-//! blinking cursor and is ignored. A stroke is over when nothing has changed for the given time.
+//! XTEST injects the keys, and damage of the root window shows the changes. A change smaller than a letter is taken for
+//! a blinking cursor and ignored. A stroke is over when nothing has changed for the given time.
 
 use super::{Ready, say};
 use anyhow::{Context, Result, bail};
@@ -35,20 +35,20 @@ pub struct Stroke {
 pub enum KeyOrButton {
     /// Key symbol of a key that is pressed and released.
     Key(u32),
-    /// Button number. With a modifier it is pressed and stays down; without one it is released.
+    /// Button number. With a modifier, the button is pressed and stays down; without a modifier, it is released.
     Button(u8),
 }
 
 /// A stroke that is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strokes {
-    /// A stroke before the measurement, with the number of its repetitions.
+    /// A stroke to make before the measurement, and how often to make it.
     pub before: Option<(u32, Stroke)>,
     pub stroke: Stroke,
     /// Undoes the stroke after each repetition; not measured.
     pub back: Option<Stroke>,
     pub times: u32,
-    /// Smallest change that counts, in pixels: more than a blinking cursor, and no more than a letter.
+    /// Smallest area of a change that counts, in pixels: larger than a blinking cursor, but no larger than a letter.
     pub least_area: u32,
 }
 
@@ -155,7 +155,7 @@ impl Desk {
         Ok(self.connection.flush()?)
     }
 
-    /// Waits until nothing has changed for `silence`. Returns the first and the last change.
+    /// Waits until nothing has changed for `silence`. Returns the times of the first and the last change.
     fn settle(&self, silence: Duration) -> Result<[Option<Instant>; 2]> {
         let begun = Instant::now();
         let mut changes = [None; 2];

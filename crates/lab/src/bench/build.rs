@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The build that a report describes, and the mark of results from other builds.
+//! The build that a report describes, and the label that marks results from other builds.
 //!
 //! A report describes the module that was measured last. A run repeats only the experiments that were requested.
 //! Results of other modules stay in the folder, and the report marks each of their lines.

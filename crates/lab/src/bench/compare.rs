@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Compares two folders of results: is B better or worse than A, or is no difference visible?
 //!
-//! Repeated measurements of a value vary. If the ranges of A and B, from minimum to maximum, overlap, no difference is
-//! visible; this does not prove that there is none. A value that was measured only once has no range, so the comparison
+//! Repeated measurements of a value vary. If the ranges of A and B (minimum to maximum) overlap, no difference is
+//! visible; this does not prove that none exists. A value that was measured only once has no range, so the comparison
 //! draws no conclusion from it.
 
 use super::results::read_some;
@@ -18,7 +18,7 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     pub verdicts: Vec<Pair>,
-    /// Reasons for doubt, and experiments that only one folder has; one sentence each.
+    /// Reasons for doubt, and experiments that only one folder has: one sentence for each.
     pub notes: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct Pair {
     pub conclusion: &'static str,
 }
 
-/// A value, with the range of the measurements behind it.
+/// A value, with the range of the measurements from which it was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Value {
     pub value: f64,
@@ -45,7 +45,7 @@ pub struct Value {
     pub greatest: Option<f64>,
 }
 
-/// Compares two folders. Fails if one has no results or they have no verdict in common.
+/// Compares two folders. Fails if one of them has no results, or if they have no verdict in common.
 pub fn compare(known: &[Experiment], a: &Path, b: &Path) -> Result<Comparison> {
     let (found_a, found_b) = (read_some(known, a)?, read_some(known, b)?);
     let comparison = Comparison::of(&found_a, &found_b);
@@ -61,7 +61,7 @@ impl Comparison {
         let mut notes = Vec::new();
         for one in a {
             let Some(other) = b.iter().find(|other| other.experiment == one.experiment) else { continue };
-            // The words of a verdict can change between builds, but its key does not.
+            // The wording of a verdict can change between builds, but its key does not.
             let is_same = |a: &Verdict, b: &Verdict| a.what == b.what || !a.key.is_empty() && a.key == b.key;
             let find = |wanted: &Verdict| other.study.verdicts.iter().find(|verdict| is_same(wanted, verdict));
             let pairs = one.study.verdicts.iter().filter_map(|verdict| Some((verdict, find(verdict)?)));
@@ -130,7 +130,7 @@ impl Value {
     }
 }
 
-/// The goal decides whether B is better or worse. Without a goal, B is only called more or less.
+/// The goal decides whether B is better or worse than A. Without a goal, the result is only `more` or `less`.
 fn conclusion(a: &Verdict, b: &Verdict, overlap: Option<bool>) -> &'static str {
     let is_more = b.value > a.value;
     match (overlap, a.goal) {

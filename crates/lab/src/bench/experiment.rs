@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! An experiment of the benchmark: a file, or code if a file cannot express it.
+//! An experiment of the benchmark, defined by a file, or by code if a file cannot express it.
 
 use super::{Bench, USUAL_TRIALS};
 use crate::file::File;
@@ -39,7 +39,7 @@ pub(crate) trait Measure: Serialize + DeserializeOwned {
     const ABOUT: &'static str;
     /// Used to predict the time left. Each experiment should state its own.
     const ESTIMATE: Estimate = Estimate { quick_s: 40, full_s: 240 };
-    /// True if it measures in pairs, false if it measures everything once.
+    /// True if the experiment measures in pairs; false if it measures everything once.
     const PAIRED: bool = true;
 
     /// Measures and returns the raw data.
@@ -104,7 +104,7 @@ impl Experiment {
         }
     }
 
-    /// Evaluates raw data without measuring, so stored data can be evaluated again.
+    /// Evaluates raw data without measuring anything, so stored data can be evaluated again.
     pub(super) fn study(&self, raw: Value) -> Result<Study> {
         match &self.kind {
             Kind::File(file) => file.study(raw),

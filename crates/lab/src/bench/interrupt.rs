@@ -2,7 +2,7 @@
 //! Interruption: ends everything that was started, and tells the user how to continue.
 //!
 //! Experiments wait in many places. A separate thread therefore waits for the signal; it first ends all descendants of
-//! this process, and then the process itself. Errors that the experiment encounters meanwhile are not reported.
+//! this process, and then the process itself. Errors that this causes in the experiment are not reported.
 
 use super::progress;
 use crate::{folder, tree};
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The status that shells use for a program ended by ^C.
 const STATUS: i32 = 130;
-/// Servers end within milliseconds; x11perf ends when its server is gone.
+/// Time limit for processes to end. Servers end within milliseconds; x11perf ends when its server is gone.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// No other data depend on this flag, so relaxed ordering is enough.
@@ -43,7 +43,7 @@ pub(super) fn watch(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Does not return once a signal has arrived, because errors that follow from it must not be reported.
+/// Does not return if a signal has arrived, because errors that the signal causes must not be reported.
 pub(super) fn wait_if_ending() {
     // A terminal's ^C reaches the servers at the same time, so their errors may arrive before the signal is handled.
     std::thread::sleep(Duration::from_millis(100));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Finished parts of an experiment that takes hours. After an interruption the experiment continues with the next part.
+//! Finished parts of an experiment that takes hours. After an interruption, it continues with the next part.
 //!
 //! The first line of the file describes the run. If it does not match this run (another server, module or
 //! thoroughness), the file is emptied. Each further line is a part; an unfinished line is ignored.

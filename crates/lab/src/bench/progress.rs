@@ -2,8 +2,8 @@
 //! Progress on standard error, with the time left. On a terminal, one line is rewritten; other outputs get a new line
 //! for each message.
 //!
-//! The time left is the sum of the estimates, scaled by how long earlier experiments took. It is printed only with
-//! other messages: a clock that wakes this process each second would disturb the measurement.
+//! The time left is the sum of the estimates, scaled by how long earlier experiments took compared with theirs. It is
+//! printed only with other messages, because a timer that wakes this process each second would disturb the measurement.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -35,10 +35,10 @@ impl Pace {
 /// The position of an experiment in the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Number of the experiment, counted from 1, and number of all experiments.
+    /// The experiment's number, counted from 1, and the total number of experiments.
     pub place: (usize, usize),
     pub of_this_s: f64,
-    /// Estimate for all later experiments.
+    /// Estimated time of all later experiments.
     pub of_others_s: f64,
     pub pace: f64,
 }

@@ -57,7 +57,7 @@ pub(super) struct Stored {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Data {
-    /// Raw data, evaluated each time they are read.
+    /// Raw data, which are evaluated each time they are read.
     Raw(Value),
     /// The study, as evaluated when it was published.
     Study(Box<Study>),
@@ -86,7 +86,7 @@ impl Stored {
             && (self.quick, self.pairs) == (quick, pairs)
     }
 
-    /// `of` is the experiment that evaluates raw data; a published study does not need it.
+    /// `of` is the experiment that evaluates raw data; it is not needed for a published study.
     pub fn finding(self, of: Option<&Experiment>) -> Result<Finding> {
         let Stored { experiment, quick, pairs, machine, disturbance, data } = self;
         let study = match data {
@@ -174,7 +174,7 @@ pub(super) fn read_some(known: &[Experiment], folder: &Path) -> Result<Vec<Findi
 }
 
 pub(super) fn write_findings(folder: &Path, found: &[Finding]) -> Result<()> {
-    // Charts repeat the raw data, which are in the same folder.
+    // Leave out charts, which repeat the raw data in the same folder.
     let mut brief = found.to_vec();
     brief.iter_mut().for_each(|finding| finding.study.charts.clear());
     write(&folder.join("results.json"), &serde_json::to_string_pretty(&brief)?)?;
@@ -194,7 +194,7 @@ pub(crate) fn text(found: &[Finding]) -> String {
     }
 }
 
-/// Replaces the file atomically: a reader finds the old or the new text, even after an interruption.
+/// Replaces the file atomically: even after an interruption, a reader finds either the old or the new text.
 pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     let written = NewFile::create(path, 0o666).and_then(|new| {
         let mut file = new.file()?;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Runs experiments one after the other.
 //!
-//! Results of the same servers and the same thoroughness are kept, so an interrupted run continues where it stopped. A
-//! missed goal is a finding, not an error. An experiment that could not run is an error, which is reported after all
-//! others have run.
+//! Results that were measured with the same servers and the same thoroughness are kept, so an interrupted run continues
+//! where it stopped. A missed goal is a finding, not an error. An experiment that could not run is an error, which is
+//! reported after all other experiments have run.
 
 use super::progress::{Pace, Plan, Progress};
 use super::results::{Data, Finding, Stored, Subject, read_all, write_findings};
@@ -28,16 +28,16 @@ pub struct Options {
     pub out: PathBuf,
     /// One short trial of each measurement. It shows that everything works, but its numbers must not be quoted.
     pub quick: bool,
-    /// Number of pairs or turns. Results are the median over them.
+    /// Number of pairs or turns. Each result is the median over all of them.
     pub trials: u32,
-    /// Repeats measurements that already have a result.
+    /// True to repeat measurements that already have a result.
     pub again: bool,
     /// See [`server::find_module`].
     pub module: Option<PathBuf>,
 }
 
-/// Measures, writes and prints. SIGINT, SIGTERM or SIGHUP ends everything that was started, then this process with
-/// status 130.
+/// Measures, writes and prints. SIGINT, SIGTERM or SIGHUP ends everything that was started; this process then exits
+/// with status 130.
 pub fn run(mut known: Vec<Experiment>, options: &Options) -> Result<()> {
     let chosen = choose(&mut known, &options.names)?;
     let chosen: Vec<&Experiment> = chosen.into_iter().map(|at| &known[at]).collect();
@@ -125,7 +125,7 @@ impl Run<'_> {
         match self.measured(experiment, progress) {
             Ok(stored) => {
                 stored.write(&self.options.out)?;
-                // The result now contains all parts. Most experiments have no file of parts.
+                // The result now contains all parts. Ignore errors: most experiments have no file of parts.
                 let _ = fs::remove_file(self.options.out.join(format!("{}.parts", experiment.name)));
                 print(&text(&stored.finding(Some(experiment))?))?;
                 Ok(State::Measured)
@@ -144,7 +144,7 @@ impl Run<'_> {
         let trials = experiment.trials(self.options.quick, self.options.trials);
         let is_alike = |stored: &Stored| stored.is_of(&self.subject, self.options.quick, trials);
         let stored = Stored::read(&self.options.out, &experiment.name)?.ok().filter(is_alike);
-        // A result that this version cannot evaluate comes from another version and is measured again.
+        // A result that this version cannot evaluate comes from another version, so measure it again.
         stored.filter(|stored| !self.options.again && stored.clone().finding(Some(experiment)).is_ok())
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Conclusions from all experiments: a few lines, and a table of all goals.
+//! Conclusions from all experiments: a few lines of text and a table of all goals.
 
 use super::{Build, Finding};
 use crate::disturbance::Disturbance;
@@ -10,8 +10,8 @@ use crate::study::Verdict;
 /// Number of missed goals that are named. The others are only counted.
 const NAMED: usize = 2;
 
-/// At most six lines: goals met, the worst miss, other misses, credibility, the machine and build, and results of other
-/// builds.
+/// At most six lines: how many goals were met, the worst miss, other misses, credibility, the machine and build, and
+/// results of other builds.
 pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
     let build = Build::of(found);
     let goals: Vec<(&Finding, &Verdict)> =

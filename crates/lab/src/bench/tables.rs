@@ -37,7 +37,7 @@ enum Shows<'a> {
     Table(&'a str, &'a str),
 }
 
-/// Text of each row and the key of its verdict, from `lab/headlines.toml`.
+/// Text of each row and the key of the verdict that it shows, from `lab/headlines.toml`.
 static HEADLINES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct Headlines {
@@ -67,7 +67,7 @@ pub fn table(known: &[Experiment], folder: &Path, into: &[PathBuf]) -> Result<()
     made.iter().try_for_each(|(path, text)| write(path, text))
 }
 
-/// The text with regenerated tables; `None` if it has none.
+/// The text with regenerated tables; `None` if it contains no table.
 fn filled(text: &str, found: &[Finding]) -> Result<Option<String>> {
     let mut pieces = text.split(BEGIN);
     let mut out = pieces.next().unwrap_or_default().to_owned();

@@ -46,7 +46,7 @@ fn talk(mut stream: UnixStream, target: Target, major: u8, (dice, bytes): (&mut 
     stream.set_read_timeout(Some(PATIENCE))?;
     if matches!(target, Target::Core | Target::Extension) {
         stream.write_all(&[b'l', 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
-        // Read the server's answer, as far as it has arrived.
+        // Read as much of the server's answer as has arrived.
         let _ = stream.read(&mut [0; 65_536])?;
     }
     let mut sent = 0;
@@ -72,13 +72,13 @@ fn core_major(dice: &mut Dice) -> (u8, u8) {
 }
 
 fn extension_minor(dice: &mut Dice) -> u8 {
-    // One more than there are, to include an unknown request.
+    // One more than the number of requests, to include an unknown request.
     let minor = dice.below(REQUESTS.len() as u64 + 1) as usize;
     let is_left_out = REQUESTS.get(minor).is_some_and(|&(name, _)| name == LEFT_OUT_OF_OURS);
     if is_left_out { 0 } else { minor as u8 }
 }
 
-/// A request whose length field is usually right, and whose words are sometimes valid.
+/// A request whose length field is usually correct and whose words are sometimes valid.
 fn request(dice: &mut Dice, opcodes: impl Fn(&mut Dice) -> (u8, u8)) -> Vec<u8> {
     let (major, minor) = opcodes(dice);
     let units = 1 + dice.below(12) as u16;

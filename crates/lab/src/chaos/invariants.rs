@@ -4,7 +4,7 @@
 //! | when | what |
 //! |---|---|
 //! | after each operation | the server runs, and xqos has not stepped aside |
-//! | every ten operations | a new client is answered; server time and reservations add up and are admitted |
+//! | every ten operations | a new client is answered; server times and reservations add up; the limit is kept |
 //! | after each reset | no thread has a raised priority; no new descriptors; bounded memory; no reservation is left |
 
 use super::stage::{PATIENCE, Stage};
@@ -74,7 +74,7 @@ pub(super) fn check_figures(stage: &Stage, before: &mut Counters) -> Result<()> 
     Ok(())
 }
 
-/// Checks what is left after a reset, once all clients have disconnected.
+/// Checks the state of the server after a reset, once all clients have disconnected.
 pub(super) fn idle_state(stage: &Stage, first: Option<IdleState>) -> Result<IdleState> {
     let pid = stage.server.pid();
     let until = Instant::now() + PATIENCE;
@@ -105,7 +105,7 @@ pub(super) fn idle_state(stage: &Stage, first: Option<IdleState>) -> Result<Idle
         let more = now.memory_bytes.saturating_sub(first.memory_bytes);
         ensure!(more <= MORE_BYTES, "xqos uses {more} bytes more than after the first reset");
     }
-    // After the first reset, descriptors that were about to be closed may have been counted.
+    // The count after the first reset may include descriptors that were about to be closed.
     let files = first.map_or(now.files, |first| first.files.min(now.files));
     Ok(IdleState { files, ..first.unwrap_or(now) })
 }
@@ -118,8 +118,8 @@ fn read_state(stage: &Stage) -> Result<IdleState> {
     Ok(IdleState { files, private_kb, memory_bytes: info.memory_bytes, reservations: info.reservations })
 }
 
-/// Open descriptors of the server, from /proc. Those for the fdinfo of its epoll are left out, because xqos opens them
-/// when a client first keeps others waiting.
+/// Open descriptors of the server, from /proc. Descriptors of its epoll's fdinfo are left out, because xqos does not
+/// open them until a client first keeps others waiting.
 fn open_files(pid: u32) -> Result<Vec<String>> {
     let links = fs::read_dir(format!("/proc/{pid}/fd"))?.flatten().filter_map(|file| fs::read_link(file.path()).ok());
     let names = links.map(|link| link.to_string_lossy().into_owned());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Operations on a server, as values: drawn by seeded dice and printed before they run.
 //!
-//! No operation may lock out other clients: priorities for `fixed` are lower than that of a new client, and a cap
-//! leaves its clients at least a tenth of the server.
+//! No operation may lock out other clients. Priorities for the policy `fixed` are therefore lower than that of a new
+//! client, and a capped client can still get at least a tenth of the server.
 
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
@@ -113,7 +113,7 @@ pub(super) enum Op {
     Rest {
         ms: u64,
     },
-    /// All programs end. The server resets when the last connection is closed.
+    /// End all programs. The server resets when the last connection is closed.
     Reset,
 }
 

@@ -17,7 +17,7 @@ use xqos_abi::PolicyChange;
 use xqos_abi::ring::{Next, Reader};
 use xqos_client::{Control, Error};
 
-/// Limit for a reset, and for a program to end.
+/// Time limit for a reset, and for a program to end.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(10);
 const RULES: &str =
@@ -89,7 +89,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Performs an operation that is a request about a client or the server.
+    /// Performs an operation that consists of a request about a client or the server.
     fn ask(&self, op: &Op) -> Result<Result<(), Error>> {
         let control = self.witness()?;
         let of = |slot: usize, ask: &dyn Fn(u32) -> Result<(), Error>| match self.client(slot) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Measures programs far from their X server. Each measurement is a cell with its own link between two network
+//! Measures programs that are far from their X server. Each measurement is a cell with its own link between two network
 //! namespaces.
 //!
 //! This is code because a file of lab/experiments describes servers and loads on one machine, without a network. The
-//! experiments `grid` and `near` are lists of cells with their evaluation.
+//! experiments `grid` and `near` each list their cells and evaluate them.
 
 mod case;
 mod cell;

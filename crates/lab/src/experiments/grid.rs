@@ -21,7 +21,7 @@ use std::time::Duration;
 
 const FULL_LIMIT: Duration = Duration::from_secs(60);
 const QUICK_LIMIT: Duration = Duration::from_secs(7);
-/// If set to a part of a cell's title, such as `nxproxy`, only matching cells are measured.
+/// Environment variable. If it is set to part of a cell's title, such as `nxproxy`, only matching cells are measured.
 const ONLY: &str = "XQOS_GRID_ONLY";
 const ROUTES: [Route; 5] = [Route::Raw, Route::SshC, Route::Nx, Route::NxTaint, Route::Ssh];
 /// The base line. All figures are relative to raw X over this line.
@@ -68,7 +68,7 @@ fn all() -> Vec<Case> {
     cases
 }
 
-/// Four of the fastest lines. xterm in UTF-8 requests 3 MB of font metrics and waits 260 times.
+/// Four of the fastest lines. In UTF-8, xterm requests 3 MB of font metrics and waits 260 times.
 fn quick() -> Vec<Case> {
     let lines = [(10_000, 100), (1_000, 100), (10_000, 1_000), (1_000, 1_000)];
     let lines = lines.into_iter().map(|(kbit_per_s, delay_us)| Line { kbit_per_s, delay_us });

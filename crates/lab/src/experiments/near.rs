@@ -21,18 +21,18 @@ use serde::{Deserialize, Serialize};
 use std::env;
 use std::time::Duration;
 
-/// The slowest of these starts takes 90 s.
+/// Time limit of a start. The slowest one takes 90 s.
 const LIMIT: Duration = Duration::from_secs(120);
-/// If set to a part of a cell's title, such as `xqos ssh`, only matching cells are measured.
+/// Environment variable. If it is set to part of a cell's title, such as `xqos ssh`, only matching cells are measured.
 const ONLY: &str = "XQOS_NEAR_ONLY";
-/// xterm -fa differs from xterm in what it draws, not in its round trips.
+/// Without xterm -fa, which differs from xterm in what it draws but not in its round trips.
 const PROGRAMS: [Program; 4] = [Program::Gtk, Program::Emacs, Program::Qt, Program::Xterm];
 const ROUTES: [Route; 6] = [Route::Raw, Route::SshC, Route::NxTaint, Route::Strict, Route::Relaxed, Route::ThroughSsh];
 const KBIT_PER_S: u64 = 10_000;
 /// The line to which the goals apply.
 const FARTHEST: Line = Line { kbit_per_s: KBIT_PER_S, delay_us: 100_000 };
 const QUICK: Line = Line { kbit_per_s: KBIT_PER_S, delay_us: 10_000 };
-/// Local starts differ little, so they are compared in pairs.
+/// Durations of local starts differ little, so they are compared in pairs.
 const LOCAL_TURNS: u32 = 5;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -112,7 +112,7 @@ impl Near {
         ratios(&of(Route::Strict), &of(Route::Raw), |(turn, _)| *turn, |(_, seconds)| Some(*seconds))
     }
 
-    /// Verdicts on start-up speed over the link. The value is the speed that at least `count` programs reach.
+    /// Verdicts on start-up speed over the link. The value of each is the speed that at least `count` programs reach.
     fn over_the_link(&self) -> Vec<Verdict> {
         let reached = |way: Route, count: usize, goal| {
             let gain = |program| self.gain(program, way);

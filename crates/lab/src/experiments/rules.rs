@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The rules daemon: how soon a rule is applied, what the daemon costs, and what is left when it is killed.
+//! The rules daemon: how soon a rule is applied, what the daemon costs, and which settings remain after it is killed.
 //!
-//! A film plays in mpv, for which a rule makes a reservation. x11perf draws at the same time, with a weight that was
-//! set manually. SIGKILL ends the daemon, so it cannot clean up: its settings must end with its connection, and the
-//! manual setting must stay.
+//! A rule makes a reservation for mpv, which plays a film. x11perf draws at the same time, with a weight that was set
+//! manually. SIGKILL ends the daemon, so it cannot clean up: its settings must end with its connection, and the manual
+//! setting must stay.
 //!
 //! This is code because a trial kills a program halfway and waits until the server has undone its settings.
 
@@ -38,11 +38,11 @@ pub(super) struct Rules {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Trial {
-    /// From the daemon's start until the player had its reservation.
+    /// Time from the daemon's start until the player had its reservation.
     held_after_s: f64,
     /// Fraction of a processor.
     cpu: f64,
-    /// From SIGKILL until all settings were gone.
+    /// Time from SIGKILL until all settings of the daemon were gone.
     gone_after_s: f64,
     by_hand_stayed: bool,
 }

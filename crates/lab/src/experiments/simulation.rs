@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Predictions of the simulator and measurements of the same situations, on real servers and as scenarios.
+//! Compares measurements on real servers with the simulator's predictions for the same situations.
 //!
 //! Each turn first measures each client alone: the server time of its requests, and the client's own time. The
 //! simulator gets only these costs. The clients then run together under each scheduler in turn, both live and as
@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use xqos_sim::outcome::{GroupResult, Outcome};
 use xqos_sim::scenario::{Costs, Regime, named};
 
-/// Q/T, and T in milliseconds: the first, the middle and the last of Table 2.
+/// Q/T, and T in milliseconds, of the first, the middle and the last cell of Table 2.
 const RESERVED: [((u32, u32), u32); 3] = [((1, 6), 30), ((1, 2), 90), ((5, 6), 210)];
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ struct Pair {
     simulated: Times,
 }
 
-/// A hard reservation: share of the server, and x11perf operations or simulated requests per second.
+/// What a hard reservation gets: its share of the server, and x11perf operations or simulated requests per second.
 #[derive(Debug, Serialize, Deserialize)]
 struct Reserved {
     part: (u32, u32),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Source text of the experiments without their tests, which may invent goals.
+/// Source text of the experiments. Their tests are left out, because they may invent goals.
 pub(crate) fn all() -> Vec<(PathBuf, String)> {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/experiments")];
     let mut found = Vec::new();

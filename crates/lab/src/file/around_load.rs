@@ -3,7 +3,7 @@
 //!
 //! Each trial includes time without the load, so the compared samples are measured within seconds of each other. The
 //! suffix of a sample names its part of the trial: `_before` the load, `_idle` (before or after it), `_beside` (from
-//! the start of its first client until it is asked to end), and `_busy` (the same without the start of its clients).
+//! the start of its first client until it is asked to end), and `_busy` (the same, once its clients are busy).
 
 use super::bursts::Recorder;
 use super::case::Case;
@@ -26,11 +26,11 @@ use xqos_client::Control;
 
 /// Suffixes of samples that are split into parts.
 pub(super) const PARTS: [&str; 4] = ["before", "idle", "beside", "busy"];
-/// The first frames do not count, because the window is created and shown during them.
+/// The first frames do not count, because mpv creates and shows its window meanwhile.
 const FIRST: usize = 10;
 /// Enough records for several seconds, because the trace is not read in between.
 const CAPACITY: u32 = 1 << 19;
-/// Readings of the reserved share while a film plays with the load and its reservation is being found.
+/// How often the reserved share is read while a film plays with the load and its reservation is being found.
 const LOOKS: u32 = 8;
 
 /// Start and end of the load, on the clock of traces.
@@ -40,7 +40,7 @@ struct Stay {
     busy_ns: u64,
     ended_ns: u64,
     gone_ns: u64,
-    /// Fraction of the time with the load in which the server was runnable and had no processor.
+    /// Fraction of the load's time in which the server was runnable but had no processor.
     delayed: f64,
 }
 
@@ -70,7 +70,7 @@ impl Stay {
         Ok(Stay { began_ns, busy_ns, ended_ns, gone_ns: now_ns(), delayed })
     }
 
-    /// Splits samples into the parts. Each sample has a beginning, an end and a value.
+    /// Splits samples into the parts of the trial. Each sample has a beginning, an end and a value.
     fn cut(&self, name: &str, all: impl Iterator<Item = (u64, u64, f64)>) -> Vec<(String, Vec<f64>)> {
         let mut parts = PARTS.map(|part| (format!("{name}_{part}"), Vec::new()));
         for (from, to, value) in all {
@@ -87,7 +87,7 @@ impl Stay {
     }
 }
 
-/// Plays a film with mpv and measures the intervals between its frames as executed by the server.
+/// Plays a film with mpv and measures the intervals at which the server draws its frames.
 pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
     let control = server.control()?;
     let _boost = case.processor.map(|_| Boost::start(server.display(), Duration::ZERO)).transpose()?;
@@ -98,7 +98,7 @@ pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, qu
     playing.reach(case.before(quick).unwrap_or(FIRST))?;
     let mut reserved = 0.0_f64;
     let stay = Stay::begin(case, server, calibrated, || {
-        // Each reading delays a frame on a busy machine. Only a reservation that is being found can change meanwhile.
+        // On a busy machine, each reading delays a frame. Read repeatedly only if the reservation is still being found.
         let readings = if case.finds_reservation { LOOKS } else { 1 };
         for _ in 0..readings {
             playing.play(case.time(quick) / readings)?;
@@ -129,7 +129,7 @@ pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, qu
     Ok((samples, named(values)))
 }
 
-/// Runs ocbench in the calling thread; with a trace, also measures its bursts.
+/// Runs ocbench in the calling thread. With a trace, this also measures its bursts.
 pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
     let control = server.control()?;
     if let Some(wanted) = case.reserve {
@@ -175,7 +175,7 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
     Ok((samples, named([("delayed_beside", stay.delayed), ("reserved", reserved)])))
 }
 
-/// Starts the load at the first signal and ends it at the second. Meanwhile runs `xqos reserve auto` if the case does.
+/// Starts the load at the first signal and ends it at the second. Meanwhile runs `xqos reserve auto` if needed.
 fn beside_wheel(
     case: &Case,
     server: &Server,
@@ -202,7 +202,7 @@ fn look_for_reservation(server: &Server, client: u32) -> Result<Owned> {
 }
 
 /// The program that starts mpv: `xqos run`, if the case searches for a reservation or also reserves processor time. If
-/// `xqos run` is refused a reservation, mpv does not start.
+/// the server refuses the reservation, `xqos run` does not start mpv.
 fn launcher(case: &Case) -> Result<Option<Command>> {
     if case.finds_reservation {
         let mut command = Command::new(program::own("xqos")?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Extracts the bursts of one client from a trace, and determines what each burst waited for.
+//! Extracts the bursts of one client from a trace and determines what each burst waited for.
 //!
 //! A burst begins when the server learns of it and ends when the client's queue is empty. In between, the server serves
 //! the client, serves other clients, or does neither because it polls or the kernel runs another task.
@@ -11,7 +11,7 @@ use xqos_abi::ring::Reader;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Service};
 
-/// The first burst in the chart, the time shown before it, and the total time shown.
+/// The first burst in the chart, the time that is shown before it, and the total time that is shown.
 const DRAWN_BURST: usize = 5;
 const LEAD_NS: u64 = 5_000_000;
 const DRAWN_NS: u64 = 150_000_000;
@@ -31,7 +31,7 @@ pub(super) struct Recorder {
     bursts: Vec<Burst>,
     /// Number of lost records.
     lost: u64,
-    /// The burst in progress, and the slices of other clients since the previous burst.
+    /// The burst in progress, and other clients' slices since the previous burst.
     burst: Option<Burst>,
     others: Vec<Slice>,
 }
@@ -77,7 +77,7 @@ impl Recorder {
         }
     }
 
-    /// Figures of the bursts, and of the charted part of the trace, in milliseconds from its beginning.
+    /// Figures of the bursts and of the charted part of the trace, in milliseconds from the beginning of that part.
     pub fn figures(&self) -> Figures {
         let first = self.bursts.get(DRAWN_BURST).or(self.bursts.last());
         let from_ns = first.map_or(0, |burst| burst.arrived_ns.saturating_sub(LEAD_NS));
@@ -157,9 +157,9 @@ struct Burst {
     done_ns: u64,
     /// Total time of the client's own slices.
     served_ns: u64,
-    /// Total time of other clients' slices since the arrival.
+    /// Total time of other clients' slices since the burst arrived.
     behind_ns: u64,
-    /// The deadline at the arrival; `None` without a reservation.
+    /// The deadline when the burst arrived; `None` without a reservation.
     deadline_ns: Option<u64>,
     depleted: bool,
 }

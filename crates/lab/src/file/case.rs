@@ -28,7 +28,7 @@ pub(super) struct Case {
     /// `None` if there is no desktop and the screen is not observed.
     pub desktop: Option<Desktop>,
     pub policy: Option<PolicyKind>,
-    /// In microseconds: the maximum slice, and the limit to which slices grow under `smart` if a client runs alone.
+    /// In microseconds: the maximum slice, and the limit to which `smart` lets slices grow if a client runs alone.
     pub slices_us: [Option<u32>; 2],
     pub groups: Option<Grouping>,
     pub measure: Measure,
@@ -166,7 +166,7 @@ pub(super) fn setting(definition: &Definition, axes: &[AxisValues], cell: &Cell)
 pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) -> Result<Case, Mistake> {
     let setting = setting(definition, axes, cell);
     let fill = |text: &str| filled(text, cell, |_, value| value.to_owned());
-    // Parses a text. An error quotes the text as it is in the file, so that its line can be found.
+    // Parses a text. An error quotes the text as written in the file, so that its line can be found.
     fn read<T>(
         text: &Option<String>,
         fill: impl Fn(&str) -> String,
@@ -177,7 +177,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     let server = setting.server.clone().unwrap_or_else(|| "xqos".to_owned());
     let loads = setting.load.iter().flat_map(|loads| &loads.0);
     let given = setting.reserve.clone().filter(|reserve| reserve != "auto");
-    // A client that starts before the load has settled by the time the load starts.
+    // A client that starts before the load needs no warm-up: it has settled when the load starts.
     let usual_warm_up = Duration::from_millis(if setting.before.is_some() { 0 } else { 500 });
     let measure = read(&setting.measure, fill, Measure::named)?.unwrap_or(Measure::Light);
     let slice = |text: &str| quantity::slice(text).map(|quantity::Micros(us)| us);
@@ -345,7 +345,7 @@ fn managers(text: &str) -> Result<Option<Managers>, String> {
     if text == "none" { Ok(None) } else { one_of(&Managers::ALL, text).map(Some) }
 }
 
-/// The value that this word names.
+/// The value with this name.
 fn one_of<T: Copy>(all: &[(&str, T)], text: &str) -> Result<T, String> {
     let known = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = all.iter().find(|(name, _)| *name == text).map(|&(_, value)| value);

@@ -9,7 +9,7 @@ use crate::study::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges,
 
 /// Kinds of charts.
 pub(super) const KINDS: [&str; 4] = ["ranges", "lines", "scatter", "lanes"];
-/// Maximum number of samples to draw over their index. More could not be distinguished.
+/// Maximum number of samples to draw over their index. More of them could not be told apart.
 const CHARTED: usize = 100;
 
 /// The charts for which there are measurements.

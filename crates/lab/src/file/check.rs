@@ -25,7 +25,7 @@ pub(super) fn turns(text: &str) -> Option<u32> {
 struct Check<'a> {
     definition: &'a Definition,
     axes: &'a [AxisValues],
-    /// The names of everything that at least one case measures, including what the user's own program prints.
+    /// Names of everything that at least one case measures, including the figures that the user's own program prints.
     found: BTreeSet<String>,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn check(definition: &Definition, axes: &[AxisValues], cases: &[Case]
     Ok(())
 }
 
-/// All names that a trial of the case has.
+/// Names of all samples and values that a trial of the case has.
 fn found(case: &Case, definition: &Definition) -> Vec<String> {
     let mut found: Vec<String> = case.measure.finds().chain(ALWAYS.map(str::to_owned)).collect();
     found.extend(["share", "work", "work_per_cpu"].map(str::to_owned));
@@ -169,7 +169,7 @@ impl Check<'_> {
 
     /// `bound` lists the axes whose value is fixed where the expression is used.
     fn expression(&self, text: &str, bound: &[String], write: &str) -> Result<(), Mistake> {
-        // Replace braces with values. The first value of each axis is enough to check the rest.
+        // Replace names in braces with the first value of each axis, which is enough to check the rest.
         let cell: Cell = cells(&self.axes.iter().collect::<Vec<_>>()).into_iter().next().unwrap_or_default();
         let full = filled(text, &cell, |_, value| value.to_owned());
         let expression = Expression::parse(&full).map_err(|what| Mistake::at(text, what))?;

@@ -15,7 +15,7 @@ pub(super) fn named<const N: usize>(values: [(&str, f64); N]) -> BTreeMap<String
     values.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// The name of one value for each axis.
+/// The name of each axis and of one of its values.
 pub(super) type Cell = BTreeMap<String, String>;
 
 /// One measurement of a case.
@@ -80,7 +80,7 @@ impl Data {
         Data { axes, published: BTreeMap::new(), trials, turns }
     }
 
-    /// Combines the turns of each case.
+    /// Combines the turns of each case into one trial: all samples, and the mean of each value.
     pub fn pooled(&self) -> Data {
         let mut pooled: BTreeMap<Cell, Trial> = BTreeMap::new();
         for trial in self.trials.values() {
@@ -127,7 +127,7 @@ impl<'a> At<'a> {
         self.data.trials.get(&(self.cell.clone(), self.turn))
     }
 
-    /// A value of the trial, the number of an axis value, or the mean of samples.
+    /// The value with this name: a value of the trial, the number of an axis value, or the mean of samples.
     pub fn value(&self, name: &str) -> Option<f64> {
         if let Some(value) = self.cell.get(name) {
             return number(value);
@@ -141,8 +141,8 @@ impl<'a> At<'a> {
         self.trial()?.samples.get(name).map(Vec::as_slice)
     }
 
-    /// A published figure that an axis value or the file gives this name: `PAPER.FIGURE`, or a table cell
-    /// `PAPER.FIGURE(AXIS, AXIS)`, whose row and column are the positions of the two axes' values.
+    /// The published figure to which an axis value or the file gives this name: `PAPER.FIGURE`, or `PAPER.FIGURE(AXIS,
+    /// AXIS)` for a table cell, whose row and column are the positions of the two axes' values.
     pub fn published(&self, name: &str) -> Option<f64> {
         let of_axis = |axis: &AxisValues| {
             let value = self.cell.get(&axis.name)?;

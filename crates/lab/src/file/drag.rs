@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! A window dragged over another one: how often each redraws, and how soon Exposes and keys are answered.
 //!
-//! The pointer drags xclock by its title bar through twm, with 125 motions per second (XTEST) that wait for nothing,
-//! like those of a mouse. The window below belongs to the program of the case, or to an actor that needs 25 ms of
+//! The pointer drags xclock by the title bar that twm draws. As with a mouse, the motions (125 per second, by XTEST) do
+//! not wait for their effect. The window below belongs to the program of the case, or to an actor that needs 25 ms of
 //! processor time for a redraw. Exposes, redraws and echoes come from the server's trace, so no observer disturbs the
 //! measurement.
 
@@ -28,7 +28,7 @@ use x11rb::rust_connection::RustConnection;
 use xqos_abi::trace::{Entry, Event, Level};
 use xqos_core::{Fact, Service};
 
-/// Time that the editor in Shatrov's message needed for a redraw.
+/// Time that the editor in Shatrov's message needed for each redraw.
 const WORK_US: u32 = 25_000;
 /// Places on the screen of the program below and of the program that echoes keys.
 const PLACE: Place = (200, 150, 1200, 800);
@@ -37,10 +37,10 @@ const ECHO_PLACE: Place = (1450, 150, 100, 100);
 const CLOCK: &str = "600x450+260+250";
 /// A point in xclock's title bar between twm's two buttons, relative to the window's corner.
 const HANDLE: (i16, i16) = (60, -10);
-/// Length of the pointer's path, along which it moves back and forth, and of one step.
+/// Length of the path along which the pointer moves back and forth, and length of one step.
 const WAY: i32 = 400;
 const STRIDE: i32 = 4;
-/// A mouse reports at this rate. The interval between keys is chosen so that keys do not synchronise with motions.
+/// A mouse reports motions at this interval. The interval between keys is chosen so that they stay out of step.
 const MOTION: Duration = Duration::from_millis(8);
 const KEY: Duration = Duration::from_millis(61);
 /// Time for all programs to become idle, and for the last answers.
@@ -48,7 +48,7 @@ const CALM: Duration = Duration::from_millis(700);
 const GRACE: Duration = Duration::from_secs(1);
 /// Enough records for ten seconds, because the trace is read only afterwards.
 const CAPACITY: u32 = 1 << 19;
-/// Exposes of one move reach a program within this time.
+/// All Exposes that one move causes reach a program within this time.
 const TOGETHER_NS: u64 = 500_000;
 /// twm moves windows opaquely and places them automatically. A quick second click has no special meaning to it.
 const TWMRC: &str = "OpaqueMove\nRandomPlacement \"on\"\nUsePPosition \"on\"\nNoGrabServer\nConstrainedMoveTime 0\n\
@@ -93,7 +93,7 @@ pub(super) fn drag(case: &Case, server: &Server, quick: bool) -> Result<Figures>
 #[derive(Debug)]
 struct Scene {
     input: Input,
-    /// Connection that receives an event for each move.
+    /// Connection that receives an event for each move of the window.
     watch: RustConnection,
     from: (i16, i16),
     turn: i32,
@@ -148,7 +148,7 @@ impl Scene {
         Ok(Scene { input, watch, from, turn: 0, actors, shown, manager, _folder: folder, pids })
     }
 
-    /// Drags and types for this time. Returns when each key was pressed.
+    /// Drags and types for this time. Returns the times at which keys were pressed.
     fn play(&mut self, time: Duration) -> Result<Vec<u64>> {
         let (mut motion_ns, mut key_ns, mut keys_ns) = (now_ns(), now_ns(), Vec::new());
         let end_ns = motion_ns + time.as_nanos() as u64;
@@ -171,7 +171,7 @@ impl Scene {
         }
     }
 
-    /// Number of moves since the last call. twm requests each move twice.
+    /// Number of moves of xclock's window since the last call. twm requests each move twice.
     fn moves(&self) -> Result<usize> {
         self.watch.get_input_focus()?.reply()?;
         let mut moves = 0;
@@ -245,8 +245,8 @@ impl Seen {
     }
 
     /// Time from each Expose to the end of the first redraw that began after it, since a redraw in progress does not
-    /// answer it. A program that works for `work_ns` begins immediately, and at the latest `work_ns` before the end.
-    /// The redraw of a toolkit (`work_ns` is 0) begins when its requests arrive.
+    /// answer it. A program that works for `work_ns` is assumed to begin as soon as it can, and at the latest `work_ns`
+    /// before the end. The redraw of a toolkit (`work_ns` is 0) begins when its requests arrive.
     fn answers(&self, work_ns: u64) -> Vec<f64> {
         let mut exposes = self.exposes.iter().copied().peekable();
         let (mut answers, mut free_ns) = (Vec::new(), 0);

@@ -3,7 +3,7 @@
 //!
 //! A name is a value of a trial, or the number of an axis value. Statistics apply to a trial's samples. Brackets select
 //! another case of the same turn, so a ratio compares measurements that were made one after the other. An expression
-//! has no value if a measurement that it needs is missing.
+//! has no value if it needs a measurement that is missing.
 
 use super::data::{At, Samples};
 use crate::statistics::{deviation, jain_index, mean, quantile};
@@ -50,7 +50,7 @@ const FUNCTIONS: &str = "mean, deviation, least, worst, p50, p99 and other perce
                          within(samples, from, to), smaller(a, b), larger(a, b), least_turn, greatest_turn, mean_turn, deviation_turn, published";
 
 impl Expression {
-    /// An error says what is wrong and what is allowed instead.
+    /// The error says what is wrong and what is allowed instead.
     pub fn parse(text: &str) -> Result<Expression, String> {
         let mut parser = Parser { text, at: 0 };
         let expression = parser.sum()?;
@@ -78,7 +78,7 @@ impl Expression {
     /// Sample count of the statistic with the fewest samples; `None` if there is no statistic.
     pub fn samples(&self, at: &At) -> Option<usize> {
         match self {
-            // Any number is valid here: each sample is a client, or the count itself is the result.
+            // Any number of samples is enough here: each sample is a client, or the count itself is the result.
             Expression::Statistic(Statistic::Jain | Statistic::Sum | Statistic::Count, _) => None,
             Expression::Statistic(_, name) => Some(at.samples(name).map_or(0, |samples| samples.len())),
             Expression::Calculated(_, one, other) => one.samples(at).into_iter().chain(other.samples(at)).min(),

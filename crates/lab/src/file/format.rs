@@ -98,7 +98,7 @@ settings! {
     policy: String,
     /// The maximum slice; with `smart` also the timer interval.
     slice: String,
-    /// The limit to which slices grow under `smart` if a client runs alone.
+    /// The limit to which `smart` lets slices grow if a client runs alone.
     maximum_slice: String,
     /// Grouping of clients: `none`, `app` (the default) or `user`.
     groups: String,
@@ -106,13 +106,13 @@ settings! {
     load: Loads,
     /// Number of clients of each load; overrides the load's own.
     clients: usize,
-    /// Budget and period of the measuring client; `auto` to find them by measurement.
+    /// Budget and period of the measuring client; with `auto`, they are found by measurement.
     reserve: String,
-    /// Budget and period of processor time for the measuring client. The server gets a raised priority meanwhile.
+    /// Budget and period of processor time for the measuring client. Meanwhile the server has a raised priority.
     processor: String,
     /// `xqos boost` raises the server's priority while the server works for a client with a reservation.
     loan: bool,
-    /// The server's counters are not queried, because that requires a second client.
+    /// The server's counters are not queried, because a query requires a second client.
     unasked: bool,
     /// Level of a trace that is read during the measurement.
     trace: String,
@@ -123,16 +123,16 @@ settings! {
     managers: String,
     /// Programs of a desktop: `player`, `terminal`, `page`, `animation`, `list`.
     desk: Vec<String>,
-    /// Number of motions, frames or runs, in place of a time.
+    /// Number of motions, frames or runs, instead of a duration.
     count: usize,
     count_quick: usize,
     /// The load starts after this many frames or activations; after a quarter of them in a quick run.
     before: usize,
     /// Number of frames or activations after the load.
     after: usize,
-    /// Maximum time for which a client that exposes others is paced.
+    /// Maximum time for which pacing delays a client that exposes others.
     pacing: String,
-    /// Maximum time for which `xqos boost` gives processor time to an exposed client.
+    /// Maximum time for which `xqos boost` boosts an exposed client.
     boost: String,
     /// The server and all programs run on the first processor, the measuring thread on the last one.
     one_processor: bool,
@@ -159,13 +159,13 @@ pub(super) struct Loads(pub Vec<LoadText>);
 pub(super) struct LoadText {
     #[serde(default)]
     pub x11perf: Option<String>,
-    /// Requests that are sent without a pause: of this length, `cheap` ones, or those of a plaid.
+    /// Requests that are sent without a pause: requests of this length, `cheap` ones, or those of a plaid.
     #[serde(default)]
     pub flood: Option<String>,
     /// Connected clients that send nothing.
     #[serde(default)]
     pub silent: bool,
-    /// Percentage of time in which the server is busy.
+    /// Percentage of the time for which the load keeps the server busy.
     #[serde(default)]
     pub fill: Option<String>,
     #[serde(default)]
@@ -201,13 +201,13 @@ pub(super) struct Order {
     /// Axes outside the turns: all turns of one value run before the next value, with new servers.
     #[serde(default)]
     pub outside: Vec<String>,
-    /// Start new servers each `turn` or `case`, or every `12 turns`. `server`: each turn, with one server at a time.
+    /// When new servers start: each `turn`, each `case` or every `12 turns`. `server`: each turn, one server at a time.
     #[serde(default)]
     pub new_servers: Option<String>,
     /// Excluded cases. A case is excluded if one of these entries lists all its values.
     #[serde(default)]
     pub without: Vec<BTreeMap<String, Vec<String>>>,
-    /// Loads continue from turn to turn, and are stopped while another case is measured.
+    /// Loads continue from turn to turn, but are suspended while another case is measured.
     #[serde(default)]
     pub keep_loads: bool,
     /// Number of turns for each requested trial.
@@ -218,8 +218,8 @@ pub(super) struct Order {
     pub fixed_turns: Option<u32>,
     #[serde(default)]
     pub most_turns: Option<u32>,
-    /// If the machine's host takes more than this fraction of the processors, the case is measured again, up to three
-    /// times.
+    /// If the machine's host takes more than this fraction of the processor time, the case is measured again, up to
+    /// three times.
     #[serde(default)]
     pub most_steal: Option<f64>,
 }
@@ -228,7 +228,7 @@ pub(super) struct Order {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
-    /// Documents refer to it as `EXPERIMENT.KEY`, with the values of `each` in brackets.
+    /// Documents refer to the table as `EXPERIMENT.KEY`, with the values of `each` in brackets.
     #[serde(default)]
     pub key: String,
     pub title: String,
@@ -253,8 +253,8 @@ pub(super) struct Column(pub String, pub String, #[serde(default)] pub Option<St
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Verdict {
-    /// Key used by documents and lab/goals.toml after the experiment's name and a dot. An axis in braces stands for the
-    /// name of its value.
+    /// Key that documents and lab/goals.toml use after the experiment's name and a dot. An axis in braces stands for
+    /// the name of its value.
     pub key: String,
     pub what: String,
     #[serde(default)]
@@ -282,7 +282,7 @@ pub(super) struct Verdict {
 #[serde(deny_unknown_fields)]
 pub(super) struct Chart {
     pub title: String,
-    /// For lines and scatters: one chart for each value of these axes.
+    /// For lines and scatters: draws one chart for each value of these axes.
     #[serde(default)]
     pub each: Vec<String>,
     /// `ranges`, `lines`, `scatter` or `lanes`.
@@ -359,7 +359,7 @@ fn one() -> String {
     "1".to_owned()
 }
 
-/// A number, or a text that expands to one.
+/// Accepts a number, or a text that expands to a number.
 fn count<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     match toml::Value::deserialize(from)? {
         toml::Value::Integer(number) => Ok(number.to_string()),

@@ -19,12 +19,12 @@ use xqos_client::Control;
 
 /// Time limit for a program to connect to the server.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Size of what silent clients draw before they become silent.
+/// Number of areas that each silent client clears before it becomes silent.
 const DRAWN: i16 = 100;
 /// Default duration of a run; see [`crate::load`].
 const USUAL_RUN: Duration = Duration::from_millis(100);
 
-/// Calibration on an idle server: the amount of work in each load.
+/// Results of calibration on an idle server: the amount of work in each load.
 #[derive(Debug, Default)]
 pub(super) struct Calibrated {
     perfs: BTreeMap<String, Perf>,
@@ -85,7 +85,7 @@ impl Calibrated {
                 Clients::Silent { _open: open }
             }
             Kind::Fill(percent) => {
-                // Use the amount of the first server for all servers, so that the work is the same.
+                // Use the amount found on the first server for all servers, so that the work is the same.
                 let found = self.parts.get(percent).copied().map_or_else(|| Drawing::of_part(server, *percent), Ok)?;
                 self.parts.insert(*percent, found);
                 Clients::Flood(Box::new(Flood::start(server, found, load.clients)?))

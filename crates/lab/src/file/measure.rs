@@ -82,12 +82,12 @@ impl Measure {
         found.map(|(measure, ..)| measure).ok_or_else(|| format!("there is no measure '{text}': write {}", known()))
     }
 
-    /// True if its first samples do not count.
+    /// True if the client's first samples do not count.
     pub fn warms_up(self) -> bool {
         matches!(self, Measure::Light | Measure::Line | Measure::Film | Measure::Wheel | Measure::Drag)
     }
 
-    /// Names of all its samples and values.
+    /// Names of all samples and values of the client.
     pub fn finds(self) -> impl Iterator<Item = String> {
         let (.., samples, values) =
             Measure::ALL.into_iter().find(|(measure, ..)| *measure == self).expect("all are there");
@@ -190,7 +190,7 @@ fn run(words: &[String], server: &Server) -> Result<(Duration, Vec<(String, f64)
     let mut output = process.pipes().stdout.take().context("the program has no output")?;
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
-        // Ignore errors: output that is not text contains no numbers.
+        // Ignore errors: output that is not text has no numbers to read.
         let _ = output.read_to_string(&mut text);
         (text, Instant::now())
     });

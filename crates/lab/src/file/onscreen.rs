@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! A desktop on the server of a case, and a client that watches the screen: when do drawings and typed letters appear?
+//! A desktop on the server of a case, and a client that watches when drawings and typed letters appear on the screen.
 //!
-//! Both end with the server. A change that is not seen within [`LIMIT`] counts as taking [`LIMIT`].
+//! Both end with the server. A change that does not appear within [`LIMIT`] counts as taking [`LIMIT`].
 
 use super::case::Desktop;
 use crate::composited::Composited;
@@ -18,7 +18,7 @@ use xqos_client::Control;
 /// Outside the windows of x11perf and of the desktop's programs.
 const PAINTER_AT: (i16, i16) = (1100, 100);
 const TERMINAL_AT: (i16, i16) = (640, 850);
-/// Pause between two readings, plus up to [`MORE`]. Readings in step with the load would always see the same phase.
+/// Pause after each reading. Up to [`MORE`] is added, so that readings do not always see the same phase of the load.
 const PAUSE: Duration = Duration::from_millis(55);
 const MORE: Duration = Duration::from_millis(11);
 
@@ -58,7 +58,7 @@ impl OnScreen {
         Ok(OnScreen { painter, typist, frames, desk, managers, _viewer: viewer })
     }
 
-    /// Paints a rectangle repeatedly. Every third time it types a key, otherwise it performs the user's next action.
+    /// Paints a rectangle repeatedly. Every third time it then types a key; otherwise it continues the user's input.
     pub fn look(&mut self, server: &Server, time: Duration) -> Result<ScreenSamples> {
         let compositor = self.managers.as_ref().map_or(server.compositor_pid(), Composited::compositor_pid);
         let composited = || compositor.map_or(Ok(Duration::ZERO), cpu_time);

@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, ClientList, ServerInfo};
 use xqos_client::Control;
 
-/// Maximum number of repetitions of a measurement during which the server had no processor time.
+/// A measurement during which the server had no processor time is repeated at most this often.
 const MOST_PAUSES: u32 = 50;
-/// A small reservation, which tests whether this user may make one.
+/// A small reservation, to test whether this user may make reservations.
 const LEAST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
-/// Maximum number of repetitions of a case while the machine's host takes much processor time.
+/// A case is repeated at most this often while the machine's host takes much processor time.
 const MOST_AGAIN: u32 = 3;
 
 /// The running servers and loads.
@@ -216,7 +216,7 @@ impl<'a> Stage<'a> {
         if !shares.is_empty() {
             trial.samples.insert("share".to_owned(), shares);
         }
-        // Drop values from a division by zero.
+        // Drop values that result from a division by zero.
         trial.values.retain(|_, value| value.is_finite());
         Ok(trial)
     }
@@ -247,7 +247,7 @@ impl KeptLoads {
     }
 }
 
-/// Time after an answer until an idle server sleeps again.
+/// An idle server that has answered a query sleeps again after this time.
 const ASLEEP: Duration = Duration::from_millis(20);
 /// Name of xqos's own thread in a server.
 const WATCHER: &str = "xqos-watcher";
@@ -266,7 +266,7 @@ struct Count {
 }
 
 impl Count {
-    /// A query wakes the server, so queries are made before and after the counted time.
+    /// Queries are made before and after the counted time, because they wake the server.
     fn before(server: &Server, control: Option<&Control>, loads: &[Running]) -> Result<Count> {
         let list = control.map(Control::clients).transpose()?;
         let info = control.map(Control::server_info).transpose()?;
@@ -341,11 +341,11 @@ pub(super) const ALWAYS: [&str; 14] = [
     "steal",
     "again",
 ];
-/// Values of each load, as `VALUE.LOAD`. `work` and `work_per_cpu` without a load are for all loads together.
+/// Values of each load, as `VALUE.LOAD`. `work` and `work_per_cpu` without a load cover all loads together.
 pub(super) const OF_A_LOAD: [&str; 8] =
     ["work", "work_per_cpu", "share", "reserved", "requests", "request", "longest", "depletions"];
 
-/// Operations per second of each load and of all, by wall-clock time and by the server's processor time.
+/// Operations of each load and of all loads, per second of wall-clock time and of the server's processor time.
 fn work(loads: &mut [Running], between: (Instant, Instant), seconds: f64, cpu_part: f64) -> Result<Vec<(String, f64)>> {
     let mut values = Vec::new();
     let mut all = 0.0;

@@ -10,7 +10,7 @@ use xqos_abi::Grouping;
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 
-/// Maximum pacing from one move to the next, so that a paced client still reaches 20 frames a second.
+/// Longest interval to which pacing may delay moves, so that a paced client still reaches 20 frames a second.
 const FLOOR_US: u32 = 50_000;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Started {
     /// Fails if xqos has stepped aside, because xqos would then not be measured.
     pub fn new(setup: &Setup, desktop: Option<&Desktop>) -> Result<Started> {
         let server = setup.start()?;
-        // The first client makes the server allocate memory that it allocates only once.
+        // Connect once, because the first client causes allocations that the server makes only once.
         drop(server.connect()?);
         let control = setup.module.as_ref().map(|_| server.armed()).transpose()?;
         if let Some(control) = &control {

@@ -99,7 +99,7 @@ fn shown_in(Column(_, value, how): &Column, at: &At) -> String {
 
 /// Formats of a column.
 pub(super) const SHOWN: [&str; 5] = ["median", "spread", "percent", "least", "greatest"];
-/// Ways to reduce several cells to one value.
+/// Ways of reducing several cells to one value.
 pub(super) const BY: [&str; 3] = ["largest", "least", "geometric mean"];
 
 fn verdicts(name: &str, text: &VerdictText, data: &Data) -> Vec<Verdict> {

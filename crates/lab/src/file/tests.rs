@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of files that are refused, each with a message that says what to write, and of the evaluation of trials.
+//! Tests that each faulty file is refused with a message that says what to write, and tests the evaluation of trials.
 
 use super::data::tests::trial;
 use super::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Reads a trace during a measurement, as the recorder does, so that the measurement includes its cost; or reads the
-//! events of a trace afterwards.
+//! Reads a trace during a measurement, as the recorder does, so that the measurement includes the cost of reading it,
+//! or reads its events afterwards.
 
 use anyhow::Result;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The traffic of a session's programs, as a capture: atoms one by one at the start, then a round trip in each burst.
+//! The traffic of a session's programs, as a capture: atoms are queried one by one, then each burst has a round trip.
 
 use super::session::{PROGRAMS, Session, Turn};
 use anyhow::{Context, Result};
@@ -41,7 +41,7 @@ struct ClientTraffic {
 pub(super) fn write(file: &Path, session: &Session, turns: &[Turn]) -> Result<()> {
     let failed = || format!("cannot write {}", file.display());
     let mut sent: Vec<_> = (0..session.programs.len()).flat_map(|place| traffic(session, place, turns).sent).collect();
-    // A stable sort: a query stays before an answer with the same time.
+    // The sort is stable, so a query stays before an answer with the same time.
     sent.sort_by_key(|message| message.at_ns);
     let out = BufWriter::new(File::create(file).with_context(failed)?);
     packets(out, session, &sent).with_context(failed)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One session: user, host and programs, and how the simulator serves them.
+//! One session: its user, host and programs, and how the simulator serves the programs.
 
 use super::FleetSummary;
 use anyhow::{Result, anyhow};
@@ -31,13 +31,13 @@ const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A program's requests: bursts of random length with random pauses.
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// Runs as root, because it belongs to the host and not to a user.
+    /// True if it runs as root, because it belongs to the host and not to a user.
     is_of_host: bool,
-    /// Mean pause between two bursts; 0 means that it draws without a pause.
+    /// Mean pause between two bursts, or 0 if the program draws without a pause.
     rest_ns: u64,
     requests: u64,
     request_ns: u64,
-    /// Major opcode.
+    /// Major opcode of its requests.
     request: u32,
     /// Atoms that it queries one by one when it starts.
     pub(super) atoms: u32,
@@ -189,14 +189,14 @@ impl Session {
 impl Program {
     fn burst(&self, dice: &mut Dice) -> Burst {
         let requests = 1 + dice.below(self.requests * 2) as u32;
-        // Few requests are long, most are short.
+        // From 0.5 to 2.5 times the program's figure; medium lengths are the most frequent.
         let request_ns = self.request_ns / 2 + dice.below(self.request_ns) + dice.below(self.request_ns);
         let run = Run { requests, request_ns, request: self.request, bytes: 32 };
         Burst { after_ns: dice.below(2 * self.rest_ns), inputs: 0, runs: vec![run] }
     }
 }
 
-/// Collects served bursts from the records of a simulation.
+/// Collects the served bursts from the records of a simulation.
 struct Turns {
     since: BTreeMap<ClientId, Time>,
     list: Vec<Turn>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One cell: the program that is started, the transport of X, and the link.
+//! The definition of a cell: the program that is started, the transport of X, and the link.
 
 use crate::program;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ impl Program {
         self.facts().1
     }
 
-    /// Title and command. Nothing may blink: with a blinking cursor a program is never quiet.
+    /// Title and command. Nothing may blink, because a program with a blinking cursor is never quiet.
     fn facts(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Program::Xterm => ("xterm", &["xterm", "-e", "sleep", "1000"]),
@@ -62,7 +62,7 @@ impl Route {
         self.facts().0
     }
 
-    /// Style of its line in the page. No experiment has two transports with the same style.
+    /// Style of the transport's line in charts. No experiment has two transports with the same style.
     pub fn look(self) -> &'static str {
         self.facts().1
     }
@@ -122,8 +122,8 @@ impl Line {
         format!("{} ms", self.delay_us as f64 / 1000.0)
     }
 
-    /// A program is quiet after this time without a packet: 2 s, a round trip, and the time of four full packets, since
-    /// two of them may wait for one acknowledgement.
+    /// A program is quiet after this time without a packet: 2 s, a round trip, and the transmission time of four full
+    /// packets, since two of them may wait for one acknowledgement.
     pub fn silence(self) -> Duration {
         let packets_us = 4 * 1500 * 8 * 1000 / self.kbit_per_s;
         Duration::from_secs(2) + Duration::from_micros(2 * self.delay_us + packets_us)
@@ -133,12 +133,12 @@ impl Line {
 /// The place where X packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::experiments) enum Capture {
-    /// At the program: shows what the program waits for, including replies from a proxy at its end.
+    /// At the program. Shows what the program waits for, including replies from a proxy on its side of the link.
     AtProgram,
-    /// At the server: shows what a user waits for. Here all transports can be compared, because there is no network
-    /// between a program and `xqos near`.
+    /// At the server. Shows what a user waits for. All transports can be compared here, but not at the program: no
+    /// network lies between it and `xqos near`.
     AtServer,
-    /// At the server, which runs on the same machine as the program.
+    /// At a server on the same machine as the program.
     Local,
 }
 
@@ -157,7 +157,7 @@ impl Case {
         format!("{}, {}, {line}", self.program.title(), self.way.title())
     }
 
-    /// The end with the capture, and whether X uses the loopback interface there.
+    /// The end where packets are captured, and whether X uses the loopback interface there.
     pub fn capture(self) -> (Side, bool) {
         match self.watched {
             Capture::AtProgram => (Side::Client, self.way != Route::Raw),
@@ -166,7 +166,7 @@ impl Case {
         }
     }
 
-    /// True if keys are pressed after the start. With delays below 10 ms all answers arrive within a frame.
+    /// True if keys are pressed after the start: not with delays below 10 ms, where all answers arrive within a frame.
     pub fn has_work(self) -> bool {
         self.watched == Capture::AtServer && self.way != Route::NxTaint && self.line.delay_us >= 10_000
     }

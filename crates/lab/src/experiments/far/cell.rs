@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! One cell: a program from its command until it is quiet, measured by the capture, the queue's log and near's report.
+//! Measures a cell: a program from its command until it is quiet, by the capture, the queue's log and near's report.
 //!
-//! No figure includes the start of a proxy. The time in which the program loads before its first X packet is only in
-//! [`Start::from_command_s`]. A cell that is not quiet within its limit is not a failure: its figures are lower bounds.
+//! No figure includes the start of a proxy. Only [`Start::from_command_s`] includes the time to load the program before
+//! its first X packet. A cell that is not quiet within its limit has not failed: its figures are lower bounds.
 
 use super::predicted::Predicted;
 use super::start::{self, StartFiles};
@@ -44,13 +44,13 @@ pub(in crate::experiments) struct Start {
     pub elapsed_s: f64,
     /// From the command at the program's end of the link to the same packet.
     pub from_command_s: f64,
-    /// Total network delay: time in which either direction was blocked or a reply was outstanding.
+    /// Total network delay: the time in which either direction was blocked or a reply was outstanding.
     pub delay_s: f64,
     pub reply_wait_s: f64,
     pub round_trips: u64,
     /// X bytes in both directions.
     pub x_bytes: u64,
-    /// IP bytes on the link since the first X packet: from the program's end, and towards it.
+    /// IP bytes on the link since the first X packet: those sent from the program's end, then those sent to it.
     pub link_bytes: [u64; 2],
     /// Time until the last of these packets, or until the program was quiet, whichever is later.
     pub link_s: f64,
@@ -87,7 +87,7 @@ impl Start {
         if self.link_s > 0.0 { self.x_bytes as f64 * 8.0 / 1e3 / self.link_s } else { 0.0 }
     }
 
-    /// Marks a figure of a start that was cut off.
+    /// The mark for figures of a start that was cut off.
     pub fn bound(&self) -> &'static str {
         if self.is_quiet { "" } else { "> " }
     }
@@ -99,7 +99,7 @@ fn measured(site: Site, case: Case, limit: Duration, start_files: &StartFiles) -
     let mut running = start::start(&site, case)?;
     let captured = site.wait_until_quiet(actor, &mut running[0], limit)?;
     if captured.is_quiet && case.watched == Capture::AtProgram && case.way != Route::Raw {
-        // If the link does not become silent, the figures show it.
+        // Ignore the result: if the link does not become silent, the figures show it.
         site.wait_until_silent(LINK_SILENCE, LINK_LIMIT)?;
     }
     let until_ns = capture_now_ns();
@@ -134,7 +134,7 @@ fn conclude(
     let agreed = if is_whole { agreement(&analysis, Reader::open(&log)?)? } else { None };
     let mut opened_ns: Vec<u64> = analysis.connections.values().map(|connection| connection.opened.at_ns).collect();
     opened_ns.sort_unstable();
-    // The first connection through near is near's own.
+    // With near, the first connection is near's own.
     let began_ns = *opened_ns.get(usize::from(case.way.is_near())).context("no traffic of the program was captured")?;
     let ended_ns = captured.ended_ns(&analysis, opened_ns[0], limit);
     let delays_ns = analysis.connections.iter().map(|(id, connection)| {
@@ -164,7 +164,7 @@ fn conclude(
     Ok(start)
 }
 
-/// Time in which a connection was not idle, including a wait that the end of the capture cut off.
+/// Time in which a connection was not idle, including a wait that was cut off by the end of the capture.
 fn delay_ns(connection: &Connection, cut_off: Option<Span>) -> u64 {
     let States { requests, replies, .. } = &connection.states;
     let blocked = requests.blocked.by_cause().into_iter().chain(replies.blocked.by_cause()).map(Spans::list);

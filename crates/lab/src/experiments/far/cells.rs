@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The cells of an experiment, with the look-ups that its study needs and the tables that `grid` and `near` share.
+//! The cells of an experiment, with look-ups for its study and the tables that `grid` and `near` share.
 
 use super::{Capture, Case, Cell, Line, Program, Route, Start};
 use crate::study::{Columns, Table};
@@ -24,7 +24,7 @@ impl Cells {
         self.start(program, way, line).map_or("-".to_owned(), text)
     }
 
-    /// Programs that have cells. Programs, transports and lines are in the order of the tables.
+    /// The programs that have cells, in the order of the tables, like transports and lines.
     pub fn programs(&self) -> Vec<Program> {
         Program::ALL.into_iter().filter(|&program| self.has(|case| case.program == program)).collect()
     }
@@ -47,7 +47,7 @@ impl Cells {
         self.routes().into_iter().fold(columns, add).table()
     }
 
-    /// `xterm 260, emacs 412`: the programs for which `text` returns a figure.
+    /// Lists the programs for which `text` returns a figure, as in `xterm 260, emacs 412`.
     pub fn of_each(&self, text: impl Fn(Program) -> Option<String>) -> String {
         let named = |program: Program| Some(format!("{} {}", program.title(), text(program)?));
         self.programs().into_iter().filter_map(named).collect::<Vec<_>>().join(", ")

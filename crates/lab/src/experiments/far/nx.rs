@@ -3,10 +3,10 @@
 //!
 //! | detail | reason |
 //! |---|---|
-//! | `type=proxy` | without it, nxproxy assumes an nxagent session and turns `taint` off whatever was requested |
-//! | `taint` | the near proxy answers GetInputFocus itself, and nothing else |
+//! | `type=proxy` | without it, nxproxy assumes an nxagent session and ignores the requested `taint` |
+//! | `taint` | the near proxy answers GetInputFocus itself, but no other request |
 //! | head start | the pair holds back the first connection for about 5 s after its start ([`HEAD_START`]) |
-//! | BIG-REQUESTS | it is hidden: a program that sends a request of more than 256 kB exits (speedcrunch) |
+//! | BIG-REQUESTS | nxproxy hides it: a program that sends a request of more than 256 kB exits (speedcrunch) |
 
 use super::{Line, Site};
 use crate::process::Owned;
@@ -23,7 +23,7 @@ use xqos_wire::link::Side;
 const LAST_DISPLAY: u16 = 63;
 /// Port on which the near proxy waits for the other one.
 const PORT: u16 = 4063;
-/// Delay before the program is started, because the delay of the proxies themselves is not a cost of the link.
+/// Delay before the program is started, because the time that the proxies take to start is not a cost of the link.
 const HEAD_START: Duration = Duration::from_secs(8);
 
 /// Starts both proxies and, once they are connected, the program.

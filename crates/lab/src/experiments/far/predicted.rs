@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Predictions from one capture over the fastest line: the same start over all other lines, and behind proxies that the
-//! grid does not run. The model is that of `xqos analyse --predict`.
+//! Predictions from one capture over the fastest line: the same program start over all other lines, and through proxies
+//! that the grid does not run. The model is that of `xqos analyse --predict`.
 
 use super::Line;
 use anyhow::Result;
@@ -13,7 +13,7 @@ use xqos_wire::predict::script::{Script, ScriptRecorder};
 use xqos_wire::predict::{grid, predict_start};
 use xqos_wire::session::{self, Session};
 
-/// The prediction without a proxy, followed by those behind lbx, strict and relaxed.
+/// The prediction without a proxy, followed by those with the proxies lbx, strict and relaxed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::experiments) struct Predicted(pub Vec<Proxied>);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Measures the cells of an experiment: one at a time on links that keep a machine busy, eight at a time on slow links.
 //!
-//! On a slow link a cell can take its whole time limit, but its programs mostly wait, so eight cells together use a few
-//! percent of a processor. Each cell has its own link, server, proxies and capture, so cells do not affect each other.
-//! Each finished cell is stored, so an interrupted run continues with the next one.
+//! On a slow link, a cell can take its whole time limit, but its programs mostly wait, so eight cells together use only
+//! a few percent of a processor. Each cell has its own link, server, proxies and capture, so cells do not affect each
+//! other. Each finished cell is stored, so an interrupted run continues with the next one.
 
 use super::{Case, Cell, Cells, ssh, start::StartFiles};
 use crate::bench::{Bench, Parts};
@@ -65,8 +65,8 @@ fn left(cases: &[Case], limit: Duration) -> Duration {
     of(false) + of(true) / CREW as u32
 }
 
-/// Works on all cases, approximately in their order. No two cells use the same slot at the same time. After an error no
-/// further cell begins.
+/// Measures all cases, approximately in their order. No two cells use the same slot at the same time. After an error,
+/// no further cell begins.
 fn crew(
     cases: &[Case],
     work: &(impl Fn(Case, usize) -> Result<Cell> + Sync),
@@ -84,7 +84,7 @@ fn crew(
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(&case) = stretch.get(index) else { return };
-                        // The send fails once the receiver is gone; then no further cell begins.
+                        // Once the receiver is gone, the send fails, and no further cell begins.
                         let begins = sender.send(Progress::Begins(begins_at + index));
                         if begins.is_err() || sender.send(Progress::Ends(work(case, slot).map(Box::new))).is_err() {
                             return;

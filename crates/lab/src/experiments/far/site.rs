@@ -34,9 +34,9 @@ use xqos_wire::link::{self, Link, Settings, Side};
 const FIRST_DISPLAY: u16 = 10;
 const SERVER_ERRORS: &str = "server.errors";
 const GRACE: Duration = Duration::from_millis(500);
-/// Time for a proxy's handshake and for the program to load, until the first X packet.
+/// Time limit for a proxy's handshake and for the program to load, until the first X packet.
 const START: Duration = Duration::from_secs(60);
-/// Time until a server listens. Two nxproxy processes shake hands over 10 kb/s.
+/// Time limit for a server to listen. Two nxproxy processes may have to shake hands over 10 kb/s.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -84,7 +84,7 @@ impl Site {
         Ok(Site { server, link, folder, slot })
     }
 
-    /// No other site has this slot now. Names that must be unique among sites contain it.
+    /// No other current site has this slot. Names that must be unique among sites contain it.
     pub fn slot(&self) -> usize {
         self.slot
     }
@@ -118,14 +118,14 @@ impl Site {
         set.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
-    /// Creates a script that both ends find before any other program of that name.
+    /// Creates a script. Both ends find it before any other program of that name.
     pub fn script(&self, name: &str, text: &str) -> Result<()> {
         let path = self.path("bin").join(name);
         fs::write(&path, format!("#!/bin/sh\n{text}\n"))?;
         Ok(fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?)
     }
 
-    /// Starts a command on that side, for a display. Its errors are written to the file `NAME.errors`.
+    /// Starts a command on that side for a display. The command's errors are written to the file `NAME.errors`.
     pub fn start(&self, side: Side, name: &str, display: &str, command: &mut Command) -> Result<Owned> {
         let errors = fs::File::create(self.path(&format!("{name}.errors")))?;
         command.env_clear().envs(self.environment()).env("DISPLAY", display);
@@ -165,7 +165,7 @@ impl Site {
         Ok(())
     }
 
-    /// Captures at the place that the case names, for at most `limit` after the first packet.
+    /// Captures packets where the case says, for at most `limit` after the first packet.
     pub fn capture(&self, case: Case, limit: Duration) -> Result<Actor> {
         let (side, on_loopback) = case.capture();
         let (silence_ms, limit_ms) = (case.line.silence().as_millis() as u64, limit.as_millis() as u64);
@@ -173,7 +173,7 @@ impl Site {
         self.act(side, "", role)
     }
 
-    /// An actor at the server's keyboard.
+    /// Starts an actor at the server's keyboard.
     pub fn typist(&self, strokes: Strokes, silence: Duration) -> Result<Actor> {
         let silence_ms = silence.as_millis() as u64;
         self.act(Side::Server, &self.near_display(), Role::Typist { strokes, silence_ms })

@@ -2,8 +2,8 @@
 //! X through ssh: a daemon at the program's end that accepts only this cell's key, and a client at the server's end.
 //!
 //! `-Y` trusts the program, as Debian's configuration does even with `-X`. Without it, the server's SECURITY extension
-//! refuses requests that today's toolkits make. The user's own ssh is not touched: keys, files and settings are
-//! private.
+//! refuses requests that today's toolkits make. The user's own ssh is not touched: keys, files and settings are those
+//! of the cell.
 
 use super::Site;
 use crate::process::Owned;
@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use xqos_wire::link::Side;
 
 const PORT: u16 = 2222;
-/// If run as root, sshd refuses to start without this folder.
+/// When run as root, sshd refuses to start without this folder.
 const PRIVILEGE_FOLDER: &str = "/run/sshd";
 
 /// Debian's ssh service creates this folder, but the service may not be running here. The folder is removed when this
@@ -40,7 +40,7 @@ impl Drop for PrivilegeFolder {
     }
 }
 
-/// Starts daemon and client; the program runs once they are connected. As root this needs a [`PrivilegeFolder`].
+/// Starts daemon and client. The program starts once they are connected. As root this needs a [`PrivilegeFolder`].
 pub(super) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<Vec<Owned>> {
     let daemon = daemon(site)?;
     let mut command = Command::new(program::find("ssh")?);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Starts a program over each transport, records the time, and installs what near learned at the program's first start.
 //!
-//! The first command that runs records the time. With `xqos near` this is the start of near itself, because the user
-//! waits for near as well. With ssh it is the start of the program, since the session may exist already. Near is
-//! measured at a program's second start: the first one uses a fast link, and its file is copied to the home folder of
-//! each cell. The file contains queries without answers, so the link of the first start does not matter.
+//! The first command that runs records the time. With `xqos near`, this is near itself, because the user waits for near
+//! as well. With ssh, it is the program, because the session may already exist. Near is measured at a program's second
+//! start: the first start uses a fast link, and the file that near writes is copied to the home folder of each cell.
+//! The file contains queries without answers, so the link of the first start does not matter.
 
 use super::site::wait;
 use super::{Capture, Case, Line, Program, Route, Site, nx, ssh};
@@ -34,7 +34,7 @@ pub(super) fn began_ns(site: &Site) -> Result<u64> {
     text.trim().parse().context("the time of the start is not a number")
 }
 
-/// Starts the case. The first process returned is the program, or one that ends together with the program.
+/// Starts the case. The first process returned is the program, or a process that ends together with the program.
 pub(super) fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
     let note = format!("date +%s%N > '{}'", site.path(BEGAN).display());
     site.script("begin", &format!("{note}\nexec \"$@\""))?;
@@ -78,7 +78,7 @@ pub(super) fn let_end(process: &mut Owned) -> Result<()> {
     wait(PATIENCE, || Ok(!process.is_running())).map(drop)
 }
 
-/// The file that near wrote for each program.
+/// The files that near wrote, one for each program.
 #[derive(Debug, Default)]
 pub(super) struct StartFiles(BTreeMap<Program, Vec<u8>>);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Steady work: keys are pressed at the server, one after the other, and screen changes are observed.
 //!
-//! A screen change takes at least one round trip. Any further time is spent waiting for replies.
+//! A screen change takes at least one round trip. The rest of its time is spent waiting for replies.
 
 use super::{Case, Program, Site};
 use crate::actor::{KeyOrButton, ResponseTimes, Stroke, Strokes};
@@ -48,7 +48,7 @@ const fn there_and_back(stroke: Stroke, back: Stroke) -> Strokes {
     Strokes { back: Some(back), ..again(stroke, 3) }
 }
 
-/// Strokes for typing, scrolling and the menu. In xterm, the terminal echoes letters, and Return on the bottom line
+/// Strokes for typing, scrolling and the menu. In xterm, the terminal echoes letters and Return on the bottom line
 /// scrolls. In gtk3-demo, each line of the list shows the text of another demo.
 fn strokes(program: Program) -> [Option<Strokes>; 3] {
     let letters = again(key(b'a'.into()), 10);

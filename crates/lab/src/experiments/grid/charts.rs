@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Figures 5 to 8 of the paper, from our cells. Both axes are logarithmic, since the grid consists of powers of ten.
+//! Figures 5 to 8 of the paper, from our cells. Both axes are logarithmic, as the grid consists of powers of ten.
 
 use super::super::far::{Cells, Line, Program, Route};
 use super::{BASE, ROUTES, relative};

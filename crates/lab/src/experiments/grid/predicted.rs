@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Compares the predictions from captures over the fastest line with the other cells, so each grid tests the model.
-//! Also shows predictions for proxies that are not run.
+//! Compares predictions from captures over the fastest line with the other cells, so each grid tests the model. Also
+//! shows predictions for proxies that are not run.
 
 use super::super::far::{Cells, Line, Predicted, PredictedStart, Program, Route, Start, by_program};
 use crate::goals::Key;
@@ -18,14 +18,14 @@ fn programs(cells: &Cells) -> impl Iterator<Item = Program> {
     cells.programs().into_iter().filter(|&program| of(cells, program).is_some())
 }
 
-/// Starts that became quiet, with their predictions.
+/// Program starts that became quiet, with their predictions.
 fn quiet_starts<'c>(cells: &'c Cells, program: Program) -> impl Iterator<Item = (&'c PredictedStart, &'c Start)> {
     let starts = of(cells, program).and_then(|predicted| predicted.0.first()).map(|way| way.starts.as_slice());
     let pair = move |one: &'c PredictedStart| Some((one, cells.start(program, Route::Raw, one.line)?));
     starts.unwrap_or_default().iter().filter_map(pair).filter(|(_, start)| start.is_quiet)
 }
 
-/// Error in percent of the measured value.
+/// Error of the prediction, in percent of the measured value.
 fn error((predicted, start): (&PredictedStart, &Start)) -> f64 {
     100.0 * (predicted.elapsed_s / start.elapsed_s - 1.0).abs()
 }
@@ -83,7 +83,7 @@ fn behind(cells: &Cells, program: Program) -> Table {
     PROXIES.into_iter().enumerate().fold(columns, add).table()
 }
 
-/// Delay of `line` beyond that of the fastest line, with this proxy relative to raw X. `None` without a prediction.
+/// Delay that `line` adds to that of the fastest line: with this proxy, relative to raw X. `None` without a prediction.
 pub(super) fn added(cells: &Cells, program: Program, proxy: usize, line: Line) -> Option<f64> {
     let predicted = of(cells, program)?;
     let delay_s = |proxy, line| Some(predicted.start(proxy, line)?.delay_s);

@@ -52,8 +52,8 @@ fn fonts(cells: &Cells) -> String {
     if list.is_empty() { String::new() } else { format!("xterm {}", list.join(", ")) }
 }
 
-/// Effects of latency, bandwidth, compression and local answers, which the paper asks about. Only starts that became
-/// quiet are counted.
+/// The paper's questions: effects of latency, bandwidth, compression and local answers. Only starts that became quiet
+/// count.
 fn added(cells: &Cells) -> Table {
     let rest_s = |program, way, line| Some(cells.start(program, way, line).filter(|start| start.is_quiet)?.delay_s);
     let added_s = |program, way, line| Some(rest_s(program, way, line)? - rest_s(program, way, BASE)?);
@@ -79,7 +79,7 @@ fn added(cells: &Cells) -> Table {
     table
 }
 
-/// Seconds, and the ratio to the base; a row for each link.
+/// Delays in seconds and relative to the base, with a row for each link.
 fn delays(cells: &Cells, program: Program) -> Table {
     let delay = |line, way| match cells.far(program, way, line).map(|cell| &cell.outcome) {
         None => "-".to_owned(),
@@ -115,7 +115,7 @@ fn raw(cells: &Cells, program: Program) -> Table {
         .table()
 }
 
-/// Bytes that each transport sends over the link, and round trips, on the link with the most measurements.
+/// Round trips, and the bytes that each transport sends, on the link with the most measurements.
 fn bytes(cells: &Cells) -> Table {
     let title = "Over 10 Mb/s, 0.1 ms: bytes on the link in both directions, round trips, seconds until quiet";
     let columns = by_program(title, cells.programs());

@@ -2,8 +2,8 @@
 //! The cost of near for a client that never waits: requests and images through near, relative to the relay of `xqos
 //! cap`.
 //!
-//! Both are measured in turn on one Xvfb, in alternating order. The relay stores only 96 bytes of each packet, so the
-//! disk does not dominate.
+//! Near and the relay are measured in turn on one Xvfb, in alternating order. The relay stores only 96 bytes of each
+//! packet, so the disk does not dominate.
 
 use crate::bench::Bench;
 use crate::folder::Folder;

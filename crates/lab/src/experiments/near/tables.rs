@@ -20,7 +20,7 @@ fn seconds(start: &Start) -> String {
     format!("{}{}", start.bound(), figure(start.from_command_s))
 }
 
-/// Cells with goals: seconds, and the speed relative to ssh.
+/// The cells with goals: start-up time in seconds, and speed relative to ssh.
 fn farthest(near: &Near) -> Table {
     let programs = near.cells.programs().into_iter();
     let rows = programs.filter(|&program| near.cells.start(program, Route::Strict, FARTHEST).is_some());
@@ -35,7 +35,7 @@ fn farthest(near: &Near) -> Table {
         .keyed("start")
 }
 
-/// Waits left and all waits, from near's own report, in the cell without steady work that has the longest delay.
+/// Remaining waits and all waits, by near's own report, in the cell with the longest delay but without steady work.
 fn waits_of(near: &Near, program: Program, way: Route) -> Option<(u64, u64)> {
     let all = near.cells.0.iter().filter(|cell| (cell.case.program, cell.case.way) == (program, way));
     let starts = all.filter_map(|cell| Some((cell.case, cell.outcome.as_ref().ok()?)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of the study of starts, with computed figures: a number of waits, and a second of work.
+//! Tests the study of starts with computed figures: each start takes a number of waits and a second of work.
 
 use super::super::far::{Cell, Start, Trips};
 use super::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Costs of clients, each alone on the server: the only measurements that the simulator gets.
+//! Costs of each client alone on the server: the only measurements that the simulator gets.
 
 use super::{Situation, Times, live};
 use crate::bench::Bench;
@@ -81,7 +81,7 @@ struct Reading {
 struct Readings(Vec<Reading>);
 
 impl Readings {
-    /// Observes the client with the most requests while `doing` runs.
+    /// Runs `doing`, and returns its result with the readings of the client that made the most requests meanwhile.
     fn of_busiest_client<T>(stage: &Stage, doing: impl FnOnce() -> Result<T>) -> Result<(Readings, T)> {
         let control = stage.server().control()?;
         let is_over = AtomicBool::new(false);
@@ -109,8 +109,8 @@ impl Readings {
         self.of_a_request(|look| look.now_ns)
     }
 
-    /// The median over the intervals between two readings, because intervals in which the machine stalled say nothing
-    /// about requests.
+    /// Median over the intervals between readings, because intervals in which the machine stalled say nothing about
+    /// requests.
     fn of_a_request(&self, ns: fn(&Reading) -> u64) -> f64 {
         let pairs = self.0.windows(2).filter(|pair| pair[1].requests > pair[0].requests);
         median(pairs.map(|pair| {

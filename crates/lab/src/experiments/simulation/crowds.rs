@@ -26,7 +26,7 @@ pub(super) struct Crowd {
     /// Clients that were never served.
     starved: usize,
     share: f64,
-    /// Reservations that clients requested.
+    /// Number of reservations that clients requested.
     asked: u32,
     admitted: u32,
     took_s: f64,

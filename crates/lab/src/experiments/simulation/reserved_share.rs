@@ -11,7 +11,7 @@ use xqos_client::Control;
 pub(super) const TEST: &str = "getimagexy100";
 /// x11perf prints its count at the end of a run, so short runs give a finer count.
 pub(super) const RUNS_OF_ONE: u64 = 20;
-/// 5/6 of a period must be admitted, so use the highest value that the server accepts.
+/// Reservations of 5/6 of a period must be admitted, so this is the highest value that the server accepts.
 pub(super) const MAX_UTILIZATION_PPM: u32 = 950_000;
 
 /// Share of the server's time, and operations per second by x11perf's own count.
