@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! The laboratory: real servers, loads and measuring clients, and experiments that use them.
+//! The laboratory: real X servers, loads, measuring clients, and the experiments that use them.
 //!
-//! A result about response times is only as good as its measurement, so this crate consists of parts that can be
+//! A result about response times is only as good as the measurement, so this crate consists of parts that can be
 //! reviewed one by one:
 //!
 //! | module | what |
@@ -31,16 +31,16 @@
 //! | `experiments` | one file each: `run` measures, `study` evaluates, nothing else |
 //! | [`study`], [`render`], `page` | findings as types, as text, and as a web page |
 //!
-//! They keep these rules:
+//! The experiments keep these rules:
 //!
 //! - **Only ratios are claimed.** The compared cases are measured in one run, one after the other, in alternating
-//!   order. The median of the pairs is quoted with its range. Absolute figures are shown with the facts of the machine.
+//!   order. The median of the pairs is quoted with its range. Absolute figures are shown with facts about the machine.
 //! - **Work is counted, not estimated**: x11perf's own operations between two instants, even on a stock server.
-//! - **The kernel's share is separated** from the X server's: each response includes the time in which a runnable
-//!   server or client had no processor.
+//! - **The kernel's share is separated** from the X server's: each response records for how long a runnable server or
+//!   client had no processor.
 //! - **Raw data are stored** with their evaluation, so the evaluation can be repeated.
 //! - **A missed goal is a finding** and is printed as one.
-//! - Nothing outlives its owner: servers and clients are ended by their own id when they are dropped.
+//! - Nothing outlives its owner: servers and clients are ended by their process id when they are dropped.
 
 #![forbid(unsafe_code)]
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! The light client, which measures what a user at the screen experiences.
+//! The light client, which measures the response times that a user at the screen experiences.
 //!
 //! Every 10 ms it draws 200 lines, each in a separate request, followed by GetInputFocus, all in one write. The
-//! response time lasts from just before that write until the answer arrives. It includes the path through the kernel
-//! and back, the wait for the server, and the drawing.
+//! response time is measured from just before that write until the answer arrives. It includes the way through the
+//! kernel and back, the wait for the server, and the drawing.
 //!
-//! The client must use little processor time: a task that has just used its share is preempted during the measurement.
-//! The requests are therefore prepared once, and a turn is one write and one read. (x11rb polls the socket before each
-//! of the 200 requests, which took three times the processor time of everything else.)
+//! The client must use little processor time, because a task that has just used up its share is preempted during the
+//! measurement. The requests are therefore prepared once, and a turn consists of one write and one read. (x11rb polls
+//! the socket before each of the 200 requests, which took three times as much processor time as everything else.)
 //!
 //! Turns start at fixed instants that do not drift with the answers. A turn whose instant passes while an earlier
-//! answer is outstanding is skipped and counted as missed, like a frame of an animation.
+//! answer is outstanding is skipped and counted as missed, like a late frame of an animation.
 //!
-//! The kernel contributes to every response: the server or this client may be runnable and wait for a processor. The
-//! kernel counts this for each task (run delay), and each sample includes it, so the server's scheduling and the
-//! kernel's can be separated.
+//! The kernel contributes to every response: the server or this client may be runnable but have to wait for a
+//! processor. The kernel counts this time for each task (run delay), and each sample records it, so the server's
+//! scheduling and the kernel's can be separated.
 
 use crate::canvas::Canvas;
 use crate::process::SchedStat;
@@ -45,11 +45,11 @@ pub struct Reservation {
 /// The light client and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Light {
-    /// Pause for a period after each answer instead of keeping to fixed instants, so that no turn is skipped.
+    /// Pauses for a period after each answer instead of keeping to fixed instants, so that no turn is skipped.
     pub rests: bool,
     /// Turns in this time are not recorded.
     pub warm_up: Duration,
-    /// Requested on the client's own connection.
+    /// The client requests it on its own connection.
     pub reservation: Option<Reservation>,
 }
 
@@ -60,7 +60,7 @@ impl Default for Light {
 }
 
 impl Light {
-    /// Runs in the calling thread, with normal priority.
+    /// Measures in the calling thread, with normal priority.
     pub fn measure(&self, server: &Server, duration: Duration) -> Result<Measured> {
         let connection = server.connect()?;
         if let Some(wanted) = self.reservation {
@@ -102,7 +102,7 @@ impl Series {
 struct Painter {
     /// Owns the window, which exists as long as the connection.
     _connection: RustConnection,
-    /// The socket of the same connection, used directly once everything is created.
+    /// The socket of the same connection, which is used directly once everything has been created.
     socket: UnixStream,
     /// The requests of a turn: the lines, and GetInputFocus.
     requests: Vec<u8>,

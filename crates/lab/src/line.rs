@@ -2,11 +2,11 @@
 //! The line client: a rubber-band line follows the pointer (Packard 7.1).
 //!
 //! For each motion it erases the old line, draws the new one, and changes a property of its window. The server's
-//! PropertyNotify shows when the line was drawn. **Receipt** lasts from the motion to its arrival here, **Echo** from
-//! the motion to the notification. Both use our clock, from the instant at which the motion was submitted. As in the
-//! paper, Echo is also computed from the server's timestamps of the two events, in milliseconds.
+//! PropertyNotify shows when the line was drawn. **Receipt** is the time from the motion until its event arrives here,
+//! **Echo** the time until the PropertyNotify arrives. Both start when the motion is submitted, by our clock. As in the
+//! paper, Echo is also computed in milliseconds from the server's timestamps of the two events.
 //!
-//! Motions are identified by their destination: no two motions of a measurement lead to the same place.
+//! Motions are identified by their destination, because no two motions of a measurement lead to the same place.
 
 use crate::canvas::Canvas;
 use crate::light::Reservation;
@@ -29,10 +29,9 @@ use xqos_client::Control;
 
 /// Side of the window at the lower right of the screen, in pixels.
 const SIDE: u16 = 400;
-/// A mouse reports about a hundred times a second. Irregular steps do not synchronise with other periodic work.
+/// A mouse reports about a hundred motions a second. Irregular steps do not synchronise with other periodic work.
 const STEPS_MS: [u64; 5] = [8, 11, 9, 13, 10];
-/// Delay before the first motion, after a viewer has connected: once a second xqos checks which sockets the server
-/// itself polls.
+/// Delay after a viewer connects, because xqos checks only once a second which sockets the server itself polls.
 const SETTLE: Duration = Duration::from_millis(1200);
 /// Time limit for the last echoes.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -62,7 +61,7 @@ impl Echoes {
     }
 }
 
-/// Moves the pointer `moves` times over the window of a line client, which makes the given reservation first.
+/// Moves the pointer `moves` times over the window of a line client. The client first makes the given reservation.
 pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) -> Result<Echoes> {
     let control = server.control()?;
     if let Some(wanted) = reservation {
@@ -86,14 +85,14 @@ pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) ->
             moved
         });
         let seen = client.follow(moves as usize)?;
-        // The mover may have stopped waiting.
+        // Ignore errors: the mover may have stopped waiting.
         let _ = done.send(());
         let moved = mover.join().map_err(|_| anyhow::anyhow!("the thread that moves the pointer failed"))??;
         Ok(seen.against(&moved))
     })
 }
 
-/// Destination of each motion, and when it was submitted.
+/// Destination of each motion, and when the motion was submitted.
 type Moved = HashMap<(i16, i16), Instant>;
 
 fn move_along(pointer: &Pointer, plan: &[(i16, i16)]) -> Result<Moved> {

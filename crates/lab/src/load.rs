@@ -2,27 +2,27 @@
 //! Load: real x11perf clients that draw without a pause, and a reliable count of their work.
 //!
 //! **How x11perf works.** It first times an empty loop (`sync time`, a second or more of round trips). Then it
-//! calibrates: it repeats the test with more and more repetitions until one run takes two seconds. Only then does it
-//! draw, in `-repeat` runs of about `-time` seconds, with a round trip (GetImage of one pixel) before and after each.
-//! `-reps N` skips both preparations: every run is N repetitions from the start. Here N is chosen so that a run takes a
-//! tenth of a second on an idle server ([`Perf::calibrate`]). The two round trips then take well below one percent of
-//! it, and the client draws from its start until it is ended.
+//! calibrates: it runs the test with more and more repetitions until one run takes two seconds. Only then does it draw,
+//! in `-repeat` runs of about `-time` seconds, with a round trip (GetImage of one pixel) before and after each. `-reps
+//! N` skips both preparations: every run is N repetitions from the start. Here N is chosen so that a run takes a tenth
+//! of a second on an idle server ([`Perf::calibrate`]). The two round trips then take well below one percent of a run,
+//! and the client draws from its start until it is ended.
 //!
-//! **How work is counted.** The rates that x11perf prints cannot be added: each copy subtracts its own estimate of the
-//! round trip and rounds to three digits. But each copy also prints the number of operations when a run is done. These
-//! lines are read as they arrive (`stdbuf -oL`) and stamped with our clock. Operations between two instants are
-//! counted; a run that crosses one of them counts in proportion. The counted clients are thus the load itself, x11perf
-//! does the counting, and a stock server, which reports nothing, is measured exactly like one with xqos.
+//! **How work is counted.** The rates that x11perf prints cannot be added, because each copy subtracts its own estimate
+//! of the round trip and rounds to three digits. But each copy also prints the number of operations when a run is done.
+//! These lines are read as they arrive (`stdbuf -oL`) and stamped with our clock. Operations between two instants are
+//! counted; a run that crosses one of the instants counts in proportion. Thus the load itself is counted, x11perf does
+//! the counting, and a stock server, which reports nothing, is measured exactly like one with xqos.
 //!
 //! **What to avoid.** Twelve copies with `-repeat 1000 -time 5` are not a steady load: for half a minute or longer,
 //! some copies still time their empty loop or calibrate, waiting for the server after each request, while others
-//! already draw. In this phase a stock server looks several times better than when all twelve draw.
+//! already draw. In this phase, a stock server looks several times better than when all twelve copies draw.
 //!
 //! **Where it draws.** x11perf always puts its window in the same place, so the twelfth copy hides the other eleven.
 //! Hidden drawing is clipped, so a hidden request costs only two thirds (ellipses) or a hundredth (rectangles and
-//! images) of a visible one. This is [`Placement::Stacked`]. A sum of operations then shows which client was served,
-//! not how much was done. Where work is compared, or where every client must send the longest request, the windows are
-//! therefore [`Placement::SideBySide`]: each client really draws, and a request costs the same for all.
+//! images) of a visible one. This placement is [`Placement::Stacked`]. Operations then show which client was served,
+//! not how much work was done. If work is compared, or if every client must send the longest request, windows are
+//! therefore placed [`Placement::SideBySide`]: each client really draws, and a request costs the same for all.
 //!
 //! A load counts as busy when its windows are in place and every client has completed a run since then.
 
@@ -39,11 +39,11 @@ use std::time::{Duration, Instant};
 
 /// Duration of a run on an idle server; see above.
 const RUN: Duration = Duration::from_millis(100);
-/// A run of this length consists mostly of its work, not of the round trips around it.
+/// A run of this length consists mostly of work, not of the round trips before and after it.
 const ENOUGH: Duration = Duration::from_millis(8);
 /// More runs than any experiment needs.
 const REPEAT: u64 = 1_000_000;
-/// x11perf handles signals only between requests, and its requests wait for the server.
+/// Time for x11perf to end: it handles signals only between requests, and its requests wait for the server.
 const GRACE: Duration = Duration::from_millis(1500);
 
 /// An x11perf test and the number of repetitions in one run.
@@ -61,7 +61,7 @@ impl Perf {
         let mut perf = Perf { test: test.to_owned(), reps: 1 };
         loop {
             let runs = perf.run(display, 4)?;
-            // Use the shortest interval: a run that the kernel interrupted says nothing about the repetitions.
+            // Use the shortest interval, because a run that the kernel interrupted says nothing about the repetitions.
             let took = runs.windows(2).map(|pair| pair[1].ended.duration_since(pair[0].ended)).min();
             let took = took.unwrap_or_default();
             let scale = if took >= ENOUGH { RUN.as_secs_f64() / took.as_secs_f64() } else { 12.0 };
@@ -103,7 +103,7 @@ pub struct Run {
 pub enum Placement {
     /// At x11perf's default place, on top of each other.
     Stacked,
-    /// Moved apart, as far as the screen has room.
+    /// Moved apart, as many as the screen has room for.
     SideBySide,
 }
 
@@ -147,7 +147,7 @@ impl Load {
         self.clients.iter_mut().for_each(|client| client.process.stop(false));
     }
 
-    /// Bytes that the clients have written so far: requests, and a proportional number of result lines.
+    /// Bytes that the clients have written so far: requests and a proportional amount of result lines.
     pub fn written(&self) -> Result<u64> {
         self.clients.iter().map(|client| process::written(client.process.pid())).sum()
     }
@@ -253,7 +253,7 @@ pub(crate) fn parse_rate(line: &str) -> Option<f64> {
     line.split_once('(')?.1.split_once("/sec")?.0.trim().parse().ok()
 }
 
-/// Runs follow each other without a gap. A run that crosses a limit counts in proportion.
+/// Runs follow each other without a gap. A run that crosses `from` or `to` counts in proportion.
 fn operations_between(runs: &[Run], from: Instant, to: Instant) -> f64 {
     runs.windows(2)
         .map(|pair| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Facts about the machine, stored with every result: figures mean nothing without them.
+//! Facts about the machine, stored with every result because figures mean nothing without them.
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Machine {
     pub memory_mb: u64,
     pub kernel: String,
     pub distribution: String,
-    /// Average of the last minute before the measurement.
+    /// Load average of the last minute before the measurement.
     pub load_average: f64,
     /// Frequency governor; empty if the kernel does not report it.
     #[serde(default)]
@@ -73,10 +73,10 @@ impl Machine {
     }
 }
 
-/// The module's version, which is the same as ours, and a hash of its file.
+/// The module's version, which is the same as ours, and a hash of the module's file.
 pub fn module_version(path: &Path) -> Result<String> {
     let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    // If another standard library hashes differently, results are only measured again.
+    // If another standard library hashes differently, results are measured again, which does no harm.
     let mut hasher = DefaultHasher::new();
     hasher.write(&file);
     Ok(format!("{} ({:016x})", env!("CARGO_PKG_VERSION"), hasher.finish()))
@@ -118,7 +118,7 @@ fn distribution(os_release: &str) -> String {
     line.map_or_else(|| "unknown".to_owned(), |name| name.trim_matches('"').to_owned())
 }
 
-/// x11perf prints only its protocol version; Debian knows the installed package.
+/// x11perf prints only its protocol version, so Debian's package database is queried.
 fn package_version(package: &str) -> String {
     let answer = Command::new("dpkg-query").args(["-W", "-f", "${Package} ${Version}", package]).output();
     match answer {

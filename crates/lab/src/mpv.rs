@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! A film: mpv plays a test picture, and the server's trace shows when each frame was drawn.
+//! A film: mpv plays a test pattern, and the server's trace shows when each frame was drawn.
 //!
-//! mpv generates the picture itself (testsrc2 of libavfilter), so no file is needed. It draws through the server with
-//! X11 requests (`--vo=x11`): one ShmPutImage per frame, or one PutImage without shared memory. It sends the next frame
-//! only when at most one is in progress. A frame is requested when the server learns of mpv's work, and drawn when the
-//! server has executed its request. Meanwhile mpv waits for other clients or a processor. All times come from a trace
+//! mpv generates the picture itself (testsrc2 of libavfilter), so no file is needed. It draws with X11 requests
+//! (`--vo=x11`): one ShmPutImage per frame, or one PutImage without shared memory. It sends the next frame only when at
+//! most one is in progress. A frame counts as requested when the server learns of mpv's work, and as drawn when the
+//! server has executed its request. In between, mpv waits for other clients or a processor. All times come from a trace
 //! of level `requests`, on the server's clock, so the measurement costs mpv nothing.
 //!
-//! It plays without sound, by its own clock. If it is less than 0.2 s late, it catches up; otherwise it continues from
+//! mpv plays without sound, by its own clock. If it is less than 0.2 s late, it catches up; otherwise it continues from
 //! its current position.
 
 use crate::folder::Folder;
@@ -27,7 +27,7 @@ use xqos_client::Control;
 use xqos_core::{ClientId, Fact, Service};
 
 const FRAMES_PER_SECOND: u32 = 25;
-/// On the screen of [`crate::tiles`], next to the windows of the load.
+/// Place of the film on the screen of [`crate::tiles`], next to the windows of the load.
 const PLACE: (i32, i32) = (2432, 40);
 const SIZE: (u32, u32) = (640, 360);
 /// Enough records for half a minute, because the trace is read only afterwards.
@@ -42,7 +42,7 @@ const SHM_PUT_IMAGE: u32 = 3;
 #[derive(Debug)]
 pub struct Playing {
     process: Owned,
-    // Drop order: after the process, whose socket is in the folder.
+    // Drop order: the folder is removed after the process ends, because the process's socket is in it.
     folder: Folder,
     images: [u32; 2],
     trace: Reader,
@@ -57,7 +57,7 @@ pub struct Playing {
 /// A frame, on the server's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
-    /// When the server had learned of mpv's work and the previous frame was drawn.
+    /// When the server had learned of mpv's work and had drawn the previous frame.
     pub asked_ns: u64,
     /// Time for which other clients were served since `asked_ns`.
     pub behind_ns: u64,
@@ -164,7 +164,7 @@ impl Playing {
         let mut socket = UnixStream::connect(self.folder.path("ipc")).ok()?;
         socket.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
         socket.write_all(b"{\"command\":[\"get_property\",\"frame-drop-count\"]}\n").ok()?;
-        // Events may come before the answer.
+        // Events may arrive before the answer.
         BufReader::new(socket)
             .lines()
             .map_while(Result::ok)
@@ -181,7 +181,7 @@ impl Playing {
         }
     }
 
-    /// mpv may be a child of a launcher, which is itself a client.
+    /// True for mpv itself, which may be a child of a launcher. The launcher is itself a client.
     fn is_of_mpv(&self, pid: u32) -> bool {
         let own = self.process.pid();
         process::name(pid).is_some_and(|name| name == "mpv") && (pid == own || process::parent(pid) == Some(own))
@@ -221,7 +221,7 @@ fn arguments(command: &mut Command, drops: bool) -> &mut Command {
     command.args(film(SIZE, FRAMES_PER_SECOND))
 }
 
-/// Arguments with which mpv generates and shows an endless, silent test picture of this size.
+/// Arguments with which mpv generates and shows an endless, silent test pattern of this size.
 pub fn film((width, height): (u32, u32), frames_per_second: u32) -> Vec<String> {
     let film = format!("av://lavfi:testsrc2=size={width}x{height}:rate={frames_per_second}");
     let quiet = ["--no-config", "--vo=x11", "--ao=null", "--no-audio", "--no-osc", "--no-input-terminal"];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Changes on the screen, and when they appear: a client reads the root window, as a screenshot does.
 //!
-//! A drawing is not visible until the compositing manager has painted it. The observer reads once a millisecond, either
-//! one pixel or a line of text, with a round trip each.
+//! A drawing is not visible until the compositing manager has painted it. The observer reads one pixel or one line of
+//! text once a millisecond, with a round trip each time.
 
 use crate::canvas::Canvas;
 use crate::input::{Input, ProgramWindow};
@@ -19,10 +19,10 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-/// A change that is not seen within this time counts as taking this time.
+/// A change that does not appear within this time counts as taking this time.
 pub const LIMIT: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Damage within this time belongs to one frame.
+/// Damage events within this time belong to one frame.
 const OF_ONE_FRAME: Duration = Duration::from_millis(2);
 /// Time for a window manager to set the keyboard focus after a click.
 const AFTER_CLICK: Duration = Duration::from_millis(100);
@@ -60,7 +60,7 @@ impl Painter {
         Ok(Painter { connection, eye, looked_at, window, context, colour: 0x10_20_30 })
     }
 
-    /// Time from sending a rectangle until it is on the screen; `None` beyond the limit.
+    /// Time from sending a rectangle until it is on the screen; `None` if this exceeds the limit.
     pub fn paint(&mut self) -> Result<Option<Duration>> {
         self.colour = (self.colour + 0x01_01_01) & 0xff_ff_ff;
         self.connection.change_gc(self.context, &ChangeGCAux::new().foreground(self.colour))?;
@@ -111,7 +111,7 @@ impl Typist {
         let terminal = ProgramWindow::start(server, command, NAME).context("cannot show the terminal for typing")?;
         let mut typist = Typist { eye, input, root, terminal, at, key };
         let limit = Instant::now() + PATIENCE;
-        // When the terminal gets the focus, its cursor changes, which is not an echo. Two echoes in a row are needed.
+        // Require two echoes in a row: when the terminal gets the focus, its cursor changes, which is not an echo.
         let mut echoes = 0;
         while echoes < 2 {
             ensure!(Instant::now() < limit, "xterm does not echo typed letters");
@@ -138,7 +138,7 @@ impl Typist {
         Ok(())
     }
 
-    /// Time from a key press until its echo is on the screen; `None` beyond the limit.
+    /// Time from a key press until its echo is on the screen; `None` if this exceeds the limit.
     pub fn echo(&mut self) -> Result<Option<Duration>> {
         let before = self.look()?;
         self.input.key_down(self.key)?;

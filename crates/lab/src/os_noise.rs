@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::thread;
 use std::time::Duration;
 
-/// Shorter gaps come from the clock itself and from caches.
+/// Shorter gaps are caused by the clock itself and by caches.
 const SHORTEST_NS: u64 = 20_000;
 
 /// Figures over all processors.
@@ -19,12 +19,12 @@ pub(crate) struct OsNoise {
     /// Fraction of the time.
     pub part: f64,
     pub longest_ms: f64,
-    /// Mean time that an event at a random moment waits for the end of a pause.
+    /// Mean time for which an event at a random moment waits for the end of a pause.
     pub mean_wait_ms: f64,
 }
 
 impl OsNoise {
-    /// Keeps every processor busy for this time.
+    /// Measures for this time, while keeping every processor busy.
     pub fn measure(time: Duration) -> OsNoise {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let all = thread::scope(|scope| {
@@ -54,7 +54,7 @@ fn watch(time: Duration) -> OsNoise {
     of(&pauses, last - begin)
 }
 
-/// The chance of hitting a pause is its share of the time. Half of the pause is then left on average.
+/// An event hits a pause with a probability equal to its share of the time; on average, half of it is then left.
 fn of(pauses: &[u64], time_ns: u64) -> OsNoise {
     let time = time_ns.max(1) as f64;
     let squares: f64 = pauses.iter().map(|&ns| (ns as f64).powi(2)).sum();

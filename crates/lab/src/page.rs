@@ -49,7 +49,7 @@ pub(crate) fn html(findings: &[Finding]) -> Result<String> {
     };
     // A script element ends at the first `</`, wherever it is.
     let data = serde_json::to_string(&charts)?.replace("</", "<\\/");
-    // The body is inserted last, so measured text is never searched for placeholders.
+    // Insert the body last, so that measured text is never searched for placeholders.
     Ok(FRAME
         .replace("{title}", &escape(&title))
         .replace("{style}", STYLE)

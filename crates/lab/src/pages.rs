@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The pages of the experiments, docs/experiments/NAME.md: the question, the measurement, and how to read the result.
 //!
-//! A report contains the prose of the page, so that it is written only once. Tables come from the report itself. Links
-//! are reduced to their text, since a report is self-contained.
+//! A report includes the prose of the page, so the prose is written only once. Tables come from the report itself.
+//! Links are reduced to their text, since a report is self-contained.
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd, html};
 
@@ -36,7 +36,7 @@ fn prose(page: &str) -> String {
     let body: Vec<&str> = page.lines().skip(1).filter(command).collect();
     let body = body.join("\n");
     let sections = body.split("\n## ").filter(|section| !section.starts_with("Figures"));
-    // Put headings below those of the report.
+    // Make headings one level lower than those of the report.
     sections.collect::<Vec<_>>().join("\n#### ")
 }
 

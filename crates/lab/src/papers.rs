@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Published figures as data: `lab/papers` has a file for each paper, with the place of each figure.
+//! Published figures as data: `lab/papers` has a file for each paper, which says where the paper has each figure.
 //!
 //! Experiments name a figure by its key, [`Published`], and contain no values. Tests check that each figure is used and
-//! has its source.
+//! has a source.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ impl Published {
         self.one(Some(&self.figure().value))
     }
 
-    /// The figure as tables show it. A value that the paper does not state is marked.
+    /// The figure as shown in tables. A value that the paper does not state is marked.
     pub fn text(self) -> String {
         let mark = if self.figure().derived.is_some() { " (derived)" } else { "" };
         crate::study::figure(self.value()) + mark

@@ -6,11 +6,11 @@
 //! | [`ANIMATION`] (Packard 7.2) | waits for nothing | 15 ms |
 //! | [`OCBENCH`] (Manica et al. 2008, section 2) | waits until the server has drawn it | 10 ms |
 //!
-//! A frame ends with a change of a property. Its PropertyNotify shows when the server had drawn it, on our clock and on
-//! the server's, which counts milliseconds, as in Packard's paper.
+//! A frame ends with a property change. The PropertyNotify event shows when the server had drawn the frame, on our
+//! clock and, as in Packard's paper, on the server's, which counts milliseconds.
 //!
 //! The kernel contributes to each period, as in [`crate::light`]: while the server or this client is runnable without a
-//! processor, no scheduler of the server can help.
+//! processor, no scheduler in the server can help.
 
 use crate::canvas::Canvas;
 use crate::light::Reservation;
@@ -43,14 +43,14 @@ pub struct Habit {
 
 const REST: Duration = Duration::from_millis(15);
 pub const ANIMATION: Habit = Habit { side: 300, spokes: 24, waits: false, rest: REST };
-/// The window is large enough that [`REDRAW`] is reached with fewer than [`MOST_SPOKES`] spokes.
+/// The window is so large that a frame takes [`REDRAW`] with fewer than [`MOST_SPOKES`] spokes.
 pub const OCBENCH: Habit = Habit { side: 600, spokes: 50, waits: true, rest: Duration::from_millis(10) };
 
 /// Time of a frame of ocbench on an idle server: `a` in the paper.
 const REDRAW: Duration = Duration::from_millis(2);
 /// Number of spokes that fit into the connection's buffer of 16 kB, so that a frame is one write.
 const MOST_SPOKES: usize = 600;
-/// Number of frames that are timed to find the number of spokes, and how often this is repeated.
+/// Number of frames that are timed to choose the number of spokes, and how often this is repeated.
 const CALIBRATED_BY: usize = 30;
 const CALIBRATIONS: usize = 3;
 /// A full turn in the protocol's unit, 1/64 degree, and the rotation from one frame to the next.
@@ -60,23 +60,23 @@ const STEP: i64 = 5 * 64;
 /// Measurements as columns. Values with the same index belong together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Frames {
-    /// Immediately before the first request, and when the server had drawn the frame; on the clock of traces.
+    /// Times just before the frame's first request, and when the server had drawn it; on the clock of traces.
     pub at_ns: Vec<u64>,
     pub drawn_ns: Vec<u64>,
     /// On the server's clock.
     drawn_ms: Vec<u32>,
-    /// For a client that waits: time in which the server or this client was runnable without a processor. An upper
-    /// bound, since the two may overlap.
+    /// For a client that waits: time in which the server or this client was runnable without a processor. The sum is an
+    /// upper bound, since the two times may overlap.
     kernel_ns: Vec<u64>,
     /// Time in which this client was runnable without a processor after its pause, before the frame.
     wake_kernel_ns: Vec<u64>,
 }
 
-/// Beginning, end, and the kernel's part.
+/// Beginning, end, and the time that the kernel contributed.
 pub type Stretch = (u64, u64, u64);
 
 impl Frames {
-    /// Time from each frame until it was drawn.
+    /// Time from the beginning of each frame until it was drawn.
     pub fn latencies(&self) -> impl Iterator<Item = Stretch> + '_ {
         self.at_ns.iter().zip(&self.drawn_ns).zip(&self.kernel_ns).map(|((&at, &drawn), &kernel)| (at, drawn, kernel))
     }
@@ -111,7 +111,7 @@ pub struct Periodic<'a> {
     habit: Habit,
 }
 
-/// Draws this many frames of the animation; the client makes the given reservation first.
+/// Draws this many frames of the animation. The client first makes the given reservation.
 pub fn animate(server: &Server, reservation: Option<Reservation>, frames: usize) -> Result<Frames> {
     let control = server.control()?;
     if let Some(wanted) = reservation {
@@ -148,7 +148,7 @@ impl<'a> Periodic<'a> {
         self.connection.setup().resource_id_base
     }
 
-    /// Draws this many frames. `before` is called with the number of each and must be quick. `server`: the kernel's
+    /// Draws this many frames. `before` is called with each frame's number and must be quick. `server`: the kernel's
     /// scheduler figures of the server.
     pub fn run(&self, server: Option<SchedStat>, count: usize, mut before: impl FnMut(usize)) -> Result<Frames> {
         let own = SchedStat::of_this_thread();
@@ -197,7 +197,7 @@ impl<'a> Periodic<'a> {
         Ok(connection.flush()?)
     }
 
-    /// Waits until the next frame is drawn. Returns the time on both clocks.
+    /// Waits until the next frame is drawn. Returns when, on both clocks.
     fn drawn(&self) -> Result<(u64, u32)> {
         loop {
             if let Event::PropertyNotify(changed) = self.connection.wait_for_event()? {

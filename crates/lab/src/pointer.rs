@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! The pointer, moved from outside the measured server.
+//! Moves the pointer from outside the measured server.
 //!
-//! A client that injects motion into the server (XTEST) would be scheduled like the others, and the measurement would
-//! include its own wait. Motion for an Xephyr is therefore injected into the server that shows it; motion for Xtigervnc
-//! comes from a viewer.
+//! A client that injected motion into that server (XTEST) would be scheduled like the others, and the measurement would
+//! include that client's own wait. Motion for an Xephyr is therefore injected into the server that shows it; motion for
+//! Xtigervnc comes from a viewer.
 
 use crate::server::Server;
 use crate::viewer::Viewer;
@@ -24,7 +24,7 @@ pub enum Pointer {
 }
 
 impl Pointer {
-    /// The pointer of a server that gets its input from outside.
+    /// Returns the pointer of a server that gets its input from outside.
     pub fn of(server: &Server) -> Result<Pointer> {
         if let Some(socket) = server.viewer_socket() {
             return Ok(Pointer::Viewer(Viewer::connect(&socket)?));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Processes: those that we start, ended by their own id only, and the kernel's figures for any process.
+//! Processes that we start and end only by their own id, and the kernel's figures for any process.
 //!
 //! All figures are read from /proc. A figure that the kernel does not provide is `None` or an error that names the
 //! file.
@@ -18,7 +18,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use xqos_sys::{Processes, Procfs};
 
-/// A load, a manager or another participant ended before the measurement did, so the measurement is not valid.
+/// A load, a manager or another participant ended before the measurement ended, so the measurement is not valid.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ended(pub String);
 
@@ -32,8 +32,8 @@ impl error::Error for Ended {}
 
 /// A process that we started. It is ended when this is dropped.
 ///
-/// It also ends when the thread that started it ends, so that nothing is left when we are killed. Start processes from
-/// a thread that outlives them.
+/// The process also ends when the thread that started it ends, so nothing is left when we are killed. Start processes
+/// from a thread that outlives them.
 #[derive(Debug)]
 pub struct Owned {
     child: Child,
@@ -81,7 +81,7 @@ impl Owned {
         if line.is_empty() { "it ended without an error message".to_owned() } else { line.trim().to_owned() }
     }
 
-    /// Asks the process to end, without waiting. Ask all processes first, then wait for them.
+    /// Asks the process to end, without waiting for it. To end several processes, ask all of them first.
     pub fn ask_to_end(&mut self) {
         // A stopped process would not handle SIGTERM.
         for signal in [libc::SIGTERM, libc::SIGCONT] {
@@ -128,11 +128,11 @@ impl Drop for Owned {
 pub struct Scheduled {
     /// Time on a processor.
     pub ran_ns: u64,
-    /// Time in which it was runnable and waited for a processor.
+    /// Time in which the task was runnable and waited for a processor.
     pub delayed_ns: u64,
 }
 
-/// A task's /proc/.../schedstat, kept open: a reading is one system call.
+/// A task's /proc/.../schedstat, kept open so that a reading is one system call.
 #[derive(Debug)]
 pub struct SchedStat(File);
 
@@ -183,7 +183,7 @@ fn cpu_time_where(pid: u32, counts: impl Fn(u32) -> bool) -> Result<Duration> {
     Ok(Duration::from_nanos(ran_ns))
 }
 
-/// How often a thread stopped running. Each wakeup of a sleeping thread ends in at least one such switch.
+/// How often a thread stopped running. Each wakeup of a sleeping thread is followed by at least one such switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadSwitches {
     pub tid: u32,
@@ -208,7 +208,7 @@ pub fn switches(pid: u32) -> Result<Vec<ThreadSwitches>> {
     Ok(threads)
 }
 
-/// Memory of a process. Private dirty memory is what it costs in addition to files shared with others.
+/// Memory of a process. Private dirty memory is what the process costs beyond the files that it shares with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     pub rss_kb: u64,
@@ -232,17 +232,17 @@ pub fn written(pid: u32) -> Result<u64> {
     number(&fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?, "wchar:")
 }
 
-/// The kernel's name for the process; `None` once it is gone.
+/// The kernel's name for the process; `None` once the process is gone.
 pub fn name(pid: u32) -> Option<String> {
     Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
 }
 
-/// Parent of a process, possibly after reparenting; `None` once it is gone.
+/// Current parent of a process, which reparenting may have changed; `None` once the process is gone.
 pub fn parent(pid: u32) -> Option<u32> {
     Procfs.look(pid as i32).map(|process| process.parent as u32)
 }
 
-/// Raises our limit of open files, which children inherit: a server needs one for each of 2,048 clients, and so do we.
+/// Raises our limit of open files, which children inherit: for 2,048 clients we and a server need one file each.
 pub fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
     // The soft limit can always be raised to the hard limit.

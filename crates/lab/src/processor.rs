@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The processor of a thread, processor time by the thread's own clock, and its reservation.
+//! Pins a thread to a processor, uses processor time by the thread's own clock, and reserves processor time.
 //!
-//! Children and threads inherit the processors of the thread that starts them. A whole scene runs on one processor if
-//! it is started while a [`Pinned`] exists.
+//! Children and threads inherit the processors of the thread that starts them, so a whole scene (server and programs)
+//! runs on one processor if it is started while a [`Pinned`] exists.
 
 use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -10,10 +10,10 @@ use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use xqos_sys::Attributes;
 
-/// The processor for programs of experiments about one processor.
+/// The processor on which experiments about a single processor run their programs.
 pub const SCENE: usize = 0;
 
-/// The calling thread runs on one processor until this is dropped.
+/// Keeps the calling thread on one processor until this is dropped.
 #[derive(Debug)]
 pub struct Pinned {
     before: CpuSet,
@@ -41,7 +41,7 @@ impl Drop for Pinned {
     }
 }
 
-/// Works until this thread has used this much processor time, however long this takes.
+/// Spins until this thread has used this much processor time, however long that takes.
 pub fn burn(work: Duration) {
     let end = used() + work;
     while used() < end {
@@ -63,8 +63,8 @@ fn clock(id: ClockId) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// A reservation of processor time for the calling thread (SCHED_DEADLINE), until this is dropped. Children do not
-/// inherit it. It requires CAP_SYS_NICE.
+/// A reservation of processor time for the calling thread (SCHED_DEADLINE), which ends when this is dropped. Children
+/// do not inherit it. It requires CAP_SYS_NICE.
 #[derive(Debug)]
 pub struct Reserved(());
 

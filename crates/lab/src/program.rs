@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Programs that experiments need, with their Debian packages: an error about a missing program names its package.
+//! Programs that experiments need, with the Debian packages that errors about missing programs name.
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ const PACKAGES: [(&str, &str); 25] = [
     ("xterm", "xterm"),
 ];
 
-/// The path of one of our own programs, which some experiments start.
+/// The path of one of xqos's own programs, which some experiments start.
 pub(crate) fn own(name: &str) -> Result<PathBuf> {
     xqos_cli::sibling::find(name).ok_or_else(|| Missing::new(name).into())
 }
@@ -48,7 +48,7 @@ pub fn run_reserved(of_server: &str, of_processor: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// A program that is not installed. The experiment is skipped, and the others still run.
+/// A program that is not installed. Its experiment is skipped, but the others still run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Missing {
     program: String,
@@ -73,7 +73,7 @@ impl fmt::Display for Missing {
 
 impl error::Error for Missing {}
 
-/// Checks for a program that another one starts. [`Owned::start`](crate::process::Owned::start) checks for all others.
+/// Checks for a program that another one starts. [`Owned::start`](crate::process::Owned::start) checks for its own.
 pub fn require(program: &str) -> Result<(), Missing> {
     find(program).map(drop)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The schedulers that the papers compare, on one server.
 //!
-//! A server with xqos can follow any of them and switches immediately. All are therefore measured on the same server,
-//! in turn, and drift affects all equally. Under [`Scheduler::Stock`] xqos only observes, and the server's own
-//! scheduler decides.
+//! A server with xqos can follow any of them and switches immediately. They are therefore measured in turn on the same
+//! server, so that drift affects all of them equally. Under [`Scheduler::Stock`] xqos only observes, and the server's
+//! own scheduler decides.
 
 use crate::light::Reservation;
 use crate::order::in_turn;
@@ -16,7 +16,7 @@ use xqos_core::{Parameters, PolicyKind};
 
 /// Reservation of a measured client under [`Scheduler::Cbs`], as in the paper of 2008: 3 ms in 10 ms; soft.
 const RESERVATION: Reservation = Reservation { budget_us: 3000, period_us: 10_000, hard: false };
-/// Blocking time that admission assumes in that case.
+/// Blocking time that admission assumes for that reservation.
 const BLOCKING_US: u32 = 1000;
 
 /// The scheduler that decides which client the server serves.
@@ -39,7 +39,7 @@ impl Scheduler {
     pub const ALL: [Scheduler; 5] =
         [Scheduler::Classic, Scheduler::Smart, Scheduler::Stock, Scheduler::Fair, Scheduler::Cbs];
 
-    /// The name, which is also the name of its colour in a page.
+    /// The name, which is also the name of the scheduler's colour in a page.
     pub fn name(self) -> &'static str {
         match self {
             Scheduler::Classic => "classic",
@@ -75,13 +75,13 @@ impl Scheduler {
         }
     }
 
-    /// All schedulers; every other turn in reverse order, so that none is always first.
+    /// All schedulers, in reverse order every other turn, so that none is always first.
     pub fn in_turn(turn: u32) -> Vec<Scheduler> {
         in_turn(Scheduler::ALL, turn)
     }
 }
 
-/// A server that follows one scheduler after the other.
+/// A server that follows the schedulers one after the other.
 #[derive(Debug)]
 pub struct Stage {
     server: Server,
@@ -111,7 +111,7 @@ impl Stage {
 }
 
 /// Makes the server follow this policy, with these slices or the policy's own: the maximum, and the limit to which
-/// slices grow under `smart` if a client runs alone. `reserves`: a measured client has a reservation.
+/// `smart` lets slices grow if a client runs alone. `reserves` is true if a measured client has a reservation.
 pub(crate) fn follow(
     control: &Control,
     policy: PolicyKind,
@@ -120,7 +120,7 @@ pub(crate) fn follow(
 ) -> Result<()> {
     let usual = Parameters::default();
     let us = |ns: u64| Some((ns / 1000) as u32);
-    // Send one request: with slices of 5 ms, a second request would wait for the server's own timer.
+    // Send a single request, because with slices of 5 ms a second one would wait for the server's own timer.
     Ok(control.set_policy(PolicyChange {
         policy: Some(policy),
         slice_us: slice_us.or(us(usual.slice_ns)),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Real X servers for experiments and tests: Xvfb, Xephyr, Xtigervnc and Xorg, stock or with xqos.
 //!
-//! The server chooses its own free display and reports it (`-displayfd`), so any number of servers can run side by
-//! side. The log and configuration are in a private folder that is removed with the server. A server is ended by its
-//! own process id. An Xwayland is started by its own compositor.
+//! Each server chooses a free display and reports it (`-displayfd`), so any number of servers can run side by side. The
+//! log and configuration are in a private folder that is removed with the server. A server is ended by its own process
+//! id. An Xwayland is started by a compositor of its own.
 
 mod compositor;
 
@@ -64,11 +64,11 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub struct Module {
     pub path: PathBuf,
-    /// In each field, `None` is the module's own default.
+    /// In each field, `None` stands for the module's own default.
     pub policy: Option<PolicyKind>,
     pub slice_us: Option<u32>,
     pub max_utilization_ppm: Option<u32>,
-    /// Decide each slice even without contention.
+    /// Decides each slice even without contention.
     pub is_always_contended: bool,
 }
 
@@ -84,13 +84,13 @@ impl Module {
     }
 }
 
-/// A server to start.
+/// Describes a server to start.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub kind: Kind,
     /// `None` for a server as the distribution ships it.
     pub module: Option<Module>,
-    /// The server resets itself when its last client leaves.
+    /// True if the server resets itself when its last client disconnects.
     pub resets: bool,
     /// A power of two from 64 to 2,048.
     pub max_clients: u32,
@@ -158,7 +158,7 @@ impl Setup {
                 command.arg("-config").arg(config).arg("-logfile").arg(folder.path("log"));
                 command.args(["-novtswitch", "-sharevts"])
             }
-            // No access control: the compositor may run as another user, or exclude us.
+            // Disable access control, because the compositor may run as another user, or exclude us.
             Kind::Xwayland(_) => command.arg("-ac"),
         };
         command.args(["-nolisten", "tcp", "-maxclients", &self.max_clients.to_string()]);
@@ -170,7 +170,7 @@ impl Setup {
     }
 
     fn add_environment(&self, command: &mut Command, host: Option<&Server>) {
-        // Settings in the user's environment are for the user's own servers.
+        // Ignore settings in the user's environment, which are for the user's own servers.
         command.env_remove("LD_PRELOAD");
         for name in [
             "XQOS_POLICY",
@@ -220,7 +220,7 @@ impl Setup {
     }
 }
 
-/// No input devices: nothing outside the test may move a pointer.
+/// Without input devices, because nothing outside the test may move a pointer.
 const DUMMY_CONFIG: &str = r#"Section "ServerFlags"
  Option "AutoAddDevices" "false"
  Option "AutoEnableDevices" "false"
@@ -365,7 +365,7 @@ impl Server {
     fn wait_until_ready(&mut self, ready: &mut UnixStream) -> Result<String> {
         ready.set_read_timeout(Some(Duration::from_secs(20)))?;
         let mut number = String::new();
-        // The server closes its end of the pipe after writing the number, or when it dies.
+        // The server closes its end of the pipe when it has written the number, or when it dies.
         let outcome = ready.read_to_string(&mut number);
         if outcome.is_err() || number.trim().parse::<u32>().is_err() {
             bail!("{} did not start:\n{}", self.kind.program(), self.log());
@@ -374,12 +374,12 @@ impl Server {
     }
 }
 
-/// The `path` from the options, then XQOS_MODULE, then next to this program, then in the workspace.
+/// Finds the module: at `path` from the options or in XQOS_MODULE, else next to this program or in the workspace.
 pub fn find_module(path: Option<&Path>) -> Result<PathBuf> {
     const NAME: &str = "libxqos_module.so";
     let named = path.map(Path::to_owned).or_else(|| std::env::var_os("XQOS_MODULE").map(PathBuf::from));
     if let Some(path) = named {
-        // The dynamic linker would resolve a relative name in the server's folder.
+        // Make the path absolute: the dynamic linker would resolve a relative name in the server's folder.
         return fs::canonicalize(&path).with_context(|| format!("no xqos module at {}", path.display()));
     }
     let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(NAME)));

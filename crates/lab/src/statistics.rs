@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Statistics of samples and of paired measurements.
 //!
-//! Percentiles use the nearest rank: every printed figure is a measured value. Measurements on a shared machine drift,
-//! so compared cases are measured in pairs, one after the other. The median of the pairs' ratios is quoted with its
-//! range.
+//! Percentiles use the nearest rank, so every printed percentile is a measured value. Measurements on a shared machine
+//! drift, so compared cases are measured in pairs, one after the other. The median of the pairs' ratios is quoted with
+//! its range.
 
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 
 /// One ratio for each turn that both sides have. Both were measured in the same turn, so drift cancels out.
 ///
-/// A sample whose value is `None` has no ratio.
+/// A turn in which a value is `None` has no ratio.
 pub fn ratios<'a, T: 'a>(
     above: impl IntoIterator<Item = &'a T>,
     below: impl IntoIterator<Item = &'a T>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Findings of an experiment in a form that every renderer can use: verdicts, tables, charts, and how it was measured.
+//! Findings of an experiment in a form that all renderers can use: verdicts, tables, charts, and notes.
 //!
-//! An experiment has `run` (gives raw data), `study` (raw data to findings) and `render` (findings to text or a page).
-//! Evaluation never measures, so a stored result can be rendered again at any time.
+//! For an experiment, `run` measures raw data, `study` makes findings of them, and `render` makes text or a page of
+//! these. Evaluation never measures, so a stored result can be rendered again at any time.
 
 mod chart;
 mod column;
@@ -38,14 +38,14 @@ pub struct Verdict {
     pub value: f64,
     pub unit: String,
     pub goal: Goal,
-    /// Range of the measurements whose median is the value; `None` for a single one.
+    /// Range of the measurements whose median is the value; `None` for a single measurement.
     pub spread: Option<Spread>,
-    /// Number of samples behind the value, in the trial with the fewest.
+    /// Number of samples from which the value was computed, in the trial with the fewest.
     #[serde(default)]
     pub samples: Samples,
 }
 
-/// Available samples, and the number that is required.
+/// Number of available samples, and the number that is required.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     pub had: usize,
@@ -53,7 +53,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Samples that a mean or a percentile of a trial requires.
+    /// Number of samples that a mean or a percentile of a trial requires.
     pub const MIN: usize = 3;
 
     pub fn too_few(self) -> bool {
@@ -67,7 +67,7 @@ pub enum Goal {
     AtMost(f64),
     #[serde(alias = "at_least")]
     AtLeast(f64),
-    /// Reported without a goal.
+    /// The value is reported without a goal.
     #[serde(alias = "reported")]
     Reported,
 }
@@ -103,7 +103,7 @@ impl Verdict {
         self
     }
 
-    /// `None` without a goal. A value with too few samples is not met.
+    /// `None` without a goal. A goal is not met if there are too few samples.
     pub fn is_met(&self) -> Option<bool> {
         let is_within = match self.goal {
             Goal::AtMost(limit) => self.value <= limit,
@@ -113,7 +113,7 @@ impl Verdict {
         Some(is_within && !self.samples.too_few())
     }
 
-    /// The miss relative to the goal, whose limit can be 0. `None` unless the goal is missed with enough samples.
+    /// The miss relative to the limit, which can be 0. `None` unless the goal is missed and there are enough samples.
     pub fn missed_by(&self) -> Option<f64> {
         let limit = self.goal.limit()?;
         let is_missed = self.is_met() == Some(false) && !self.samples.too_few();
@@ -189,7 +189,7 @@ impl Table {
     }
 }
 
-/// Three significant digits, and no more than the value needs.
+/// Formats a value with about three significant digits; whole numbers below a million are written in full.
 pub fn figure(value: f64) -> String {
     let size = value.abs();
     if value == value.trunc() && size < 1e6 {

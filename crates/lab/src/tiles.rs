@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Moves the windows of x11perf apart, as a window manager would. [`crate::load`] gives the reason.
+//! Moves the windows of x11perf apart, as a window manager would. [`crate::load`] explains why.
 
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const SIZE: (u16, u16) = (600, 600);
 const TEXT_HEIGHT: u16 = 20;
 const TEXT_BELOW: i32 = 603;
 
-/// Space for one copy including its border. The first cell differs from x11perf's default place.
+/// Space for one copy, including its border. The first cell differs from x11perf's default place.
 const CELL: (i32, i32) = (606, 634);
 const FIRST: (i32, i32) = (8, 6);
 
@@ -58,7 +58,7 @@ fn windows_by_client(connection: &RustConnection) -> Result<BTreeMap<Window, Cop
     let windows = connection.query_tree(setup.roots[0].root)?.reply()?.children;
     let mut clients: BTreeMap<Window, Copy> = BTreeMap::new();
     for window in windows {
-        // If a window disappeared meanwhile, its copy has ended.
+        // If a window has disappeared meanwhile, its copy has ended.
         let Ok(geometry) = connection.get_geometry(window)?.reply() else { continue };
         let copy = clients.entry(window & !setup.resource_id_mask).or_default();
         copy.add(window, &geometry);

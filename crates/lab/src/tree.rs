@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Our own process tree: its processor time, and its end when we are interrupted.
+//! Our own process tree: its processor time, and how it is ended when we are interrupted.
 //!
-//! Experiments end processes by dropping them ([`Owned`](crate::process::Owned)). A signal leaves no time for this, so
-//! a separate thread then ends all descendants, each by its own id. Orphans become our children
+//! Experiments end processes by dropping them ([`Owned`](crate::process::Owned)). A signal leaves no time for this. A
+//! separate thread therefore ends all descendants, each by its own id. Orphans become our children
 //! ([`xqos_sys::adopt_orphans`]), so a process whose parent ended first is found as well. No process can be started
 //! once this has begun.
 
@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use xqos_sys::{Process, Processes, Procfs};
 
-/// Locked while a process is started. Becomes true when no process may be started any more.
+/// Locked while a process is started. Becomes true once no more processes may be started.
 static IS_ENDING: Mutex<bool> = Mutex::new(false);
 
 /// While the caller holds this lock, [`end_all`] waits, so it sees every process that the caller starts.

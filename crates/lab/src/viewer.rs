@@ -3,7 +3,7 @@
 //!
 //! It speaks RFB 3.8 on a Unix socket, without security and with raw pixels. A thread reads and discards the pixels.
 //! The thread requests the next update as soon as one begins to arrive, as TigerVNC's viewer does, so a request is
-//! always pending. Any other message ends the viewer, and the next motion fails.
+//! always pending. An unknown message ends the viewer, and the next motion then fails.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{self, BufReader, Read, Write};
@@ -45,7 +45,7 @@ impl Viewer {
         Ok(viewer)
     }
 
-    /// Moves the pointer without a button; returns the instant just before the write.
+    /// Moves the pointer without pressing a button. Returns the instant just before the write.
     pub fn point(&self, x: u16, y: u16) -> Result<Instant> {
         let ([x0, x1], [y0, y1]) = (x.to_be_bytes(), y.to_be_bytes());
         let at = Instant::now();
@@ -56,7 +56,7 @@ impl Viewer {
 
 impl Drop for Viewer {
     fn drop(&mut self) {
-        // Errors mean that the server has closed the connection already. The reader ends in either case.
+        // An error means that the server has closed the connection already. The reader ends in either case.
         let _ = self.stream.shutdown(Shutdown::Both);
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();

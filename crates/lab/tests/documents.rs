@@ -2,20 +2,20 @@
 //! Compares numbers in the documents' prose with their sources.
 //!
 //! Tables between `<!-- xqos bench table -->` and its end are generated from data (`bench::tables` compares them).
-//! Every other number with a unit needs an entry in `lab/numbers.toml`: the words around it, and its source, which is
-//! a file of the project with words from that file. If prose repeats a table, delete the prose.
+//! Every other number with a unit needs an entry in `lab/numbers.toml`: the words around it, and its source, which is a
+//! file of the project and words from that file. If prose repeats figures of a table, delete the prose.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// For each page: words of the page, and `PATH: WORDS` as the source of their numbers.
+/// For each page: words of the page, with `PATH: WORDS` as the source of the numbers in them.
 type Sources = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Pages whose numbers are not compared yet. Do not add pages.
 const LATER: [&str; 3] = ["docs/auto.md", "docs/fleet.md", "docs/upstream.md"];
 
-/// Used in place of a path if no file of the project has the number.
+/// Used instead of a path if no file of the project contains the number.
 const ELSEWHERE: [&str; 2] = ["an example", "elsewhere"];
 
 const UNITS: [&str; 35] = [

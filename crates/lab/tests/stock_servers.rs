@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of the lab with stock servers: started programs run, measurements work, and nothing is left behind.
+//! Tests of the lab with stock servers: programs start, measurements work, and nothing is left behind.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ fn the_light_client_keeps_its_pace() {
     let measured = light.measure(&server, Duration::from_millis(500)).unwrap();
     let series = &measured.series;
     let turns = series.response_ns.len() as u64 + series.missed_turns;
-    // The last missed turns can lie after the end.
+    // The last missed turns can be after the end of the measurement.
     assert!((45..=51 + series.missed_turns).contains(&turns), "{turns} turns of 10 ms in 500 ms");
     let response_ms = Summary::of(series.response_ns.iter().map(|&ns| ns as f64 / 1e6));
     assert!(response_ms.p50 > 0.01, "{response_ms:?}");
@@ -91,7 +91,7 @@ fn side_by_side_clients_do_equal_work() {
     let from = Instant::now();
     std::thread::sleep(Duration::from_millis(800));
     let work = load.work(from, Instant::now()).unwrap();
-    // Clients with hidden windows would do a hundred times as many operations.
+    // If their windows were hidden, clients would do a hundred times as many operations.
     let (least, most) = (work.iter().copied().fold(f64::MAX, f64::min), work.iter().copied().fold(0.0, f64::max));
     assert!(least > 0.0 && most / least < 3.0, "{work:?}");
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! Wayland compositors that display nothing, and how each is made to run the script that starts its Xwayland.
+//! Wayland compositors that display nothing, and how each of them is made to run the script that starts its Xwayland.
 //!
 //! A compositor chooses the display and starts Xwayland itself. A script therefore takes the place of Xwayland, like
-//! the one of `xqos xwayland install`: it records the display and the process id, and starts Xwayland with the setup's
-//! options.
+//! the script of `xqos xwayland install`. It records the display and the process id, and starts Xwayland with the
+//! setup's options.
 //!
 //! | compositor | finds the script through | notes |
 //! |---|---|---|
-//! | weston | `path=` in its settings | starts Xwayland for its first client, so it starts one |
-//! | sway | `WLR_XWAYLAND` | refuses root; then it runs as nobody |
+//! | weston | `path=` in its settings | starts Xwayland for its first X client, so its settings start one |
+//! | sway | `WLR_XWAYLAND` | refuses root, so root starts it as nobody |
 //! | mutter | a mount over its fixed path, visible to mutter alone | root only; needs a session bus |
-//! | kwin | PATH | a copy without file capabilities, since containers may refuse to start the original |
+//! | kwin | PATH | runs as a copy without file capabilities, since containers may refuse to start the original |
 //!
-//! Home, runtime folder and bus are in the server's folder: nothing of the user's is read or changed.
+//! Home, runtime folder and bus are in the server's folder, so none of the user's files are read or changed.
 
 use super::{Server, Setup};
 use crate::folder::Folder;
@@ -29,7 +29,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use xqos_sys as sys;
 
-/// Some compositors draw in software, and the processors may be busy.
+/// Time limit for a start. Some compositors draw in software, and the processors may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(5);
 /// Files in the folder: the copied program, and the process and display that the script writes.
@@ -51,7 +51,7 @@ pub enum Compositor {
     Kwin,
 }
 
-/// How to start a compositor. FOLDER, WIDTH and HEIGHT stand for the server's values, PATH for ours.
+/// How to start a compositor. FOLDER, WIDTH and HEIGHT stand for the server's values, PATH for our own PATH.
 struct Recipe {
     command: &'static str,
     /// Content of FOLDER/settings.
@@ -168,12 +168,12 @@ impl Compositor {
 
 fn filled(text: &str, folder: &Folder, (width, height): (u32, u32)) -> String {
     let path = std::env::var("PATH").unwrap_or_default();
-    // Replace these last, because their values can contain any of the words.
+    // Replace these two last, because their values can contain any of the other words.
     let sizes = text.replace("WIDTH", &width.to_string()).replace("HEIGHT", &height.to_string());
     sizes.replace("PATH", &path).replace("FOLDER", folder.path("").to_str().unwrap_or_default())
 }
 
-/// Writes the script, which starts a copy of Xwayland, because under mutter the script replaces the program itself.
+/// Writes the script. It starts a copy of Xwayland, because under mutter the script replaces the program itself.
 fn put_before_xwayland(xwayland: &Command, folder: &Folder) -> Result<()> {
     fs::create_dir(folder.path("real"))?;
     fs::copy(program::find("Xwayland")?, folder.path(COPY))?;
@@ -241,7 +241,7 @@ pub(super) struct Xwayland {
 }
 
 impl Xwayland {
-    /// The path of the copy identifies the process, since nothing else runs it. An ended process has no command line.
+    /// The path of the copy identifies the process, which alone runs it. An ended process has no command line.
     pub fn is_running(&self) -> bool {
         let words = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         words.starts_with(self.program.as_os_str().as_bytes())

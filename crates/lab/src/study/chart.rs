@@ -14,10 +14,10 @@ pub enum Chart {
     Lanes(Lanes),
 }
 
-/// Lines with at most this many points have marks with tooltips. The page uses the same number.
+/// Lines with at most this many points have marks with tooltips. The page's script uses the same number.
 const MAX_MARKS: usize = 60;
 
-/// A chart is drawn in fewer pixels than this, from 0 to its maximum.
+/// A chart is fewer pixels wide and high than this, from 0 to its maximum.
 const PIXELS: f64 = 1000.0;
 
 impl Range {
@@ -75,10 +75,10 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-/// The ends of straight pieces that pass every point within `tolerance`.
+/// The ends of straight pieces that pass every point at no more than `tolerance`.
 ///
 /// From the last end, each further point narrows the range of slopes that a piece can have. A piece ends before the
-/// point that leaves no possible slope. Points that go back on the x axis are all kept.
+/// point that would leave no possible slope. All points that go back on the x axis are kept.
 fn bends(points: &[[f64; 2]], tolerance: f64) -> Vec<[f64; 2]> {
     let mut kept: Vec<[f64; 2]> = Vec::new();
     let mut slopes = (f64::NEG_INFINITY, f64::INFINITY);
@@ -171,12 +171,12 @@ pub struct Line {
     pub points: Vec<[f64; 2]>,
     /// Standard deviations, drawn as bars; empty, or one for each point. Only results of earlier builds have them.
     pub deviations: Vec<f64>,
-    /// Drawn without marks, because points were removed: a mark would look like a measurement.
+    /// True to draw no marks, because points were removed and a mark would look like a measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmarked: bool,
 }
 
-/// When each client was served, a lane per client: the traces of the papers.
+/// When each client was served, with one lane per client, as in the traces that the papers show.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lanes {
     pub title: String,

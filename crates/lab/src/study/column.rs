@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A table that is defined column by column: name, value of a sample, statistic over a row's samples, and format.
 //!
-//! A row can be of any type. For a [`Row`], a case with its samples, methods provide the usual columns.
+//! A row can be of any type. For [`Row`], a case with its samples, there are methods for the usual columns.
 
 use super::{Table, figure, percent, spread_figure};
 use crate::statistics::Spread;
