@@ -53,7 +53,7 @@ pub(crate) struct Bench {
     pub pairs: u32,
     module: PathBuf,
     progress: Progress,
-    /// Path of the experiment's parts, and the description of the run to which they belong.
+    /// Path of the file of the experiment's parts, and the description of the run to which the parts belong.
     parts: (PathBuf, String),
 }
 

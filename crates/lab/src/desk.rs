@@ -26,7 +26,7 @@ const DOWN: u8 = 5;
 /// openbox and xfwm4 resize a window with this button while this key is held down.
 const RESIZES: u8 = 3;
 const ALT_L: u32 = 0xffe9;
-/// Steps of a round: first scroll, then resize.
+/// Number of steps in a round, which first scrolls and then resizes.
 const ROUND: u32 = 12;
 const SCROLLED: u32 = 8;
 /// Pixels that the corner moves per motion, and motions per step.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Experiments that are files: what is measured, on which servers, with which loads, and how it is evaluated.
+//! Experiments defined by files: what is measured, on which servers, with which loads, and how it is evaluated.
 //!
 //! A file is checked ([`check`]), and its axes are combined into cases ([`case`]). Each case is measured once per turn
 //! ([`stage`], [`loads`], [`measure`]). Expressions over these trials ([`data`], [`expression`]) give the tables,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A simulated fleet: sessions on fifty hosts, of two hundred users, over ten days, served by the simulator.
+//! A simulated fleet: sessions of two hundred users on fifty hosts over ten days, served by the simulator.
 //!
 //! Each session consists of a trace, as a server would write it, and a capture of its programs' traffic. The code for
 //! real traces and captures turns both into tables. The session's number is its seed, so the same fleet always has the

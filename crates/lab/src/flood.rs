@@ -37,7 +37,7 @@ pub enum Drawing {
     Part(usize),
 }
 
-/// Sides of the window for squares, and of one square: large enough that filling dominates the cost.
+/// Side of the window for squares, and side of a square, which is large enough that filling dominates the cost.
 const ROOM: u16 = 600;
 const SIDE: u16 = 250;
 /// With this many squares, a request is long enough on every known machine.

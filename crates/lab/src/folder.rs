@@ -32,7 +32,7 @@ impl Folder {
     }
 }
 
-/// Removes this process's folders when it ends without drops. No server may still be using them.
+/// Removes this process's folders when the process ends without dropping them. No server may still be using them.
 pub(crate) fn remove_all() {
     for count in 0..COUNT.load(Ordering::Relaxed) {
         let _ = fs::remove_dir_all(place(count));

@@ -62,7 +62,7 @@ impl ProgramWindow {
         Ok(server.connect()?.configure_window(self.window, &place)?.check()?)
     }
 
-    /// Corner of its window on the screen.
+    /// Upper left corner of the window on the screen.
     pub fn corner(&self, server: &Server) -> Result<(i16, i16)> {
         let connection = server.connect()?;
         let root = connection.setup().roots[0].root;

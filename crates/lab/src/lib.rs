@@ -14,21 +14,21 @@
 //! | [`light`] | the measuring client: draws 200 lines every 10 ms and times the answer |
 //! | [`mpv`] | a film, and when each of its frames was drawn |
 //! | [`actor`] | our own programs that must be separate processes |
-//! | `input` | programs that show a window, and the input of their user |
-//! | `composited`, `desk`, `onscreen` | window managers, desktop programs, and when a change is on the screen |
-//! | `processor`, `boost` | the processor of a thread, and reservations of processor time |
+//! | `input` | programs that show a window, and their user's input |
+//! | `composited`, `desk`, `onscreen` | window managers, desktop programs, and when changes appear on the screen |
+//! | `processor`, `boost` | pinning a thread to a processor, and reservations of processor time |
 //! | [`viewer`] | a viewer of a remote desktop: it moves the pointer and receives every picture |
 //! | [`scheduler`] | the schedulers of the papers, compared on one server |
 //! | [`line`] | a client of Packard's paper: a line that follows the [`pointer`] |
 //! | [`periodic`] | Packard's animation, and ocbench, the client of the QoS paper |
-//! | [`process`], [`tree`] | our processes, ended by their id, and the kernel's figures for any process |
+//! | [`process`], [`tree`] | the processes that we start and end, and the kernel's figures for any process |
 //! | [`program`] | programs that experiments need, with their Debian packages |
-//! | [`statistics`], [`machine`], [`disturbance`], `os_noise` | figures, and the conditions of measurements |
+//! | [`statistics`], [`machine`], [`disturbance`], `os_noise` | statistics, and the conditions of measurements |
 //! | [`mod@bench`] | runs experiments, stores raw data, renders them |
 //! | [`fleet`] | sessions of many hosts and users, simulated, as traces, captures and tables |
 //! | [`papers`] | published figures and their sources: `lab/papers` |
 //! | [`goals`] | the goals of verdicts, with dates and reasons: `lab/goals.toml` |
-//! | `experiments` | one file each: `run` measures, `study` evaluates, nothing else |
+//! | `experiments` | one file for each experiment: `run` measures, `study` evaluates |
 //! | [`study`], [`render`], `page` | findings as types, as text, and as a web page |
 //!
 //! The experiments keep these rules:

@@ -66,8 +66,8 @@ pub struct Drawn {
 }
 
 impl Playing {
-    /// Starts a trace of the control's server and the film on that server, through `launcher` if there is one. `drops`
-    /// lets mpv drop late frames, as it does by default.
+    /// Starts a trace of the server of `control`, and the film on that server, through `launcher` if there is one.
+    /// `drops` lets mpv drop late frames, as it does by default.
     pub fn start(launcher: Option<Command>, control: &Control, display: &str, drops: bool) -> Result<Playing> {
         let shared = control.connection()?.extension_information("MIT-SHM")?;
         let shared = shared.map_or(PUT_IMAGE, |shm| u32::from(shm.major_opcode) | (SHM_PUT_IMAGE << 16));

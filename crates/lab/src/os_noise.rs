@@ -2,8 +2,8 @@
 //! Pauses of the machine itself: a virtual machine's host or an interrupt takes the processor from a running program,
 //! without a decision of the kernel's scheduler.
 //!
-//! A program that reads the clock in a loop sees these pauses. They occur while processors are busy: with any
-//! scheduler, responses under load include pauses, and responses of an idle server do not.
+//! A program that reads the clock in a loop sees these pauses. They occur while processors are busy, so responses under
+//! load include pauses with any scheduler, but responses of an idle server do not.
 
 use crate::processor::now_ns;
 use serde::{Deserialize, Serialize};

@@ -174,7 +174,7 @@ fn write_verdicts(out: &mut String, verdicts: &[Verdict]) {
 }
 
 fn write_table(out: &mut String, table: &Table) {
-    // Only text has a class, because most cells are numbers.
+    // Give a class only to text columns, because most cells are numbers.
     let class = |column| if is_numeric(table, column) { "" } else { " class=\"text\"" };
     let _ = write!(out, "<div class=\"table\"><table><caption>{}</caption><thead><tr>", escape(&table.title));
     for (column, name) in table.head.iter().enumerate() {

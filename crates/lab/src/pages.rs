@@ -36,7 +36,7 @@ fn prose(page: &str) -> String {
     let body: Vec<&str> = page.lines().skip(1).filter(command).collect();
     let body = body.join("\n");
     let sections = body.split("\n## ").filter(|section| !section.starts_with("Figures"));
-    // Make headings one level lower than those of the report.
+    // Make the headings of the page lower than those of the report.
     sections.collect::<Vec<_>>().join("\n#### ")
 }
 

@@ -134,8 +134,8 @@ impl<'a> Periodic<'a> {
         let connection = server.connect()?;
         let mut client = Periodic::new(&connection, OCBENCH)?;
         for _ in 0..CALIBRATIONS {
-            // Use the median: the shortest time is that of a processor at its highest speed, and a wheel calibrated
-            // with it usually takes 3 ms.
+            // Use the median: the shortest time is reached when the processor runs at its highest speed, and a wheel
+            // calibrated with it usually takes 3 ms.
             let took_ms = median(client.run(None, CALIBRATED_BY, |_| {})?.latency_ms()).max(1e-6);
             let spokes = client.habit.spokes as f64 * REDRAW.as_secs_f64() * 1e3 / took_ms;
             client.habit.spokes = (spokes as usize).clamp(1, MOST_SPOKES);
@@ -197,7 +197,7 @@ impl<'a> Periodic<'a> {
         Ok(connection.flush()?)
     }
 
-    /// Waits until the next frame is drawn. Returns when, on both clocks.
+    /// Waits until the next frame is drawn. Returns the time on our clock and on the server's.
     fn drawn(&self) -> Result<(u64, u32)> {
         loop {
             if let Event::PropertyNotify(changed) = self.connection.wait_for_event()? {

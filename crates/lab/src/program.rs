@@ -73,7 +73,7 @@ impl fmt::Display for Missing {
 
 impl error::Error for Missing {}
 
-/// Checks for a program that another one starts. [`Owned::start`](crate::process::Owned::start) checks for its own.
+/// Checks for a program that another one starts. [`Owned::start`](crate::process::Owned::start) checks for all others.
 pub fn require(program: &str) -> Result<(), Missing> {
     find(program).map(drop)
 }

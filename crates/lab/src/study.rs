@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Findings of an experiment in a form that all renderers can use: verdicts, tables, charts, and notes.
 //!
-//! For an experiment, `run` measures raw data, `study` makes findings of them, and `render` makes text or a page of
-//! these. Evaluation never measures, so a stored result can be rendered again at any time.
+//! An experiment's `run` measures raw data, `study` turns them into findings, and `render` shows these as text or a
+//! page. Evaluation never measures, so a stored result can be rendered again at any time.
 
 mod chart;
 mod column;
@@ -13,7 +13,7 @@ pub use column::{Columns, Row};
 use crate::statistics::Spread;
 use serde::{Deserialize, Serialize};
 
-/// The findings of one experiment.
+/// What an experiment found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
     pub title: String,

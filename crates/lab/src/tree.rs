@@ -3,8 +3,8 @@
 //!
 //! Experiments end processes by dropping them ([`Owned`](crate::process::Owned)). A signal leaves no time for this. A
 //! separate thread therefore ends all descendants, each by its own id. Orphans become our children
-//! ([`xqos_sys::adopt_orphans`]), so a process whose parent ended first is found as well. No process can be started
-//! once this has begun.
+//! ([`xqos_sys::adopt_orphans`]), so a process whose parent ended first is found as well. Once this has begun, no
+//! further process can be started.
 
 use anyhow::{Result, bail};
 use std::collections::{BTreeSet, HashMap};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests the benchmark from end to end, with xqos in a server: stored results and their evaluation.
 //!
-//! It needs the module: `make build`, or XQOS_MODULE.
+//! The test needs the module: run `make build` or set XQOS_MODULE.
 
 use std::fs;
 use std::path::PathBuf;

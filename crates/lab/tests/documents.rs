@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Compares numbers in the documents' prose with their sources.
 //!
-//! Tables between `<!-- xqos bench table -->` and its end are generated from data (`bench::tables` compares them).
-//! Every other number with a unit needs an entry in `lab/numbers.toml`: the words around it, and its source, which is a
-//! file of the project and words from that file. If prose repeats figures of a table, delete the prose.
+//! Tables that follow `<!-- xqos bench table -->` are generated from data (`bench::tables` compares them). Every other
+//! number with a unit needs an entry in `lab/numbers.toml`: the words around it, and its source, which is a file of the
+//! project and words from that file. If prose repeats figures of a table, delete the prose.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -15,7 +15,7 @@ use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The status that shells use for a program ended by ^C.
+/// The exit status that shells use for a program that was ended by ^C.
 const STATUS: i32 = 130;
 /// Time limit for processes to end. Servers end within milliseconds; x11perf ends when its server is gone.
 const GRACE: Duration = Duration::from_secs(2);

@@ -64,7 +64,7 @@ mod tests {
         parts.add(1).unwrap();
         parts.add(2).unwrap();
         assert_eq!(open("quick").list(), [1, 2]);
-        // As if the machine had stopped in the middle of a line.
+        // Simulate a machine that stopped in the middle of writing a line.
         fs::write(&path, "quick\n1\n2\n3").unwrap();
         assert_eq!(open("quick").into_list(), [1, 2]);
         fs::write(&path, "quick\n1\n\"other\"\n3\n").unwrap();

@@ -2,8 +2,8 @@
 //! Progress on standard error, with the time left. On a terminal, one line is rewritten; other outputs get a new line
 //! for each message.
 //!
-//! The time left is the sum of the estimates, scaled by how long earlier experiments took compared with theirs. It is
-//! printed only with other messages, because a timer that wakes this process each second would disturb the measurement.
+//! The time left is the sum of the estimates, scaled by the actual over the estimated time of earlier experiments. It
+//! is printed only with other messages: a timer that wakes this process each second would disturb the measurement.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};

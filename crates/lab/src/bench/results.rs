@@ -122,7 +122,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// A sentence if the measurement was disturbed.
+    /// A sentence about the disturbance, if the measurement was disturbed.
     pub fn noise(&self) -> Option<String> {
         self.disturbance?.noise().map(|causes| format!("Noisy: during this measurement, {causes}."))
     }

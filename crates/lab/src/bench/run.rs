@@ -195,7 +195,7 @@ fn state_of(error: &Error) -> State {
 fn table(outcomes: &[Outcome]) -> Table {
     let mut table = Table::new("", &["experiment", "status"]);
     for outcome in outcomes {
-        // The reason may include a server's log; print its first line only.
+        // The reason may include a server's log, so print only the first line.
         let text = outcome.state.text();
         table.rows.push(vec![outcome.name.clone(), text.lines().next().unwrap_or_default().to_owned()]);
     }

@@ -15,7 +15,7 @@ pub(super) const SLOTS: usize = 8;
 pub(super) const TESTS: [&str; 7] =
     ["-noop", "-rect10", "-rect500", "-getimagexy100", "-putimage100", "-ellipse100", "-pointer"];
 
-/// Target of garbage.
+/// The target to which garbage is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// Bytes in place of a client's connection setup.

@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(10);
 const RULES: &str =
     "version = 1\n[[rule]]\nid = \"half\"\nmatch = { name = \"x11perf\" }\nset = { weight = 0.5, group = \"rules\" }\n";
 
-/// Records read from a ring in one operation.
+/// Number of records that one operation reads from a ring.
 const RECORDS: usize = 4096;
 
 #[derive(Debug)]

@@ -72,7 +72,7 @@ fn over_link(program: Program, way: Route, line: Line) -> Case {
     Case { program, way, line, watched: Capture::AtServer, turn: 0 }
 }
 
-/// Cells with goals first, then decreasing delays.
+/// Cells with goals come first, then the others with decreasing delays.
 fn all() -> Vec<Case> {
     let at = |line| PROGRAMS.into_iter().flat_map(move |program| ROUTES.map(|way| over_link(program, way, line)));
     let mut cases: Vec<Case> = at(FARTHEST).collect();

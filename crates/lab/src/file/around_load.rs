@@ -3,7 +3,7 @@
 //!
 //! Each trial includes time without the load, so the compared samples are measured within seconds of each other. The
 //! suffix of a sample names its part of the trial: `_before` the load, `_idle` (before or after it), `_beside` (from
-//! the start of its first client until it is asked to end), and `_busy` (the same, once its clients are busy).
+//! the start of its first client until its end is requested), or `_busy` (the same, once its clients are busy).
 
 use super::bursts::Recorder;
 use super::case::Case;
@@ -30,12 +30,12 @@ pub(super) const PARTS: [&str; 4] = ["before", "idle", "beside", "busy"];
 const FIRST: usize = 10;
 /// Enough records for several seconds, because the trace is not read in between.
 const CAPACITY: u32 = 1 << 19;
-/// How often the reserved share is read while a film plays with the load and its reservation is being found.
+/// How often the reserved share is read while the load runs and the film's reservation is being found.
 const LOOKS: u32 = 8;
 
 /// Start and end of the load, on the clock of traces.
 struct Stay {
-    /// When its clients were started, were all busy, were asked to end, and were all gone.
+    /// Times at which its clients were started, were all busy, were asked to end, and were all gone.
     began_ns: u64,
     busy_ns: u64,
     ended_ns: u64,

@@ -125,7 +125,7 @@ fn ranges(text: &ChartText, data: &Data, within: &Cell) -> Vec<Range> {
     cases(text, data, within).into_iter().filter_map(range).collect()
 }
 
-/// Points over a numeric axis, or samples: those of one name over those of another, or over their index.
+/// Points over a numeric axis, or samples drawn over other samples or over their own index.
 fn points(text: &ChartText, data: &Data, cell: &Cell) -> Vec<[f64; 2]> {
     let axis = text.x.as_ref().and_then(|name| data.axis(name));
     if let Some(axis) = axis {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! A window dragged over another one: how often each redraws, and how soon Exposes and keys are answered.
 //!
-//! The pointer drags xclock by the title bar that twm draws. As with a mouse, the motions (125 per second, by XTEST) do
-//! not wait for their effect. The window below belongs to the program of the case, or to an actor that needs 25 ms of
-//! processor time for a redraw. Exposes, redraws and echoes come from the server's trace, so no observer disturbs the
-//! measurement.
+//! The pointer drags xclock by the title bar that twm draws. XTEST injects 125 motions per second without waiting for
+//! their effect, as a mouse would. The window below belongs to the program of the case, or to an actor that needs 25 ms
+//! of processor time for a redraw. Exposes, redraws and echoes come from the server's trace, so no observer disturbs
+//! the measurement.
 
 use super::case::Case;
 use super::data::{Figures, named};
@@ -40,7 +40,7 @@ const HANDLE: (i16, i16) = (60, -10);
 /// Length of the path along which the pointer moves back and forth, and length of one step.
 const WAY: i32 = 400;
 const STRIDE: i32 = 4;
-/// A mouse reports motions at this interval. The interval between keys is chosen so that they stay out of step.
+/// A mouse reports motions at this interval. The interval between keys keeps them out of step with motions.
 const MOTION: Duration = Duration::from_millis(8);
 const KEY: Duration = Duration::from_millis(61);
 /// Time for all programs to become idle, and for the last answers.

@@ -10,7 +10,7 @@ use xqos_abi::Grouping;
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 
-/// Longest interval to which pacing may delay moves, so that a paced client still reaches 20 frames a second.
+/// A paced client may continue at least once in this time, so it still reaches 20 frames a second.
 const FLOOR_US: u32 = 50_000;
 
 #[derive(Debug)]

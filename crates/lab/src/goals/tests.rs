@@ -24,7 +24,7 @@ fn experiments_and_ledger_have_the_same_keys() {
 #[test]
 fn experiments_contain_no_goal_limits() {
     let stated = sources::all().into_iter().filter(|(_, text)| {
-        // A pattern that matches on a goal binds a name instead of containing a number.
+        // In a pattern, the parenthesis is followed by a name; in a limit that code states, by a number.
         let number = |rest: &str| !rest.starts_with(|first: char| first == '_' || first.is_ascii_lowercase());
         let states = |name: &str| text.split(name).skip(1).any(number);
         states("Goal::AtMost(") || states("Goal::AtLeast(")

@@ -29,7 +29,7 @@ impl Range {
 }
 
 impl Lines {
-    /// Lines on linear axes.
+    /// Creates lines on linear axes.
     pub fn new(title: impl Into<String>, x_label: &str, y_label: &str, lines: impl IntoIterator<Item = Line>) -> Lines {
         let (x_label, y_label, lines) = (x_label.to_owned(), y_label.to_owned(), lines.into_iter().collect());
         Lines { title: title.into(), x_label, y_label, lines, log_y: false, log_x: false }
@@ -192,7 +192,7 @@ pub struct Lane {
     /// A scheduler's name, or idle; determines the colour.
     pub case: String,
     pub name: String,
-    /// Begin and end.
+    /// Beginning and end of each slice.
     pub slices: Vec<[f64; 2]>,
     pub arrivals: Vec<f64>,
     /// Instants at which its queue became empty.

@@ -49,7 +49,7 @@ pub(in crate::experiments) enum Route {
     NxTaint,
     Strict,
     Relaxed,
-    /// `xqos ssh`: near in strict order, over ssh -C -Y.
+    /// `xqos ssh`: near with strict order, over ssh -C -Y.
     ThroughSsh,
 }
 
@@ -135,8 +135,8 @@ impl Line {
 pub(in crate::experiments) enum Capture {
     /// At the program. Shows what the program waits for, including replies from a proxy on its side of the link.
     AtProgram,
-    /// At the server. Shows what a user waits for. All transports can be compared here, but not at the program: no
-    /// network lies between it and `xqos near`.
+    /// At the server. Shows what a user waits for. Only here can all transports be compared: at the program, X does not
+    /// cross a network to reach `xqos near`.
     AtServer,
     /// At a server on the same machine as the program.
     Local,

@@ -40,9 +40,9 @@ pub(in crate::experiments) struct Start {
     /// False if the limit was reached.
     pub is_quiet: bool,
     pub limit_s: f64,
-    /// From the program's first X packet to the last one before the silence.
+    /// Time from the program's first X packet to the last one before the silence.
     pub elapsed_s: f64,
-    /// From the command at the program's end of the link to the same packet.
+    /// Time from the command at the program's end of the link to the same packet.
     pub from_command_s: f64,
     /// Total network delay: the time in which either direction was blocked or a reply was outstanding.
     pub delay_s: f64,
@@ -82,7 +82,7 @@ impl Cell {
 }
 
 impl Start {
-    /// X bytes over the time that the link needed for them.
+    /// X bytes divided by the time that the link needed for them.
     pub fn effective_kbit_per_s(&self) -> f64 {
         if self.link_s > 0.0 { self.x_bytes as f64 * 8.0 / 1e3 / self.link_s } else { 0.0 }
     }
@@ -111,7 +111,7 @@ fn measured(site: Site, case: Case, limit: Duration, start_files: &StartFiles) -
         None
     };
     let command_ns = start::began_ns(&site)?;
-    // Closing the link ends all its processes together.
+    // Closing the link ends all of its processes together.
     let folder = site.close()?;
     drop(running);
     let start = conclude(&folder, case, captured, limit, command_ns, until_ns)?;
@@ -182,7 +182,7 @@ impl Observer for OpenQueries {
             Kind::Request if has_reply => {
                 self.0.entry(id).or_insert((sequence, last_ns));
             }
-            // Answers arrive in order: an older request has been answered or never will be.
+            // Answers arrive in order, so older requests have been answered or never will be.
             Kind::Reply | Kind::Error if self.0.get(&id).is_some_and(|asked| asked.0 <= sequence) => {
                 self.0.remove(&id);
             }

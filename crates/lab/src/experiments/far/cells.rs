@@ -24,7 +24,7 @@ impl Cells {
         self.start(program, way, line).map_or("-".to_owned(), text)
     }
 
-    /// The programs that have cells, in the order of the tables, like transports and lines.
+    /// The programs that have cells. Programs, transports and lines are in the order of the tables.
     pub fn programs(&self) -> Vec<Program> {
         Program::ALL.into_iter().filter(|&program| self.has(|case| case.program == program)).collect()
     }

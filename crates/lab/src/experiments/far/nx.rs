@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `type=proxy` | without it, nxproxy assumes an nxagent session and ignores the requested `taint` |
 //! | `taint` | the near proxy answers GetInputFocus itself, but no other request |
-//! | head start | the pair holds back the first connection for about 5 s after its start ([`HEAD_START`]) |
+//! | head start | the proxies hold back the first connection for about 5 s after they start ([`HEAD_START`]) |
 //! | BIG-REQUESTS | nxproxy hides it: a program that sends a request of more than 256 kB exits (speedcrunch) |
 
 use super::{Line, Site};

@@ -22,7 +22,7 @@ use std::time::Duration;
 use xqos_wire::link::Side;
 
 const BEGAN: &str = "began";
-/// Time for a program to end on request, and for its proxy to report, with round trips of 0.2 s.
+/// Time limit for a program to end on request and for its proxy to report, with round trips of 0.2 s.
 const PATIENCE: Duration = Duration::from_secs(15);
 const FIRST_START_LIMIT: Duration = Duration::from_secs(60);
 /// The display that ssh forwards in all cells.
@@ -83,7 +83,7 @@ pub(super) fn let_end(process: &mut Owned) -> Result<()> {
 pub(super) struct StartFiles(BTreeMap<Program, Vec<u8>>);
 
 impl StartFiles {
-    /// Starts, once each, all programs that these cases run through near.
+    /// Starts each program that these cases run through near once.
     pub fn of(bench: &Bench, cases: &[Case]) -> Result<StartFiles> {
         let mut all = BTreeMap::new();
         for program in cases.iter().filter(|case| case.way.is_near()).map(|case| case.program) {

@@ -10,7 +10,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A stroke ends after this time without a change, plus two round trips. A letter appears immediately.
+/// A stroke ends after this time (plus two round trips) without a change. A letter appears immediately.
 const SILENCE: Duration = Duration::from_millis(400);
 const SILENCE_OF_LETTER: Duration = Duration::from_millis(250);
 
@@ -22,7 +22,7 @@ pub(in crate::experiments) struct Steady {
     pub menu: Option<ResponseTimes>,
 }
 
-/// Pixels of a letter. A letter of xterm has 6 by 13.
+/// Least areas of letters, in pixels. A letter of xterm has 6 x 13 pixels.
 const LETTER: u32 = 120;
 const SMALL_LETTER: u32 = 60;
 
@@ -74,7 +74,7 @@ fn strokes(program: Program) -> [Option<Strokes>; 3] {
 }
 
 impl Steady {
-    /// The program must be quiet. It gets the keyboard focus and keeps it.
+    /// The program must be quiet when this is called. It gets the keyboard focus and keeps it.
     pub(super) fn measure(site: &Site, case: Case) -> Result<Steady> {
         let round_trip = 2 * Duration::from_micros(case.line.delay_us);
         let of = |strokes: Option<Strokes>, silence| -> Result<Option<ResponseTimes>> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of the grid's study, with computed figures.
+//! Tests the grid's study with computed figures.
 
 use super::super::far::{Cell, Predicted, PredictedStart, Proxied, Start};
 use super::*;
@@ -35,7 +35,7 @@ fn invented() -> Grid {
     Grid { cells: Cells(all().into_iter().map(cell).collect()) }
 }
 
-/// Each predicted start takes a tenth longer than the measured one without a proxy, and less behind proxies.
+/// Without a proxy, each predicted start takes a tenth longer than the measured one; with proxies it takes less.
 fn with_predictions() -> Grid {
     let mut grid = invented();
     let predicted = |program: Program| {

@@ -60,7 +60,7 @@ fn waits(near: &Near) -> Table {
         .keyed("waits")
 }
 
-/// The paper's statements about starts over long links, and ours.
+/// The paper's statements about starts over long links, and our results.
 fn comparison(near: &Near) -> Table {
     let trips = Published("packard-gettys-2003.nautilus_round_trips").value();
     let waits = |program| waits_of(near, program, Route::Strict).map(|(left, all)| format!("{all} ({left} with near)"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Costs of each client alone on the server: the only measurements that the simulator gets.
+//! The costs of each client when it is alone on the server: the only measurements that the simulator gets.
 
 use super::{Situation, Times, live};
 use crate::bench::Bench;
