@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Analyses a capture: where a program's time and bytes went, and which round trips it could avoid.
 //!
-//! [`Analysis`] is an [`Observer`]. It keeps sums and short lists, never the messages. Its memory depends only on the
-//! number of connections and of message names.
+//! [`Analysis`] is an [`Observer`]. It keeps sums and short lists, never the messages. Its memory use depends only on
+//! the number of connections and the number of different message names.
 //!
 //! | file | result |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`handshake`] | the time of the TCP handshake |
 //! | [`waits`], [`avoidable`], [`patterns`], `colors` | round trips that the client waited for, and avoidable ones |
 //! | [`proxied`] | which of these waits would remain with a proxy next to the program |
-//! | [`startup`] | requests, bytes and waits until the first window, and until the program is quiet |
+//! | [`startup`] | requests, bytes and waits until the first window, and until the program becomes quiet |
 //! | [`counts`] | messages and bytes by name |
 //! | [`bandwidth`], [`compression`] | bytes by use, and how well they compress |
 //! | [`report`], [`table`] | all figures, as JSON and as CSV |
@@ -56,7 +56,7 @@ use states::States;
 use std::collections::BTreeMap;
 use waits::Waits;
 
-/// Maximum number of connections; further ones are only counted. A desktop opens a few hundred in a day.
+/// Maximum number of connections to analyse; others are only counted. A desktop opens a few hundred in a day.
 const MAX_CONNECTIONS: usize = 4_096;
 
 /// Packets and bytes of one direction.
@@ -76,7 +76,7 @@ pub struct Connection {
     pub program: Option<String>,
     pub ended_ns: u64,
     pub ending: Ending,
-    /// True if the capture starts with the connection, and no message is missing.
+    /// True if the capture contains the connection from its start, with no message missing.
     pub is_whole: bool,
     pub traffic: [Traffic; 2],
     pub states: States,
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Settles pending states and frees the data that the figures no longer need.
+    /// Makes pending states final and frees the data that the figures do not need.
     fn end(&mut self) {
         self.states.end(self.ended_ns);
         self.counts.end();
@@ -120,7 +120,7 @@ pub struct Analysis {
     pub names: Names,
     pub connections: BTreeMap<ConnectionId, Connection>,
     pub samples: Samples,
-    /// Connections beyond the maximum.
+    /// Number of connections beyond the maximum, which are not analysed.
     pub left_out: u64,
     proxy: Option<Proxy>,
 }
@@ -168,7 +168,7 @@ impl Observer for Analysis {
         let name = self.names.id(message.name);
         connection.counts.message(message, name);
         connection.bandwidth.message(message, self.names.used_for(name), &mut self.samples);
-        // A reply completes its wait, so count the wait before the message. A request only proves an earlier wait.
+        // Count the wait before the message: a reply completes its own wait, a request only reveals an earlier one.
         let wait = connection.waits.message(message, name, &mut self.names);
         if let Some(wait) = &wait {
             connection.startup.waited(wait);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! Compares our states with the truth, the log of an emulated link.
+//! Compares the states inferred from a capture with the log of an emulated link, which is exact.
 //!
 //! [`BlockCause::Link`](super::blocked::BlockCause) claims that data were in the queue or on the slowest link. The log
-//! says when the link was sending. Both are limited to the time from the first connection's start to the last one's
-//! end. Time in which only one of the two says busy counts as disagreement. Other traffic on the link would count as
-//! our error, so run nothing else on it.
+//! says when the link was sending. They are compared from the start of the first connection to the end of the last one.
+//! Time that only one of them reports as busy counts as disagreement. Other traffic on the link would count as an error
+//! of the states, so run nothing else on it.
 
 use super::spans::{Span, length_until, minus, union, within};
 use super::{Analysis, Connection};
 use crate::link::log::{BadLog, Busy, Entry};
 use crate::observe::Direction;
 
-/// Share of the time in which states and log agree, from 0 to 1.
+/// Fraction of the time for which states and log agree, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
     pub requests: f64,
@@ -47,7 +47,7 @@ pub fn agreement(
     Ok(Some(Agreement { requests: part(0), replies: part(1), busy_ns, ns }))
 }
 
-/// The time in which our states call the link busy in that direction.
+/// Spans in which the inferred states call the link busy in that direction.
 fn claimed<'a>(connections: impl Iterator<Item = &'a Connection>, direction: Direction) -> Vec<Span> {
     let transmitter = |connection: &'a Connection| match direction {
         Direction::Requests => connection.states.requests.blocked.link.list(),
@@ -68,7 +68,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const BEGAN_NS: u64 = 1_000 * MS;
 
-    /// A connection that sends 20 full packets in one burst over 125,000 bytes/s. Each is acknowledged on arrival.
+    /// A connection that sends 20 full packets in one burst at 125,000 bytes/s. Each is acknowledged on arrival.
     fn analysis() -> Analysis {
         let mut analysis = Analysis::default();
         let ends = ["10.0.0.2:40000", "10.0.0.1:6000"].map(|end| end.parse().unwrap());

@@ -3,8 +3,8 @@
 //!
 //! | the client waited for | avoidable | reason |
 //! |---|---|---|
-//! | one atom, repeatedly | all but the first | it can send all requests, then read the replies |
-//! | one extension or one version, repeatedly | all but the first | likewise (`xcb_prefetch_extension_data`) |
+//! | one atom at a time, repeatedly | all but the first | it can send all requests, then read the replies |
+//! | one extension or version at a time, repeatedly | all but the first | likewise (`xcb_prefetch_extension_data`) |
 //! | the same answer as before, with no change reported since | all but the first | it can cache the answer |
 //! | an unchanged property | all but the first | it can cache the value; PropertyNotify reports changes |
 //! | a colour on a TrueColor visual | all | the pixel can be computed from red, green and blue |
@@ -81,13 +81,13 @@ enum Family {
     Fact,
 }
 
-/// A request that could be avoidable.
+/// A request whose round trip could be avoidable.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     family: Family,
     /// Hash of the whole request.
     hash: u64,
-    /// Window and name of a property; colormap of a colour.
+    /// For a property, its window and name; for a colour, its colormap.
     subject: (u32, u32),
 }
 
@@ -102,7 +102,7 @@ struct Answer {
 pub struct Judge {
     colormaps: Colormaps,
     answers: HashMap<u64, Answer>,
-    /// Number of the last reported change of each property, and of any window's geometry.
+    /// Number of the last reported change to each property, and to the geometry of any window.
     changes: HashMap<(u32, u32), u64>,
     change: u64,
     has_waited_for: [bool; 3],
@@ -112,7 +112,7 @@ pub struct Judge {
 const GEOMETRY: (u32, u32) = (0, 0);
 
 impl Judge {
-    /// Records changes that a message of either side reports.
+    /// Records changes that a message in either direction reports.
     pub fn message(&mut self, message: &Message<'_>) {
         self.colormaps.message(message);
         let property = |window, name| message.word(window).zip(message.word(name));
@@ -177,7 +177,7 @@ impl Judge {
         before.is_some_and(|before| before.hash == hash && before.change >= changed)
     }
 
-    /// Why the wait was avoidable, if it was. `is_alone`: no other reply was requested at the same time.
+    /// Returns the reason if the wait was avoidable. `is_alone`: no other reply was requested at the same time.
     pub fn verdict(&mut self, question: &Question, is_repeated: bool, is_alone: bool) -> Option<Reason> {
         match question.family {
             Family::Color => self.colormaps.is_true_color(question.subject.0).then_some(Reason::TrueColor),
@@ -198,7 +198,7 @@ impl Judge {
     }
 }
 
-/// True if the capture lacks bytes that would have been kept.
+/// True if the capture lacks some of the message's first [`KEPT_BYTES`] bytes.
 fn is_cut(message: &Message<'_>) -> bool {
     message.bytes.len() < usize::try_from(message.length).unwrap_or(usize::MAX).min(KEPT_BYTES)
 }
@@ -230,7 +230,7 @@ fn family(name: &str) -> Option<Family> {
     })
 }
 
-/// Family of an extension's request. Values that change on their own (pointers, counters) do not count as facts.
+/// Family of an extension's request. Values that change on their own (pointer, counters) are not a `Fact`.
 fn family_of_extension(request: &str) -> Option<Family> {
     const MOVING: [&str; 6] = ["Counter", "Pointer", "Alarm", "Fence", "MSC", "State"];
     if matches!(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Assigns bytes to their use: images, glyphs, properties, text, everything else.
+//! Classifies bytes by use: images, glyphs, properties, text, everything else.
 //!
-//! Bytes are reported with each packet, messages only when complete. Bytes of an incomplete message are held, up to
-//! [`MAX_HELD`]. A longer message is classified by its first bytes: a request by its opcodes, a reply by its sequence
-//! number.
+//! Bytes are reported with each packet, but messages only when complete. The bytes of an incomplete message are held,
+//! up to [`MAX_HELD`]. A longer message is classified by its first bytes: a request by its opcodes, a reply by its
+//! sequence number.
 
 use super::compression::Sample;
 use crate::observe::{Direction, Kind, Message};
@@ -56,7 +56,7 @@ const MAX_PENDING: usize = 256;
 #[derive(Debug, Default)]
 struct HeldBytes {
     bytes: Vec<u8>,
-    /// Number of assigned bytes. A packet can hold thousands of messages, and moving the rest for each would be slow.
+    /// Number of assigned bytes at the front. Removing each of a packet's thousands of messages would be slow.
     taken: usize,
     /// Stream offset of the first unassigned byte.
     offset: u64,
@@ -89,7 +89,7 @@ impl HeldBytes {
     }
 }
 
-/// Samples of all connections together: one for each use, and one for each direction.
+/// Compression samples from all connections: one for each use, and one for each direction.
 #[derive(Debug, Default)]
 pub struct Samples {
     pub uses: [Sample; ByteUse::ALL.len()],
@@ -147,7 +147,7 @@ impl Bandwidth {
         .unwrap_or(ByteUse::Rest)
     }
 
-    /// `usage` is the use that the message's name shows.
+    /// `usage` is derived from the message's name.
     pub fn message(&mut self, message: &Message<'_>, usage: ByteUse, samples: &mut Samples) {
         let usage = match message.kind {
             Kind::Request | Kind::Reply => usage,

@@ -6,7 +6,7 @@
 use super::spans::{Span, Spans};
 use std::collections::VecDeque;
 
-/// Maximum number of packets in flight that are tracked separately. Further ones are added to the last.
+/// Maximum number of packets in flight that are tracked separately. Any more are merged into the last.
 pub(super) const MAX_IN_FLIGHT: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct BlockedTime {
     pub receiver: Spans,
     /// Spans before this time are final.
     settled_ns: u64,
-    /// Spans that become final unless the link turns out to have been busy, in order of time.
+    /// Spans, in order of time, that become final unless the link turns out to have been busy during them.
     pending: VecDeque<(BlockCause, Span)>,
 }
 
@@ -43,7 +43,7 @@ impl BlockedTime {
         self.pending.push_back((cause, Span { from_ns, to_ns }));
     }
 
-    /// Records that the link was busy. Pending spans become final up to the start of that time.
+    /// Records that the link was busy from `from_ns` to `to_ns`. Pending spans before `from_ns` become final.
     pub fn busy(&mut self, from_ns: u64, to_ns: u64) {
         self.settle(from_ns);
         let from_ns = from_ns.max(self.settled_ns);
@@ -75,13 +75,13 @@ impl BlockedTime {
         self.link.list().last().map_or(0, |last| last.to_ns)
     }
 
-    /// Counts the handshake as blocked, because nothing could be sent.
+    /// Counts the handshake as blocked by the window, because nothing could be sent.
     pub fn add_handshake(&mut self, from_ns: u64, to_ns: u64) {
         self.window.add(from_ns, to_ns);
         self.settled_ns = self.settled_ns.max(to_ns);
     }
 
-    /// Moves the start of the last busy span this much earlier, unless that time belongs to another state.
+    /// Extends the last busy span backwards by up to `earlier_ns`, but not into spans of other states.
     pub fn reach_back(&mut self, earlier_ns: u64) {
         let ends = [&self.window, &self.receiver].map(|spans| spans.list().last().map_or(0, |last| last.to_ns));
         self.link.reach_back(earlier_ns, ends[0].max(ends[1]));

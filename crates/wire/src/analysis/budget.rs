@@ -18,7 +18,7 @@ pub enum Quantity {
     Bytes,
     /// Time that clients waited for replies.
     Waits,
-    /// Time until the last client was quiet.
+    /// Time until the last client became quiet.
     Seconds,
     Errors,
 }

@@ -9,9 +9,9 @@ use flate2::write::ZlibEncoder;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 
-/// Most programs send no more than this until they are quiet.
+/// Most programs send no more than this before they become quiet.
 const WHOLE: u64 = 2 << 20;
-/// After that, one block in this many is sampled, which takes a tenth of the time for reading them all.
+/// After that, one block in this many is sampled. This takes a tenth of the time that reading all blocks takes.
 const EVERY: u64 = 64;
 const BLOCK: u64 = 64 << 10;
 const BUFFER: usize = 16 << 10;

@@ -36,7 +36,7 @@ impl ByName {
         self.counted[index].add(bytes);
     }
 
-    /// The connection has ended: keep only names with messages.
+    /// Called when the connection has ended: keeps only names with messages.
     pub fn end(&mut self) {
         self.compact = self.iter().collect();
         self.counted = Vec::new();

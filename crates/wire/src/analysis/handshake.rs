@@ -2,7 +2,7 @@
 //! Time of the TCP handshake, which counts as network time: no program can send before its end.
 //!
 //! The handshake starts with the first SYN, even if it is lost, and ends when the client acknowledges the SYN-ACK. If
-//! that acknowledgement carries data, it may have waited for the program; the handshake then ends with the SYN-ACK.
+//! that acknowledgement carries data, the program may have delayed it; the handshake then ends with the SYN-ACK.
 
 use super::spans::Span;
 use crate::observe::{Direction, Packet};
@@ -22,7 +22,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Takes the next packet. Returns the whole handshake if this packet ends it.
+    /// Takes the next packet. Returns the span of the handshake if this packet ends it.
     pub fn packet(&mut self, packet: &Packet) -> Option<Span> {
         match (packet.direction, self.accepted_ns) {
             _ if self.over_ns.is_some() => None,
@@ -53,7 +53,7 @@ impl Handshake {
         }
     }
 
-    /// The handshake so far, if the connection ended before it was complete.
+    /// The handshake so far, if the connection ended before the handshake was complete.
     pub fn unfinished(&self, ended_ns: u64) -> Option<Span> {
         let is_over = self.over_ns.is_some();
         self.span(self.accepted_ns.unwrap_or(ended_ns)).filter(|_| !is_over)
@@ -92,7 +92,7 @@ mod tests {
     fn a_handshake_lasts_from_the_first_syn_to_the_last_acknowledgement() {
         for (packets, span, trips) in [
             ([(Requests, 10, true, 0), (Replies, 30, true, 0), (Requests, 35, false, 0)], (10, 35), (20, 5)),
-            // Data may have waited for the program.
+            // The program may have delayed an acknowledgement that carries data.
             ([(Requests, 10, true, 0), (Replies, 30, true, 0), (Requests, 900, false, 12)], (10, 30), (20, 0)),
         ] {
             let (handshake, seen) = seen(&packets);

@@ -20,7 +20,7 @@ const RECENT: usize = 64;
 pub struct Names {
     ids: HashMap<String, NameId>,
     list: Vec<(String, ByteUse)>,
-    /// Ids, indexed by [`slot`]. Hashing every name with the default hasher took a fifth of the time.
+    /// Ids, indexed by [`slot`]. Hashing every name with the default hasher took a fifth of the analysis time.
     recent: [usize; RECENT],
 }
 

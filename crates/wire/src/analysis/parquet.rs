@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Writes a report as Parquet tables, in the same folder as those of other captures and traces.
+//! Writes a report as Parquet tables, into a folder that can also hold the tables of other captures and traces.
 
 use super::report::{ConnectionReport, Report, WaitFigures};
 use std::net::SocketAddr;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! Calling patterns: the requests before each wait, and how often a pattern repeats.
 //!
-//! The pattern `InternAtom`, 46 in a row, is a loop that waits for one atom at a time. `InternAtom x 46` is one round
-//! trip for 46 atoms.
+//! The pattern `InternAtom`, 46 times in a row, is a loop that waits for one atom at a time. `InternAtom x 46` is one
+//! round trip for 46 atoms.
 
 use super::names::{NameId, Names};
 use super::round_trip::{Wait, WaitTotal};
 use std::collections::{HashMap, VecDeque};
 
-/// Number of names kept per pattern, the last ones before the wait.
+/// Number of names kept per pattern: the last ones before the wait.
 const MAX_NAMES: usize = 4;
-/// Maximum number of patterns; further ones share one entry. Programs have a few dozen.
+/// Maximum number of patterns; all others share one entry. Programs have a few dozen.
 const MAX_PATTERNS: usize = 512;
 
 /// Requests between two waits: the last [`MAX_NAMES`] names, each with its number of repetitions.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! Computes which waits would remain with a proxy next to the program. [`crate::answerable`] says what it can answer.
+//! Computes which waits would remain with a proxy next to the program. [`crate::answerable`] lists what it can answer.
 //!
 //! | proxy | answers | when |
 //! |---|---|---|
 //! | [`Proxy::Lbx`] | the requests that LBX (1996) answered; atoms are known | always |
-//! | [`Proxy::Strict`] | the table's requests | if the previous request had a reply or is silent ([`is_silent`]) |
-//! | [`Proxy::Relaxed`] | the table's requests | always, except from a barrier to the next reply from the server |
+//! | [`Proxy::Strict`] | the requests in that list | if the previous request had a reply or is silent ([`is_silent`]) |
+//! | [`Proxy::Relaxed`] | the requests in that list | always, except from a barrier to the next reply from the server |
 //!
-//! The proxy is assumed to know all answers that it can know, from the program's last start, except properties of
-//! windows that are neither the program's own nor a root. Replies arrive in order. A batch's wait therefore remains if
-//! one of its requests is forwarded, and the next wait remains if a forwarded request's reply is still on its way.
+//! The proxy is assumed to have kept every possible answer from the program's last start, except properties of windows
+//! that are neither the program's own nor a root. Replies arrive in order. The wait for a batch therefore remains if
+//! one of its requests is forwarded, and the next wait remains if the reply to a forwarded request has not arrived yet.
 
 mod client_model;
 pub mod figures;
@@ -51,14 +51,14 @@ impl FromStr for Proxy {
     }
 }
 
-/// Waits of one name: all of them, and those that would remain.
+/// Number of waits of one name: in total, and those that would remain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitCounts {
     pub waits: u64,
     pub left: u64,
 }
 
-/// One client with one kind of proxy.
+/// State of one client with one kind of proxy.
 #[derive(Debug)]
 pub struct Proxied {
     pub proxy: Proxy,
@@ -84,10 +84,10 @@ impl Proxied {
         }
     }
 
-    /// Takes a message and the wait that it completes or proves. Returns whether the proxy answers a request that has a
-    /// reply; for a reply that it could not predict, `Some(false)`.
+    /// Takes a message and the wait that it completes or reveals. For a request that has a reply, returns whether the
+    /// proxy answers it; for a reply that the proxy could not predict, returns `Some(false)`.
     pub fn message(&mut self, message: &Message<'_>, wait: Option<&Wait>) -> Option<bool> {
-        // A request proves that an earlier wait is over. A reply completes its own wait.
+        // A request shows that an earlier wait is over, so count that wait first. A reply completes its own wait.
         let is_request = matches!(message.kind, Kind::Request | Kind::Setup);
         if is_request {
             self.waited(wait);
@@ -128,7 +128,7 @@ impl Proxied {
         match barrier(message.name) {
             Barrier::None => false,
             Barrier::ForeignWindow => self.client_model.names_foreign_window(message),
-            // A font that existed at the last start can be opened.
+            // OpenFont succeeds for a font that existed at the last start.
             Barrier::Always => message.name != "OpenFont",
         }
     }
@@ -147,7 +147,7 @@ impl Proxied {
         if self.barrier.is_some_and(|barrier| message.sequence > barrier) {
             self.barrier = None;
         }
-        // Any client may create a missing atom, and the proxy cannot predict an error.
+        // The proxy cannot predict an error, nor that an atom is still missing, because any client may create it.
         let is_unknown = message.kind == Kind::Error || message.name == "InternAtom" && atom(message) == Some(0);
         self.is_pending |= is_unknown;
         is_unknown.then_some(false)

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 //! Estimates the rate of the slowest link from the packets that crossed it.
 //!
-//! **Captured before the link**, a measurement starts when nothing is in flight. It ends one shortest round trip before
-//! an acknowledgement. All acknowledged data crossed the link in between, so each measurement is a lower bound.
-//! The largest one is the rate, once data have been queued for a while.
+//! **Captured before the link:** a measurement starts when nothing is in flight. It ends before an acknowledgement, by
+//! the shortest round trip. All acknowledged data crossed the link in between, so each measurement is a lower bound of
+//! the rate. Once data have been queued for a while, the largest measurement equals the rate.
 //!
-//! **Captured after the link**, packets that follow full packets arrive at the link's rate. But a delayed machine
+//! **Captured after the link:** packets that follow full packets arrive at the link's rate. However, a delayed machine
 //! receives several packets together, and a transmitter can pause. Measurements are therefore short and counted in bins
-//! of similar rate. The rate is that of the three neighbouring bins with the most measurements.
+//! of similar rate. The result is the rate of the three neighbouring bins with the most measurements.
 
-/// Minimum bytes of a measurement. Errors of the round trip (a few tenths of a millisecond) then matter only on links
+/// Minimum bytes per measurement. Errors in the round trip (a few tenths of a millisecond) then matter only on links
 /// that are rarely busy.
 const MIN_BYTES: u64 = 2_500;
-/// Shortest duration of a measurement. Captures have microsecond timestamps, so a shorter one says nothing about a
-/// link.
+/// Minimum duration of a measurement. Captures have microsecond timestamps, so a shorter measurement says nothing about
+/// a link.
 const MIN_NS: u64 = 1_000;
 /// Number of bins, three per doubling of the rate, up to 2^43 bytes per second.
 const BINS: usize = 128;
@@ -47,12 +47,12 @@ impl Rate {
         Rate { began_ns: 0, passed: 0, ..self.clone() }
     }
 
-    /// Starts a measurement: nothing is in flight, and a packet is sent.
+    /// Starts a measurement, when a packet is sent while nothing is in flight.
     pub fn start(&mut self, at_ns: u64) {
         (self.began_ns, self.passed) = (at_ns, 0);
     }
 
-    /// `size` more bytes had left the link by `left_ns`. `unseen` bytes of the total belong to the shortest round trip.
+    /// `size` more bytes had left the link by `left_ns`. The shortest round trip covers `unseen` bytes of the total.
     pub fn acknowledged(&mut self, left_ns: u64, size: u64, unseen: u64) {
         self.passed = self.passed.saturating_add(size);
         let passed = self.passed.saturating_sub(unseen);
@@ -62,7 +62,7 @@ impl Rate {
         }
     }
 
-    /// `size` bytes arrived from the link, after a full packet or not.
+    /// A packet of `size` bytes arrived from the link. `is_after_full`: it follows a full packet.
     pub fn passed(&mut self, at_ns: u64, size: u64, is_after_full: bool) {
         if !is_after_full || self.began_ns == 0 {
             return self.start(at_ns);
@@ -82,7 +82,7 @@ impl Rate {
         self.bytes_per_second = self.agreed();
     }
 
-    /// Rate of the three neighbouring bins with the most measurements. A rate can lie between two bins.
+    /// Rate of the three neighbouring bins with the most measurements; three, because a rate can lie between two bins.
     fn agreed(&self) -> Option<u64> {
         let most = self.bins.windows(3).max_by_key(|bins| bins.iter().map(|bin| bin.count).sum::<u64>())?;
         let size = most.iter().map(|bin| bin.size).fold(0, u64::saturating_add);
@@ -128,7 +128,7 @@ mod tests {
     fn pauses_and_delayed_packets_do_not_distort_the_rate() {
         let mut rate = Rate::default();
         for packet in 1..=400u64 {
-            // Every 20th packet follows a pause, and 5 of 20 arrive together, late.
+            // Every 20th packet follows a pause, and 5 of every 20 arrive late and together.
             let pause_ns = packet / 20 * 200_000_000;
             let late = if (10..15).contains(&(packet % 20)) { 15 - packet % 20 } else { 0 };
             rate.passed(1 + pause_ns + (packet + late) * 12_000_000, 1500, true);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The figures of a capture, for each connection and summed for the session.
 //!
-//! Field names are part of the JSON format and do not change. Times are seconds, lengths bytes.
+//! Field names are part of the JSON format and do not change. Times are in seconds, lengths in bytes.
 
 use super::avoidable::Reason;
 use super::bandwidth::ByteUse;
@@ -26,7 +26,7 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub version: u32,
-    /// One-way latency for `saving_s`.
+    /// One-way latency used to compute `saving_s`.
     pub latency_s: f64,
     pub connections: Vec<ConnectionReport>,
     pub session: Session,
@@ -46,7 +46,7 @@ pub struct ConnectionReport {
     pub seconds: f64,
     pub started_midstream: bool,
     pub ending: Ending,
-    /// True if the capture starts with the connection, and no message is missing.
+    /// True if the capture contains the connection from its start, with no message missing.
     pub is_whole: bool,
     #[serde(flatten)]
     pub figures: Figures,
@@ -58,11 +58,11 @@ pub struct ConnectionReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct Session {
     pub connections: usize,
-    /// Connections beyond the maximum that are not analysed.
+    /// Number of connections beyond the maximum, which are not analysed.
     pub left_out: u64,
     pub began_s: f64,
     pub seconds: f64,
-    /// Time from the start until the last client was quiet.
+    /// Time from the start until the last client became quiet.
     pub quiet_s: f64,
     #[serde(flatten)]
     pub figures: Figures,
@@ -142,10 +142,10 @@ pub struct StreamFigures {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct StartupFigures {
-    /// Until the first window is visible; null if none was mapped.
+    /// Figures until the first window is visible; null if none was mapped.
     pub window: Option<PhaseFigures>,
     pub quiet: PhaseFigures,
-    /// False if 2 s of silence never followed; `quiet` then extends to the end of the capture.
+    /// False if 2 s of silence never occurred; `quiet` then extends to the end of the capture.
     pub is_quiet: bool,
 }
 
@@ -157,7 +157,7 @@ pub struct PhaseFigures {
     pub round_trips: u64,
     pub avoidable: u64,
     pub saving_s: f64,
-    /// The three parts of `seconds`: waiting for replies, blocked while sending or receiving, everything else.
+    /// The three parts of `seconds`: waiting for replies, blocked while sending or receiving, and all other time.
     pub reply_wait_s: f64,
     pub blocked_s: f64,
     pub client_s: f64,
@@ -165,7 +165,7 @@ pub struct PhaseFigures {
 }
 
 impl Analysis {
-    /// Computes the figures; `latency_s` is one way.
+    /// Computes the figures; `latency_s` is the one-way latency.
     pub fn report(self, latency_s: f64) -> Report {
         let Analysis { names, connections, samples, left_out, .. } = self;
         let open = |mut connection: Connection| {
@@ -268,12 +268,12 @@ fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
     }
 }
 
-/// Length of a list made from `parts`. Long lists are coarse, so the result is limited to the exact sum of the parts.
+/// Total time of a list made from `parts`. Long lists are coarse, so the result is at most the exact sum of the parts.
 fn length(list: &[Span], parts: &[&Spans]) -> u64 {
     length_until(list, u64::MAX).min(parts.iter().map(|part| part.total_ns()).sum())
 }
 
-/// Time blocked by the network in either direction, time blocked only by a receiver, and time of blocked requests.
+/// Spans blocked by the network in either direction, spans blocked only by a receiver, and spans of blocked requests.
 fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
     let (requests, replies) = (&connection.states.requests.blocked, &connection.states.replies.blocked);
     let lists = [&requests.link, &requests.window, &replies.link, &replies.window].map(|spans| spans.list());

@@ -36,7 +36,7 @@ impl WaitTotal {
     }
 }
 
-/// Time saved by avoiding round trips: twice the one-way latency each.
+/// Time saved by avoiding round trips: twice the one-way latency for each.
 pub fn saving_s(round_trips: u64, latency_s: f64) -> f64 {
     round_trips as f64 * 2.0 * latency_s
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// Enough for several hours of a busy connection, in a quarter of a megabyte.
 pub const MAX_SPANS: usize = 16_384;
-/// Width of the first gaps to close. Nobody sees 10 us in a plot with that many spans.
+/// Maximum width of the gaps that are closed first. A gap of 10 us is invisible in a plot with that many spans.
 const FIRST_CLOSED_NS: u64 = 10_000;
 
 /// A span of time, in nanoseconds since 1970.
@@ -50,7 +50,7 @@ impl Spans {
         }
     }
 
-    /// Extends the last span backwards by up to `ns`, over free time and not before `floor_ns`.
+    /// Extends the last span backwards by up to `ns` of free time, joining spans on the way, but not before `floor_ns`.
     pub fn reach_back(&mut self, ns: u64, floor_ns: u64) {
         let Some(mut last) = self.list.pop() else { return };
         let mut left_ns = ns;

@@ -3,7 +3,7 @@
 //!
 //! The window is visible at its first Expose, or at its first MapWindow if the client does not select Expose. The
 //! client is quiet after its last message before [`QUIET_NS`] of silence in both directions. Silence before the first
-//! window does not count: a program that computes for long before its first window has not started yet.
+//! window does not count: a program that computes for a long time before its first window has not started yet.
 
 use super::names::NameId;
 use super::round_trip::{Wait, WaitTotal};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Silence that ends the start-up. A blinking cursor or a clock sends more often.
 pub const QUIET_NS: u64 = 2_000_000_000;
 
-/// Sums up to a point in time.
+/// Totals up to a point in time.
 #[derive(Clone, Debug, Default)]
 pub struct Phase {
     pub until_ns: u64,
@@ -46,7 +46,7 @@ pub struct Startup {
 }
 
 impl Startup {
-    /// Takes a message. Call it before [`Startup::waited`] reports the wait that the message completes.
+    /// Takes a message. If it completes or reveals a wait, call [`Startup::waited`] first.
     pub fn message(&mut self, message: &Message<'_>) {
         let last_ns = self.so_far.until_ns;
         if self.quiet.is_none() && last_ns > 0 && message.first_ns.saturating_sub(last_ns) >= QUIET_NS {
@@ -74,12 +74,12 @@ impl Startup {
         self.exposed.as_ref().or(self.mapped.as_ref())
     }
 
-    /// Sums up to the silence that ends the start-up, or up to the last message if there was no such silence.
+    /// Totals up to the silence that ends the start-up, or up to the last message if there was no such silence.
     pub fn quiet(&self) -> &Phase {
         self.quiet.as_ref().unwrap_or(&self.so_far)
     }
 
-    /// True if that silence occurred before `end_ns`.
+    /// True if the silence that ends the start-up occurred before `end_ns`.
     pub fn is_quiet(&self, end_ns: u64) -> bool {
         self.quiet.is_some() || end_ns.saturating_sub(self.so_far.until_ns) >= QUIET_NS
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Classifies the time of a connection's two transmitters, only from packets and acknowledgements.
+//! Classifies the time of a connection's two transmitters, using only packets and acknowledgements.
 //!
 //! # The question
 //!
@@ -18,8 +18,8 @@
 //!
 //! - The **rate** is measured while data were queued (see [`super::rate`]). A direction without enough data uses the
 //!   other direction's rate.
-//! - The **base** is the shortest round trip, less the time that its own packets took on the link. The propagation
-//!   delay remains.
+//! - The **base** is the shortest round trip, less the time that its own packets took on the link. It is the sum
+//!   of both propagation delays.
 //! - A packet leaves the link after the previous packet, at the link's rate, and at the latest one base before its
 //!   acknowledgement arrives. This bound corrects a rate that is too low; the rate corrects delayed acknowledgements
 //!   (40 ms and more).
@@ -36,10 +36,10 @@
 //!
 //! The paper's "blocked by the network" is `Link` and `Window` together.
 //!
-//! All times are those of the transmitter. If the capture was made at the receiver (its round trip is the shorter one),
-//! packets are seen after the link. They left it half the other direction's base earlier, and data elicited by an
-//! acknowledgement are seen one such base after it. Packets that a delayed machine receives together left the link one
-//! by one.
+//! All times are as seen by the transmitter. If the capture was made at the receiver (the round trip to it is shorter),
+//! packets are captured after the link. They left it half the other direction's base earlier, and data elicited by an
+//! acknowledgement are captured one such base after it. Packets that a delayed machine receives together left the link
+//! one by one.
 //!
 //! # Accuracy
 //!
@@ -63,7 +63,7 @@ pub struct States {
     beginning: Option<Vec<Packet>>,
 }
 
-/// Number of packets in both directions together after which rate and round trip count as known.
+/// Total number of packets in both directions after which rate and round trip count as known.
 const BEGINNING: usize = 256;
 
 impl States {

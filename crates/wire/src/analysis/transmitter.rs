@@ -52,16 +52,16 @@ struct Sent {
 #[derive(Clone, Copy, Debug)]
 struct RoundTrip {
     ns: u64,
-    /// Bytes that the link carried during it, both ways.
+    /// Bytes that the link carried in both directions during this round trip.
     size: u64,
 }
 
-/// One direction.
+/// State of one direction.
 #[derive(Debug, Default)]
 pub struct Transmitter {
     pub blocked: BlockedTime,
     in_flight: VecDeque<Sent>,
-    /// Time at which all of `in_flight` has left the link at the current rate; [`u64::MAX`] while the rate is unknown.
+    /// Time at which all of `in_flight` leaves the link at the current rate; [`u64::MAX`] while the rate is unknown.
     free_ns: u64,
     rate: Rate,
     round_trip: Option<RoundTrip>,
@@ -177,7 +177,7 @@ impl Transmitter {
         self.free_ns = self.free_ns.max(sent.at_ns).saturating_add(ns);
     }
 
-    /// Settles all packets in flight, because they have left the link at the current rate.
+    /// Settles all packets in flight, which have left the link according to the current rate.
     fn settle_flight(&mut self, point: &CapturePoint) {
         for index in self.in_flight.partition_point(|sent| sent.is_settled)..self.in_flight.len() {
             let sent = self.in_flight[index];
@@ -225,14 +225,14 @@ impl Transmitter {
         self.elicits.front().is_some_and(|&ns| ns <= came_ns)
     }
 
-    /// Records that a packet left the link half a loop before it was captured.
+    /// Records that a packet left the link half of `loop_ns` before it was captured.
     fn passed(&mut self, sent: &Sent, point: &CapturePoint) {
         let left_ns = sent.at_ns.saturating_sub(point.half_ns());
         let busy_ns = self.ns_of(sent.size, point).unwrap_or(0);
         let begin_ns = left_ns.saturating_sub(busy_ns);
         let earlier_ns = self.blocked.link_ns().saturating_sub(begin_ns).min(busy_ns);
         self.blocked.busy(begin_ns, left_ns);
-        // A delayed machine receives several packets together, which left the link earlier.
+        // Packets that a delayed machine received together left the link earlier.
         if earlier_ns > 0 {
             self.blocked.reach_back(earlier_ns);
         }

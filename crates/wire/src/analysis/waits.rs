@@ -12,10 +12,10 @@
 //! | one of several replies to one request | the last one ends the wait |
 //! | an event | nothing: events are not requested |
 //!
-//! "Soon" is within [`PROMPT_NS`], after a silence of at least half that round trip.
+//! "Soon" means within [`PROMPT_NS`], after a silence of at least half of that reply's round trip.
 //!
-//! A batch of requests with replies is therefore one round trip, named after its last request. A client that asks,
-//! idles and reads the reply on arrival also counts as waiting: the wire shows no difference.
+//! A batch of requests with replies is therefore one round trip, named after its last request. A client that idles
+//! after a request and reads the reply on arrival also counts as waiting: the wire shows no difference.
 
 use super::avoidable::{Judge, Question};
 use super::names::{NameId, Names};
@@ -66,7 +66,7 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Takes a message and returns the wait that it completes or proves.
+    /// Takes a message and returns the wait that it completes or reveals.
     pub fn message(&mut self, message: &Message<'_>, name: NameId, names: &mut Names) -> Option<Wait> {
         self.judge.message(message);
         match message.kind {
@@ -87,7 +87,7 @@ impl Waits {
         }
     }
 
-    /// Messages are missing; they may include pending replies.
+    /// Records that messages are missing, which may include pending replies.
     pub fn gap(&mut self) {
         self.pending.clear();
         self.newest = None;
@@ -127,7 +127,7 @@ impl Waits {
         None
     }
 
-    /// Replies arrive in request order, so earlier pending requests will get no reply.
+    /// Replies arrive in request order, so earlier pending requests can no longer be answered.
     fn take_pending(&mut self, sequence: u64) -> Option<Unanswered> {
         while self.pending.front()?.sequence < sequence {
             self.pending.pop_front();
@@ -135,7 +135,7 @@ impl Waits {
         if self.pending.front()?.sequence == sequence { self.pending.pop_front() } else { None }
     }
 
-    /// Called when the client sends again. Returns a wait if the client had waited for the last reply.
+    /// Called when the client sends again. Returns a wait if the client was waiting for the last reply.
     fn resumed(&mut self, at_ns: u64) -> Option<Wait> {
         let reply = self.reply.take()?;
         let (_, silent_ns) = self.newest?;

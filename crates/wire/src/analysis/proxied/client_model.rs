@@ -6,7 +6,7 @@ use crate::answerable::{Class, Condition, Row, TABLE};
 use crate::observe::{Kind, Message};
 use std::collections::HashMap;
 
-/// Maximum number of remembered windows and changes. A program's start has a few hundred. Further ones are unknown.
+/// Maximum number of remembered windows and changes. A program's start has a few hundred. Others count as unknown.
 const MAX_REMEMBERED: usize = 4_096;
 const MAX_NESTED: usize = 32;
 
@@ -31,7 +31,7 @@ struct Window {
 pub struct ClientModel {
     colormaps: Colormaps,
     windows: HashMap<u32, Window>,
-    /// `changes` has the number of the last change by event and subject; `read` has the number at the last read.
+    /// Number of changes so far. For each subject, `changes` and `read` keep its value at the last change and read.
     change: u64,
     changes: HashMap<(&'static str, Subject), u64>,
     read: HashMap<(&'static str, Subject), u64>,
@@ -93,7 +93,7 @@ impl ClientModel {
         }
     }
 
-    /// True if the proxy knows the answer. Otherwise the answer counts as read with this request.
+    /// True if the proxy knows the answer. If not, this request is recorded as the last read of the answer.
     pub fn can_answer(&mut self, row: &Row, message: &Message<'_>) -> bool {
         if !self.is_met(row.when, message).unwrap_or(false) {
             return false;
@@ -125,7 +125,7 @@ impl ClientModel {
         })
     }
 
-    /// True if no other client can have moved it: a pixmap, an unmapped window, or a child of the client's own window.
+    /// True if only the client could have moved it: a pixmap, an unmapped window, or a child of the client's own window.
     fn has_fixed_position(&self, drawable: u32) -> bool {
         match self.windows.get(&drawable) {
             Some(window) => !window.is_reparented && (!window.is_mapped || self.is_own(window.parent)),
@@ -155,7 +155,7 @@ impl ClientModel {
         self.colormaps.greeting.screen(window).is_some()
     }
 
-    /// True if no change was reported since the answer was last read. Other clients' properties must be read once.
+    /// True if no change was reported since the last read. Properties of other clients' windows must be read first.
     fn is_current(&mut self, row: &Row, message: &Message<'_>) -> bool {
         let (subject, is_foreign) = match (message.name, message.word(4), message.word(8)) {
             ("GetProperty", Some(window), Some(name)) => {

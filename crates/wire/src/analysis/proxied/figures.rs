@@ -13,9 +13,9 @@ pub struct ProxyFigures {
     /// lbx, strict or relaxed.
     pub proxy: &'static str,
     pub waits: u64,
-    /// Number of waits that would still go to the server.
+    /// Number of waits that would remain.
     pub left: u64,
-    /// Time that the other waits cost at `latency_s`.
+    /// Time that the avoided waits would have cost at a one-way latency of `latency_s`.
     pub saving_s: f64,
     /// Waits by name, the name with the most remaining waits first.
     pub names: Vec<LeftFigures>,
@@ -30,7 +30,7 @@ pub struct LeftFigures {
 }
 
 impl Proxied {
-    /// `latency_s` is one way.
+    /// `latency_s` is the one-way latency.
     pub fn figures(&self, names: &Names, latency_s: f64) -> ProxyFigures {
         let list = self.by_name.iter().map(|(&name, left)| LeftFigures {
             name: names.name(name).to_owned(),

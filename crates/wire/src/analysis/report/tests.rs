@@ -14,7 +14,7 @@ fn open(analysis: &mut Analysis, id: u32, at_ms: u64) {
     analysis.opened(ConnectionId(id), &opened);
 }
 
-/// 46 atoms one by one, 100 ms apart, each answered after 90 ms.
+/// A client that asks for 46 atoms one at a time, 100 ms apart, each answered after 90 ms.
 fn session(connections: u32) -> Report {
     let mut analysis = Analysis::default();
     for id in 0..connections {

@@ -80,7 +80,7 @@ fn retransmissions_and_pure_acknowledgements_occupy_the_link() {
     };
     take(Requests, 1_000, 0, 1448, 0, false);
     take(Replies, 2_250, 0, 0, 1448, false);
-    // Three full packets show the rate.
+    // Three full packets reveal the rate.
     for number in 0..3 {
         take(Requests, 3_000, 1448 + number * 1448, 1448, 0, false);
     }

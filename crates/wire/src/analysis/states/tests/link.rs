@@ -83,8 +83,8 @@ pub struct Simulation {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     count: u64,
     script: Vec<Exchange>,
-    /// The server writes its reply when requests are complete up to the first offset. The client writes its next
-    /// request when replies are complete up to the second.
+    /// The server writes its reply once requests have arrived up to the first offset. The client writes its next
+    /// request once replies have arrived up to the second offset.
     wanted: [u64; 2],
     now_ns: u64,
     captured: Captured,
