@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Table of the requests that a proxy next to the program can answer without the server: their class and condition.
+//! Table of the requests that a proxy next to the program can answer without the server, with class and condition.
 //!
 //! Names are those of [`crate::x11::names`]: `InternAtom`, `RENDER::QueryPictFormats`. A request that is not in the
 //! table is [`Class::Never`]. The table says what can be answered; [`Barrier`] says when the request order allows it.
@@ -26,7 +26,7 @@ pub enum Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Condition {
     Always,
-    /// The atom exists. A missing atom can be created by a later request.
+    /// The atom exists. A missing atom could be created later.
     AtomFound,
     /// The colormap's visual is TrueColor, StaticColor or StaticGray, whose colour cells are read-only.
     FixedColormap,
@@ -34,8 +34,8 @@ pub enum Condition {
     SameFontPath,
     /// The request does not delete the property.
     Undeleted,
-    /// The drawable is a root or the program's own: a pixmap, a window until it is mapped or reparented, or a window
-    /// inside another of the program's windows, for questions about only these two.
+    /// The drawable is a root, or the program's own pixmap or window. A window must not be mapped or reparented yet, or
+    /// the request concerns only this window and one of the program's windows that contains it.
     OwnDrawable,
 }
 
@@ -71,7 +71,7 @@ pub struct Row {
     pub until: &'static [&'static str],
 }
 
-/// The table's entry for a request. Its field `request` is empty if the table has none.
+/// The table's entry for a request. The entry's field `request` is empty if the request is not in the table.
 pub fn row(request: &str) -> Row {
     if let Some(row) = TABLE.iter().find(|row| row.request == request) {
         return *row;
@@ -129,7 +129,7 @@ const RANDR: &[&str] = &["RANDR::ScreenChangeNotify", "RANDR::Notify"];
 const DEVICES: &[&str] = &["XInputExtension::Hierarchy", "XInputExtension::DeviceChanged"];
 
 /// Every request that is not [`Class::Never`], except those called QueryVersion. Comments name the state that the
-/// server records for the client. Watched and shadowed requests always reach the server too.
+/// server records for the client. The server also receives all watched and shadowed requests.
 pub const TABLE: &[Row] = &[
     constant("QueryExtension").lbx(Lbx::Answered),
     constant("ListExtensions"),
@@ -150,7 +150,7 @@ pub const TABLE: &[Row] = &[
     sets_state("AllocNamedColor").when(Condition::FixedColormap).lbx(Lbx::Answered),
     // Permission to send long requests.
     sets_state("BIG-REQUESTS::Enable"),
-    // The client's version, or that the client sent this request: until then, the extension's other requests fail.
+    // The client's version, or the fact that it sent this request: until then, the extension's other requests fail.
     sets_state("DPMS::GetVersion"),
     sets_state("SYNC::Initialize"),
     sets_state("XC-MISC::GetVersion"),

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A background thread and its result. Drop stops it.
+/// A background thread and its result. Dropping it stops the thread.
 #[derive(Debug)]
 pub struct Background<T> {
     stop: Option<UnixStream>,

@@ -2,7 +2,7 @@
 //! Reads and writes packet captures.
 //!
 //! The reader accepts pcap and pcapng in either byte order, with any time resolution, several interfaces and sections.
-//! The writer produces pcapng with nanoseconds. Neither holds more than one packet and a buffer.
+//! The writer produces pcapng with nanoseconds. Each holds at most one packet and a buffer.
 //!
 //! | module | purpose |
 //! |---|---|

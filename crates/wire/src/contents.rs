@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Totals that are reported for every capture that is read.
+//! Totals that are reported for every capture.
 
 /// Contents of a capture, and the parts that could not be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

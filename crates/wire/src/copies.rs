@@ -34,7 +34,7 @@ pub struct Copies {
 #[derive(Clone, Copy, Debug)]
 struct SeenPacket {
     at_ns: u64,
-    /// Hash of the bytes that all copies share, and hash of the headers before them, which capture points change.
+    /// Hash of the bytes that all copies share, and hash of the headers before them, which differ by capture point.
     packet: u64,
     headers: u64,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Captures and analyses X11 traffic: packets, TCP streams, X messages, round trips.
 //!
-//! A capture is processed in one pass over its packets, in their order and with bounded memory:
+//! A capture is processed in one pass over its packets, in order and with bounded memory:
 //!
 //! ```text
 //! capture ──packets──▶ frame ──segments──▶ stream ──bytes──▶ x11 ──messages──▶

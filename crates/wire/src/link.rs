@@ -7,7 +7,7 @@
 //!                        ◀── queue, rate, delay, loss ◀──
 //! ```
 //!
-//! Packets are those that the kernels send, at most 1500 bytes and unmodified. Nothing outside changes: the namespaces
+//! Packets are the kernel's own: unmodified and at most 1500 bytes long. Nothing outside the namespaces changes: they
 //! have no names, and every process in them ends with the [`Link`], even if this process is killed.
 //!
 //! | file | purpose |
@@ -91,10 +91,10 @@ impl Settings {
     }
 }
 
-/// A running link. Drop ends every process on both sides, then the link.
+/// A running link. Dropping it ends every process on both sides, then the link.
 #[derive(Debug)]
 pub struct Link {
-    // Field order matters: processes in the namespaces end while packets still flow.
+    // Field order matters: processes in the namespaces must end while packets still flow.
     namespaces: Namespaces,
     emulator: Emulator,
 }

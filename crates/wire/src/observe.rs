@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The interface between the decoding of a capture and its analysis.
 //!
-//! [`Observer`] methods are called in packet order. All times are the capture's, in nanoseconds since 1970. An offset
+//! [`Observer`] methods are called in packet order. All times are capture times in nanoseconds since 1970. An offset
 //! is a byte's position in its direction, counted from 0 in 64 bits; it continues when TCP's sequence numbers wrap.
 
 use crate::x11::bytes::ByteOrder;

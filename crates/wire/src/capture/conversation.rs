@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Turns bytes that were never in a packet into the TCP packets that a loopback interface would have shown.
 //!
-//! A Unix socket has no packets, but captures consist of them. Each connection therefore gets two ports of 127.0.0.1, a
+//! A Unix socket has no packets, but a capture needs them. Each connection therefore gets two ports of 127.0.0.1, a
 //! handshake, sequence numbers, acknowledgements, a closed window while a receiver does not read, and an end.
 
 use super::{Link, Record};
@@ -32,7 +32,7 @@ enum Purpose {
 pub struct Conversation {
     /// Ports of client and server.
     ports: [u16; 2],
-    /// Next sequence numbers of client and server, and the number up to which each has received from the other.
+    /// Next sequence numbers of client and server, and the sequence number up to which each has received data.
     next: [u32; 2],
     received: [u32; 2],
     /// True for a receiver that does not read at the moment.

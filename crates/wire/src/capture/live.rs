@@ -12,7 +12,7 @@ use std::time::Duration;
 const BUFFER_BYTES: i32 = 16 << 20;
 /// Maximum time for which the kernel collects packets before we get them.
 pub const GATHERED_FOR: Duration = Duration::from_millis(50);
-/// Largest packet that the kernel passes on, from loopback or offloading.
+/// Size of the largest packets from the kernel, which loopback and segmentation offloading produce.
 const SNAP_BYTES: i32 = 262_144;
 
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum LiveError {
     Other(String),
 }
 
-/// Lists the network interfaces, without the Bluetooth, USB, D-Bus and firewall devices of libpcap.
+/// Lists the network interfaces, without libpcap's Bluetooth, USB, D-Bus and firewall devices.
 pub fn interfaces() -> Result<Vec<Device>, LiveError> {
     let others = ["bluetooth", "dbus", "nflog", "nfqueue", "usbmon"];
     let mut devices = Device::list().map_err(|error| LiveError::Other(message(&error)))?;

@@ -190,13 +190,13 @@ fn problem(error: &PcapError<&[u8]>) -> ReadProblem {
     }
 }
 
-/// Decodes ticks per second: a power of ten, or a power of two (which the library lacks) if the highest bit is set.
+/// Decodes ticks per second: a power of ten, or a power of two (unknown to the library) if the highest bit is set.
 fn resolution(option: u8) -> u64 {
     let (base, power) = if option & 0x80 == 0 { (10_u64, option) } else { (2, option & 0x7f) };
     base.checked_pow(power.into()).unwrap_or(1_000_000)
 }
 
-/// The packet of a block, or `None` for blocks that only describe later packets.
+/// The packet in a block, or `None` for blocks that only describe later packets.
 fn take_block<'a>(
     block: &PcapBlockOwned<'a>,
     interfaces: &mut Vec<Interface>,

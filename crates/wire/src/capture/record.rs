@@ -44,7 +44,7 @@ pub struct Recorded {
     pub has_started: bool,
     /// Packets other than TCP, which a scrubbed file omits.
     pub left_out: u64,
-    /// Packets of messages that were too long to wait for. Only the heads of these messages are in the file.
+    /// Packets with messages that were too long to wait for. The file contains only the heads of these messages.
     pub given_up: u64,
     /// Why recording stopped early.
     pub error: Option<io::Error>,
@@ -72,7 +72,7 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Starts a file. A single interface can be named; otherwise each link type gets an interface at its first packet.
+    /// Starts a file. Without `interface`, an interface is added for each link type at its first packet.
     pub fn new(
         file: File,
         interface: Option<(Link, &str)>,
@@ -159,7 +159,7 @@ impl<'a> Recorder<'a> {
         self.end_if_over();
     }
 
-    /// Packets in the scrubber arrived before the end, so write them first.
+    /// At the end of the recording, writes the packets still in the scrubber, which arrived before the end.
     fn end_if_over(&mut self) {
         if self.output.trigger.state() == State::Over {
             self.flush_scrubber();

@@ -3,12 +3,12 @@
 //!
 //! ```text
 //! program ──/tmp/.X11-unix/X64──▶ relay ──/tmp/.X11-unix/X0, or TCP──▶ X server
-//!                                   └──▶ packets as of a loopback interface, in a file
+//!                                   └──▶ packets as on a loopback interface, in a file
 //! ```
 //!
 //! Bytes are forwarded on arrival, in order and with their file descriptors (MIT-SHM, DRI3), and recorded afterwards.
-//! The relay holds at most one piece per direction and reads no more until that is sent. A slow end slows the other
-//! end, just as without a relay. To the server, every client appears to be this process, run by this user.
+//! The relay holds at most one piece per direction and reads no more until that piece is sent. A slow end slows the
+//! other end, just as without a relay. To the server, every client appears to be the relay's process and user.
 //!
 //! | file | purpose |
 //! |---|---|
@@ -62,12 +62,12 @@ pub struct Relayed {
     pub bytes: [u64; 2],
     /// Number of file descriptors that were passed.
     pub files: u64,
-    /// Number of file descriptors that could not be passed, because the server is reached by TCP.
+    /// Number of file descriptors that could not be passed, because the server is reached over TCP.
     pub files_lost: u64,
     pub recorded: Recorded,
 }
 
-/// A running relay. Drop stops it and removes its files.
+/// A running relay. Dropping it stops the thread and removes the files.
 #[derive(Debug)]
 pub struct Relay {
     // Field order matters: the thread must end before its files are removed.
@@ -78,7 +78,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Starts to relay clients of this display (`None`: DISPLAY) and to record them into a file.
+    /// Starts relaying clients of this display (`None`: the one in DISPLAY) and recording them into a file.
     pub fn start(display: Option<&str>, file: File, settings: &Settings) -> Result<Relay, RelayError> {
         let (upstream, _) = Upstream::find(display)?;
         let display = Arc::new(Display::make(upstream.screen()).map_err(RelayError::Display)?);

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
 
-/// Number of packets read, and what was recorded of them.
+/// Number of packets read, and totals of those recorded.
 #[derive(Debug)]
 pub struct Rewritten {
     pub read: u64,
@@ -17,7 +17,7 @@ pub struct Rewritten {
     pub notes: Vec<String>,
 }
 
-/// Records all packets, or only the TCP connections of these ports. `progress` gets the packets and bytes read so far.
+/// Records all packets, or only the TCP connections on these ports. `progress` gets the packets and bytes read so far.
 pub fn rewrite(
     mut reader: Reader,
     ports: Option<&RangeInclusive<u16>>,

@@ -7,12 +7,12 @@
 //!
 //! | bytes | action |
 //! |---|---|
-//! | of a message | overwrite the range that the rules name (`secret`) |
-//! | not decoded: after a gap, or at the start of a capture that joined a connection | overwrite all |
-//! | of a message that never ends, or exceeds the waiting limit | overwrite all but its head |
-//! | of connections that are not X | overwrite all |
-//! | of packets other than TCP | omit the packet and count it |
-//! | program names | omit |
+//! | in a complete message | overwrite the range that the rules name (`secret`) |
+//! | that cannot be decoded: after a gap, or at the start of a connection joined midway | overwrite all |
+//! | in a message that never ends, or exceeds the waiting limit | overwrite all but its head |
+//! | on connections that are not X | overwrite all |
+//! | in packets other than TCP | omit the packet and count it |
+//! | with a program's name | omit |
 //!
 //! The authorization cookie is always overwritten. With [`Extent::Cookie`], no other bytes are overwritten.
 
@@ -232,13 +232,13 @@ pub struct Scrubber {
 }
 
 impl Scrubber {
-    /// Uses the notes of this marker. Its session must take each packet first.
+    /// Creates a scrubber with this marker's notes. The marker's session must take each packet before the scrubber.
     pub fn new(marker: &Marker) -> Scrubber {
         let marks = Rc::clone(&marker.0);
         Scrubber { marks, waiting: VecDeque::new(), waiting_bytes: 0, left_out: 0, given_up: 0 }
     }
 
-    /// Takes the packet that the session took last, and passes on packets that need not wait any longer.
+    /// Takes the packet that the session took last, and passes on packets that no longer need to wait.
     pub fn take(&mut self, record: &Record<'_>, pass_on: &mut impl FnMut(&Record<'_>)) {
         let last = self.marks.borrow_mut().position.take();
         let position = last.map(|(id, packet)| (id, packet.direction, packet.offset));

@@ -4,7 +4,7 @@
 //! Nanoseconds labelled as microseconds can be detected with certainty and are converted. Other errors are only
 //! reported, because the true times are unknown.
 
-/// 10^17 microseconds since 1970 is the year 5138, so larger values must be nanoseconds.
+/// 10^17 microseconds since 1970 are in the year 5138, so larger values must be nanoseconds.
 const LATEST_TICKS: u64 = 100_000_000_000_000_000;
 const MICROSECONDS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000_000_000;

@@ -7,7 +7,7 @@
 //! | running | the stop event | everything |
 //! | over | the end of the capture | nothing |
 //!
-//! The time is that of the packets, or is given by the caller while there are none.
+//! The time is taken from the packets; while there are none, the caller provides it.
 
 use crate::observe::{ConnectionId, Kind, Message, Observer};
 use std::cell::RefCell;
@@ -132,7 +132,7 @@ impl Trigger {
         }
     }
 
-    /// A packet contained these events. The packet is part of the recording that it starts or stops.
+    /// Takes the events in a packet. The packet is part of the recording that these events start or stop.
     pub fn observe(&mut self, at_ns: u64, seen: SeenEvents) {
         if seen.message {
             self.last_message_ns = Some(at_ns);

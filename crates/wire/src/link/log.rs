@@ -77,7 +77,7 @@ impl Outcome {
     }
 }
 
-/// The link was sending in this direction without a pause.
+/// A span in which the link was sending in this direction without a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy {
     pub direction: Direction,

@@ -35,15 +35,15 @@ use xqos_sys as sys;
 
 /// Name of the device on both sides.
 const DEVICE: &CStr = c"link0";
-/// Packets that the device's kernel queue holds: 10 ms of small packets at 1 Gb/s, longer than we ever pause. The
-/// emulated queue has its own bound.
+/// Length of the device's kernel queue in packets: 10 ms of small packets at 1 Gb/s, longer than we ever pause. The
+/// emulated queue has a separate bound.
 const KERNEL_QUEUE: i32 = 10_000;
 /// Time that a process gets after SIGTERM, so that an X server can remove its files or an editor can save.
 const GRACE: Duration = Duration::from_secs(2);
 /// Time after which we give up: a process that survives SIGKILL is waiting for a device.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Both sides of an idle link. Drop ends every process on them.
+/// Both sides of an idle link. Dropping it ends every process on them.
 #[derive(Debug)]
 pub struct Namespaces {
     tuns: Option<[File; 2]>,
@@ -77,7 +77,7 @@ impl Namespaces {
     }
 
     /// True if a process listens on this TCP port on the server's side. Does not connect: an X server would count the
-    /// connection as a client, and reset itself when that disconnects.
+    /// connection as a client, and reset itself when this client disconnects.
     pub fn server_listens(&self, port: u16) -> io::Result<bool> {
         // The guard is in the server's namespace, which it created last.
         listens(self.guard.pid as u32, port)
@@ -284,7 +284,7 @@ fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, OwnedFd)> {
 }
 
 impl Side {
-    /// Private addresses. Other networks with the same numbers are not reachable from the namespaces.
+    /// Private addresses. No other network with these addresses is reachable from the namespaces.
     pub const fn address(self) -> Ipv4Addr {
         match self {
             Side::Client => Ipv4Addr::new(10, 0, 0, 2),

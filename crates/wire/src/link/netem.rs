@@ -9,7 +9,7 @@ use super::shape::{Queue, Shape};
 use std::io::ErrorKind;
 use std::process::Command;
 
-/// Packet size that converts a bound in bytes to netem's bound, which is a number of packets.
+/// Packet size used to convert a bound in bytes to netem's bound, which is a number of packets.
 const FULL_PACKET_BYTES: u64 = 1500;
 
 /// The `tc` command that sets this shape on the device of its namespace.

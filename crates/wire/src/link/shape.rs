@@ -31,7 +31,7 @@ pub struct Shape {
     pub rate: Option<NonZeroU64>,
     /// Time from the end of a packet's transmission to its delivery.
     pub delay_ns: u64,
-    /// Maximum deviation of the delay in either direction, uniformly distributed. The delay is never negative.
+    /// Maximum deviation from the delay, up or down, uniformly distributed. The delay is never negative.
     pub jitter_ns: u64,
     /// Bound for waiting packets, not counting the one in transmission.
     pub queue: Queue,

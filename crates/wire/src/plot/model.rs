@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// Maximum number of messages of all connections, about ten bytes each.
 pub const MAX_MESSAGES: u64 = 8_000_000;
-/// Maximum number of packets and gaps. A packet takes about ten bytes in both directions together.
+/// Maximum number of packets and gaps. A packet takes about ten bytes in total over both directions.
 pub const MAX_PACKETS: u64 = 8_000_000;
 /// Maximum number of connections. A desktop opens a few hundred in a day.
 const MAX_CONNECTIONS: usize = 4_096;

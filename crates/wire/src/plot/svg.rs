@@ -26,7 +26,7 @@ const TITLES: [&str; 2] = ["Requests", "Replies, events, errors"];
 /// Height of a text row. Names are placed in rows, so that they do not overlap.
 const ROW_HEIGHT: f64 = 12.0;
 const LETTER_WIDTH: f64 = 6.1;
-/// Minimum height of a message with a name. Errors of any height have one.
+/// Minimum height of a message with a name. Errors have a name at any height.
 const MIN_NAMED: f64 = 2.0;
 
 const HEAD: &str = "<style>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! Writes an authority file with the server's cookie for our display. Clients look up cookies by display number.
 //!
-//! If libxcb finds no cookie for its display, it sends none, and the server refuses. The program therefore gets a file
-//! with entries for our display, followed by the user's own. Without a server cookie, no file is needed.
+//! If libxcb finds no cookie for its display, it sends none, and the server refuses the client. The program therefore
+//! gets a file with entries for our display, followed by the user's own. There is no file if the server uses no cookie.
 //!
 //! | entry | used by |
 //! |---|---|
 //! | FamilyLocal with the host name, as xauth and sshd write it | libraries that consider the display local |
-//! | FamilyInternet, if the display is reached by TCP | python-xlib and others that compare the whole entry |
+//! | FamilyInternet, if the display is reached over TCP | python-xlib and others that compare the whole entry |
 //! | FamilyWild | libX11 and libxcb, with any host name |
 
 use super::display::TemporaryFile;
@@ -25,7 +25,7 @@ const FAMILY_LOCAL: u16 = 256;
 /// Matches any address.
 const FAMILY_WILD: u16 = 65_535;
 
-/// An authority file. Drop removes it.
+/// An authority file, which is removed on drop.
 #[derive(Debug)]
 pub struct Authority(TemporaryFile);
 

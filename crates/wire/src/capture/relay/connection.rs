@@ -6,7 +6,7 @@
 //! | an end sends data | forward immediately; if the other end does not accept everything, stop reading until it has |
 //! | an end shuts down its sending side | shut down towards the other end, after all waiting data |
 //! | an end accepts no more data | drop data that waits for this end, but still forward what it sends |
-//! | the server has closed, or a socket fails | close both ends, after all data that waits for the client |
+//! | the server has closed its socket, or a socket fails | close both ends, after all data that waits for the client |
 
 use super::super::conversation::{Conversation, MAX_BYTES};
 use super::Relayed;
@@ -28,7 +28,7 @@ struct DirectionState {
     /// Bytes that the receiver has not accepted yet.
     waiting: Vec<u8>,
     files: Vec<OwnedFd>,
-    /// True if the sender has ended, or the receiver is gone.
+    /// True if the sender will send no more, or the receiver is gone.
     has_ended: bool,
     /// True if the sender has closed the socket, not only shut down sending.
     is_gone: bool,
@@ -160,7 +160,7 @@ impl Connection {
     fn forward_end(&mut self, direction: Direction) {
         let state = &self.states[direction as usize];
         if state.has_ended && state.waiting.is_empty() {
-            // Fails if the receiver is already gone, which is fine.
+            // This fails harmlessly if the receiver is already gone.
             let _ = shutdown(&self.sockets[1 - direction as usize].fd, Shutdown::Write);
         }
     }

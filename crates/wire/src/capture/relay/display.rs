@@ -18,7 +18,7 @@ const FIRST: u16 = 64;
 const LAST: u16 = 999;
 const FOLDER: &str = "/tmp/.X11-unix";
 
-/// Drop removes the files.
+/// The relay's display. Its files are removed on drop.
 #[derive(Debug)]
 pub struct Display {
     number: u16,
@@ -29,7 +29,7 @@ pub struct Display {
     _lock: TemporaryFile,
 }
 
-/// A file that drop removes.
+/// A file that is removed on drop.
 #[derive(Debug)]
 pub(super) struct TemporaryFile(pub(super) PathBuf);
 
@@ -53,7 +53,7 @@ impl Display {
     }
 
     /// Accepts a client on this listener and returns its pid. Fails if no client waits or no file descriptor is left.
-    /// PermissionDenied: the client belongs to another user, but the server would treat it as ours.
+    /// Fails with PermissionDenied if the client belongs to another user, because the server would treat it as ours.
     pub fn accept(&self, listener: usize) -> io::Result<(UnixStream, i32)> {
         let (stream, _) = self.listeners[listener].accept()?;
         let peer = socket_peercred(&stream)?;

@@ -28,7 +28,7 @@ use xqos_sys::ready;
 const REST: Duration = Duration::from_millis(100);
 /// Number of file descriptors reserved for uses other than clients.
 const OWN_FILES: u64 = 64;
-/// First client port in the capture, the same as that of Linux's ephemeral ports.
+/// First client port in the capture: the first of Linux's ephemeral ports.
 const FIRST_CLIENT_PORT: u16 = 32_768;
 
 /// State of the relay's thread.
@@ -81,7 +81,7 @@ impl Loop {
         Ok(Relayed { recorded, ..self.relayed })
     }
 
-    /// Poll results for `stop`, the listeners and the connections' sockets.
+    /// Waits, and returns the poll results for `stop`, the listeners and the connections' sockets.
     fn wait(&self, stop: &UnixStream, recorder: &mut Recorder<'_>) -> io::Result<Vec<PollFlags>> {
         let has_room = self.connections.len() < self.most_connections;
         let listen = if has_room { PollFlags::IN } else { PollFlags::empty() };

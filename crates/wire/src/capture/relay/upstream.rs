@@ -30,7 +30,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Finds a display by name (`None`: DISPLAY). Also returns the connection that tested it, still without an X setup.
+    /// Finds a display by name (`None`: DISPLAY). Also returns the connection that tested it, before any X setup.
     pub fn find(name: Option<&str>) -> Result<(Upstream, Socket), RelayError> {
         let shown = || name.map_or_else(|| std::env::var("DISPLAY").unwrap_or_default(), str::to_owned);
         let display = parse_display(name).map_err(|_| match shown() {
@@ -64,7 +64,7 @@ impl Upstream {
     }
 }
 
-/// Connects to the first of a display's addresses that answers.
+/// Connects to the first of a display's addresses that accepts the connection.
 fn connect(display: &ParsedDisplay) -> io::Result<(Socket, Option<IpAddr>)> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for address in display.connect_instruction() {

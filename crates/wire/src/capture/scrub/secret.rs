@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// Up to the end of the message.
 const END: u64 = u64::MAX;
-/// Bytes with the opcode or kind, sequence number and length, which framing needs.
+/// Length of the head: opcode or kind, sequence number and message length, which framing needs.
 pub const HEAD_BYTES: u64 = 8;
 
 /// Requests and the offset from which all bytes are confidential.

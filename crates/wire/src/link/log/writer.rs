@@ -13,7 +13,7 @@ use std::time::Duration;
 const BATCH: usize = 256;
 /// Batches that may wait for the disk, 20 MB. Beyond that, packets wait, because a log with gaps is useless.
 const WAITING_BATCHES: usize = 1024;
-/// Idle time after which the file is flushed, in case someone follows it or kills us.
+/// Idle time after which the file is flushed, for readers that follow it, and in case this process is killed.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Counts of one direction.

@@ -35,7 +35,7 @@ function bytesText(bytes) {
   if (bytes < 1e4) return number(bytes) + " B";
   return bytes < 1e6 ? (bytes / 1e3).toFixed(0) + " kB" : (bytes / 1e6).toFixed(1) + " MB";
 }
-// New bytes per pixel column on a logarithmic scale, so that one image does not hide everything else.
+// New bytes per pixel column on a logarithmic scale, so that one large image does not hide everything else.
 function drawDensity(track, base, sign) {
   const { ends, order } = track.packets;
   pen.fillStyle = colours.ink; pen.globalAlpha = 0.75;

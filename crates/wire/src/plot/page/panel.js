@@ -104,7 +104,7 @@ function drawPackets({ track, y, taken }) {
     }
     return;
   }
-  // New bytes rise from pixel to pixel. Retransmitted bytes lie below.
+  // Draw new bytes as one rising bar per pixel, then retransmitted bytes below them.
   for (let px = GUTTER, i = first; px < width && i < last; px++) {
     const from = timeAt(px), to = timeAt(px + 1), next = Math.min(lower(track.packets.order.highest, to), last);
     if (next <= i) continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 // The side panel: list of connections, statistics of the visible or marked range, and the selected message.
 const hint = element("message").firstElementChild;
-// Ranges with more round trips show no table of them, which would make moving and zooming slow.
+// No table is shown for ranges with more round trips, because it would make moving and zooming slow.
 const MAX_TRIPS = 50000;
 
 function dotted(state, text) {

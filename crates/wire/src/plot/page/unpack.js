@@ -32,7 +32,7 @@ function reader(bytes, position) {
 }
 
 const BLOCK = 16384;
-// Counts and bytes by name, summed up to the start of each block, so that any range costs at most two blocks.
+// Running totals of counts and bytes by name at the start of each block. A range then costs at most two blocks.
 function histogram({ name, length }) {
   const running = new Float64Array(2 * facts.names.length * KINDS.length), blocks = [running.slice()];
   if (name.length <= 2 * BLOCK) return null;

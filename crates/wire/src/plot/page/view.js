@@ -67,7 +67,7 @@ function stateUntil(track, time) {
   }
   return "idle";
 }
-// The state that fills at least half of the range.
+// The state with the largest part of the range, if that is at least half; otherwise idle.
 function stateOf(track, from, to) {
   let best = "idle", max = (to - from) / 2;
   for (const name of STATES.slice(1)) {
@@ -83,7 +83,7 @@ function answer({ direction, index }) {
   const kind = kindOf(own.name[index]), sequence = own.sequence[index];
   if (kind === "Event") return null;
   const wanted = { Setup: ["SetupReply"], SetupReply: ["Setup"], Request: ["Reply", "Error"] }[kind] || ["Request"];
-  // Sequence numbers of requests never decrease; replies, errors and events of one number are adjacent.
+  // Sequence numbers of requests never decrease; replies, errors and events with the same number are adjacent.
   for (let i = lower(other.sequence, sequence); i < other.sequence.length && other.sequence[i] <= sequence; i++)
     if (wanted.includes(kindOf(other.name[i]))) return { direction: 1 - direction, index: i };
   return null;
