@@ -44,7 +44,7 @@ impl Observer for Counter {
     }
 }
 
-/// Writes drawing as toolkits send it: requests of 12 to 120 bytes, every hundredth with a reply that is awaited.
+/// Writes drawing requests like those of toolkits: 12 to 120 bytes, every hundredth with a reply that is awaited.
 fn write(path: &Path, requests: u64) {
     let order = Order::Little;
     let mut writer = Writer::new(BufWriter::new(File::create(path).unwrap()), "throughput").unwrap();

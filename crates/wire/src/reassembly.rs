@@ -102,7 +102,7 @@ impl Reassembly {
         self.waiting_bytes
     }
 
-    /// True if the receiver has bytes that are missing from the capture.
+    /// True if the receiver has acknowledged bytes that are missing from the capture.
     #[inline]
     pub fn has_acknowledged_hole(&self) -> bool {
         self.acknowledged > self.next && self.first_waiting().is_none_or(|at| at > self.next)
@@ -123,7 +123,7 @@ impl Reassembly {
         }
     }
 
-    /// Removes and returns the first waiting piece, if nothing before it is missing.
+    /// Removes and returns the first waiting piece, if nothing before it is missing in either direction.
     pub fn take_ready(&mut self, received_of_other: u64) -> Option<(u64, EarlyBytes)> {
         let first = self.waiting.first_entry()?;
         if *first.key() > self.next || first.get().acknowledged > received_of_other {

@@ -16,15 +16,15 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Display 0 and following. Displays forwarded by ssh start at 6010.
+/// Ports of display 0 and up. Displays forwarded by ssh start at port 6010.
 const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
-/// Maximum number of connections known at a time, X or not. Further ones are only counted.
+/// Maximum number of connections known at a time, X or not. Others are only counted.
 const MAX_FLOWS: usize = 65_536;
 /// Maximum number of X connections followed at a time.
 const MAX_FOLLOWED: usize = 1024;
 /// Maximum bytes that wait for earlier ones, per direction, for all connections together.
 const WAITING_BYTES: usize = 16 << 20;
-/// Maximum number of pending requests, for all connections together and for one (the range of sequence numbers).
+/// Maximum number of pending requests, for all connections together and for each (the range of sequence numbers).
 const PENDING_REQUESTS: usize = 1 << 19;
 const MAX_PENDING: usize = 1 << 16;
 /// Maximum number of servers whose extensions are remembered.
@@ -168,7 +168,7 @@ impl<'a> Session<'a> {
         self.segment(at_ns, segment);
     }
 
-    /// Counts a new connection. Returns its number and its share of the pending requests.
+    /// Counts a new connection. Returns its number, and how many pending requests it may have.
     fn count(&mut self) -> (ConnectionId, usize) {
         let id = ConnectionId(self.next_id);
         self.next_id += 1;

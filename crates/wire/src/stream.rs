@@ -12,7 +12,7 @@
 //! | too many bytes wait after it | report a gap |
 //! | the connection or the capture ends | report a gap |
 //!
-//! Keep-alives and window probes count as empty, even if they carry a byte. An idle connection thus stays idle.
+//! Keep-alives and window probes count as empty, even if they carry a byte. They do not make an idle connection busy.
 
 use crate::frame::Segment;
 use crate::observe::{Direction, Packet};

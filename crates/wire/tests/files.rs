@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests reading of capture files: both formats in both byte orders, all time resolutions, several interfaces,
+//! Tests the reading of capture files: both formats in both byte orders, all time resolutions, several interfaces,
 //! truncated files.
 
 mod packets;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests damaged captures at each level: file bytes, packets, TCP streams, messages.
 //!
-//! No step panics, not even a plot. No byte is delivered twice or out of order, which [`packets::Observed`] checks,
+//! No step panics, including plotting. No byte is delivered twice or out of order, which [`packets::Observed`] checks,
 //! and there are never more results than data.
 
 mod packets;

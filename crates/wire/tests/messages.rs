@@ -87,7 +87,7 @@ fn a_length_of_zero_is_an_error_of_four_bytes_until_big_requests_are_enabled() {
         talk.client(&[zero.clone(), request(order, GET_INPUT_FOCUS, 0, 1)].concat());
         talk.server(&[error(order, 16, 2, MAP_WINDOW), reply(order, 3, 0, 0)].concat());
         talk.client(&query_extension(order, "BIG-REQUESTS")).server(&extension_reply(order, 4, [BIG_REQUESTS, 0, 0]));
-        // Another length or minor opcode does not enable it.
+        // Another length or minor opcode does not enable BIG-REQUESTS.
         talk.client(&[request(order, BIG_REQUESTS, 0, 2), request(order, BIG_REQUESTS, 1, 1), zero].concat());
         talk.client(&enable_big_requests(order)).server(&reply(order, 8, 0, 0));
         talk.client(&big_request(order, PUT_IMAGE, 9)).client(&request(order, GET_INPUT_FOCUS, 0, 1));

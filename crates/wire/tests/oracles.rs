@@ -10,7 +10,7 @@
 //! - it writes GLX requests as C functions (glXQueryVersion), and errors as BadShmSeg;
 //! - it writes UNKNOWN for DOUBLE-BUFFER, and does not know that XKEYBOARD::PerClientFlags has a reply;
 //! - it shows no length of events and errors;
-//! - it shows the last request that it has forwarded as an event's sequence number.
+//! - as an event's sequence number, it shows that of the last request that it has forwarded.
 
 #[path = "../examples/messages.rs"]
 mod messages;

@@ -62,7 +62,7 @@ fn tracks(plot: &Plot) -> impl Iterator<Item = &Track> {
     plot.connections.values().flat_map(|connection| &connection.tracks)
 }
 
-/// Drawing with a lost packet that is retransmitted later, and two packets that are captured out of order.
+/// Drawing requests, with a lost packet that is retransmitted later and two packets that are captured out of order.
 fn troubled() -> Talk {
     let mut talk = Talk::new();
     talk.window_scale = Some(3);

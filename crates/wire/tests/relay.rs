@@ -191,7 +191,7 @@ fn a_blocked_server_blocks_only_its_own_client() {
     let (mut slow, mut sleeping) = scene.pair();
     slow.set_nonblocking(true).unwrap();
     let (mut taken, mut idle_since) = (0_usize, Instant::now());
-    // Amount of data that two socket buffers and the relay hold. Without backpressure, everything would be accepted.
+    // Write until the socket buffers and the relay are full. Without backpressure, everything would be accepted.
     while idle_since.elapsed() < Duration::from_millis(300) && taken < 64 << 20 {
         match slow.write(&[0x7f; 65_536]) {
             Ok(count) => (taken, idle_since) = (taken + count, Instant::now()),

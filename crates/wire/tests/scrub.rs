@@ -125,7 +125,7 @@ fn application_bytes() -> usize {
     ours.next_multiple_of(4) - "test".len()
 }
 
-/// Makes confidential text in every message that can contain some, and the keys 38 and 39, in one byte order.
+/// Makes a message of each kind that can contain confidential text or keys: `PASSWORD`, and the keys 38 and 39.
 fn telling(order: Order) -> Talk {
     let mut talk = Talk::new();
     talk.open_x(order);

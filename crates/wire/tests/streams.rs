@@ -284,7 +284,7 @@ fn bytes_truncated_inside_a_message_lose_no_other_message() {
         talk.server(&reply(L, number * 2, 0, 0));
     }
     let whole = observe(&talk.packets).0.lines();
-    // The request after each image is lost, with the boundary between them. The next boundary is found again.
+    // The request after each image is lost, and so is the boundary between the two. The next boundary is found again.
     let cut: Vec<Captured> = talk.packets.iter().map(|packet| packet.clone().cut(1200)).collect();
     let (seen, counts) = observe(&cut);
     assert_eq!((counts.gaps, counts.cut_packets), (50, 50));

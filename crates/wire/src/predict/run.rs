@@ -24,7 +24,7 @@ use std::collections::BinaryHeap;
 const OPEN_BYTES: u32 = 60;
 /// Time after which a dropped SYN is retransmitted.
 const OPEN_AGAIN_NS: u64 = 1_000_000_000;
-/// Limit of simulated events. A start of 256 MB in small packets needs a tenth of it.
+/// Limit of simulated events. A start of 256 MB in small packets needs a tenth of this.
 const MAX_EVENTS: u64 = 50_000_000;
 
 const CLIENT: usize = 0;

@@ -4,7 +4,7 @@
 //! A capture shows when a client sent and when it was answered. A [`Script`] keeps what does not depend on the link:
 //! for each step, the program's thinking time and the server message that it waited for; for each server message, the
 //! server's time and the client bytes that it needed first; and the sizes of all messages. The captured link's delay
-//! is subtracted as far as the handshake shows it.
+//! is subtracted, as far as the handshake reveals it.
 //!
 //! | before a step | the step waits for |
 //! |---|---|
@@ -86,11 +86,11 @@ pub struct ScriptRecorder {
     names: Names,
     connections: HashMap<ConnectionId, ConnectionRecording>,
     proxy: Option<Proxy>,
-    /// Connection and end of the last step.
+    /// Connection and end time of the last step.
     last_step: Option<(usize, u64)>,
-    /// The awaited reply since the last step.
+    /// The reply that the program has waited for since the last step.
     awaited: Option<Received>,
-    /// The last server message since the last step.
+    /// The last server message after the last step.
     received: Option<Received>,
     last_ns: u64,
     messages: usize,
@@ -102,7 +102,7 @@ pub struct ScriptRecorder {
 
 #[derive(Clone, Copy, Debug)]
 struct Received {
-    /// The server message that it depends on, if any.
+    /// The server message that the next step waits for, if any.
     after: Option<Awaited>,
     at_ns: u64,
     to_client_ns: u64,

@@ -53,7 +53,7 @@ pub struct Sender {
     received: u64,
     sent: u64,
     lost: u64,
-    /// Advertised by the receiver; initially the default.
+    /// The window's end as advertised by the receiver; `None` means the initial window.
     window_end: Option<u64>,
     retransmissions: VecDeque<Segment>,
     last_sent_ns: u64,
@@ -161,7 +161,7 @@ pub struct Receiver {
     echo_ns: Option<u64>,
     due_ns: Option<u64>,
     last_ns: Option<u64>,
-    /// Number of first segments that were acknowledged immediately.
+    /// Number of segments at the start that were acknowledged immediately.
     quick: u32,
     is_urgent: bool,
     /// Size of the receive window beyond [`WINDOW_BYTES`].
@@ -211,7 +211,7 @@ impl Receiver {
         self.due_ns
     }
 
-    /// Returns the acknowledgement to send; `answers` is true if data carries it.
+    /// Returns the acknowledgement to send; `answers` is true if a data segment carries it.
     pub fn acknowledge(&mut self, now_ns: u64, answers: bool) -> Acknowledgement {
         let is_prompt = self.last_ns.is_some_and(|last_ns| now_ns.saturating_sub(last_ns) < DELAY_NS);
         if answers && is_prompt {
@@ -222,7 +222,7 @@ impl Receiver {
         Acknowledgement { until: self.until, received: self.received, window_end, echo_ns: self.echo_ns.take() }
     }
 
-    /// Once per round trip, widens the window to twice the received bytes, and further while these grow (slow start).
+    /// Once per round trip, widens the window to twice the bytes received in it, or more while they grow (slow start).
     fn widen(&mut self, now_ns: u64, round_trip_ns: u64) {
         let (began_ns, before) = self.round;
         if now_ns.saturating_sub(began_ns) < round_trip_ns {

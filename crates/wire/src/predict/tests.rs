@@ -43,7 +43,7 @@ fn a_large_reply_takes_its_transmission_time() {
 
 #[test]
 fn slow_start_costs_a_round_trip_for_each_doubling() {
-    // 10, 20, 40 and 80 segments in as many round trips, after one for the handshake.
+    // 10, 20, 40 and 80 segments in one round trip each, after one for the handshake.
     let predicted = predict_start(&asks(1, 0, 32, 150 * 1_448), &link(100_000, 100_000)).unwrap();
     assert!((1_000..1_030).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");
 }

@@ -176,7 +176,7 @@ impl Decoder {
         sequence
     }
 
-    /// Sequence number of a reply. Corrects the count of requests if that is uncertain.
+    /// Sequence number of a reply. Corrects the count of requests if the count is uncertain.
     fn reply_sequence(&mut self, low: u16, acknowledged: u64) -> u64 {
         let mut sequence = self.sequence.widen(low);
         if !self.pending.contains(sequence) && std::mem::take(&mut self.has_lost_replies) {
@@ -191,7 +191,7 @@ impl Decoder {
         sequence
     }
 
-    /// Raises an uncertain count. The reply answers the first uncertain request, if that may have reached the server.
+    /// Raises an uncertain count: assumes a reply to the first uncertain request, if the server may have read it.
     fn settle(&mut self, sequence: u64, certain_until: u64, acknowledged: u64) {
         if self.pending.contains(sequence) {
             return self.sequence.fit();

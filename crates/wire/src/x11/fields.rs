@@ -101,7 +101,7 @@ fn key(kind: Kind, name: &str) -> (&'static str, &str) {
 struct Reader<'a> {
     bytes: &'a [u8],
     order: ByteOrder,
-    /// Long requests have four bytes of length before their fields.
+    /// Long requests have four more bytes, with their length, before the fields.
     shift: usize,
 }
 

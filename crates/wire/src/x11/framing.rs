@@ -223,7 +223,7 @@ impl Framer {
         Ok(Some(if is_whole { Piece::Whole(&self.kept) } else { Piece::Head(&self.kept) }))
     }
 
-    /// Skips missing bytes. Returns the message that ends in them, and an error if the next boundary is unknown.
+    /// Skips missing bytes. Returns the message that ends within them, and an error if the next boundary is unknown.
     pub fn skip(&mut self, length: u64, at_ns: u64) -> (Option<Frame<'_>>, Result<(), OutOfSync>) {
         let end = self.offset.saturating_add(length);
         let Some(message) = &mut self.unfinished else { return (None, Err(OutOfSync)) };

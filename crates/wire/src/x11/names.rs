@@ -168,7 +168,7 @@ impl Names {
         self.extensions[usize::from(major.checked_sub(FIRST_EXTENSION)?)].as_deref()
     }
 
-    /// The extension that owns a code (the last one whose first code is not higher), and the code minus its first code.
+    /// The extension that owns a code, and the code minus its first code. Its first code is the highest up to this one.
     fn by_first(&self, code: u8, first: impl Fn(&Extension) -> u8) -> Option<(&Extension, u8)> {
         let begun = self.extensions.iter().flatten().filter(|extension| (1..=code).contains(&first(extension)));
         let extension = begun.max_by_key(|extension| first(extension))?;

@@ -2,7 +2,7 @@
 //! Requests of a connection that wait for their replies.
 //!
 //! Replies are matched by sequence number, not by order, so lost replies and errors do no harm. The server answers in
-//! order, so a reply also shows that earlier requests will get no answer. Only a request with several replies
+//! order, so a reply also shows that earlier requests can no longer be answered. A request with several replies
 //! stays pending until the last one.
 
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Keeps at most this many requests, and drops the oldest first.
+    /// Keeps at most this many requests; the oldest are dropped first.
     pub fn new(most: usize) -> Pending {
         Pending { requests: VecDeque::new(), most }
     }
@@ -69,7 +69,7 @@ impl Pending {
         self.requests.iter()
     }
 
-    /// Raises the sequence numbers higher than `after`, which turned out to be too low.
+    /// Raises all sequence numbers above `after`, which turned out to be too low.
     pub fn raise(&mut self, after: u64, by: u64) {
         for request in self.requests.iter_mut().filter(|request| request.sequence > after) {
             request.sequence += by;

@@ -13,7 +13,7 @@ use crate::observe::Direction;
 
 /// Longest plausible message: 16 MiB is the usual limit of BIG-REQUESTS.
 const MAX_MESSAGE_BYTES: u64 = 16 << 20;
-/// Maximum number of requests between two server messages, if the count of requests is uncertain.
+/// Maximum plausible number of requests between two server messages, if the count of requests is uncertain.
 const MAX_BETWEEN: u64 = 4096;
 const LAST_CORE_ERROR: u8 = 17;
 

@@ -2,14 +2,14 @@
 //! Searches for a message boundary, after missing bytes or if a capture starts midway.
 //!
 //! From a true boundary, lengths lead from one plausible message to the next; from any other offset they soon fail. An
-//! offset is accepted if [`CHAIN`] messages follow one another. If they end with the last packet, fewer suffice:
+//! offset is accepted if a chain of [`CHAIN`] messages starts there. If the chain ends with a packet, fewer suffice:
 //! [`CHAIN_TO_END`], or one if the offset is also the start of a packet.
 
 use super::bytes::ByteOrder;
 
 /// Number of messages that cannot be a coincidence: each one rules out at least nine of ten wrong offsets.
 const CHAIN: usize = 8;
-/// Number of messages that is enough if the last one ends with a packet.
+/// Number of messages that suffices if the last one ends with a packet.
 const CHAIN_TO_END: usize = 3;
 /// Maximum bytes to search, which bounds memory.
 const MAX_BYTES: usize = 16 << 10;
@@ -88,7 +88,7 @@ impl Search {
         self.bytes.extend(bytes);
     }
 
-    /// Finds the first offset where messages start, for one byte order. `missing` bytes after these were not captured.
+    /// Finds the first offset where messages start, in one byte order. The next `missing` bytes were not captured.
     pub fn find(&mut self, order: ByteOrder, missing: u64, check: impl Fn(&[u8]) -> Plausibility) -> Option<u64> {
         let mut scan = std::mem::take(&mut self.scans[order as usize]);
         let found = self.scan(&mut scan, missing, &check);

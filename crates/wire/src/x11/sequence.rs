@@ -3,7 +3,7 @@
 //!
 //! Sequence numbers in server messages only grow, and by less than 65,536 between two messages: client libraries force
 //! a reply before that. Client requests are counted. If some were not captured, the count is too low by an unknown
-//! number, until replies show it.
+//! number, until replies reveal it.
 
 /// Number of consecutive matching replies before the count is trusted again.
 const FITS_TO_TRUST: u32 = 4;
