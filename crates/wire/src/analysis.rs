@@ -6,7 +6,7 @@
 //!
 //! | file | result |
 //! |---|---|
-//! | [`states`], [`transmitter`], [`rate`] | per direction: idle, blocked by the network, blocked by the receiver |
+//! | [`states`], [`transmitter`], [`rate`] | time per direction: idle, blocked by the network or by the receiver |
 //! | [`handshake`] | the time of the TCP handshake |
 //! | [`waits`], [`avoidable`], [`patterns`], `colors` | round trips that the client waited for, and avoidable ones |
 //! | [`proxied`] | which of these waits would remain with a proxy next to the program |
@@ -17,7 +17,7 @@
 //! | [`parquet`] | the same figures as Parquet tables |
 //! | [`agreement`] | compares the states with the log of an emulated link |
 //! | [`compare`], [`budget`] | compares two reports; checks a report against limits |
-//! | [`round_trip`], [`spans`], [`names`], `merge` | building blocks of the above |
+//! | [`round_trip`], [`spans`], [`names`], `merge` | building blocks of the others |
 
 pub mod agreement;
 pub mod avoidable;
@@ -59,7 +59,7 @@ use waits::Waits;
 /// Maximum number of connections to analyse; others are only counted. A desktop opens a few hundred in a day.
 const MAX_CONNECTIONS: usize = 4_096;
 
-/// Packets and bytes of one direction.
+/// Packets and bytes in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
     pub packets: u64,

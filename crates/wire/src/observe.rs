@@ -53,7 +53,7 @@ pub struct Packet {
     pub offset: u64,
     /// Payload bytes; 0 for keep-alives and window probes, even if they carry a byte.
     pub length: u32,
-    /// Bytes of the other direction that its sender has received, and the sender's receive window beyond them.
+    /// Bytes in the other direction that the sender has received, and the sender's receive window beyond them.
     pub acknowledged: u64,
     pub window: u64,
     /// True if some or all of its bytes were seen before.

@@ -34,7 +34,7 @@ use serde::{Serialize, Serializer};
 /// Prediction of a start over one link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StartPrediction {
-    /// Time from the first packet to the last one before the program is quiet, at the program's end of the link.
+    /// Time from the first packet to the last one before the program becomes quiet, at the program's end of the link.
     #[serde(rename = "seconds", serialize_with = "as_seconds")]
     pub elapsed_ns: u64,
     /// Time in which the program waited for a reply, either direction of the link was busy, or TCP was blocked.

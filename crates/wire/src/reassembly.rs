@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct EarlyBytes {
     pub at_ns: u64,
-    /// Offset up to which their sender had received the other direction.
+    /// Offset up to which their sender had received data in the other direction.
     pub acknowledged: u64,
     /// Length on the wire, which can exceed that of `bytes`.
     pub length: u64,
@@ -112,7 +112,7 @@ impl Reassembly {
         self.waiting.first_key_value().map(|(&at, _)| at)
     }
 
-    /// Keeps bytes for later. Of two pieces at the same offset, the longer one stays.
+    /// Keeps bytes for later. If two pieces have the same offset, the longer one is kept.
     pub fn keep(&mut self, offset: u64, piece: EarlyBytes) {
         if self.waiting.get(&offset).is_some_and(|old| old.length >= piece.length) {
             return;

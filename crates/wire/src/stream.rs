@@ -2,8 +2,8 @@
 //! Reassembles both directions of a TCP connection. Handles retransmitted, reordered and lost packets, sequence numbers
 //! that wrap, and connections joined midway.
 //!
-//! Bytes are delivered in stream order, and never before bytes of the other direction that their sender had received. A
-//! reply therefore follows its request, even if the capture has them in reverse order.
+//! Bytes are delivered in stream order, and only after all bytes in the other direction that their sender had received.
+//! A reply therefore follows its request, even if the capture has them in reverse order.
 //!
 //! | a hole in a direction | action |
 //! |---|---|
@@ -28,7 +28,7 @@ pub struct Piece<'a> {
     pub direction: Direction,
     pub at_ns: u64,
     pub offset: u64,
-    /// Bytes of the other direction that its sender had received.
+    /// Bytes in the other direction that the sender had received.
     pub acknowledged: u64,
     pub bytes: &'a [u8],
     /// Number of bytes after `bytes` that are missing from the capture.
@@ -213,7 +213,7 @@ impl Stream {
             take(&Piece { direction, at_ns, offset, acknowledged: 0, bytes: &[], missing: end - offset });
             return true;
         }
-        // The remaining bytes wait only for bytes of the other direction that will not arrive.
+        // The remaining bytes wait only for bytes in the other direction that will not arrive.
         let Some(direction) = waiting else { return false };
         let own = &mut self.directions[direction as usize];
         if let Some((offset, piece)) = own.take_first() {

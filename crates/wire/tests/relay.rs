@@ -50,7 +50,7 @@ impl Scene {
         let (number, listener) = listen();
         let file = std::env::temp_dir().join(format!("xqos-relay-{}-{number}", std::process::id()));
         let relay = Relay::start(Some(&format!(":{number}")), File::create(&file).unwrap(), settings).unwrap();
-        // The relay has tested the connection.
+        // Accept the connection with which the relay tested the server.
         accept(&listener);
         Scene { listener, relay, file }
     }

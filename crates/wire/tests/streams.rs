@@ -404,7 +404,7 @@ fn x_is_recognised_by_its_setup_on_any_port() {
     assert_eq!(observe(&ssh.packets).1.connections, 0);
 }
 
-/// A keep-alive: its sequence number is one less than the next.
+/// A keep-alive: its sequence number is one below the next one to send.
 fn keep_alive(talk: &mut Talk, from: Direction, bytes: &[u8]) {
     let next = talk.next;
     talk.next[from as usize] = next[from as usize].wrapping_sub(1);

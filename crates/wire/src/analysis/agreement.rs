@@ -16,7 +16,7 @@ use crate::observe::Direction;
 pub struct Agreement {
     pub requests: f64,
     pub replies: f64,
-    /// Time in which the link was sending: requests, replies.
+    /// Time in which the link was sending requests, and time in which it was sending replies.
     pub busy_ns: [u64; 2],
     pub ns: u64,
 }

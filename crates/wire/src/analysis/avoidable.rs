@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Maximum number of remembered answers. A session asks a few hundred different questions. A full table is cleared,
-/// so an avoidable round trip can be missed, but none is reported wrongly.
+/// so an avoidable round trip can be missed, but no other round trip is ever reported as avoidable.
 const MAX_ANSWERS: usize = 4_096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

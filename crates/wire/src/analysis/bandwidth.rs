@@ -52,7 +52,7 @@ const MAX_OPCODES: usize = 4_096;
 /// Maximum number of pending replies whose use is remembered.
 const MAX_PENDING: usize = 256;
 
-/// Bytes of one direction that are not yet assigned.
+/// Bytes in one direction that are not yet assigned.
 #[derive(Debug, Default)]
 struct HeldBytes {
     bytes: Vec<u8>,

@@ -5,9 +5,9 @@ use super::report::{Figures, Report};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Relative difference of times that counts as noise. Counts and bytes have no noise.
+/// Largest relative difference between times that counts as noise. Counts and bytes have no noise.
 const NOISE: f64 = 0.05;
-/// Absolute difference of times that counts as noise, in seconds.
+/// Difference between times that always counts as noise, in seconds.
 const NOISE_S: f64 = 0.001;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -18,12 +18,12 @@ impl MessageSum {
     }
 }
 
-/// Sums of one kind of message, by name.
+/// Totals for one kind of message, by name.
 #[derive(Clone, Debug, Default)]
 pub struct ByName {
     /// Indexed by name id, so a message needs no lookup.
     counted: Vec<MessageSum>,
-    /// Compact copy, once the connection has ended.
+    /// Replaces `counted` once the connection has ended.
     compact: Vec<(NameId, MessageSum)>,
 }
 

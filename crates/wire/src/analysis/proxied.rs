@@ -51,7 +51,7 @@ impl FromStr for Proxy {
     }
 }
 
-/// Number of waits of one name: in total, and those that would remain.
+/// Number of waits with one name: in total, and those that would remain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitCounts {
     pub waits: u64,

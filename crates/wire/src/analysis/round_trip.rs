@@ -14,7 +14,7 @@ pub struct Wait {
     pub avoidable: Option<Reason>,
 }
 
-/// All waits of one name.
+/// All waits with one name.
 #[derive(Clone, Debug, Default)]
 pub struct WaitTotal {
     pub count: u64,

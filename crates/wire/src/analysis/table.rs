@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A report as CSV: one line for each name of each connection, and of the session.
+//! A report as CSV: one line per name, for each connection and for the session.
 //!
 //! `connection` is a number, starting at 1, or `session`. `table` is requests, replies, events, errors, waits,
 //! patterns, bandwidth or states. Columns that a table does not have are empty.

@@ -27,7 +27,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Limit for packets that wait for the end of their messages: four of the longest requests.
+/// Maximum bytes of packets that wait for the end of their messages: four of the longest requests.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 /// Memory overhead per packet.
 const PACKET_COSTS: usize = 128;

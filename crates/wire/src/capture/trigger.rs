@@ -41,7 +41,7 @@ pub enum Stop {
 pub struct Settings {
     pub start: Start,
     pub stop: Option<Stop>,
-    /// Time before the start that is kept.
+    /// Length of the time before the start event that is also kept.
     pub before_ns: u64,
 }
 

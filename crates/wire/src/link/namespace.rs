@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Two network namespaces, each with a TUN device, and a guard process that ends everything that runs in them.
 //!
-//! A forked child creates everything, passes on the file descriptors and stays as the guard:
+//! A forked child creates everything, passes us the file descriptors and remains as the guard:
 //!
 //! ```text
 //! we                          guard (our child)
@@ -38,7 +38,7 @@ const DEVICE: &CStr = c"link0";
 /// Length of the device's kernel queue in packets: 10 ms of small packets at 1 Gb/s, longer than we ever pause. The
 /// emulated queue has a separate bound.
 const KERNEL_QUEUE: i32 = 10_000;
-/// Time that a process gets after SIGTERM, so that an X server can remove its files or an editor can save.
+/// Time between SIGTERM and SIGKILL, in which an X server can remove its files or an editor can save.
 const GRACE: Duration = Duration::from_secs(2);
 /// Time after which we give up: a process that survives SIGKILL is waiting for a device.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The emulator's loop: passes packets of each device through a [`Shaper`] to the other device, on one thread.
 //!
-//! The loop sleeps until a packet arrives or is due, then handles all that are due. A late wakeup does not shift later
-//! packets: the shaper computes each packet's time.
+//! The loop sleeps until a packet arrives or is due, then handles all packets that are due. A late wakeup does not
+//! shift later packets: the shaper computes each packet's time.
 
 use super::Error;
 use super::log::{LinkTotals, Writer};

@@ -37,7 +37,7 @@ impl State {
     }
 }
 
-/// Spans of one direction that are not idle, in order; times since the start of the capture.
+/// Spans in one direction that are not idle, in order; times since the start of the capture.
 #[derive(Clone, Debug, Default)]
 pub struct DirectionActivity {
     pub network: Vec<Span>,

@@ -7,7 +7,7 @@
 
 use super::track::{Bar, MessageMark, Step, Track, Window};
 
-/// Maximum number of names in a picture. With more messages, only the longest ones get a name.
+/// Maximum number of names in a picture. If there are more messages, only the longest are named.
 const MAX_MARKS: usize = 1500;
 
 /// Columns of time.
@@ -25,7 +25,7 @@ impl Columns {
     }
 }
 
-/// Packets with data. If there are more packets than columns, those of one column are joined.
+/// Packets with data. If there are more packets than columns, the packets of each column are joined.
 pub fn bars(track: &Track, columns: &Columns) -> Vec<Bar> {
     let is_sparse = track.packets.count() as u64 <= columns.count;
     let mut bars: Vec<Bar> = Vec::new();

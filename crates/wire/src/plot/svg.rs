@@ -2,7 +2,7 @@
 //! An SVG picture of one connection: requests in the upper panel, everything from the server in the lower one.
 //!
 //! The picture is readable without colour: states are hatched, retransmissions are thick and marked with an R,
-//! acknowledged data is a solid line and the receive window a dashed one. It follows the reader's light or dark theme.
+//! acknowledged data is a solid line and the receive window a dashed one. The picture has a light and a dark theme.
 
 use super::activity::{DirectionActivity, State};
 use super::detail::{self, Columns};

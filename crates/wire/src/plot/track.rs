@@ -2,7 +2,7 @@
 //! One direction of a connection as drawn: packets, acknowledgements, receive window, messages, gaps.
 //!
 //! Times count from the first connection's start. Packets are those of the direction's sender. The steps around them
-//! come from packets of the other direction.
+//! come from packets in the other direction.
 
 use super::rows::Rows;
 /// The kept time, both ends included.
@@ -74,7 +74,7 @@ pub struct Track {
 }
 
 impl Track {
-    /// Adds a packet of this direction.
+    /// Adds a packet in this direction.
     pub fn packet(&mut self, at_ns: u64, packet: &Packet) {
         if packet.length == 0 && !packet.is_control {
             return;
@@ -85,7 +85,7 @@ impl Track {
         self.packets.push([at_ns, offset, u64::from(packet.length), flags]);
     }
 
-    /// Adds a packet of the other direction, which acknowledges this direction's data.
+    /// Adds a packet in the other direction, which acknowledges this direction's data.
     pub fn acknowledged(&mut self, at_ns: u64, packet: &Packet, window: &Window) {
         // A reset advertises no window, and its other fields may be anything.
         let is_reset = packet.is_control && packet.window == 0;

@@ -37,7 +37,7 @@ pub struct Congestion {
     shortest_ns: u64,
     smooth_ns: u64,
     round: Round,
-    /// Window at the last loss, and start of the current growth.
+    /// Window at the last loss, and time at which the current growth started.
     at_loss: f64,
     epoch_ns: Option<u64>,
     reduced_ns: u64,

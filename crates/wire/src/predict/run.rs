@@ -30,7 +30,7 @@ const MAX_EVENTS: u64 = 50_000_000;
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
-/// Plays the script to its end. `None` if the link drops so many packets that there is no end.
+/// Plays the script to its end. `None` if the link drops so many packets that the script never ends.
 pub fn play(script: &Script, shape: &Shape) -> Option<StartPrediction> {
     let mut playback = Playback::new(script, shape);
     playback.advance_program();

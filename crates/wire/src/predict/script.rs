@@ -26,7 +26,7 @@ use std::collections::HashMap;
 
 /// If a client sends within this time after a message, it was waiting for that message.
 pub const PROMPT_NS: u64 = 5_000_000;
-/// Maximum numbers of connections, messages and bytes. Further ones are ignored.
+/// Maximum numbers of connections, messages and bytes. Any more are ignored.
 const MAX_CONNECTIONS: usize = 1_024;
 const MAX_MESSAGES: usize = 1_000_000;
 const MAX_BYTES: u64 = 256 << 20;

@@ -8,7 +8,7 @@ pub const FIRST_EXTENSION_EVENT: u8 = 64;
 pub const FIRST_EXTENSION_ERROR: u8 = 128;
 pub const SENT_BY_CLIENT: u8 = 0x80;
 pub const GENERIC_EVENT: u8 = 35;
-/// XKB has only one event code; its second byte is the type.
+/// XKB has only one event code; the event's second byte is the type.
 pub const XKB: &str = "XKEYBOARD";
 /// Extension for requests whose length does not fit in 16 bits.
 pub const BIG_REQUESTS: &str = "BIG-REQUESTS";

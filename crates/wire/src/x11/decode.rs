@@ -54,7 +54,7 @@ impl Decoder {
         emit(&Message { kind, name, ..blank(frame, order) });
     }
 
-    /// Takes a message. `acknowledged` is the offset up to which its sender had received the other direction.
+    /// Takes a message, whose sender had received the other direction up to the offset `acknowledged`.
     #[inline]
     pub fn take(
         &mut self,

@@ -49,7 +49,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Records a reply to QueryExtension; true if it is new. A first code of 0 means that there are no such codes.
+    /// Records a reply to QueryExtension. Returns true if it is new. A first code of 0 means that there are none.
     pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) -> bool {
         let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return false };
         let name: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_NAME_LETTERS).collect();
@@ -104,7 +104,7 @@ impl Names {
         length == 4 && major >= FIRST_EXTENSION && self.extension(major).is_none_or(|known| known.name == BIG_REQUESTS)
     }
 
-    /// For a request with several replies, the second byte of its last reply.
+    /// For a request with several replies, returns the second byte of the last reply.
     pub fn last_of_many(&self, major: u8, minor: u8) -> Option<u8> {
         const LIST_FONTS_WITH_INFO: u8 = 50;
         /// Length of an empty name.
@@ -168,7 +168,7 @@ impl Names {
         self.extensions[usize::from(major.checked_sub(FIRST_EXTENSION)?)].as_deref()
     }
 
-    /// The extension that owns a code, and the code minus its first code. Its first code is the highest up to this one.
+    /// The extension with the highest first code that is at most `code`, and `code` minus that first code.
     fn by_first(&self, code: u8, first: impl Fn(&Extension) -> u8) -> Option<(&Extension, u8)> {
         let begun = self.extensions.iter().flatten().filter(|extension| (1..=code).contains(&first(extension)));
         let extension = begun.max_by_key(|extension| first(extension))?;

@@ -13,7 +13,7 @@ pub struct PendingRequest {
     pub sequence: u64,
     pub major: u8,
     pub minor: u8,
-    /// For a request with several replies, the second byte of the last one.
+    /// For a request with several replies, the second byte of the last reply.
     pub last_of_many: Option<u8>,
     /// Offset of its end in the stream.
     pub end: u64,

@@ -4,7 +4,7 @@
 //! A test is skipped with a message if the kernel permits no namespaces or a program is not installed.
 //!
 //! Tests that measure do not run in parallel. They subtract the machine's own delay, measured on a link without delay,
-//! and compare the fastest of many packets: load delays a packet, but never makes it earlier.
+//! and compare the fastest of many packets: load can delay a packet, but never speed it up.
 
 use serde_json::Value;
 use std::num::NonZeroU64;

@@ -13,7 +13,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::PathBuf;
 
-/// Display numbers above those of X servers, which start at 0, and of ssh, which starts at 10.
+/// First display number to try. X servers use numbers from 0, and ssh uses numbers from 10.
 const FIRST: u16 = 64;
 const LAST: u16 = 999;
 const FOLDER: &str = "/tmp/.X11-unix";

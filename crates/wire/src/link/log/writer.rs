@@ -16,7 +16,7 @@ const WAITING_BATCHES: usize = 1024;
 /// Idle time after which the file is flushed, for readers that follow it, and in case this process is killed.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Counts of one direction.
+/// Counts in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkTotals {
     pub packets: u64,
