@@ -17,7 +17,7 @@
 //! | [`parquet`] | the same figures as Parquet tables |
 //! | [`agreement`] | compares the states with the log of an emulated link |
 //! | [`compare`], [`budget`] | compares two reports; checks a report against limits |
-//! | [`round_trip`], [`spans`], [`names`], `merge` | building blocks of the others |
+//! | [`round_trip`], [`spans`], [`names`], `merge` | building blocks for the other files |
 
 pub mod agreement;
 pub mod avoidable;

@@ -43,7 +43,7 @@ pub struct StartPrediction {
     #[serde(rename = "reply_wait_s", serialize_with = "as_seconds")]
     pub wait_ns: u64,
     pub round_trips: u64,
-    /// IP bytes from the program and to it. A report contains their sum.
+    /// IP bytes that the program sent, and those sent to it. A report contains their sum.
     #[serde(serialize_with = "as_sum")]
     pub link_bytes: [u64; 2],
 }

@@ -26,7 +26,7 @@ const FIELDS: [&str; 6] = [
     "x11.error_sequencenumber",
 ];
 
-/// The values of each field over a connection.
+/// All values of each field on one connection.
 type Values = [Vec<u64>; 6];
 
 #[derive(Default)]

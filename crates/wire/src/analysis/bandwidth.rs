@@ -56,7 +56,7 @@ const MAX_PENDING: usize = 256;
 #[derive(Debug, Default)]
 struct HeldBytes {
     bytes: Vec<u8>,
-    /// Number of assigned bytes at the front. Removing each of a packet's thousands of messages would be slow.
+    /// Number of bytes at the front that are already assigned. Removing them message by message would be slow.
     taken: usize,
     /// Stream offset of the first unassigned byte.
     offset: u64,

@@ -329,7 +329,7 @@ impl Transmitter {
     }
 }
 
-/// Share of `ns` for `size` bytes, if `other` bytes share the time.
+/// The part of `ns` that `size` bytes take, if `size` and `other` bytes together take `ns`.
 fn share(ns: u64, size: u64, other: u64) -> u64 {
     let part = u128::from(ns) * u128::from(size) / (u128::from(size) + u128::from(other)).max(1);
     u64::try_from(part).unwrap_or(ns)

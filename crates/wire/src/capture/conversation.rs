@@ -2,7 +2,7 @@
 //! Turns bytes that were never in a packet into the TCP packets that a loopback interface would have shown.
 //!
 //! A Unix socket has no packets, but a capture needs them. Each connection therefore gets two ports of 127.0.0.1, a
-//! handshake, sequence numbers, acknowledgements, a closed window while a receiver does not read, and an end.
+//! handshake, sequence numbers, acknowledgements, a closed window while a receiver does not read, and FINs.
 
 use super::{Link, Record};
 use crate::observe::Direction;

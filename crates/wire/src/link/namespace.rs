@@ -236,7 +236,7 @@ fn make_side(side: Side) -> Result<(File, File), (Step, io::Error)> {
     let address = || {
         sys::Interface::named(c"lo")?.bring_up()?;
         let device = sys::Interface::named(DEVICE)?;
-        // Only root outside the namespace can do this. The default of 500 packets suffices below 1 Gb/s.
+        // This needs root outside the namespace. Without it, the default of 500 packets suffices below 1 Gb/s.
         let _ = device.set_kernel_queue(KERNEL_QUEUE);
         device.set_address(side.address())?;
         device.bring_up()?;
