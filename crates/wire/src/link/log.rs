@@ -41,7 +41,7 @@ pub enum Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedPacket {
     pub direction: Direction,
-    /// Number of the packet in its direction, from 1.
+    /// Number of the packet in its direction, counted from 1.
     pub number: u64,
     /// Length of the IP packet, with its header.
     pub bytes: u32,

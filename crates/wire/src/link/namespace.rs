@@ -131,7 +131,7 @@ impl Drop for Guard {
     }
 }
 
-/// Steps of the guard when it makes a link.
+/// Steps in which the guard sets up a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Namespace,

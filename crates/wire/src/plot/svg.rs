@@ -18,7 +18,7 @@ const WIDTH: f64 = 1280.0;
 const HEIGHT: f64 = 840.0;
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 20.0;
-/// Tops of both panels. A panel starts with the strip of its states.
+/// Top edges of both panels. Each panel starts with a strip that shows the states.
 const TOPS: [f64; 2] = [100.0, 476.0];
 const PANEL_HEIGHT: f64 = 316.0;
 const STRIP: f64 = 9.0;

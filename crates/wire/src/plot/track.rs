@@ -108,7 +108,7 @@ impl Track {
         self.step = Some(step);
     }
 
-    /// Adds the state before the window as its first step.
+    /// Adds the state before the window as the window's first step.
     pub fn begin_steps(&mut self, window: &Window) {
         if let (Some(step), false, true) = (self.step, self.is_stored, self.acknowledgements.is_empty()) {
             if step.at_ns < window.from_ns {

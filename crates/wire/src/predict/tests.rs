@@ -89,7 +89,7 @@ fn a_program_that_writes_too_much_is_blocked() {
     let mut script = asks(1, 0, 1_448_000, 32);
     script.steps.push(Step { connection: 0, think_ns: 500 * MS, after: None, action: Action::Send(32) });
     let predicted = predict_start(&script, &link(1_000, 100)).unwrap();
-    // The program continues only when nearly everything was sent.
+    // The program continues only once nearly everything has been sent.
     assert!((12_000..12_800).contains(&ms(predicted.elapsed_ns)), "{predicted:?}");
 }
 
