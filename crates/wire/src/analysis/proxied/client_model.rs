@@ -125,7 +125,7 @@ impl ClientModel {
         })
     }
 
-    /// True if only the client could have moved it: a pixmap, an unmapped window, or a child of the client's own window.
+    /// True if only the client could have moved it: a pixmap, an unmapped window, or a child of the client's window.
     fn has_fixed_position(&self, drawable: u32) -> bool {
         match self.windows.get(&drawable) {
             Some(window) => !window.is_reparented && (!window.is_mapped || self.is_own(window.parent)),
