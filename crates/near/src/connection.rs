@@ -4,14 +4,14 @@
 //! | phase | what arrives | ends when |
 //! |---|---|---|
 //! | setup | the program's setup request, with the proxy's cookie | it is complete; the server gets its own cookie |
-//! | greeting | the server's setup reply | it is complete |
+//! | greeting | the server's setup reply | the reply is complete |
 //! | holding | replies to the proxy's prefetch requests | all have arrived and the scout is ready ([`Near::release`]) |
 //! | open | requests; replies, events and errors | either side closes |
 //!
 //! Order of calls: pass received bytes to [`Near::from_program`] and [`Near::from_server`] while
-//! [`Near::takes_from_program`] and [`Near::takes_from_server`] allow it; then send what is in [`Near::to_program`] and
-//! [`Near::to_server`]; call [`Near::go_on`] after sending some of it. On a [`Near::fault`], send what is queued and
-//! close both ends.
+//! [`Near::takes_from_program`] and [`Near::takes_from_server`] allow it; then send the bytes in [`Near::to_program`]
+//! and [`Near::to_server`]; call [`Near::go_on`] once some of these bytes are sent. On a [`Near::fault`], send what is
+//! queued and close both ends.
 
 use crate::context::ConnectionContext;
 use crate::memory::Memory;
@@ -40,7 +40,7 @@ pub enum Fault {
     /// The program's first bytes are not an X11 setup request.
     NotX,
     Cookie,
-    /// The server refused the client; its reason was passed on to the program.
+    /// The server refused the client; the server's reason was passed on to the program.
     Refused,
     /// The received bytes are not a valid request (`Program`) or not a valid server message (`Server`).
     Program,
@@ -76,7 +76,7 @@ pub struct Near {
     phase: Phase,
     program: Framer,
     server: Framer,
-    /// Bytes from the program that are not processed yet, because queues were full or the connection was held.
+    /// Bytes from the program that have not been processed, because queues were full or the connection was held.
     unread: Vec<u8>,
     /// The server's setup reply, held back until [`Near::release`].
     greeting: Vec<u8>,
@@ -108,7 +108,7 @@ impl Near {
         }
     }
 
-    /// Processes the program's remaining bytes as far as the queues now have room.
+    /// Processes the program's unread bytes, as far as the queues now have room.
     pub fn go_on(&mut self, now_ns: u64, store: &mut Store) {
         if !self.unread.is_empty() {
             let mut unread = mem::take(&mut self.unread);
@@ -191,12 +191,12 @@ impl Near {
         }
     }
 
-    /// After the program has closed, sends the deferred comparison requests. Returns whether there were any.
+    /// After the program has disconnected, sends the deferred comparison requests. Returns whether there were any.
     pub fn send_deferred(&mut self, store: &Store) -> bool {
         self.shared.send_deferred(store)
     }
 
-    /// Whether comparisons are pending, so that the server's connection must stay open after the program has closed.
+    /// Whether comparisons are pending. If so, the server's connection outlives the program's.
     pub fn is_verifying(&self) -> bool {
         self.shared.settings.verify && self.phase == Phase::Open && self.shared.pending.has_comparisons()
     }
@@ -205,7 +205,7 @@ impl Near {
         &self.shared.report
     }
 
-    /// The program's questions that the proxy can prefetch at the next start.
+    /// The program's questions, whose answers the proxy can prefetch at the next start.
     pub fn memory(&self) -> &Memory {
         &self.shared.memory
     }

@@ -6,7 +6,7 @@
 //! | request | question |
 //! |---|---|
 //! | InternAtom | the name; `only_if_exists` makes no difference for an existing atom |
-//! | AllocColor and similar | the bytes with the colormap replaced by its visual, if that has fixed colours |
+//! | AllocColor and similar | its bytes, with a colormap of a fixed-colour visual replaced by the visual |
 //! | QueryFont | the name under which the font was opened |
 //! | any extension request | its bytes, and a hash of earlier requests that set the extension's state (its version) |
 //! | any other request | its bytes |
@@ -21,7 +21,7 @@ use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::codes::FIRST_EXTENSION;
 use xqos_wire::x11::greeting::Greeting;
 
-/// Maximum number of colormaps, and of fonts, of one program. Questions about any others go to the server.
+/// Maximum number of colormaps, and of fonts, of one program. Questions about more go to the server.
 const MAX_RESOURCES: usize = 4096;
 
 /// The state of a connection that determines what a request means.
@@ -45,7 +45,7 @@ impl ConnectionContext {
     /// Records a request that was sent to the server or answered here.
     pub fn hear(&mut self, request: &[u8], known: Option<&Opcode>) {
         let (major, order) = (request[0], self.order);
-        // A BIG-REQUESTS length moves the fields. The resource stays unknown; questions about it go to the server.
+        // A BIG-REQUESTS length shifts the fields. The resource stays unknown; questions about it go to the server.
         if order.u16(request, 2) == Some(0) {
             return;
         }
@@ -94,7 +94,7 @@ impl ConnectionContext {
                 return self.named(op::QUERY_FONT_REQUEST, self.fonts.get(&order.u32(request, 4)?)?);
             }
             Condition::SameFontPath => {}
-            // The `delete` flag of RandR and XInput requests is at other offsets than in the core request.
+            // The `delete` flag is at different offsets in core, RandR and XInput requests.
             Condition::Undeleted if is_deleting(request) => return None,
             Condition::Undeleted => {}
             Condition::OwnDrawable => return None,
@@ -132,7 +132,7 @@ pub fn close_font(order: ByteOrder, id: u32) -> Vec<u8> {
     request(order, op::CLOSE_FONT_REQUEST, 0, &[id])
 }
 
-/// Whether a request reads a property and also deletes it: GetProperty of the core, RandR or XInput.
+/// Whether a request that reads a property also deletes it: GetProperty of the core protocol, RandR or XInput.
 fn is_deleting(request: &[u8]) -> bool {
     match (request[0], request.get(1)) {
         (op::GET_PROPERTY_REQUEST, Some(&delete)) => delete != 0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Changes to replies that hide extensions and the proxy's own event selections, and the comparison of two replies.
+//! Edits replies to hide extensions and the proxy's own event selections, and compares two replies.
 
 use crate::bytes::{put_u16, put_u32};
 use crate::opcodes::HIDDEN;

@@ -30,7 +30,7 @@
 //! - Each request from the program reaches the server exactly once and in order, or is replaced by one NoOperation.
 //! - Each request with a reply gets exactly one answer, in order. Sequence numbers that the program sees never
 //!   decrease.
-//! - In strict order, the proxy answers early only if the previous request has had its reply, so that no earlier event
+//! - In strict order, the proxy answers early only if the previous request has been answered, so that no earlier event
 //!   or error can follow. In relaxed order, it also answers after one-way requests on the program's own resources.
 //! - Malformed lengths or message codes close the connection. Memory use is bounded for any input.
 

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 const MAGIC: &[u8] = b"xqos near questions 1\n";
-/// Maximum number of questions. A typical start asks a few hundred that can be stored.
+/// Maximum number of questions. A typical start asks a few hundred questions whose answers can be stored.
 const MAX_ENTRIES: usize = 4096;
 /// Maximum total size of all questions. A request longer than `MAX_REQUEST_BYTES` is not remembered.
 const MAX_BYTES: usize = 256 << 10;

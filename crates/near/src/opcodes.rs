@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The opcodes of a server: names, which requests have replies or are answerable, and which events report changes.
+//! A server's opcodes: names, which requests have replies or can be answered here, and which events report changes.
 //!
-//! The server assigns an extension's opcodes and reports them in reply to QueryExtension; they are the same on all
-//! connections. The properties of each opcode are computed once, so handling a request takes one array access.
+//! The server assigns an extension's opcodes and reports them in reply to QueryExtension; the opcodes are the same on
+//! all connections. The properties of each opcode are computed once, so handling a request takes one array access.
 
 use xqos_wire::answerable::{Barrier, Class, Condition, Row, TABLE, barrier, is_silent, row};
 use xqos_wire::x11::codes::FIRST_EXTENSION;
@@ -38,7 +38,7 @@ pub struct Opcode {
     /// State that the request itself changes.
     pub changes: Option<Watch>,
     pub barrier: Barrier,
-    /// The request causes no reply and no event, nor any error if it names only the program's own resources.
+    /// The request causes no reply and no event. If it names only the program's own resources, it causes no error.
     pub is_silent: bool,
     /// A one-way request that changes no tracked state and is passed on unchanged.
     pub is_plain: bool,
@@ -67,7 +67,7 @@ impl Opcode {
         let name = names.request(major, minor);
         let mut row = row(name);
         let watch = watch_of(&row);
-        // Keyboard state changes with each key, and the proxy does not select events about it.
+        // Keyboard state changes with each key press, and the proxy does not select events that report it.
         if row.class == Class::Watched && watch.is_none() && row.request != "GetProperty" {
             row.class = Class::Never;
         }

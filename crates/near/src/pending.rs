@@ -6,7 +6,7 @@
 //! | pending | the server's sequence numbers | the server has answered it or a later request |
 //! | answers | the program's sequence numbers | the program has been given the answer |
 //!
-//! An answer is queued only if it cannot be given yet: the server's reply, or our own answer after such a reply.
+//! An answer is queued only while it must wait: for the server's reply, or, if it is our own, for an earlier reply.
 
 use crate::edit::Edit;
 use crate::opcodes::Watch;
@@ -25,11 +25,11 @@ pub enum Learn {
 
 #[derive(Debug)]
 pub enum Recipient {
-    /// The program, for its request `number`.
+    /// The reply goes to the program, for its request `number`.
     Program { number: u64, last_of_many: Option<u8>, asked_ns: u64 },
-    /// Nobody: the reply is only compared with the answer that the program already has.
+    /// The reply is only compared with the answer that the program already has.
     Comparison { given: Answer, class: Class },
-    /// The proxy itself.
+    /// The reply goes to the proxy.
     Proxy,
 }
 
@@ -72,7 +72,7 @@ impl PendingQueue {
         self.0.iter().map(|pending| pending.number).find(|&number| number as u16 == low)
     }
 
-    /// Removes the first request before `number`, which the server has passed without a reply.
+    /// Removes the first request before `number`, which the server has passed without replying.
     pub fn pass(&mut self, number: u64) -> Option<Pending> {
         let is_passed = self.0.front().is_some_and(|pending| pending.number < number);
         if is_passed { self.0.pop_front() } else { None }

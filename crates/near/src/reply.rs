@@ -8,7 +8,7 @@
 //! | error to FreeColors of a colour allocated here | passed on; counts as a difference with `--verify` |
 //! | reply or error to the proxy's own request | stored and dropped |
 //! | reply that matches no request | passed on; the counts are wrong, so nothing more is answered here |
-//! | event | passed on, with the program's last number if that is higher; dropped if only the proxy selected it |
+//! | event | passed on, with the last given sequence number if that is higher; dropped if only the proxy selected it |
 
 use crate::bytes::put_u16;
 use crate::edit::is_same;
@@ -195,7 +195,7 @@ impl SharedState {
             self.to_program.push(message);
             return;
         }
-        // An event with an impossible number gets the last valid one.
+        // An event with an impossible sequence number gets the last valid number.
         if let Some(number) = order.u16(message, 2).and_then(|low| self.sequence.widen(low)) {
             self.reach(number, store);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Counts of a program's questions, of the answers given here, and of the round trips that these saved.
+//! Counts of a program's questions, of the answers given here, and of the round trips that these answers saved.
 
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@
 //! | the answer is known, the order allows it, and | the server gets | the server's reply |
 //! |---|---|---|
 //! | it is constant | NoOperation, to keep sequence numbers in step | none; `--verify` sends the request at the end |
-//! | the request sets state in the server, or the answer can change | the request | is compared and dropped |
+//! | the request sets state in the server, or the answer can change | the request | compared and dropped |
 //!
 //! [`SharedState::may_answer`] says whether the order allows an answer. In strict order, the previous request must be
 //! one that has a reply, or one that cannot cause an error or event. In relaxed order, it may also be a one-way request
@@ -93,7 +93,7 @@ impl SharedState {
             _ => None,
         };
         let class = known.row.class;
-        // While the program holds the server grab, it must read current state, so give no watched or shadowed answers.
+        // A program that holds the server grab must read current state, so use no watched or shadowed answers.
         let is_stale = self.holds_server && matches!(class, Class::Watched | Class::Shadowed);
         if is_stale || self.settings.passive || self.off.contains(&class) {
             lookup.answer = None;
@@ -137,7 +137,7 @@ impl SharedState {
         Lookup { learn, ..Lookup::default() }
     }
 
-    /// The geometry or position of the program's pixmaps, and of its windows until another client can have moved them.
+    /// Geometry or position of the program's pixmaps, and of its windows until another client could have moved them.
     fn position(&self, request: &[u8]) -> Lookup {
         let (order, words) = (self.order, if request[0] == op::GET_GEOMETRY_REQUEST { 2 } else { 4 });
         let Some(id) = order.u32(request, 4).filter(|_| request.len() == 4 * words) else { return Lookup::default() };

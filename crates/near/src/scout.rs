@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! The proxy's own connection: it prefetches the answers that a program needed at its last start, and receives change
-//! events. While the connection is open, the server does not reset, which would reassign all atoms and opcodes.
+//! events. While the connection is open, the server does not reset; a reset would reassign all atoms and opcodes.
 //!
 //! | round trip | requests |
 //! |---|---|
@@ -47,7 +47,7 @@ enum Query {
     },
     /// Sent after the event selections: its reply confirms them.
     SelectionDone,
-    /// Sent after a font is opened: its reply confirms that.
+    /// Sent after a font is opened: its reply confirms that the font is open.
     FontOpened,
     Ignored,
 }
@@ -104,7 +104,7 @@ impl Scout {
         Scout { fonts_are_elsewhere: true, ..Scout::new(cookie, memory) }
     }
 
-    /// Starts one of those font connections. It fetches fonts ([`Memory::fonts`]) when [`Scout::ask`] is called.
+    /// Starts a font connection. It fetches fonts ([`Memory::fonts`]) when [`Scout::ask`] is called.
     pub fn for_fonts(cookie: &Cookie) -> Scout {
         Scout { is_for_fonts: true, ..Scout::new(cookie, &Memory::default()) }
     }
@@ -125,7 +125,7 @@ impl Scout {
         self.stage == Stage::Ended || self.stage == Stage::Watching && self.pending.is_empty()
     }
 
-    /// Ends the connection and forgets the server's answers, unless this is a font connection: those can be refused.
+    /// Ends the connection. Also forgets the server's answers, unless this is a font connection, which may be refused.
     pub fn end(&mut self, store: &mut Store) {
         self.stage = Stage::Ended;
         if !self.is_for_fonts {

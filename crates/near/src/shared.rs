@@ -24,7 +24,7 @@ const MAX_LOG_LINES: usize = 100;
 
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The cookie that programs must present; `None` accepts any.
+    /// The cookie that programs must present; `None` accepts any cookie.
     pub own_cookie: Option<Cookie>,
     pub server_cookie: Cookie,
     /// Relaxed order: also answer after one-way requests that affect only the program's own resources.
@@ -58,7 +58,7 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.gone = 0;
-        // Release the memory that a burst of data needed.
+        // Release the memory that a large amount of queued data needed.
         self.bytes.shrink_to(64 << 10);
     }
 
@@ -88,14 +88,14 @@ pub struct SharedState {
     pub may_answer: bool,
     pub holds_server: bool,
     pub has_long_requests: bool,
-    /// Classes of answers that the server contradicted.
+    /// Classes that are no longer answered here, because the server contradicted an answer.
     pub off: BTreeSet<Class>,
     /// Whether to drop the rest of a long server message.
     pub drops_rest: bool,
     /// The program's last request, if it was answered here.
     pub last_answered: Option<(u8, u8)>,
     pub report: Report,
-    /// Comparisons deferred until the program has closed.
+    /// Comparisons deferred until the program has disconnected.
     pub deferred: Vec<Deferred>,
     pub cells: Cells,
     pub memory: Memory,
@@ -136,7 +136,7 @@ impl SharedState {
         }
     }
 
-    /// Records that the program waits. If its last request was answered here, that saved a round trip.
+    /// Records that the program is waiting. If its last request was answered here, the answer saved a round trip.
     pub fn rest(&mut self) {
         if let Some((major, minor)) = self.last_answered.take().filter(|_| self.answers.is_empty()) {
             self.report.of(major, minor).saved += 1;

@@ -93,7 +93,7 @@ impl Store {
         self.changes[watch as usize] = self.changes[watch as usize].wrapping_add(1);
     }
 
-    /// Records that changes of this kind are received from now on.
+    /// Records that the server reports changes of this kind from now on.
     pub fn watch(&mut self, watch: Watch) {
         self.is_watched[watch as usize] = true;
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The program's windows and pixmaps, and the root windows: their selected events, properties and geometry.
 //!
-//! The proxy can answer for a property only while its changes are reported on the same connection, because events on
-//! another connection may arrive later. It therefore adds PropertyChange to the program's event selections, and drops
-//! the events that the program did not select.
+//! The proxy can answer queries for a property only while changes to it are reported on the same connection, because
+//! events on another connection may arrive later. The proxy therefore adds PropertyChange to the program's event
+//! selections, and drops the events that the program did not select.
 
 use crate::bytes::{put_u32, request};
 use crate::context::ConnectionContext;
@@ -41,7 +41,7 @@ struct Drawable {
     /// `None` once another client may have changed the geometry.
     geometry: Option<Geometry>,
     parent: Option<u32>,
-    /// Whether the ID was in use at creation. The server refuses it unless the old window has died with its parent.
+    /// Whether the ID was in use at creation. The server refuses it unless the old window's parent was destroyed.
     is_doubtful: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct PropertyQuery {
     changes: u32,
 }
 
-/// A request for a window's position in progress.
+/// A position request in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositionQuery(u32);
 
@@ -171,7 +171,7 @@ impl Windows {
         self.insert(id, context, Drawable { geometry, ..Drawable::default() });
     }
 
-    /// Root and depth of the drawable on which another one is created.
+    /// Root and depth of the drawable on which another drawable is created.
     fn above(&self, id: u32, context: &ConnectionContext) -> Option<Geometry> {
         match context.greeting.screen(id) {
             Some(screen) => Some(Geometry { root: id, depth: screen.depth, bounds: [0; 5] }),
@@ -219,13 +219,13 @@ impl Windows {
         self.positions.clear();
     }
 
-    /// The reply to an earlier position request, if no window can have moved since.
+    /// The reply to an earlier position request, if no window could have moved since.
     pub fn position(&self, request: &[u8]) -> Option<&Answer> {
         self.positions.get(request)
     }
 
-    /// Starts a position request, if the server reports changes of the position. This is so for a child of a root on
-    /// which the program selects StructureNotify, and for its descendants, which only the program moves.
+    /// Starts a position request, if the server reports position changes. It does so for a child of a root window if
+    /// the program selects StructureNotify on the child; only the program moves the child's descendants.
     pub fn ask_position(&self, id: u32, context: &ConnectionContext) -> Option<PositionQuery> {
         let mut window = self.drawables.get(&id)?;
         for _ in 0..MAX_NESTED {
@@ -312,7 +312,7 @@ impl Windows {
         self.properties.insert(request.into(), Property { answer: answer.into(), atom });
     }
 
-    /// The GetGeometry reply, as long as only the program can have changed the geometry.
+    /// The GetGeometry reply, as long as only the program could have changed the geometry.
     pub fn geometry(&self, id: u32, order: ByteOrder) -> Option<Answer> {
         let Geometry { root, depth, bounds } = self.drawables.get(&id)?.geometry?;
         let mut answer = [0; 32];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! `--verify`: checks that the server agrees with the answers that were given without it.
+//! `--verify`: checks that the server agrees with the answers that the proxy gave in its place.
 //!
 //! A check must not hide the fault that it looks for: a question sent immediately could set the very state in the
 //! server that the early answer assumed. The server therefore gets a NoOperation, as without `--verify`, and gets the
-//! question only after the program has closed.
+//! question only after the program has disconnected.
 //!
 //! State that the server keeps for a client is checked when it is freed: FreeColors of a colour cell that was allocated
 //! here must succeed.
@@ -19,7 +19,7 @@ use std::mem;
 use xqos_wire::answerable::Class;
 use xqos_wire::x11::bytes::ByteOrder;
 
-/// Maximum number of comparisons deferred until the program has closed. At this limit, all are sent immediately.
+/// Maximum number of comparisons deferred until the program has disconnected. At this limit, all are sent immediately.
 const MAX_DEFERRED: usize = 4096;
 /// Maximum number of tracked colour cells.
 const MAX_CELLS: usize = 16_384;
@@ -28,7 +28,7 @@ const MAX_CELLS: usize = 16_384;
 #[derive(Debug)]
 pub struct Deferred {
     pub request: Box<[u8]>,
-    /// `None` if the meaning of the request depends on nothing but its bytes.
+    /// `None` if the meaning of the request depends only on its bytes.
     pub question: Option<Question>,
     pub given: Answer,
     pub class: Class,
@@ -85,7 +85,7 @@ impl Cells {
         }
     }
 
-    /// Whether an error to this request means that the server never had the cells.
+    /// Whether an error for this request means that the server never had the cells.
     pub fn is_missing(&mut self, number: u64) -> bool {
         while self.freed.front().is_some_and(|&freed| freed < number) {
             self.freed.pop_front();

@@ -190,7 +190,7 @@ fn few_round_trips_are_left_when_real_programs_start() {
     let counted: Vec<_> = ["gtk3-demo", "emacs", "qt5", "xterm"].map(|name| (name, waits(name))).into();
     println!("{counted:?}");
     for (name, [without, strict, relaxed]) in counted {
-        // The limits are the counts when this test was written. emacs waits for errors with 57 GetInputFocus requests.
+        // The limits are the counts when this test was written. emacs waits for errors by sending 57 GetInputFocus.
         let (most, most_relaxed) = match name {
             "gtk3-demo" => (58, 32),
             "emacs" => (104, 94),
