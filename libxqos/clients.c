@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* clients.c: the list of clients.
  *
- * Invariant, as in xqos.c: the length of a reply is checked before any of its contents are read. An entry may be longer
- * than the one that this library knows, but not shorter.
+ * Invariant, as in xqos.c: the length of a reply is checked before any of its contents are read. An entry may be
+ * longer, but not shorter, than the entry that this library knows.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,10 +20,10 @@ enum { ENTRY_AT = 8, ENTRY_BYTES = sizeof(struct xqos_client) - ENTRY_AT };
 struct xqos_client_list {
     struct wire_client_list *reply;
     uint32_t next;
-    uint32_t own; /* the entry to mark as ours, because the socket does not know it; 0: the server has marked it */
+    uint32_t own; /* client to mark as ours, because the server cannot over the socket; 0: the server has marked it */
 };
 
-/* Returns 1 if the entries fit in the reply and are not shorter than those that this library knows. */
+/* Returns 1 if the entries fit in the reply and are not shorter than the entries that this library knows. */
 static int entries_fit(const struct wire_client_list *reply)
 {
     return reply->count == 0

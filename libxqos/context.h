@@ -27,8 +27,8 @@ struct xqos {
     struct sockaddr_un place;
     uid_t server;         /* the server's user */
     uint32_t own;         /* resource base of the connection */
-    _Atomic int events;   /* the connection for events; -1 until some are selected */
-    _Atomic int requests; /* the connection for requests once an origin was set, one at a time; -1 before */
+    _Atomic int events;   /* the connection for events; -1 until events are selected */
+    _Atomic int requests; /* connection for requests after an origin is set, one request at a time; -1 before */
     pthread_mutex_t requests_lock;
 };
 
@@ -49,7 +49,7 @@ int xqos_perform(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes,
  * is set to the reply; the caller must free it. */
 int xqos_receive(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, size_t least, void *reply);
 
-/* Sends a request and fills the caller's structure from the reply; this library knows its first `known` bytes. */
+/* Sends a request and fills the caller's structure from the reply; the library knows the first `known` bytes of it. */
 int xqos_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, void *out, size_t known);
 
 /* Fills a context for the control socket of the server that the connection leads to. Error: NO_EXTENSION. */
@@ -81,7 +81,7 @@ int xqos_has_room(const void *sized, size_t least);
  * that this library does not know are set to zero. */
 void xqos_fill(void *out, const void *ours, size_t bytes);
 
-/* Number of bytes that follow the fixed part, of `fixed` bytes, of a reply. */
+/* Number of bytes of a reply after its first `fixed` bytes. */
 uint64_t xqos_bytes_behind(const struct wire_reply *reply, size_t fixed);
 
 #endif

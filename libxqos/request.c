@@ -18,7 +18,7 @@
 
 #include "wire.h"
 
-/* XCB assigns a number to each extension in a process, and uses it to look up the opcode of each connection. */
+/* XCB numbers the extensions in a process, and finds the opcode of each connection by that number. */
 static xcb_extension_t extension = { .name = "XQOS", .global_id = 0 };
 
 int xqos_attach(struct xqos *xqos, xcb_connection_t *connection)
@@ -106,7 +106,7 @@ int xqos_perform(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint
     error = xcb_request_check(xqos->connection, cookie);
     if (error)
         return result_of(xqos, error, value);
-    /* A broken connection also returns no error, so check for that. */
+    /* A broken connection also returns no error, so check whether it is broken. */
     return xcb_connection_has_error(xqos->connection) ? XQOS_ERR_CONNECTION : XQOS_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* settings.c: functions that wrap the request to change a setting of a client, a group or the server; and the admission
+/* settings.c: functions that send the request to change a setting of a client, a group or the server, and the admission
  * test.
  *
  * SPDX-License-Identifier: MIT

@@ -26,7 +26,7 @@ enum {
     EVENT = 64,
     FIRST_ERROR = 128,
     RECORD_BYTES = 32,
-    PATIENCE_S = 10,              /* a server that does not answer within this time hangs */
+    PATIENCE_S = 10,              /* a server without an answer after this time is hanging */
     MAX_REPLY_BYTES = 64 << 20    /* no list of clients is larger */
 };
 
@@ -136,7 +136,7 @@ static int send_request(const struct xqos *xqos, int descriptor, uint8_t opcode,
     /* On the socket, 0 means no client, so name the client of the X connection instead. */
     if (client != request && memcmp(client, &(uint32_t) { XQOS_SELF }, sizeof xqos->own) == 0)
         memcpy(client, &xqos->own, sizeof xqos->own);
-    /* At most 48 bytes go into an empty buffer, so they are sent completely or not at all. */
+    /* The buffer is empty and the request has at most 48 bytes, so all of it is sent, or nothing. */
     return send(descriptor, request, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
@@ -215,7 +215,7 @@ int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t byt
 
 /* ---- events ------------------------------------------------------------------------------------------------ */
 
-/* Returns a lasting connection, which the first thread that needs it makes, or -1 if the server has exited. */
+/* Returns a lasting connection, which the first thread that needs it opens, or -1 if the server has exited. */
 static int lasting_connection(struct xqos *xqos, _Atomic int *place)
 {
     int none = -1, descriptor = atomic_load(place);
@@ -262,7 +262,7 @@ int xqos_socket_next(const struct xqos *xqos, unsigned char *out)
             return 0;
         if (!receive_all(descriptor, out, WIRE_EVENT_BYTES))
             return XQOS_ERR_CONNECTION;
-        /* Other records are answers to SelectEvents, which was checked before. */
+        /* Any other record answers SelectEvents, whose mask was checked before. */
         if (out[0] == EVENT)
             return 1;
     }

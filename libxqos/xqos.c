@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* xqos.c: the public functions for the connection, the server and events. The list of clients is in clients.c, settings
+/* xqos.c: the public functions for the connection, the server and events. The list of clients is in clients.c; settings
  * are in settings.c.
  *
  * Invariant: the length of a reply is checked before any of its contents are read. request.c checks the fixed part; the

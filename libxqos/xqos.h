@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* xqos.h: quality of service from an X server with xqos, for XCB clients.
  *
- * A client can ask for a guaranteed share of the server's time (a reservation: a budget in every period), read which
- * clients use the server and how much, and set the scheduling policy. xqos(3) is the manual; xrt.h is the shorter
- * interface of Manica et al. (RTAS 2008) for Xlib clients.
+ * A client can ask for a guaranteed share of the server's time (a reservation: a budget in every period), read how much
+ * each client uses the server, and set the scheduling policy. xqos(3) is the manual; xrt.h is the shorter interface of
+ * Manica et al. (RTAS 2008) for Xlib clients.
  *
  * Every function is synchronous: it sends a request and waits for the answer. Every function that returns int returns
  * XQOS_OK (0) or a negative number of enum xqos_error, unless documented otherwise. If a function fails, it leaves its
@@ -50,7 +50,7 @@ extern "C" {
 /* Size of the name of a group or an origin, including the terminating 0. */
 #define XQOS_NAME_BYTES 32
 
-/* Number of classes in which waits are counted: those up to 1, 5, 20, 50, 100, 250 and 1000 ms, and longer ones. */
+/* Number of classes in which waits are counted: up to 1, 5, 20, 50, 100, 250 and 1000 ms, and longer. */
 #define XQOS_WAITS 8
 
 /* The uid of a client that is not on the server's machine. */
@@ -60,7 +60,7 @@ enum xqos_error {
     XQOS_OK = 0,
     XQOS_ERR_NO_EXTENSION = -1, /* the server has no xqos, or hides it from this client */
     XQOS_ERR_CONNECTION = -2,   /* the connection to the server is broken */
-    XQOS_ERR_VERSION = -3,      /* the server has another major version */
+    XQOS_ERR_VERSION = -3,      /* the server has a different major version */
     XQOS_ERR_ACCESS = -4,       /* BadAccess: this client has no permission to do that */
     XQOS_ERR_VALUE = -5,        /* BadValue: out of range, an unknown flag or mask bit, or an unknown client */
     XQOS_ERR_ADMISSION = -6,    /* the reservation would break guarantees already given */
@@ -110,9 +110,9 @@ XQOS_PUBLIC int xqos_get_server_info(xqos_t *xqos, struct xqos_server_info *out)
  *
  *     0 (soft)                        it gets its share among the clients without a reservation
  *     XQOS_RESERVATION_HARD           it is held back
- *     XQOS_RESERVATION_SOFT_PAPER     it gets the next budget immediately, and its deadline is postponed by the period
+ *     XQOS_RESERVATION_SOFT_PAPER     it gets the next budget immediately, and its deadline is postponed by one period
  *                                     (the soft rule of Manica et al. 2008). It stays above the clients without a
- *                                     reservation; while it is busy, they get only what other reservations leave. If
+ *                                     reservation; while it is busy, they get only the time that reservations leave. If
  *                                     its group has a cap, this is the same as 0.
  *
  * refused may be null. After XQOS_ERR_ADMISSION it contains the failing term of the test, from a second request. If
@@ -125,11 +125,11 @@ XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_set_reservation(xqos_t *xqos, uint32_t cl
                                                        uint32_t period_us, uint32_t flags,
                                                        struct xqos_admission *refused);
 
-/* Gets a client's reservation and its state. A client without one is not an error: active is 0.
+/* Gets a client's reservation and its state. If the client has no reservation, active is 0.
  * Errors: VALUE (unknown client), CONNECTION, LENGTH, ARGUMENT. */
 XQOS_PUBLIC int xqos_get_reservation(xqos_t *xqos, uint32_t client, struct xqos_reservation *out);
 
-/* Ends a client's reservation. A client without one is not an error.
+/* Ends a client's reservation. It is not an error if the client has none.
  * Errors: VALUE (unknown client), ACCESS (another client), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_clear_reservation(xqos_t *xqos, uint32_t client);
 
@@ -207,10 +207,10 @@ XQOS_PUBLIC int xqos_set_group_weight(xqos_t *xqos, uint32_t client, uint32_t we
 XQOS_PUBLIC int xqos_set_group_cap(xqos_t *xqos, uint32_t client, uint32_t cap_ppm);
 
 /* Reserves budget_us in every period_us for all clients of a client's group together, in place of the group's current
- * reservation. Clients with a reservation of their own do not use it. Ranges, flags and the admission test are those of
+ * reservation. Clients that have their own reservation do not use it. Ranges, flags and the admission test are those of
  * xqos_set_reservation. It ends with xqos_clear_group_reservation or with the group.
  *
- * refused is filled as by xqos_set_reservation; a group is named by one of its clients.
+ * refused is filled as by xqos_set_reservation; a group is identified by one of its clients.
  *
  * Errors: ADMISSION; VALUE (out of range, unknown flags, unknown client, or it has no group); ACCESS, CONNECTION,
  * ARGUMENT. */
@@ -218,20 +218,20 @@ XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_set_group_reservation(xqos_t *xqos, uint3
                                                              uint32_t period_us, uint32_t flags,
                                                              struct xqos_admission *refused);
 
-/* Ends the reservation of a client's group. A group without one is not an error.
+/* Ends the reservation of a client's group. It is not an error if the group has none.
  * Errors: VALUE (unknown client, or it has no group), ACCESS, CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_clear_group_reservation(xqos_t *xqos, uint32_t client);
 
-/* Sets if a client waits for the clients that it uncovers (enum xqos_paced).
+/* Sets whether a client waits for the clients that it uncovers (enum xqos_paced).
  * Errors: VALUE, ACCESS (another client), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_set_client_pacing(xqos_t *xqos, uint32_t client, uint32_t pacing);
 
-/* Selects the events (XQOS_EVENTS_*) that this connection receives from now on; 0 ends them. Depletions and misses are
+/* Selects the events (XQOS_EVENTS_*) that this connection receives from now on; 0: none. Depletions and misses are
  * sent at most ten times per second and client.
  * Errors: VALUE (unknown bit), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_select_events(xqos_t *xqos, uint32_t mask);
 
-/* Fills out from an event of the connection, as returned by xcb_wait_for_event; the event remains the caller's. Sends
+/* Fills out from an event of the connection, as returned by xcb_wait_for_event; the caller still owns the event. Sends
  * nothing. Events that another client sent with SendEvent are rejected, because they do not come from the server.
  * Errors: EVENT (not of this extension), ARGUMENT. */
 XQOS_PUBLIC int xqos_decode_event(const xqos_t *xqos, const xcb_generic_event_t *event, struct xqos_event *out);

@@ -31,9 +31,9 @@
 extern "C" {
 #endif
 
-/* The paper's data of a client, and the behaviour on depletion, which the paper leaves open. With rt_hard and
- * rt_best_effort 0 it is the paper's soft rule: the budget is recharged immediately and the deadline postponed by the
- * period, so that the client stays above those that are not real-time. */
+/* The paper's data of a client, and the behaviour on depletion, which the paper leaves open. If rt_hard and
+ * rt_best_effort are 0, the paper's soft rule applies: the budget is recharged immediately and the deadline postponed
+ * by the period, so that the client stays above clients that are not real-time. */
 typedef struct {
     uint32_t rt_period;      /* T, microseconds; 0: not real-time */
     uint32_t rt_maxcapacity; /* Q, the maximum budget, microseconds */

@@ -25,7 +25,7 @@ void expect_request(struct fixture *f, int index, uint8_t minor, int count, cons
 #define EXPECT_REQUEST(f, index, minor, ...)                                                                          \
     expect_request(f, index, minor, (int)(sizeof((uint32_t[]) { __VA_ARGS__ }) / 4), (uint32_t[]) { __VA_ARGS__ })
 
-/* Expects a request that changes this setting. The value has 8 words; those that are not given are 0. */
+/* Expects a request that changes this setting. The value has 8 words; words that are not given are 0. */
 #define EXPECT_SET(f, index, subject, client, setting, ...)                                                            \
     expect_set(f, index, (const uint32_t[11]) { subject, client, setting, __VA_ARGS__ })
 void expect_set(struct fixture *f, int index, const uint32_t words[11]);

@@ -155,7 +155,7 @@ static void a_client_without_a_group_cannot_reserve_for_it(void)
     disconnect_client(&c);
 }
 
-/* Each wait is counted once, in the class of its length. */
+/* Each wait is counted once, in the class for its length. */
 static void waits_are_counted(void)
 {
     struct client c = connect_client();
@@ -344,7 +344,7 @@ static void keep_server_busy(struct client *c, int copies)
         xcb_copy_area(c->connection, pixmap, pixmap, gc, 0, 0, 1, 1, width, height);
     xcb_free_gc(c->connection, gc);
     xcb_free_pixmap(c->connection, pixmap);
-    /* The answer arrives after the copies. */
+    /* The answer arrives only after the copies are made. */
     free(xcb_get_input_focus_reply(c->connection, xcb_get_input_focus(c->connection), NULL));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* live_reservations.c: makes reservations on a real server, has some refused, and reads them back. */
+/* live_reservations.c: makes reservations on a real server, including refused ones, and reads them back. */
 #include "expect.h"
 #include "live.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* mock.h: a small X server in a thread, for tests of the bytes that the library sends and reads.
  *
- * The mock performs the connection handshake, reports the XQOS extension if wanted, and answers each XQOS request with
- * the next answer that the test has queued. Of the core protocol, it implements only what XCB and XOpenDisplay need. It
- * keeps the received requests for the test to compare, and uses the machine's byte order, like a local client.
- */
+ * The mock performs the connection handshake, reports the XQOS extension if the test wants it, and answers each XQOS
+ * request with the next answer that the test has queued. Of the core protocol, it implements only what XCB and
+ * XOpenDisplay need. It keeps the received requests for the test to compare. Its byte order is the machine's. */
 #ifndef XQOS_MOCK_H
 #define XQOS_MOCK_H
 

@@ -101,7 +101,7 @@ static void expect_entry(const struct xqos_client *client)
     EXPECT_INT(client->group_period_us, 16000);
 }
 
-/* entry_bytes may grow in a later version, and by any number of bytes, not only by multiples of 8. */
+/* In a later version, entry_bytes may be larger by any number, not only by a multiple of 8. */
 static void walk_list(uint32_t entry_bytes)
 {
     struct fixture f = open_fixture();
@@ -134,7 +134,7 @@ static void list_is_walked(void)
     walk_list(ENTRY);
 }
 
-/* A program that was compiled with a later header has a longer structure, which is valid. A shorter one is invalid. */
+/* A program that was compiled with a later header has a longer structure, which is valid. Shorter ones are invalid. */
 static void structures_of_other_sizes(void)
 {
     struct fixture f = open_fixture();

@@ -55,7 +55,7 @@ start_server() {
     export DISPLAY
 }
 
-# run NAME PRELOAD [ARGUMENT]: runs the test program with one server, which must still run at the end.
+# run NAME PRELOAD [ARGUMENT]: runs the test program with one server, which must still be running at the end.
 run() {
     echo "== $1 server"
     if ! start_server "$1" "$2"; then

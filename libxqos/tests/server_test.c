@@ -129,7 +129,7 @@ static void set_blocking(uint32_t blocking_us)
     disconnect_client(&c);
 }
 
-/* ---- requests as no library sends them --------------------------------------------------------------------- */
+/* ---- requests that no library sends ------------------------------------------------------------------------ */
 
 static int send_raw(struct client *c, uint8_t opcode, size_t bytes)
 {
