@@ -33,7 +33,7 @@ impl Kernel {
     /// Adds a thread to the traced threads.
     pub fn add(&self, thread: u32) {
         let file = OpenOptions::new().append(true).open(self.instance.folder().join(PIDS));
-        // This fails if the client has exited meanwhile, and then it needs no tracing.
+        // This fails if the client has exited in the meantime; it then needs no tracing.
         let _ = file.and_then(|mut file| file.write_all(format!("{thread}\n").as_bytes()));
     }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Derives clients from records: their use of the server, their waits, and the causes of the waits.
+//! Derives from records how each client used the server, when it waited, and what caused the waits.
 //!
 //! A client's *burst* starts at its activation and ends when it has been served and has no requests left. Its length is
-//! the response time (Manica et al., section 2: activation to deactivation). Whatever is not the client's own service
-//! is waiting time. Each nanosecond of waiting has a [`Cause`]: another client's slice, a server that the kernel did
-//! not run, or the server's own work (input, screen updates, timers) while no client was served.
+//! the response time (Manica et al., section 2: activation to deactivation). All time in a burst except the client's
+//! own service is waiting time. Each nanosecond of waiting has a [`Cause`]: another client's slice, time when the
+//! kernel did not run the server, or the server's own work (input, screen updates, timers) while no client was served.
 //!
 //! Records come one at a time, live or from a file. A trace may start anywhere and have gaps; no input causes a panic.
 
@@ -23,7 +23,7 @@ use xqos_core::{ClientId, Fact, Holder, Mode, PolicyKind, Scheduler, Service, Ti
 
 /// Maximum number of longest-waiting bursts that are kept with their causes.
 const WORST_KEPT: usize = 32;
-/// Minimum length of a request that is named as a cause by itself.
+/// Minimum length of a request that is named as a separate cause.
 const LONG_REQUEST_NS: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ pub struct Model {
     /// Intervals in which the server was runnable but did not run, from kernel events.
     absences: VecDeque<(Time, Time)>,
     runnable_since: Option<Time>,
-    /// For each thread of a client, the time since which it is runnable without running.
+    /// For each thread of a client, the time since which it has been runnable without running.
     runnable: BTreeMap<u32, Time>,
     without_causes: bool,
 }
@@ -68,8 +68,8 @@ impl Model {
         Model::default()
     }
 
-    /// A model without causes, for views of many clients: finding causes takes a step for each slice and each waiting
-    /// client. Bursts have no causes, and the list of worst bursts stays empty.
+    /// A model without causes, for views of many clients: finding causes takes one step per slice and waiting client.
+    /// Bursts have no causes, and the list of worst bursts stays empty.
     pub fn without_causes() -> Model {
         Model { without_causes: true, ..Model::default() }
     }
@@ -250,7 +250,7 @@ impl Model {
         let client = &mut self.clients[key];
         if client.ready_since.is_none() {
             client.demand.forget();
-            // Only polls find requests: the client rested until the previous poll, or while the server was idle.
+            // Requests are noticed only at polls: the client was idle until the previous poll or while the server was.
             let before = if at > self.polled[1] { self.polled[1] } else { self.polled[0] };
             let idle_ns = at.since(self.served_until.max(client.waits_since));
             client.demand.add(0, before.since(client.waits_since).max(idle_ns));

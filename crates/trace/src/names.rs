@@ -2,7 +2,7 @@
 //! Names of requests: "GetImage" and "RANDR GetScreenResources" instead of 73 and 140.8.
 //!
 //! Core opcodes and the minor opcodes of extensions are fixed; the server assigns the major opcodes of extensions. A
-//! request of GLX without a known name is shown as "GLX minor 99".
+//! GLX request without a known name is shown as "GLX minor 99".
 
 use x11rb_protocol::protocol::get_request_name;
 use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
@@ -41,7 +41,7 @@ impl Names {
             return request
                 .map_or_else(|| format!("{EXTENSION_NAME} minor {minor}"), |(name, _)| format!("XQOS {name}"));
         }
-        // No extension has minor opcodes above 255, and u8::MAX is in none of the tables.
+        // No extension has minor opcodes above 255, and no table contains u8::MAX.
         let minor_byte = u8::try_from(minor).unwrap_or(u8::MAX);
         let known = get_request_name(self, major, minor_byte);
         if major < FIRST_EXTENSION {

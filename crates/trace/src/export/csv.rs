@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! CSV, one line per record: `seconds,kind,pid,client,program,request,ns,requests,bytes,value`.
 //!
-//! `seconds` counts from the start of the trace. `ns` is the length of a slice or request, or the remaining budget.
-//! Columns that do not apply to a record are empty.
+//! `seconds` counts from the start of the trace. `ns` is the length of a slice or of a request, or the remaining
+//! budget. Columns that do not apply to a record are empty.
 
 use crate::model::Model;
 use crate::names::Names;
@@ -12,7 +12,7 @@ use xqos_core::{Fact, Service};
 
 pub const HEADER: &str = "seconds,kind,pid,client,program,request,ns,requests,bytes,value";
 
-/// Writes all records except those of the scheduler's state and of clients' names.
+/// Writes all records except scheduler state and client names.
 pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl Write) -> io::Result<()> {
     let mut model = Model::new();
     writeln!(out, "{HEADER}")?;

@@ -4,7 +4,7 @@
 //! `page.html` contains the structure, `page.css` the style and `page.js` the script; `web/` contains the parts that
 //! all pages share.
 //!
-//! Records become base64 arrays of numbers, which the script reads without parsing. The script finds the data of a
+//! Records become base64 arrays of numbers, which the script reads without parsing. The script finds the data for each
 //! pixel by binary search, so panning stays fast with a million records.
 
 #[path = "../../../../web/page.rs"]
@@ -43,7 +43,7 @@ impl Serialize for Column {
     }
 }
 
-/// A client's lane. Times are in nanoseconds since the start.
+/// A client's lane. Times are in nanoseconds since the start of the trace.
 #[derive(Debug, Default, Serialize)]
 struct Lane {
     name: String,
@@ -94,7 +94,7 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
     let json = web::json(&lanes.page(header))?;
     let style = [web::STYLE, include_str!("page/page.css")].concat();
     let script = [web::SCRIPT, include_str!("page/page.js")].concat();
-    // Insert the data last, so that no name in the data is taken for a placeholder.
+    // Insert the data last, so that no name in the data is mistaken for a placeholder.
     Ok(TEMPLATE.replace("/*STYLE*/", &style).replace("/*SCRIPT*/", &script).replacen(DATA_MARK, &json, 1))
 }
 

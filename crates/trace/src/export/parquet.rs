@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Adds a trace to a Parquet dataset of many traces, with the tables sessions, clients, bursts and waits.
 //!
-//! The offset in the header converts times to wall-clock time. A trace that crosses midnight is split into one part
-//! per day, which has the figures of that day.
+//! The offset in the header converts times to wall-clock time. A trace that crosses midnight is split into one part per
+//! day, each with the figures of its day.
 
 use crate::file::Header;
 use crate::model::{Burst, Cause, Client, Figures, Identity, Model};
@@ -223,7 +223,7 @@ fn uid(client: &Client) -> Option<i64> {
     (base != 0 && uid != u32::MAX).then_some(uid.into())
 }
 
-/// Converts and saturates: an i64 holds nearly three hundred years, but a damaged trace may contain longer times.
+/// Converts and saturates: an i64 holds nearly 300 years in nanoseconds, but a damaged trace may contain longer times.
 fn long(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -2,7 +2,7 @@
 //! Exports a trace for Perfetto's viewer (ui.perfetto.dev, which works offline), as protobuf messages of its published
 //! schema, `protos/perfetto/trace/trace.proto`.
 //!
-//! Each client has a track with its server grabs, and below that a track of bursts (activation to deactivation), a
+//! Each client has a track of server grabs and, below it, a track of bursts (activation to deactivation), a
 //! track of slices, and a counter of its reservation's budget. The export omits flow arrows: with thousands of slices
 //! they would hide everything else.
 
@@ -162,7 +162,7 @@ impl<W: Write> Writer<'_, W> {
         self.packet(at, begin.text(field::EVENT_NAME, "holds the server grab"))
     }
 
-    /// Describes a client's tracks, and repeats that after the client's name or reservation becomes known.
+    /// Describes a client's tracks, and does so again when the client's name or reservation becomes known.
     fn describe(&mut self, key: usize) -> io::Result<()> {
         let budget: Option<Budget> = self.model.clients().get(key).and_then(|client| client.budget);
         let now = (self.model.name(key), budget.is_some());

@@ -23,7 +23,7 @@ pub enum Cause {
     Grab { key: usize },
     /// The server was runnable, but the kernel ran something else.
     Kernel,
-    /// No client was served. Without kernel events, this includes time between slices without a processor.
+    /// No client was served. Without kernel events, includes time when the server had no processor.
     Server,
     /// The waiting client's own budget was used up, and its reservation is hard.
     HeldBack,
@@ -110,7 +110,7 @@ pub struct Client {
     pub(super) demand: Demand,
 }
 
-/// A client's service and rest. They give the share of the server that the client would use if it never waited.
+/// A client's service time and idle time. Both give the share of the server that it would use if it never waited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
     own_ns: u64,
@@ -118,7 +118,7 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    /// Only service and rest of about the last second count.
+    /// Only the service time and idle time of about the last second count.
     const REMEMBERED_NS: u64 = 1_000_000_000;
 
     pub(super) fn add(&mut self, own_ns: u64, rest_ns: u64) {
@@ -126,7 +126,7 @@ impl Demand {
         self.rest_ns = self.rest_ns.saturating_add(rest_ns);
     }
 
-    /// Ages the sums. Called before a rest is added, so that the last rest and the next burst count fully.
+    /// Ages the sums. Called before an idle period is added, so that this period and the next burst count fully.
     pub(super) fn forget(&mut self) {
         let sum = u128::from(self.own_ns) + u128::from(self.rest_ns);
         let kept = |ns: u64| (u128::from(ns) * u128::from(Self::REMEMBERED_NS) / sum) as u64;

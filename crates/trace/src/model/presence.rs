@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Connects, identifies and disconnects clients.
+//! Records that clients connect, are identified, and disconnect.
 
 use super::{Client, Model};
 use xqos_core::{ClientId, Time};

@@ -133,7 +133,7 @@ fn a_client_is_busy_by_its_own_demand_not_by_its_waits() {
         script.slice(2, at + 90, at + 92, 1, false).expect("its burst is over");
         assert!(turn < 10 || is_busy(&script) == [true, false], "turn {turn}");
     }
-    // After an hour of rest, client 1 counts as idle, even while it waits.
+    // After an idle hour, client 1 does not count as busy, even while it waits.
     script.fact(3_600_000, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 3_600_090, 3_600_100, 1, false).expect("its burst is over");
     assert_eq!(is_busy(&script), [false, false]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Disconnected clients, summed up by user and program. A script that starts a new process for each query thus appears
-//! as one line with the sum of the shares.
+//! as one line with the total share.
 
 use super::ms;
 use crate::model::{Client, Model};
@@ -21,7 +21,7 @@ pub struct Departed {
     pub longest_wait_ms: f64,
 }
 
-/// The programs of a trace of which more than one client has disconnected.
+/// The programs in a trace with more than one disconnected client.
 pub(super) struct Programs<'a>(BTreeMap<(u32, &'a str), Departed>);
 
 fn program(client: &Client) -> (u32, &str) {
@@ -48,7 +48,7 @@ impl<'a> Programs<'a> {
         Programs(programs)
     }
 
-    /// The sum that this client is part of, if any.
+    /// The sum that includes this client, if any.
     pub fn sum_of(&self, client: &'a Client) -> Option<&Departed> {
         client.gone.and_then(|_| self.0.get(&program(client)))
     }

@@ -112,7 +112,7 @@ function describe() {
 function figures({ name, slices, bursts, counted }, from, to) {
   const served = covered(slices, from, to), waited = Math.max(0, covered(bursts, from, to) - served);
   const first = lower(slices.ends, from), last = lower(slices.begins, to);
-  // Find the longest burst that ends in this range. Check all bursts, because a sample could miss it.
+  // Find the longest burst that ends in this range. Check all bursts, because sampling could miss the longest.
   let worst = 0;
   for (let i = lower(bursts.ends, from), stop = lower(bursts.ends, to); i < stop; i++)
     worst = Math.max(worst, bursts.ends[i] - bursts.begins[i]);
