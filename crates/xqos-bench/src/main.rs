@@ -14,8 +14,8 @@ use xqos_lab::{actor, bench, chaos, experiments, fleet};
 /// Runs the experiments that compare servers with and without xqos
 ///
 /// Each experiment starts its own X servers, load clients and measuring clients, and does not affect your session. Keep
-/// the machine otherwise idle: each figure is the median of trials with alternating servers, with and without xqos.
-/// Other load during a run is recorded with the results, and a disturbed run is marked as noisy.
+/// the machine otherwise idle: each figure is the median of trials that alternate between servers with and without
+/// xqos. Other load during a run is recorded with the results, and a disturbed run is marked as noisy.
 #[derive(Debug, Parser)]
 #[command(name = "xqos-bench", bin_name = "xqos bench", version, max_term_width = 100, after_help = EXAMPLES)]
 struct CommandLine {
@@ -39,8 +39,8 @@ enum Action {
     List,
     /// Checks experiment files without running them
     ///
-    /// Nothing is measured. Each mistake is one line: the file, the line number, and what to write instead. The exit
-    /// status is then 1.
+    /// Nothing is measured. Each mistake is reported on one line: the file, the line number, and what to write instead.
+    /// The exit status is then 1.
     Check {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
@@ -48,7 +48,7 @@ enum Action {
     /// Runs experiments and writes their report
     ///
     /// Each result is saved as soon as it is complete. ^C stops all servers and clients that the run started; the exit
-    /// status is 130. Start an interrupted run again with the same command to continue it: results of the same X
+    /// status is 130. Start an interrupted run again with the same command to continue it: results with the same X
     /// server, module, --quick and --trials are reused. An experiment that needs a missing program is skipped, and the
     /// exit status is then 1.
     Run {
@@ -69,7 +69,7 @@ enum Action {
         #[arg(long)]
         again: bool,
     },
-    /// Writes the report of saved results again
+    /// Rewrites the report from saved results
     Report {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
@@ -116,8 +116,8 @@ enum Action {
     /// Simulates a fleet: writes traces, captures and tables of many sessions
     ///
     /// Writes a trace and a capture of each session to DIR/traces and DIR/captures, and to DIR/fleet.parquet the tables
-    /// that `xqos trace export` and `xqos analyse --parquet` make of them. Session numbers are used as seeds, so every
-    /// run writes the same files. Prints the number of records and bytes, and how long it took to make the tables.
+    /// that `xqos trace export` and `xqos analyse --parquet` make from them. Seeds are session numbers, so every run
+    /// writes the same files. Prints the number of records and bytes, and how long it took to make the tables.
     Fleet {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
@@ -133,8 +133,8 @@ enum Action {
     /// Starts, stops, continues and kills programs; sets reservations, weights, groups, policies, rules, traces and
     /// pacing; sends garbage to the X socket, the extension and the control socket; resets the server. Throughout, the
     /// server must answer and its totals must add up. After each reset, no thread may keep a raised priority, and
-    /// memory and file descriptors must be back at their old level. A failure prints its seed; the exit status is then
-    /// 1.
+    /// memory and file descriptors must be back to their previous levels. A failure prints its seed; the exit status is
+    /// then 1.
     Chaos {
         /// Run for this many seconds
         #[arg(long, value_name = "N", default_value_t = 60)]
@@ -210,7 +210,7 @@ impl CommandLine {
     }
 }
 
-/// Checks all files before it fails, so that one run lists every mistake.
+/// Checks all files before failing, so that one run lists every mistake.
 fn check(files: &[PathBuf]) -> Result<()> {
     let mistakes: Vec<_> = files.iter().filter_map(|file| bench::Experiment::read(file).err()).collect();
     match mistakes.as_slice() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! `xqos link`: runs a program on an emulated slow network.
 //!
-//! The program and its servers run in two network namespaces. This process forwards packets between these, and signals
-//! to the program. When the program exits, everything else in both is killed, and this process exits with its status.
+//! The program and its servers run in two network namespaces. This process forwards packets between them and signals to
+//! the program. When the program exits, this process kills all others in both namespaces and exits with that status.
 
 mod cookie;
 pub mod quantity;
@@ -30,7 +30,7 @@ use xqos_wire::link::{Link, Settings, Side};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Maximum time until the program exits after a forwarded signal; then it is killed.
 const GRACE: Duration = Duration::from_secs(5);
-/// Polling interval for listening ports; no event reports them.
+/// Polling interval for listening ports, because no event reports them.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The TCP port of display 0.
 const X_PORT: u16 = 6000;
@@ -38,10 +38,10 @@ const X_PORT: u16 = 6000;
 /// Runs a program on a slow network of its own
 ///
 /// The program runs at one end of an emulated link (10.0.0.2), and the servers of --server at the other end (10.0.0.1),
-/// each in a separate network namespace. Packets are delayed and dropped as on a line of the given rate and delay;
-/// their contents are not changed. Without options, the link is as fast as this machine.
+/// with a separate network namespace for each end. Packets are delayed and dropped as on a line of the given rate and
+/// delay; their contents are not changed. Without options, the link is as fast as this machine.
 ///
-/// When the program has exited, everything else that still runs at both ends is killed, and nothing is left behind.
+/// When the program has exited, all other processes at both ends are killed, and nothing is left behind.
 /// Root is not needed if the kernel allows user namespaces; the programs then see themselves as root.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -117,7 +117,7 @@ impl Arguments {
         if display.is_some() && self.server.is_empty() {
             bail!("--display needs an X server at the other end: add --server 'Xvfb :7 -listen tcp'");
         }
-        // This must precede the start of threads, which would otherwise receive the signals.
+        // Do this before starting threads, which would otherwise receive the signals.
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         // Refuse an existing file early; the link opens the log again later.
         let log = self.log.as_deref().map(|path| recording(path, 0o666)).transpose()?;
@@ -190,7 +190,7 @@ impl Arguments {
     }
 }
 
-/// Parses `:7` as display 7. A host before the colon would name another machine and is refused.
+/// Parses `:7` as display 7. A host name before the colon is refused, because it names another machine.
 fn number(display: &str) -> Result<u16> {
     let number = display.strip_prefix(':').map(|rest| rest.split('.').next().unwrap_or(rest));
     let number = number.and_then(|number| number.parse().ok()).filter(|&number: &u16| number <= u16::MAX - X_PORT);
@@ -209,7 +209,7 @@ fn start_server(link: &Link, server: &str, authority: Option<&Path>) -> Result<C
     link.command_in(Side::Server, &mut command).spawn().with_context(|| format!("cannot start '{server}'"))
 }
 
-/// Waits until a server listens on the port. Returns the number of a signal that arrived meanwhile.
+/// Waits until a server listens on the port. Returns the number of a signal that arrived in the meantime.
 fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) -> Result<Option<u8>> {
     let end = Instant::now() + PATIENCE;
     while !link.server_listens(port).context("cannot look at the server's ports")? {

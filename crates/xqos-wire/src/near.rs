@@ -108,7 +108,7 @@ with 0.";
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
-        // This must precede the start of threads, which would otherwise receive the signals.
+        // Do this before starting threads, which would otherwise receive the signals.
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let name = display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()).unwrap_or_default();
         match () {

@@ -92,7 +92,7 @@ impl Program {
         }
     }
 
-    /// Whether no connection is open, and none can be expected.
+    /// Whether no connection is open and no further connection is expected.
     fn is_over(&self, open: OpenConnections<'_>, ended: Instant) -> bool {
         let is_left = |open: &dyn Fn() -> usize| open() == 0 && (ended.elapsed() > GRACE || !has_children());
         self.stopping || open.is_none_or(is_left)
@@ -116,8 +116,8 @@ fn has_children() -> bool {
     Procfs.all().values().any(|process| process.parent == us && !process.zombie)
 }
 
-/// Waits for a child, and returns its exit status. `pass` forwards a signal and says whether the child must exit
-/// because of it; after `grace` it is killed.
+/// Waits for a child, and returns its exit status. `pass` forwards a signal and returns whether the child must exit
+/// because of it; if so, the child is killed after `grace`.
 pub fn wait_for(
     child: &mut Child,
     what: &str,

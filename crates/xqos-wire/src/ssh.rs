@@ -2,7 +2,7 @@
 //! `xqos ssh`: runs a program on another machine, next to a proxy there, over the system's ssh.
 //!
 //! ssh opens a single master connection, so that it asks for a password only once. Everything else uses this
-//! connection: copying this program if wanted, the session with the forwarded display, signals, and removing files.
+//! connection: copying this program if requested, the session with the forwarded display, signals, and removing files.
 
 mod far;
 
@@ -22,8 +22,8 @@ use std::time::Duration;
 use xqos_sys::{self as sys, Signal, Signals};
 use xqos_wire::capture::relay::authority::secret;
 
-/// Maximum time until the session ends after a forwarded signal. Then the connection is closed, which also closes the
-/// program's display.
+/// Maximum time until the session ends after a forwarded signal. After that time, the connection is closed, which also
+/// closes the program's display.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs a program on another machine over ssh, and answers known queries there

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Programs far from their X server: measures one cell, a toolkit behind `xqos near` with a delay of 10 ms, including
+//! Measures one program far from its X server: a toolkit behind `xqos near` with a delay of 10 ms, including
 //! interactive work.
 //!
 //! The bounds also hold on a busy machine, because load only makes the figures larger.

@@ -11,7 +11,7 @@ use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::relay::{Relay, Relayed};
 
 pub fn capture(arguments: &Arguments, display: Option<&str>, path: &Path) -> Result<ExitCode> {
-    // This must precede the start of threads, which would otherwise receive the signals.
+    // Do this before starting threads, which would otherwise receive the signals.
     let signals = Signals::watch().context("cannot watch for the program's end")?;
     sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
     let file = create(path)?;

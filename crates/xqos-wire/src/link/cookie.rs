@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Gives the program and the X server at the other end of a link a common cookie.
+//! Gives a common cookie to the program and to the X server at the other end of a link.
 //!
 //! To the server, the program is a client on another machine, which needs a cookie to connect. Commands that control
 //! access themselves are not changed. Commands other than X servers are not changed either: a relay, for example,
-//! leads to a display that has other cookies.
+//! leads to a display that has a different cookie.
 
 use anyhow::{Context, Result};
 use std::path::Path;

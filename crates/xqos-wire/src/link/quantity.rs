@@ -24,7 +24,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// Maximum delay, because packets in flight occupy memory. No real line has a longer delay.
+/// Maximum delay. Packets in flight occupy memory, and no real line has a longer delay.
 const MAX_DELAY_NS: u64 = 10_000_000_000;
 
 /// Parses a time that may be 0, in nanoseconds.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Saves the queries of each program's last start in the user's cache: `~/.cache/xqos/near/DISPLAY/PROGRAM`.
 //!
-//! The cache only saves time. A problem with the cache prints one line and never makes the program fail.
+//! The cache only saves time. A cache failure prints one line and never makes the program fail.
 
 use rustix::process::geteuid;
 use std::env;

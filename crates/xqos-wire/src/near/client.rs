@@ -4,7 +4,7 @@
 //! | event | action |
 //! |---|---|
 //! | either end sends | the data is processed and forwarded immediately; reading pauses while the other queue is full |
-//! | the program has closed | its remaining data goes to the server, then requests to compare, then end of file |
+//! | the program has closed | its remaining data goes to the server, then comparison requests, then end of file |
 //! | the server has closed, or the stream is faulty | pending data goes to the program, and both sockets are closed |
 
 use rustix::event::PollFlags;
@@ -51,7 +51,7 @@ impl Client {
         Client { program, server, near, held_since, program_is_gone, server_is_gone, has_sent_end }
     }
 
-    /// The events to poll for at the program's and at the server's end.
+    /// The events to poll for on the program's and the server's socket.
     pub fn interests(&mut self) -> [(BorrowedFd<'_>, PollFlags); 2] {
         let mut flags = [PollFlags::empty(); 2];
         flags[0].set(PollFlags::IN, !self.program_is_gone && self.near.takes_from_program());

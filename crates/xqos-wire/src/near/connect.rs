@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Connections to the X server that are being established. Connecting takes a round trip, so each connection has a
-//! thread, and clients do not wait for each other.
+//! Connections to the X server that are being established. Connecting takes a round trip. Each connection has a thread,
+//! so clients do not wait for each other.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

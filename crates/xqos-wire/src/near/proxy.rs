@@ -21,7 +21,7 @@ use xqos_wire::capture::relay::upstream::Upstream;
 const SETTLE: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A running proxy. Drop ends it and removes its files.
+/// A running proxy. Dropping it ends the proxy and removes its files.
 #[derive(Debug)]
 pub struct Proxy {
     // The order matters for drop: the files are removed only after the thread has ended.
@@ -32,7 +32,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts listening for clients of the display `name`; `None` means that of the environment variable DISPLAY.
+    /// Starts listening for clients of the display `name`; `None` means that of the variable DISPLAY.
     pub fn start(name: Option<&str>, settings: Settings, caches: Caches) -> Result<Proxy> {
         let (upstream, first) = Upstream::find(name)?;
         let display = Display::make(upstream.screen());
@@ -54,14 +54,14 @@ impl Proxy {
         self.shared.report()
     }
 
-    /// Whether the X server is gone.
+    /// Whether the connection to the X server is lost.
     pub fn has_lost_server(&self) -> bool {
         // Relaxed: nothing else depends on this value.
         self.shared.has_lost_server.load(Ordering::Relaxed)
     }
 
-    /// Waits until no connection is left, because verification starts only after a program has disconnected. Waits at
-    /// most for [`SETTLE`], because the program may have left other programs running.
+    /// Waits until no connection is left, because verification starts only after a program has disconnected. Waits for
+    /// at most [`SETTLE`], because the program may have left other programs running.
     pub fn settle(&self) {
         let end = Instant::now() + SETTLE;
         while self.open() > 0 && Instant::now() < end {

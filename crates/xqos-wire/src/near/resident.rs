@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! One proxy per display, shared by several programs, so that the answers to one program help the next.
+//! One proxy per display, shared by several programs, so that each program benefits from answers to earlier ones.
 //!
 //! The proxy is a separate process. The first launcher starts it; later ones find it through a socket in a private
-//! folder of the user. The proxy sends its display to each launcher; an open connection means that a program runs.
+//! folder of the user. The proxy sends its display to each launcher; a launcher stays connected while its program runs.
 //!
 //! | a launcher sends | the proxy |
 //! |---|---|
-//! | nothing | sends `DISPLAY`, `XAUTHORITY` and its order when the launcher connects, one line each |
+//! | nothing | when the launcher connects, sends `DISPLAY`, `XAUTHORITY` and `strict` or `relaxed`, one line each |
 //! | `report` | sends the report of all connections that have ended |
 //! | `stop` | exits |
 //!
@@ -115,7 +115,7 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<ResidentProxy> {
 fn find(folder: &Path) -> Option<ResidentProxy> {
     let socket = UnixStream::connect(folder.join("socket")).ok()?;
     socket.set_read_timeout(Some(PATIENCE)).ok()?;
-    // The proxy sends nothing more until it is asked.
+    // The proxy sends nothing more until it receives a command.
     let lines = BufReader::new((&socket).take(MAX_WORDS)).lines().map_while(Result::ok).take(3).collect::<Vec<_>>();
     let [display, authority, order] = lines.try_into().ok()?;
     Some(ResidentProxy { display, authority: authority.into(), is_relaxed: order == "relaxed", socket })
@@ -209,7 +209,7 @@ fn greet(launcher: UnixStream, greeting: &str) -> Option<UnixStream> {
     Some(launcher)
 }
 
-/// Reads a launcher's command: `None` if the launcher has sent nothing, an empty one if it has closed.
+/// Reads a launcher's command: `None` if the launcher has sent nothing, an empty command if it has closed.
 fn read_command(mut launcher: &UnixStream) -> Option<String> {
     let mut bytes = [0; 16];
     match launcher.read(&mut bytes) {

@@ -19,7 +19,7 @@ use xqos_sys::ready;
 use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::{Socket, Upstream};
 
-/// Interval between checks of whether a client has been held long enough.
+/// Interval at which to check whether a client has been held long enough.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const PIECE_BYTES: usize = 64 << 10;
 /// Maximum number of simultaneous clients, the default of X servers.
@@ -49,7 +49,7 @@ pub struct ProxyReport {
     pub names: Vec<((u8, u8), String)>,
 }
 
-/// Everything that runs in the proxy's thread.
+/// The state of the proxy's thread.
 #[derive(Debug)]
 pub struct Loop {
     display: Arc<Display>,
@@ -61,7 +61,7 @@ pub struct Loop {
     memory: Memory,
     learned: Memory,
     scout: Option<ScoutConnection>,
-    /// Open font connections, and the number of those that are still being established.
+    /// Open font connections, and the number of font connections that are still being established.
     fonts: Vec<Fonts>,
     fonts_to_come: usize,
     store: Store,

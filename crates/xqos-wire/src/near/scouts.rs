@@ -50,7 +50,7 @@ impl ScoutConnection {
     }
 }
 
-/// A connection for some of the fonts. It sends its queries once the first connection has loaded all fonts.
+/// A connection for some of the fonts. It sends its queries once the scout has loaded all fonts.
 #[derive(Debug)]
 pub struct Fonts {
     pub connection: ScoutConnection,

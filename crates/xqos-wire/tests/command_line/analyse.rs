@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos analyse`: predicted starts, captures from bug reports, and invalid option values.
+//! Tests `xqos analyse`: predicted starts, captures from bug reports, and invalid option values.
 
 use crate::fixture::{Folder, ended, xqos};
 use serde_json::Value;

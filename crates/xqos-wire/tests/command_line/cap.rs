@@ -327,7 +327,7 @@ fn a_scrubbed_file_has_no_typed_or_displayed_text() {
     let name = 4 + "program: xterm".len().next_multiple_of(4) as u64;
     assert_eq!(length(&scrubbed), length(&later) + name, "sizes stay");
     ended(xqos().args(["cap", "-q", "-r", &plain, "--snaplen", "96", "-o", &short])).with(0);
-    // The difference depends on the installed fonts.
+    // How much shorter the capture is depends on the installed fonts.
     assert!(length(&short) < length(&plain));
 }
 

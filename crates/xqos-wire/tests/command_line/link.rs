@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos link`: the program's environment, and that no process is left, however the program ends.
+//! Tests the environment of programs under `xqos link`, and that no process is left, however the program ends.
 
 use crate::fixture::{Folder, Running, ended, eventually, xqos};
 use std::fs;
@@ -92,7 +92,7 @@ fn no_process_is_left_after_any_signal() {
     for signal in ["TERM", "HUP", "INT", "KILL"] {
         let folder = Folder::new("link");
         let file = |name: &str| folder.path.join(name).display().to_string();
-        // At each end, start one process that has left its shell.
+        // At each end, start one process that is detached from its shell.
         let script = |name: &str| format!("setsid sleep 1000 & echo $! $$ > {}; exec sleep 1001", file(name));
         let mut command = xqos();
         command.args(["link", "--server", &script("server"), "--", "sh", "-c", &script("client")]);
@@ -116,7 +116,7 @@ fn no_process_is_left_after_any_signal() {
 
 #[test]
 fn root_is_not_needed_where_user_namespaces_are_allowed() {
-    // This test matters only when run as root; otherwise all tests cover this.
+    // This test matters only when run as root; otherwise all tests run without root anyway.
     let folder = Folder::new("link-user");
     let program = folder.path.join("xqos");
     xqos_skip::executable(&program, &fs::read(crate::PROGRAM).unwrap());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `xqos near`: programs receive the same answers as without it, but sooner, and no process or file is left at the end.
+//! Tests `xqos near`: programs get the same answers as without it, but sooner, and no process or file is left.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
 use std::fs;

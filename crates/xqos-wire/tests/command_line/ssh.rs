@@ -38,7 +38,7 @@ impl Far {
         };
         let folder = Folder::new(name);
         make_privilege_folder();
-        // Create the file, because xauth prints a message when it has to.
+        // Create the file, because xauth prints a message when it has to create it.
         fs::write(folder.file("authority"), "").unwrap();
         for key in ["host", "user"] {
             let mut command = Command::new("ssh-keygen");
