@@ -8,7 +8,7 @@ DESTDIR =
 CARGO = scripts/cargo
 
 # The folder from which Xorg reads configuration. With a private prefix, such as a home folder, the file must not affect
-# all users' servers, so its folder is one that Xorg reads only with -configdir.
+# all users' servers, so it goes into a folder that Xorg reads only with -configdir.
 XORG_CONF_DIR = $(strip $(if $(filter /usr,$(PREFIX)),/usr/share/X11/xorg.conf.d,\
 	$(if $(filter /usr/local /opt/%,$(PREFIX)),/etc/X11/xorg.conf.d,\
 	$(PREFIX)/share/X11/xorg.conf.d)))
@@ -52,7 +52,7 @@ SKIPS = $(CURDIR)/target/skips
 NOT_WITH_LIBC = $(shell awk '!/^\#/ {print "--skip", $$1}' crates/server/tests/not-with-libc)
 
 # Tests of the command line and of libxqos load the release module into servers. A test that cannot run adds itself to
-# the file SKIPS; in CI this is an error.
+# the file $(SKIPS); in CI, a skipped test is an error.
 test test-lab: export XQOS_SKIPS = $(SKIPS)
 test: build
 	: > $(SKIPS)

@@ -17,7 +17,7 @@ new_enough() {
 }
 
 # find_cargo: sets $cargo to the first cargo that is new enough: the one on PATH, or that of a rustup installation. If
-# there is none, fails and sets $cargo_refused to what was found instead, or to nothing if no cargo was found.
+# there is none, fails and sets $cargo_refused to what was found instead, or to an empty string if nothing was found.
 find_cargo() {
     cargo=''
     cargo_refused=''

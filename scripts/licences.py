@@ -5,7 +5,7 @@
     licences.py gather PROGRAM FILE    names, versions, licences and their texts
     licences.py check                  each crate of the workspace against deny.toml
 
-Both run cargo (CARGO of the environment, or scripts/cargo). The check covers licences and sources as
+Both run cargo (the variable CARGO, or scripts/cargo). The check covers licences and sources as
 cargo-deny does; scripts/check-licences prefers cargo-deny if it is installed.
 """
 

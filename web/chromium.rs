@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Opens a page in a real Chromium, if one is installed, and runs a script in it. The tests of each page include this
-//! file. Any exception or console message of the page fails the test.
+//! file. Any exception or console message of the page makes the test fail.
 
 use std::path::PathBuf;
 use std::process::Command;

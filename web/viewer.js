@@ -9,7 +9,7 @@ let width = 0, height = 0, colours = {}, isAsked = false, pointer = null;
 
 const x = time => timeline.x(time), timeAt = px => timeline.at(px);
 
-// Schedules one redraw for all requests until the next frame.
+// Schedules one redraw for all requests before the next frame.
 function ask() {
   if (isAsked) return;
   isAsked = true;

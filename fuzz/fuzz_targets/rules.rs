@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as a rule file and as a file of expectations. The parsed rules get facts made from the same bytes.
+//! Random bytes as a rule file and as a file of expectations. The parsed rules see facts made from the same bytes.
 //!
 //! Nothing may panic or hang. Settings come only from matching rules, and explanations agree with the settings.
 
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Evaluates the rules for one client per quoted part of the text; all facts of the client are that part.
+/// Evaluates the rules for one client per quoted part of the text; each fact of the client has that part as its value.
 fn ask(rules: &RuleSet, text: &str) {
     for part in text.split('"').take(50) {
         let one = || Some(part.to_owned());

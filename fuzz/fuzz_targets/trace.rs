@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as a trace file, as records and as a scheduler's snapshot, passed to all readers of these.
+//! Random bytes as a trace file, as records and as a scheduler's snapshot, passed to all their readers.
 //!
 //! Nothing may panic, and written records must be read back unchanged.
 

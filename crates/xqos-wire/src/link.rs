@@ -2,7 +2,7 @@
 //! `xqos link`: runs a program on an emulated slow network.
 //!
 //! The program and its servers run in two network namespaces. This process forwards packets between them and signals to
-//! the program. When the program exits, this process kills all others in both namespaces and exits with that status.
+//! the program. When the program exits, this process kills all others there and exits with the program's status.
 
 mod cookie;
 pub mod quantity;
