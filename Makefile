@@ -76,7 +76,7 @@ define SHOW_SKIPS
 @echo "passed; tests skipped: $$(wc -l < $(SKIPS))"
 endef
 
-# Run this after a change of proto/xqos.xml.
+# Run this after changing proto/xqos.xml.
 proto:
 	proto/generate.py
 

@@ -20,7 +20,7 @@ enum { ENTRY_AT = 8, ENTRY_BYTES = sizeof(struct xqos_client) - ENTRY_AT };
 struct xqos_client_list {
     struct wire_client_list *reply;
     uint32_t next;
-    uint32_t own; /* client to mark as ours, because the server cannot over the socket; 0: the server has marked it */
+    uint32_t own; /* the client to mark as ours, which a server cannot do over the socket; 0: it is marked */
 };
 
 /* Returns 1 if the entries fit in the reply and are not shorter than the entries that this library knows. */

@@ -18,7 +18,7 @@
 
 #include "wire.h"
 
-/* XCB numbers the extensions in a process, and finds the opcode of each connection by that number. */
+/* XCB numbers the extensions in a process, and uses the number to find the opcode on each connection. */
 static xcb_extension_t extension = { .name = "XQOS", .global_id = 0 };
 
 int xqos_attach(struct xqos *xqos, xcb_connection_t *connection)

@@ -26,7 +26,7 @@ enum {
     EVENT = 64,
     FIRST_ERROR = 128,
     RECORD_BYTES = 32,
-    PATIENCE_S = 10,              /* a server without an answer after this time is hanging */
+    PATIENCE_S = 10,              /* after this time without an answer, the server counts as hung */
     MAX_REPLY_BYTES = 64 << 20    /* no list of clients is larger */
 };
 

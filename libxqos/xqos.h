@@ -176,10 +176,10 @@ XQOS_PUBLIC int xqos_set_client_priority(xqos_t *xqos, uint32_t client, int32_t 
  * Errors: VALUE, ACCESS (another client), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_set_client_slice(xqos_t *xqos, uint32_t client, uint32_t slice_us);
 
-/* Sets the name reported as the origin of later settings of this context; null or empty: the client itself, or `hand`.
- * With lease 1 these settings end with the connection, however it ends, or with xqos_close if the server has no
- * extension; they cannot replace settings made without a lease (ACCESS).
- * Errors: VALUE (lease neither 0 nor 1), ARGUMENT (a name of XQOS_NAME_BYTES or more), CONNECTION, MEMORY. */
+/* Sets the name reported as the origin of settings that this context makes from now on; null or empty: the client
+ * itself, or `hand`. With lease 1 these settings end with the connection, however it ends, or with xqos_close if the
+ * server has no extension; they cannot replace settings made without a lease (ACCESS). Errors: VALUE (lease neither 0
+ * nor 1), ARGUMENT (a name of XQOS_NAME_BYTES or more), CONNECTION, MEMORY. */
 XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_set_origin(xqos_t *xqos, const char *name, uint32_t lease);
 
 /* Sets which clients form a group, and the largest sum of one user's reservations (except for root and the server's
@@ -188,10 +188,10 @@ XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_set_origin(xqos_t *xqos, const char *name
  * not replace one without a lease); CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_set_groups(xqos_t *xqos, uint32_t grouping, uint32_t user_limit_ppm);
 
-/* Gets the grouping and the limit of users. Errors: CONNECTION, LENGTH, ARGUMENT. */
+/* Gets the grouping and the per-user limit. Errors: CONNECTION, LENGTH, ARGUMENT. */
 XQOS_PUBLIC int xqos_get_groups(xqos_t *xqos, struct xqos_groups *out);
 
-/* Moves a client to the group of this name. Null or empty: the group that the grouping gives; ":none", ":app" and
+/* Moves a client to the group with this name. Null or empty: the group that the grouping gives; ":none", ":app" and
  * ":user": the group that this grouping would give.
  * Errors: VALUE (unknown client, another name that begins with a colon), ACCESS (another client), ARGUMENT (a name of
  * XQOS_NAME_BYTES or more), CONNECTION. */
@@ -199,7 +199,7 @@ XQOS_PUBLIC int xqos_set_client_group(xqos_t *xqos, uint32_t client, const char 
 
 /* Sets the weight of a client's group in hundredths, 1 to 10000; 0: the weight of its heaviest client. The setting ends
  * with the group.
- * Errors: VALUE (out of range, unknown client, or it has no group), ACCESS, CONNECTION, ARGUMENT. */
+ * Errors: VALUE (out of range, unknown client, client without a group), ACCESS, CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_set_group_weight(xqos_t *xqos, uint32_t client, uint32_t weight_hundredths);
 
 /* Sets the maximum share of a client's group in millionths, 10000 to 1000000; 0: no cap.
@@ -212,14 +212,14 @@ XQOS_PUBLIC int xqos_set_group_cap(xqos_t *xqos, uint32_t client, uint32_t cap_p
  *
  * refused is filled as by xqos_set_reservation; a group is identified by one of its clients.
  *
- * Errors: ADMISSION; VALUE (out of range, unknown flags, unknown client, or it has no group); ACCESS, CONNECTION,
+ * Errors: ADMISSION; VALUE (out of range, unknown flags, unknown client, client without a group); ACCESS, CONNECTION,
  * ARGUMENT. */
 XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_set_group_reservation(xqos_t *xqos, uint32_t client, uint32_t budget_us,
                                                              uint32_t period_us, uint32_t flags,
                                                              struct xqos_admission *refused);
 
 /* Ends the reservation of a client's group. It is not an error if the group has none.
- * Errors: VALUE (unknown client, or it has no group), ACCESS, CONNECTION, ARGUMENT. */
+ * Errors: VALUE (unknown client, client without a group), ACCESS, CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_clear_group_reservation(xqos_t *xqos, uint32_t client);
 
 /* Sets whether a client waits for the clients that it uncovers (enum xqos_paced).
@@ -246,7 +246,7 @@ XQOS_PUBLIC int xqos_event_descriptor(const xqos_t *xqos);
  * Errors: CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_next_event(xqos_t *xqos, struct xqos_event *out);
 
-/* Returns the text of a result of this library; never null, must not be freed. */
+/* Returns the text for a result code of this library; never null, must not be freed. */
 XQOS_PUBLIC const char *xqos_strerror(int error);
 
 #ifdef __cplusplus

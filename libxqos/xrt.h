@@ -3,8 +3,8 @@
  * 3.3), for Xlib clients.
  *
  * A client makes itself real-time: it gets rt_maxcapacity microseconds of server time in every rt_period, or learns
- * that it cannot. The names are those of the paper; the arguments, which the paper does not specify, are those of this
- * library. For other clients, lists, policies and events use xqos.h with XGetXCBConnection.
+ * that this is refused. The names are those of the paper; the arguments, which the paper does not specify, are those of
+ * this library. For other clients, lists, policies and events use xqos.h with XGetXCBConnection.
  *
  * Every function returns 0 (XQOS_OK) or a negative number of enum xqos_error; xqos_strerror returns its text. No X
  * error handler is called.

@@ -33,7 +33,7 @@ const MAX_REQUEST_BYTES: usize = 4096;
 /// Maximum length of a stored reply, enough for the metrics of a core font with 65,536 glyphs.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 
-/// The reason why a connection is closed.
+/// The reason for closing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {

@@ -133,7 +133,7 @@ impl AnswerQueue {
         }
     }
 
-    /// Removes our next own answer. `None` while a reply from the server must come first.
+    /// Removes the next of our own answers. `None` if a reply from the server must come first.
     pub fn next(&mut self) -> Option<(u64, Answer)> {
         let answer = self.queue.front()?.answer.clone()?;
         let queued = self.queue.pop_front()?;

@@ -20,7 +20,7 @@ use xqos_wire::answerable::Class;
 use xqos_wire::x11::framing::{ERROR, REPLY};
 
 impl SharedState {
-    /// Handles a message, or the head of a long one.
+    /// Handles a message, or the beginning of a long message.
     pub fn hear(&mut self, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         self.drops_rest = false;
         match message[0] {
@@ -51,7 +51,7 @@ impl SharedState {
         self.reach(number, store);
         let Some(pending) = self.pending.take(number) else {
             return match message[0] {
-                // An error for a request without a reply, which the proxy or the program sent.
+                // An error for a request without a reply, sent by the proxy or by the program.
                 ERROR if self.sequence.is_own(number) => {
                     self.windows.give_up();
                     self.drops_rest = true;

@@ -31,7 +31,7 @@ struct Lookup {
 }
 
 impl SharedState {
-    /// Handles a request, or the head of a long one.
+    /// Handles a request, or the beginning of a long request.
     pub fn ask(&mut self, request: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         let (major, minor) = (request[0], request[1]);
         let is_long = self.order.u16(request, 2) == Some(0);
@@ -273,7 +273,7 @@ impl SharedState {
             Barrier::Always => false,
             Barrier::None => true,
             Barrier::ForeignWindow => match request[0] {
-                // Another client may own the parent; only the new window is the program's own.
+                // The parent may belong to another client; only the new window must be the program's own.
                 op::CREATE_WINDOW_REQUEST => is_own(4),
                 op::COPY_AREA_REQUEST | op::COPY_PLANE_REQUEST | op::REPARENT_WINDOW_REQUEST => is_own(4) && is_own(8),
                 _ => is_own(4),

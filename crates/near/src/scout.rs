@@ -30,7 +30,7 @@ use xqos_wire::x11::greeting::Greeting;
 const WATCHED: [(&str, Watch); 3] =
     [("XKEYBOARD", Watch::Keys), ("XInputExtension", Watch::Devices), ("RANDR", Watch::Screens)];
 
-/// A request from the scout that is not answered yet.
+/// A request from the scout that has not been answered.
 #[derive(Debug)]
 struct PendingQuery {
     number: u64,

@@ -65,7 +65,7 @@ pub struct Windows {
     drawables: HashMap<u32, Drawable>,
     /// Replies to GetProperty; the key is the request.
     properties: HashMap<Box<[u8]>, Property>,
-    /// Replies to position requests; the key is the request. `moves` counts how often they became invalid.
+    /// Replies to position requests; the key is the request. `moves` counts how often these replies became invalid.
     positions: HashMap<Box<[u8]>, Answer>,
     moves: u32,
     /// Whether the server refused one of the proxy's selections.

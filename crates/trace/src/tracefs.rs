@@ -56,7 +56,7 @@ impl Instance {
         fs::write(self.folder.join(name), value).with_context(|| format!("cannot write {value} to {name}"))
     }
 
-    /// Passes on all complete lines since the last call.
+    /// Passes on all complete lines that have arrived since the last call.
     pub fn read(&mut self, mut take: impl FnMut(&str)) -> Result<()> {
         let Some(pipe) = &mut self.pipe else { return Ok(()) };
         let mut chunk = vec![0; 1 << 16];

@@ -39,7 +39,7 @@ fn events() -> Vec<Event> {
 }
 
 /// A script that operates the page. It sets attributes of the root element, and adds a 1 to `said` for each expected
-/// result and a 0 for each other result.
+/// result and a 0 for each unexpected result.
 const SCRIPT: &str = "
     const root = document.documentElement.dataset, said = [], note = is => { draw(); said.push(is ? 1 : 0); };
     const press = key => { dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true })); draw(); };

@@ -76,7 +76,7 @@ pub struct Arguments {
     /// Keep at most this many bytes of each packet; 96 cover the headers and the beginning of a message
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(64..))]
     snaplen: Option<u32>,
-    /// Overwrite text, keys and pixels; sizes, message names and times stay
+    /// Overwrite text, keys and pixels; keep sizes, message names and times
     #[arg(long)]
     scrub: bool,
     /// Keep the X server's cookie in the file

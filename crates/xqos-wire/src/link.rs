@@ -46,7 +46,7 @@ const X_PORT: u16 = 6000;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Bits per second, each way: 1kbit to 100gbit, or unlimited
+    /// Bits per second in each direction: 1kbit to 100gbit, or unlimited
     #[arg(long, value_name = "RATE", default_value = "unlimited", value_parser = rate)]
     rate: Rate,
     /// One-way delay, in each direction, up to 10s
@@ -62,7 +62,7 @@ pub struct Arguments {
     /// Variation of the delay, in both directions; packets may overtake each other
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = delay)]
     jitter: u64,
-    /// Seed of the random numbers that decide about loss and jitter
+    /// Seed of the random numbers that determine loss and jitter
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "netem")]
     seed: u64,
     /// Log what happened to each packet, and when the link was busy

@@ -44,7 +44,7 @@ use xqos_sys::{self as sys, Signals};
 pub struct Arguments {
     #[command(flatten)]
     near: NearOptions,
-    /// Do not use the queries of the last start, and do not save those of this one
+    /// Do not use the queries of the last start, and do not save the queries of this start
     #[arg(long)]
     forget: bool,
     /// Share one proxy between all programs on this display; it starts with the first program and exits after 10 min

@@ -5,8 +5,8 @@
 //! server that the early answer assumed. The server therefore gets a NoOperation, as without `--verify`, and gets the
 //! question only after the program has disconnected.
 //!
-//! State that the server keeps for a client is checked when it is freed: FreeColors of a colour cell that was allocated
-//! here must succeed.
+//! State that the server keeps for a client is checked when the client frees it: FreeColors for a colour cell that was
+//! allocated here must succeed.
 
 use super::SharedState;
 use crate::context::{close_font, open_font};

@@ -102,7 +102,7 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<ResidentProxy> {
         if let Some(proxy) = find(&folder) {
             return Ok(proxy);
         }
-        // Another launcher's proxy may have won the lock; the next iteration finds it.
+        // Another launcher's proxy may have taken the lock; the next iteration finds that proxy.
         if child.try_wait().context("cannot wait for the resident proxy")?.is_some_and(|status| !status.success()) {
             let said = fs::read_to_string(folder.join("log")).unwrap_or_default();
             bail!("the resident proxy did not start: {}", said.trim().trim_start_matches("xqos: "));

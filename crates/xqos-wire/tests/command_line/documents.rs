@@ -8,7 +8,7 @@ use std::process::Command;
 use xqos_cli::documents;
 use xqos_cli::sibling::Call;
 
-/// The commands in order: later commands use the files of earlier ones.
+/// The commands in order: later commands use the files of earlier commands.
 const RUN: [&str; 9] = [
     "xqos cap -o editor.pcapng --stop-on quiet=2s -- emacs",
     "xqos analyse --latency 50ms editor.pcapng",
