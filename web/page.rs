@@ -13,7 +13,7 @@ pub const SCRIPT: &str = concat!(
     include_str!("viewer.js"),
 );
 
-/// A value as JSON within a page. Escapes "<", because "</script>" in a text would end the script.
+/// Encodes a value as JSON for a page. Escapes "<", because "</script>" in a text would end the script.
 pub fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
     Ok(serde_json::to_string(value)?.replace('<', "\\u003c"))
 }

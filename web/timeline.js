@@ -43,7 +43,7 @@ class Timeline {
   mark(marks) { Object.assign(this, marks); this.changed(); }
   clear() { this.mark({ a: null, b: null }); }
   get isMarked() { return this.a !== null && this.b !== null; }
-  // The range for statistics: between the markers, or the visible range.
+  // The range for statistics: between the markers if both are set, otherwise the visible range.
   get span() { return this.isMarked ? [Math.min(this.a, this.b), Math.max(this.a, this.b)] : [this.from, this.to]; }
   showMarked() { if (this.isMarked) this.show(...this.span); }
 

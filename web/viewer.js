@@ -71,7 +71,7 @@ const pointIn = event => {
 function listen(page) {
   let drag = null;
   canvas.addEventListener("wheel", event => {
-    // With Alt, the wheel scrolls the canvas if not all of it fits.
+    // With Alt, the wheel scrolls the canvas if the canvas does not fit.
     if (event.altKey && stage.scrollHeight > stage.clientHeight) return;
     event.preventDefault();
     const at = pointIn(event);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as both sides of a proxied connection, and as the server side of the proxy's own connection.
+//! Reads random bytes as both sides of a proxied connection, and as the server side of the proxy's own connection.
 //!
 //! Nothing may panic or grow without bound, and sequence numbers that the program receives must never decrease.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as requests of a client, and as replies and events of a hostile server, in both byte orders.
+//! Reads random bytes as requests of a client, and as replies and events of a hostile server, in both byte orders.
 //!
 //! Nothing may panic, and a parsed request must survive encoding and decoding.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as a rule file and as a file of expectations. The parsed rules see facts made from the same bytes.
+//! Reads random bytes as a rule file and as a file of expectations. Facts for the rules come from the same bytes.
 //!
 //! Nothing may panic or hang. Settings come only from matching rules, and explanations agree with the settings.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as a trace file, as records and as a scheduler's snapshot, passed to all their readers.
+//! Reads random bytes as a trace file, as records and as a scheduler's snapshot, each with all of its readers.
 //!
 //! Nothing may panic, and written records must be read back unchanged.
 

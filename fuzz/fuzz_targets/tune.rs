@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as bursts of clients, passed to the detector and the tuner.
+//! Reads random bytes as bursts of clients, and passes these to the detector and the tuner.
 //!
-//! Nothing may panic. Each reservation stays within its bounds, and together they fit into the available capacity.
+//! Nothing may panic. Each reservation stays within its bounds, and all of them fit into the available capacity.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Random bytes as a capture file, and as both sides of a connection, passed to all readers and plots.
+//! Reads random bytes as a capture file and as both sides of a connection, and passes these to all readers and plots.
 //!
 //! Nothing may panic or hang, and no byte is delivered twice.
 

@@ -130,7 +130,7 @@ impl Opcodes {
         }
     }
 
-    /// For a request with several replies, the second byte of the last one.
+    /// For a request with several replies, the second byte of the last reply.
     pub fn last_of_many(&self, major: u8, minor: u8) -> Option<u8> {
         self.names.last_of_many(major, minor)
     }

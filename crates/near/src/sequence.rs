@@ -17,20 +17,20 @@ pub struct SequenceNumbers {
     reached: u64,
     /// The last sequence number that the program received.
     last_given: u64,
-    /// The proxy's own requests that the server has not passed yet, and the count of those that it has passed.
+    /// The proxy's own requests that the server has not passed yet, and the number of own requests that it has passed.
     own: VecDeque<u64>,
     own_passed: u64,
 }
 
 impl SequenceNumbers {
-    /// Counts a request from the program (or its NoOperation). Returns its number for the program and for the server.
+    /// Counts a request from the program (or its NoOperation). Returns the program's and the server's number for it.
     pub fn next_program(&mut self) -> (u64, u64) {
         self.requests += 1;
         self.sent += 1;
         (self.requests, self.sent)
     }
 
-    /// Counts a request from the proxy. Returns its number for the server.
+    /// Counts a request from the proxy. Returns the server's number for it.
     pub fn next_own(&mut self) -> u64 {
         self.sent += 1;
         self.own.push_back(self.sent);

@@ -38,7 +38,7 @@ struct Drawable {
     is_watched: bool,
     /// Number of property changes, reported or requested.
     changes: u32,
-    /// `None` once another client may have changed the geometry.
+    /// `None` once another client could have changed the geometry.
     geometry: Option<Geometry>,
     parent: Option<u32>,
     /// Whether the ID was in use at creation. The server refuses it unless the old window's parent was destroyed.
@@ -224,8 +224,8 @@ impl Windows {
         self.positions.get(request)
     }
 
-    /// Starts a position request, if the server reports position changes. It does so for a child of a root window if
-    /// the program selects StructureNotify on the child; only the program moves the child's descendants.
+    /// Starts a position request, if the server reports position changes. The server does so for a child of a root
+    /// window if the program selects StructureNotify on the child; only the program moves the child's descendants.
     pub fn ask_position(&self, id: u32, context: &ConnectionContext) -> Option<PositionQuery> {
         let mut window = self.drawables.get(&id)?;
         for _ in 0..MAX_NESTED {

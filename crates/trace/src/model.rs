@@ -250,7 +250,7 @@ impl Model {
         let client = &mut self.clients[key];
         if client.ready_since.is_none() {
             client.demand.forget();
-            // Requests are noticed only at polls: the client was idle until the previous poll or while the server was.
+            // Polls find requests late: the client was idle until the previous poll, or while the server was idle.
             let before = if at > self.polled[1] { self.polled[1] } else { self.polled[0] };
             let idle_ns = at.since(self.served_until.max(client.waits_since));
             client.demand.add(0, before.since(client.waits_since).max(idle_ns));

@@ -8,7 +8,7 @@ use x11rb_protocol::protocol::get_request_name;
 use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
 use xqos_abi::{EXTENSION_NAME, REQUESTS};
 
-/// The first major opcode of an extension.
+/// The lowest major opcode that an extension can have.
 const FIRST_EXTENSION: u8 = 128;
 
 /// The extensions of one server.

@@ -19,7 +19,7 @@ use xqos_cli::program::{self as cli, Packaging};
 
 /// Captures and analyses X traffic, emulates slow links, and saves round trips
 ///
-/// `xqos cap` and `xqos-wire cap` are the same command; this holds for all commands of this program.
+/// `xqos cap` and `xqos-wire cap` are the same command; the same applies to the other commands of this program.
 #[derive(Debug, Parser)]
 #[command(name = "xqos-wire", bin_name = "xqos", version, max_term_width = 100)]
 #[command(override_usage = "xqos-wire [OPTIONS] <COMMAND>\n       xqos [OPTIONS] <COMMAND>", after_help = EXAMPLES)]

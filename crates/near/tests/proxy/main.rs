@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests of the proxy between a scripted program and a mock server.
+//! Tests the proxy between a scripted program and a mock server.
 
 mod captures;
 mod faulty_peers;

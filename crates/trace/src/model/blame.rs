@@ -32,7 +32,7 @@ pub struct Grab {
 }
 
 impl Model {
-    /// Attributes the waiting time of every waiting client during this slice, and since the previous slice.
+    /// Attributes every waiting client's time from the end of the previous slice to the end of this slice.
     pub(super) fn blame(&mut self, runs: usize, (request, long): (u32, bool), (start, end): (Time, Time)) {
         if self.without_causes {
             return;

@@ -50,7 +50,7 @@ pub struct Figures {
     pub misses: u64,
     pub inputs: u64,
     pub exposes: u64,
-    /// Time during which the client was runnable but had no processor, from kernel events.
+    /// Time during which the client was runnable but had no processor, according to kernel events.
     pub without_processor_ns: u64,
     /// Figures by kind of request, if requests were traced.
     pub kinds: BTreeMap<u32, Kind>,
@@ -110,7 +110,7 @@ pub struct Client {
     pub(super) demand: Demand,
 }
 
-/// A client's service time and idle time. Both give the share of the server that it would use if it never waited.
+/// A client's service time and idle time, which give the share of the server that it would use if it never waited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
     own_ns: u64,
@@ -118,7 +118,7 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    /// Only the service time and idle time of about the last second count.
+    /// Only about the last second of service time and idle time counts.
     const REMEMBERED_NS: u64 = 1_000_000_000;
 
     pub(super) fn add(&mut self, own_ns: u64, rest_ns: u64) {

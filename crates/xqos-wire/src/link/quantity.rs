@@ -27,7 +27,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
 /// Maximum delay. Packets in flight occupy memory, and no real line has a longer delay.
 const MAX_DELAY_NS: u64 = 10_000_000_000;
 
-/// Parses a time that may be 0, in nanoseconds.
+/// Parses a time, which may be 0, and returns nanoseconds.
 pub fn delay(text: &str) -> Result<u64, String> {
     match time::read_ns(text)? {
         ns @ 0..=MAX_DELAY_NS => Ok(ns),
@@ -43,7 +43,7 @@ pub fn queue(text: &str) -> Result<Queue, String> {
     read(text, SIZES).map(Queue::Bytes).map_err(|_| wanted())
 }
 
-/// Parses a loss percentage, in parts per million.
+/// Parses a loss percentage, and returns parts per million.
 pub fn loss(text: &str) -> Result<u32, String> {
     let ppm = read(text, &[("%", 10_000)]).ok().filter(|&ppm| ppm <= 1_000_000);
     let ppm = ppm.and_then(|ppm| u32::try_from(ppm).ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The report at the end, as text.
+//! Formats the report that is printed at the end.
 
 use super::run::ProxyReport;
 use crate::program::counted;

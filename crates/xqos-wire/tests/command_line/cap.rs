@@ -119,7 +119,7 @@ fn the_exit_status_is_the_programs_and_children_are_captured() {
     assert!(told.err.contains("2 connections") && told.err.contains("0 dropped"), "{}", told.err);
     assert_eq!(told.err.lines().count(), 1, "{}", told.err);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "for nobody else");
-    // Processes that a launcher leaves behind connect after it has exited.
+    // Processes that a launcher leaves behind connect after the launcher has exited.
     run("(sleep 0.3; xterm -e sleep 0.3) &").with(0);
     let report = analysed(&file);
     assert_eq!(count(&report, "requests", "MapWindow"), 1, "the window of xterm");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tables of simulations based on a capture: waits behind a proxy, and starts over other links.
+//! Formats tables of simulations: a capture's waits behind a proxy, and its starts over other links.
 
 use super::{MAX_ROWS, heading, seconds, section};
 use xqos_cli::table::{Column, Table};
