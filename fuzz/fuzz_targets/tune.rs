@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     (0..CLIENTS).for_each(|key| tuner.add(key, Time(0)));
     let mut room = Room { limit_ppm: 900_000, ..Room::default() };
     let mut last = [Burst { start: Time(0), end: Time(0), served_ns: 0 }; CLIENTS as usize];
-    // Each burst consists of a head byte and three lengths. A burst that repeats the last pace is a single byte, so
+    // Each burst consists of a head byte and three lengths. A burst that repeats the previous pace is a single byte, so
     // that periodic bursts occur.
     let mut bytes = bytes.iter().copied();
     let mut paces = [(40_000_000u64, 2_000_000u64); CLIENTS as usize];

@@ -76,7 +76,7 @@ pub struct Scout {
     selected: Vec<(u64, Watch)>,
     /// Whether this connection only fetches fonts; another connection receives changes.
     is_for_fonts: bool,
-    /// Other connections fetch the font metrics once this one has opened the fonts.
+    /// Other connections fetch the font metrics once this connection has opened the fonts.
     fonts_are_elsewhere: bool,
 }
 
@@ -323,7 +323,7 @@ impl Scout {
         }
     }
 
-    /// Takes the request with this number. Earlier requests can no longer be answered.
+    /// Removes and returns the request with this number. Earlier requests can no longer be answered.
     fn take(&mut self, low: u16) -> Option<PendingQuery> {
         let index = self.pending.iter().position(|pending| pending.number as u16 == low)?;
         self.pending.drain(..=index).next_back()

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use xqos_wire::x11::bytes::ByteOrder;
 
-/// Maximum size of all answers. A program's start adds 50 kB to 3 MB, mostly keyboard maps and font metrics.
+/// Maximum total size of all answers. A program's start adds 50 kB to 3 MB, mostly keyboard maps and font metrics.
 const MAX_BYTES: usize = 32 << 20;
 /// Maximum size of one answer.
 const MAX_ANSWER_BYTES: usize = 1 << 20;

@@ -253,7 +253,7 @@ impl Windows {
         self.properties.retain(|read, _| context.greeting.screens.iter().any(|screen| reads(read, screen.root)));
     }
 
-    /// Records a change of one property of a window, or of any of its properties if `atom` is `None`.
+    /// Records a change to the property `atom` of a window; `None` means that any property may have changed.
     pub fn change(&mut self, id: u32, atom: Option<u32>) {
         let Some(window) = self.drawables.get_mut(&id) else { return };
         window.changes = window.changes.wrapping_add(1);

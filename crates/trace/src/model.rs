@@ -112,7 +112,7 @@ impl Model {
         self.clients.iter_mut().map(|client| std::mem::take(&mut client.recent)).collect()
     }
 
-    /// Drops the figures of disconnected clients but keeps their identity, for views that run for weeks.
+    /// Drops the figures of disconnected clients but keeps their identities. Views that run for weeks need this.
     pub fn forget_gone(&mut self) {
         let is_gone = |clients: &[Client], key: usize| clients.get(key).is_none_or(|client| client.gone.is_some());
         for client in self.clients.iter_mut().filter(|client| client.gone.is_some()) {

@@ -317,7 +317,7 @@ impl Statistics {
     }
 }
 
-/// The delays, largest first. Clients that are summed up share one name.
+/// The delays, largest first. Clients that are summed up have a common name.
 fn delays<'a>(model: &'a Model, names: &Names, programs: &Programs<'a>) -> Vec<Delay> {
     let name = |key| programs.name(model, key);
     let mut sums: BTreeMap<(String, String), u64> = BTreeMap::new();

@@ -63,7 +63,7 @@ pub struct Arguments {
     /// Exit with 1 if a limit is exceeded: round-trips, avoidable, bytes, waits, seconds, errors
     #[arg(long, value_name = "NAME=NUMBER,...", conflicts_with = "compare")]
     budget: Option<Budget>,
-    /// Show which waits a proxy next to the program would leave: lbx, strict or relaxed
+    /// Show which waits would remain with a proxy next to the program: lbx, strict or relaxed
     #[arg(long, value_name = "ORDER", conflicts_with_all = ["csv", "compare"])]
     proxy: Option<Proxy>,
     /// Predict start-up time over a simulated link: rate, delay, queue; or grid, for twenty links

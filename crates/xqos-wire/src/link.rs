@@ -49,7 +49,7 @@ pub struct Arguments {
     /// Bits per second in each direction: 1kbit to 100gbit, or unlimited
     #[arg(long, value_name = "RATE", default_value = "unlimited", value_parser = rate)]
     rate: Rate,
-    /// One-way delay, in each direction, up to 10s
+    /// Delay in each direction, up to 10s
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = delay)]
     delay: u64,
     /// Limit of the queue at each end: bytes such as 64k, or packets such as 50p [default: what arrives in one round

@@ -14,10 +14,10 @@ use xqos_wire::plot::{page, svg, xpl};
 
 /// Draws a capture of X traffic: time against bytes, with every packet and message
 ///
-/// Each packet is a bar at its time, from its first byte to its last. Two lines show what the receiver has acknowledged
-/// and how far its window allows the sender to go. Each X message stands next to its packet with its name, in a colour
-/// that shows what the connection was doing until then: idle, blocked by the network, blocked by the receiver, or
-/// waiting for a reply. Where a line is flat, nothing could be sent, and the colour says why.
+/// Each packet is a bar at its time, from its first byte to its last byte. Two lines show what the receiver has
+/// acknowledged and how far its window allows the sender to go. Each X message stands next to its packet with its name,
+/// in a colour that shows what the connection was doing until then: idle, blocked by the network, blocked by the
+/// receiver, or waiting for a reply. Where a line is flat, nothing could be sent, and the colour says why.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

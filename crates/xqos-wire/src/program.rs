@@ -110,7 +110,7 @@ impl Program {
     }
 }
 
-/// Whether any process that the program started still runs. Orphans become children of this process.
+/// Whether any process that the program started is still running. Orphans become children of this process.
 fn has_children() -> bool {
     let us = std::process::id() as i32;
     Procfs.all().values().any(|process| process.parent == us && !process.zombie)
@@ -149,7 +149,7 @@ pub fn shown(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// `1 file`, `2 files`.
+/// Formats a count: `1 file`, `2 files`.
 pub fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -19,7 +19,7 @@ use xqos_fleet::tables::{self, Bursts, Clients, Sessions, Waits};
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     pub folder: &'a Path,
-    /// The host name to use instead of the one in the header.
+    /// The host name to use instead of the name in the header.
     pub host: Option<&'a str>,
     /// Replaces the default session name, which consists of the start time and the server's pid.
     pub session: Option<&'a str>,

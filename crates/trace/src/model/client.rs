@@ -149,7 +149,7 @@ impl Client {
         }
     }
 
-    /// Whether the client would use more than half of the server if it were alone. Such a client waits by design.
+    /// Whether the client alone would use more than half of the server's time. Such a client waits by design.
     pub fn is_busy(&self) -> bool {
         self.demand.own_ns > self.demand.rest_ns
     }

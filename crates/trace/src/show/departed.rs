@@ -53,7 +53,7 @@ impl<'a> Programs<'a> {
         client.gone.and_then(|_| self.0.get(&program(client)))
     }
 
-    /// "xwd x140" for clients that are summed up, else the client's own name.
+    /// "xwd x140" for clients that are summed up, otherwise the client's own name.
     pub fn name(&self, model: &'a Model, key: usize) -> String {
         match model.clients().get(key).and_then(|client| self.sum_of(client)) {
             Some(sum) => format!("{} x{}", sum.program.as_deref().unwrap_or("other"), sum.clients),

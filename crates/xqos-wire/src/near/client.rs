@@ -115,7 +115,7 @@ impl Client {
             if went == 0 {
                 break;
             }
-            // Now that the queues have room, process data from the program that was left unprocessed.
+            // Now that the queues have room, process the program's data that was left unprocessed.
             self.near.go_on(now_ns, store);
         }
         let has_all = self.near.to_server().bytes().is_empty() && self.near.takes_from_program();

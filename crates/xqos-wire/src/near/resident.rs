@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One proxy per display, shared by several programs, so that each program benefits from answers to earlier ones.
+//! One proxy per display, shared by several programs, so that each program benefits from answers to earlier programs.
 //!
 //! The proxy is a separate process. The first launcher starts it; later ones find it through a socket in a private
 //! folder of the user. The proxy sends its display to each launcher; a launcher stays connected while its program runs.

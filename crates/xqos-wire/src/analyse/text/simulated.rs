@@ -9,7 +9,7 @@ use xqos_wire::analysis::spans;
 use xqos_wire::predict::StartPrediction;
 use xqos_wire::predict::figures::Prediction;
 
-/// Round trips that remain behind a proxy, by request.
+/// Formats the round trips that remain behind a proxy, by request.
 pub fn proxy(figures: &ProxyFigures) -> String {
     let mut table =
         Table::new(vec![Column::words("REQUEST", 0).elastic()]).numbers(0, &["ROUND TRIPS", "LEFT", "SAVED s"]);
@@ -21,7 +21,7 @@ pub fn proxy(figures: &ProxyFigures) -> String {
     section(&heading(&format!("Behind a proxy ({})", figures.proxy), figures.names.len()), &table)
 }
 
-/// Predicted starts over simulated links; empty without --predict.
+/// Formats the predicted starts over simulated links; empty without --predict.
 pub fn predictions(report: &Report) -> String {
     let Some(first) = report.predictions.first() else { return String::new() };
     let mut table = Table::new(vec![Column::words("LINK", 0), Column::words("ONE WAY", 0)]);
