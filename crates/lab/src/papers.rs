@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Published figures as data: `lab/papers` has a file for each paper, which says where the paper has each figure.
+//! Published figures as data: `lab/papers` has a file for each paper, with its figures and where it states them.
 //!
 //! Experiments name a figure by its key, [`Published`], and contain no values. Tests check that each figure is used and
 //! has a source.

@@ -242,7 +242,7 @@ pub fn parent(pid: u32) -> Option<u32> {
     Procfs.look(pid as i32).map(|process| process.parent as u32)
 }
 
-/// Raises our limit of open files, which children inherit: for 2,048 clients we and a server need one file each.
+/// Raises our limit of open files, which children inherit: with 2,048 clients, we and a server each need as many.
 pub fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
     // The soft limit can always be raised to the hard limit.

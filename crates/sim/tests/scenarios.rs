@@ -58,8 +58,8 @@ fn every_policy_conserves_time_and_starves_no_measured_client() {
     }
 }
 
-/// A client can starve under fixed priorities, and under `stock` with more than 256 clients: if indices are 256 apart,
-/// the client that has been ready longest always wins, and a busy client is always ready.
+/// A client can starve under fixed priorities, and under `stock` with more than 256 clients: among clients
+/// with indices 256 apart, the one that has been ready longest always wins, so a busy one locks out the others.
 fn may_starve(scenario: &Scenario, regime: Regime) -> bool {
     regime == Regime::Policy(PolicyKind::Fixed) || regime == STOCK && scenario.clients() > 256
 }

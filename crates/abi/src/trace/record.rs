@@ -7,8 +7,8 @@
 //! | 1 | 0-7 number, 8-14 flags, 15 refused, 16-31 client or none, 32-63 a value |
 //! | 2, 3 | depends on the number, see its row |
 //!
-//! A row has the number, the display name, the position of each field, and the event made of the fields. The code does
-//! not compile if a fact has no row.
+//! A row of these two tables has the number, the display name, the position of each field, and the event made of the
+//! fields. The code does not compile if a fact has no row.
 
 use super::{Entry, Event, Level, Reason, Words};
 use std::collections::BTreeSet;

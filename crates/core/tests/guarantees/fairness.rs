@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `fair`: the payments of busy clients stay close together, regardless of the cost of their requests and of events.
+//! `fair`: the payments of busy clients stay close together, whatever their requests cost and whatever events occur.
 //!
 //! Normalised service is server time * 100 / weight. A client is picked when it has paid least, and then pays for a
 //! slice and at most one more request (a step). Two clients that are busy from the start are therefore never further

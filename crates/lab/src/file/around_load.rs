@@ -24,7 +24,7 @@ use std::time::Duration;
 use xqos_abi::ClientEntry;
 use xqos_client::Control;
 
-/// Suffixes of samples that are split into parts.
+/// Suffixes of the parts into which samples are split.
 pub(super) const PARTS: [&str; 4] = ["before", "idle", "beside", "busy"];
 /// The first frames do not count, because mpv creates and shows its window meanwhile.
 const FIRST: usize = 10;

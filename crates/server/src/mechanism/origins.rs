@@ -72,7 +72,7 @@ impl DeclaredOrigins {
         self.0.retain(|&(other, ..)| other != asker);
     }
 
-    /// The origin of a setting that this connection makes now. `for_itself`: the setting applies to its own client.
+    /// The origin of a setting that the asker makes now. `for_itself`: the setting is for a client of the same process.
     pub fn origin_for(&self, asker: ClientId, for_itself: bool) -> Origin {
         let said = self.0.iter().find(|&&(other, ..)| other == asker);
         let name = said.map(|&(_, name, _)| name).filter(|name| !name.is_empty());

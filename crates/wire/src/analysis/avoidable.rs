@@ -81,7 +81,7 @@ enum Family {
     Fact,
 }
 
-/// A request whose round trip could be avoidable.
+/// A request whose round trip may be avoidable.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     family: Family,

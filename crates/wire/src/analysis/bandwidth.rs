@@ -147,7 +147,7 @@ impl Bandwidth {
         .unwrap_or(ByteUse::Rest)
     }
 
-    /// `usage` is derived from the message's name.
+    /// Counts a complete message. `usage` is derived from its name.
     pub fn message(&mut self, message: &Message<'_>, usage: ByteUse, samples: &mut Samples) {
         let usage = match message.kind {
             Kind::Request | Kind::Reply => usage,

@@ -7,7 +7,7 @@ function draw() {
   describeSpan();
 }
 
-// Fraction of each pixel that a direction spent in each state except idle. The cost depends only on the width.
+// Fraction of each pixel's time that a direction spent in each state except idle. The cost depends only on the width.
 function statesByPixel(track) {
   const count = Math.ceil(width - GUTTER), names = STATES.slice(1), parts = names.map(() => new Float32Array(count));
   for (let i = 0; i < count; i++) {
