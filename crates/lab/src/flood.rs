@@ -156,9 +156,8 @@ impl Client {
 
     /// Sends until the server closes the connection.
     fn flood(self, sent: &AtomicU64) -> Result<()> {
-        let mut next = Instant::now();
-        for turn in 0.. {
-            let rectangles = self.drawing.rectangles(turn);
+        let (mut next, mut rectangles) = (Instant::now(), self.drawing.rectangles(0));
+        for turn in 1.. {
             if let Drawing::Part(batch) = self.drawing {
                 (0..batch / rectangles.len()).try_for_each(|_| self.fill(&rectangles))?;
                 self.connection.get_input_focus()?.reply()?;
@@ -168,6 +167,9 @@ impl Client {
             } else {
                 self.fill(&rectangles)?;
                 sent.fetch_add(12 + 8 * rectangles.len() as u64, Ordering::Relaxed);
+            }
+            if self.drawing.moves() {
+                rectangles = self.drawing.rectangles(turn);
             }
         }
         Ok(())
@@ -240,6 +242,11 @@ impl Drawing {
         }
     }
 
+    /// True if the rectangles change from turn to turn. Others are computed once: a load is to use the server, not us.
+    fn moves(self) -> bool {
+        matches!(self, Drawing::Original | Drawing::Heavy | Drawing::Published)
+    }
+
     /// Rectangles of one request.
     fn rectangles(self, turn: usize) -> Vec<Rectangle> {
         match self {
@@ -288,6 +295,10 @@ mod tests {
         for (_, drawing) in Drawing::ALL.into_iter().chain([("", Drawing::Squares(500, SIDE)), ("", Drawing::Part(20))])
         {
             let (width, height) = drawing.room();
+            let sides = |one: Rectangle| (one.x, one.y, one.width, one.height);
+            let [first, second] =
+                [0, 1].map(|turn| drawing.rectangles(turn).into_iter().map(sides).collect::<Vec<_>>());
+            assert_eq!(drawing.moves(), first != second, "{drawing:?}");
             for one in (0..1000).flat_map(|turn| drawing.rectangles(turn)) {
                 assert!(one.x >= 0 && one.x as u16 + one.width <= width, "{drawing:?} {one:?}");
                 assert!(one.y >= 0 && one.y as u16 + one.height <= height, "{drawing:?} {one:?}");
