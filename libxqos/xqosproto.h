@@ -33,6 +33,7 @@ enum xqos_request {
     XQOS_REQUEST_SELECT_EVENTS = 16,
     XQOS_REQUEST_START_TRACE = 17,
     XQOS_REQUEST_STOP_TRACE = 18,
+    XQOS_REQUEST_GET_CUT = 19,
 };
 
 enum xqos_policy {
@@ -138,6 +139,7 @@ enum xqos_setting_kind {
     XQOS_SETTING_GROUPING = 8, /* for the server */
     XQOS_SETTING_USER_LIMIT = 9, /* for the server: maximum that one user may reserve, in millionths; 0: no limit */
     XQOS_SETTING_SLICE = 10, /* for a client: its longest slice under the policy, in us; 0: the policy's slice */
+    XQOS_SETTING_CUT = 11, /* for the server: time after which a long request lets other clients in, in us; 0: requests are not cut */
 };
 
 struct xqos_server_info {
@@ -242,8 +244,10 @@ struct xqos_client {
     uint32_t group_budget_us; /* Q of its group's reservation; 0: none */
     uint32_t group_period_us; /* T of that reservation */
     uint32_t slice_us; /* its longest slice; 0: the policy's slice */
+    uint32_t longest_part_us; /* longest time that others waited for one of its requests, or for a part of one that was cut; processor time */
+    uint32_t cuts; /* times another client was served between two parts of its requests */
 };
-_Static_assert(offsetof(struct xqos_client, slice_us) == 388, "as on the wire");
+_Static_assert(offsetof(struct xqos_client, cuts) == 396, "as on the wire");
 
 struct xqos_policy_change {
     uint32_t size; /* set by the caller */

@@ -64,6 +64,8 @@ settings! {
     9 UserLimit(u32 [4]);
     /// For a client: its longest slice under the policy, in us; 0: the policy's slice.
     10 Slice(u32 [4]);
+    /// For the server: time after which a long request lets other clients in, in us; 0: requests are not cut.
+    11 Cut(u32 [4]);
 }
 
 requests! {
@@ -89,11 +91,12 @@ requests! {
     16 SelectEvents { mask: u32 [4] } false;
     17 StartTrace { level: Level [4], capacity: u32 [4] } true;
     18 StopTrace false;
+    19 GetCut true;
 }
 
 entries! {
     /// One client.
-    ClientEntry [384] {
+    ClientEntry [392] {
         client: u32 [4], pid: i32 [4], uid: u32 [4], sync_priority: i32 [4], weight: u32 [4], fixed_priority: i32 [4],
         flags: u32 [4], budget_us: u32 [4], period_us: u32 [4], depletions: u32 [4], misses: u32 [4],
         longest_request: u32 [4], budget_left_ns: i64 [8], deadline_ns: u64 [8], server_time_ns: u64 [8],
@@ -101,7 +104,8 @@ entries! {
         longest_request_ns: u64 [8], connected_ns: u64 [8], grabbed_ns: u64 [8], charged_ns: u64 [8], grabs: u32 [4],
         group_cap_ppm: u32 [4], name: String [32], group: u32 [4], group_weight: u32 [4], group_name: Label [32],
         reservation_origin: Label [32], settings_origin: Label [32], host: String [48], waits: [u32; 8] [32],
-        long_grabs: u32 [4], group_budget_us: u32 [4], group_period_us: u32 [4], slice_us: u32 [4]
+        long_grabs: u32 [4], group_budget_us: u32 [4], group_period_us: u32 [4], slice_us: u32 [4],
+        longest_part_us: u32 [4], cuts: u32 [4]
     }
     /// One of the longest requests since the server started.
     LongRequest [64] {
@@ -139,7 +143,7 @@ replies! {
     /// Reply to ListClients.
     ClientList [32] {
         now_ns: u64 [8], server_cpu_ns: u64 [8]
-    } [clients: ClientEntry 384]
+    } [clients: ClientEntry 392]
     /// Reply to ListLongestRequests.
     LongestRequests [32] {
     } [requests: LongRequest 64]
@@ -167,6 +171,11 @@ replies! {
     #[derive(Copy)]
     TraceStarted [32] (nfd: u32) {
         capacity: u32 [4], record_bytes: u32 [4], first: u64 [8]
+    }
+    /// Reply to GetCut.
+    #[derive(Copy)]
+    CutReport [32] (is_possible: bool) {
+        part_us: u32 [4], requests: u32 [4], parts: u32 [4], cuts: u32 [4], finished: u32 [4]
     }
 }
 

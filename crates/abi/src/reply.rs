@@ -78,11 +78,12 @@ impl ClientEntry {
             ($($field:ident)*) => {$(self.$field = self.$field.saturating_add(other.$field);)*};
         }
         add!(client server_time_ns reserved_time_ns charged_ns requests slices waited_ns grabbed_ns);
-        add!(grabs long_grabs depletions misses);
+        add!(grabs long_grabs depletions misses cuts);
         for (sum, count) in self.waits.iter_mut().zip(other.waits) {
             *sum = sum.wrapping_add(count);
         }
         self.longest_wait_ns = self.longest_wait_ns.max(other.longest_wait_ns);
+        self.longest_part_us = self.longest_part_us.max(other.longest_part_us);
         if other.longest_request_ns > self.longest_request_ns {
             (self.longest_request_ns, self.longest_request) = (other.longest_request_ns, other.longest_request);
         }

@@ -107,6 +107,10 @@ pub enum Entry {
     /// The server had the processor for only this part of the slice that ends next, because the kernel ran other
     /// threads. Without this record it had the processor nearly all the time.
     Processor { client: ClientId, ns: u64 },
+    /// A long request lets other clients in. `done` of its `parts` figures or rows are executed.
+    Cut { client: ClientId, request: u32, done: u32, parts: u32 },
+    /// The rest of a cut request was executed now, because a request of client `by` touches the same.
+    Finished { client: ClientId, request: u32, by: ClientId, ns: u64 },
     /// The current state of a reservation.
     Budget { client: ClientId, kind: ReservationKind, depleted: bool, left_ns: i64, deadline: Time },
     /// A request was executed; `at` is its end. Only at level `requests`.
@@ -153,6 +157,8 @@ impl Entry {
             | Entry::Name { client, .. }
             | Entry::Paced { client, .. }
             | Entry::Processor { client, .. }
+            | Entry::Cut { client, .. }
+            | Entry::Finished { client, .. }
             | Entry::Budget { client, .. }
             | Entry::Request { client, .. } => Some(client),
             Entry::Dispatch { client, .. } => client,

@@ -28,9 +28,9 @@ use x11rb::rust_connection::RustConnection;
 use x11rb::utils::RawFdContainer;
 use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{
-    AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, GroupsReport, Label, LongestRequests, Malformed,
-    Notify, Order, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, Subject,
-    TraceStarted, Version, entry_flag, reservation, ring,
+    AdmissionReport, ClientList, CutReport, DesktopReport, EXTENSION_NAME, GroupsReport, Label, LongestRequests,
+    Malformed, Notify, Order, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo,
+    Subject, TraceStarted, Version, entry_flag, reservation, ring,
 };
 
 /// The result of a request.
@@ -86,6 +86,7 @@ impl Control {
         departed: ListDeparted -> ClientList;
         pacing: GetPacing -> PacingReport;
         desktop: GetDesktop -> DesktopReport;
+        cut: GetCut -> CutReport;
         groups: GetGroups -> GroupsReport;
         processor: GetProcessor -> ProcessorReport;
         /// The longest requests since the server started.

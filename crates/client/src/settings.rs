@@ -45,6 +45,11 @@ impl Control {
         self.set(Subject::Server, Setting::Desktop(share_ppm))
     }
 
+    /// Sets the time after which a long request lets other clients in; 0: requests are not cut.
+    pub fn set_cut(&self, part_us: u32) -> Result<()> {
+        self.set(Subject::Server, Setting::Cut(part_us))
+    }
+
     /// Sets the grouping. `user_limit_ppm`: the largest sum of one user's reservations; 0: no limit per user.
     pub fn set_groups(&self, grouping: Grouping, user_limit_ppm: u32) -> Result<()> {
         self.set(Subject::Server, Setting::UserLimit(user_limit_ppm))?;

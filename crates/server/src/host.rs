@@ -64,6 +64,30 @@ pub struct Work {
     pub last_request: u32,
     /// The client has more requests waiting.
     pub still_ready: bool,
+    /// A request was executed in part, and its client has not been served to the end.
+    pub is_cut: bool,
+    /// If a request that was executed in parts has ended: its processor time, and that of its longest part.
+    pub in_parts_ns: Option<(u64, u64)>,
+}
+
+/// What cutting long requests has done since the server started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CutTotals {
+    /// Requests that were executed in parts.
+    pub requests: u64,
+    pub parts: u64,
+    /// How often another client was let in between two parts.
+    pub cuts: u64,
+    /// Requests whose rest was executed early, because another request would have seen the difference.
+    pub finished: u64,
+}
+
+/// The rest of a client's request was executed in another client's slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinishedRest {
+    pub client: ClientId,
+    pub request: u32,
+    pub ns: u64,
 }
 
 /// What the mechanism needs to observe about each request.
@@ -165,6 +189,19 @@ pub trait Host {
     fn observe_requests(&mut self, seen: ObservedRequests);
     /// Turns the exact count of each slice's requests on or off. It is on while a trace is being read.
     fn count_exactly(&mut self, _is_traced: bool) {}
+
+    // Long requests.
+
+    /// Lets other clients in after this time of a long request; 0: never. Ignored if requests cannot be cut.
+    fn set_cut(&mut self, _part_ns: u64) {}
+    /// `None` if the requests of this server cannot be cut.
+    fn cut_totals(&self) -> Option<CutTotals> {
+        None
+    }
+    /// The next rest that was executed in the slice that has just ended.
+    fn take_finished(&mut self) -> Option<FinishedRest> {
+        None
+    }
 
     // Arrivals within a slice.
 

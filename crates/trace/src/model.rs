@@ -177,7 +177,8 @@ impl Model {
             Entry::Wakeup { thread, .. } => {
                 self.runnable.entry(thread).or_insert(at);
             }
-            Entry::Refused(_) | Entry::State { .. } | Entry::Paced { .. } => {}
+            Entry::Cut { client, .. } => self.change(client, |client| client.figures(|figures| figures.cuts += 1)),
+            Entry::Finished { .. } | Entry::Refused(_) | Entry::State { .. } | Entry::Paced { .. } => {}
         }
         None
     }

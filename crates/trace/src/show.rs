@@ -106,6 +106,13 @@ fn details(event: &Event, names: &Names) -> String {
             let kind = kind.name();
             format!("{kind}, {sign}{} left, deadline {}{state}", of_ns(left_ns.unsigned_abs()), in_(deadline, at))
         }
+        Entry::Cut { request, done, parts, .. } => {
+            format!("{}, {done} of {parts} parts are done, others are served", names.of(request))
+        }
+        Entry::Finished { request, by, ns, .. } => {
+            let (name, by) = (names.of(request), by.0);
+            format!("{name}, its rest in {}: client {by} touches the same", of_ns(ns))
+        }
         Entry::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), of_ns(ns)),
         Entry::Lost { records } => format!("{records} records are missing"),
         Entry::Switch { cpu, from, to, still_runnable } => {
@@ -228,6 +235,8 @@ pub struct ClientStatistics {
     pub longest_grab_ms: f64,
     pub inputs: u64,
     pub exposes: u64,
+    /// Times another client was served between two parts of its requests.
+    pub cuts: u64,
     /// Time during which the client was runnable but had no processor; 0 without kernel events.
     pub without_processor_ms: f64,
     /// Figures by kind of request, if requests were traced.
@@ -374,6 +383,7 @@ impl ClientStatistics {
             longest_grab_ms: ms(figures.longest_grab_ns),
             inputs: figures.inputs,
             exposes: figures.exposes,
+            cuts: figures.cuts,
             without_processor_ms: ms(figures.without_processor_ns),
             kinds,
         }

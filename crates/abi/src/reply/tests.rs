@@ -6,7 +6,7 @@ use crate::bytes::{Malformed, Order};
 use crate::protocol::{AdmissionReport, ClientList, LongRequest, LongestRequests, Notify, ServerInfo, TraceStarted};
 use xqos_core::PolicyKind;
 
-const ENTRY_BYTES: usize = 384;
+const ENTRY_BYTES: usize = 392;
 const LONG_REQUEST_BYTES: usize = 64;
 
 const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];

@@ -33,6 +33,7 @@ fn one_of_each() -> Vec<Request> {
         Request::SelectEvents { mask: 5 },
         Request::StartTrace { level: Level::Requests, capacity: 4096 },
         Request::StopTrace,
+        Request::GetCut,
     ]
 }
 
@@ -49,6 +50,7 @@ fn settings() -> Vec<Setting> {
         Setting::Grouping(Grouping::User),
         Setting::UserLimit(300_000),
         Setting::Slice(2000),
+        Setting::Cut(250),
     ]
 }
 

@@ -229,6 +229,8 @@ records! {
     28 "kernel" (cpu VALUE, thread LOW) { Entry::Wakeup { cpu, thread } }
     29 "paced" (client CLIENT, until TWO) { Entry::Paced { client, until } }
     40 "processor" (client CLIENT, ns TWO) { Entry::Processor { client, ns } }
+    47 "cut" (client CLIENT, request VALUE, done LOW, parts HIGH) { Entry::Cut { client, request, done, parts } }
+    48 "finished" (client CLIENT, request VALUE, by LOW, ns THREE) { Entry::Finished { client, request, by, ns } }
 }
 
 impl Event {

@@ -21,7 +21,7 @@ mod slots;
 pub use settings::Target;
 pub use slots::{RESOURCE_ID_BITS, Slot};
 
-use crate::host::{Host, Work};
+use crate::host::{FinishedRest, Host, Work};
 use crate::mechanism::departed::Departed;
 use crate::mechanism::fault::{Fault, FaultCounter};
 use crate::mechanism::groups::Groups;
@@ -110,6 +110,10 @@ pub struct Engine<H> {
     /// The client that lends the server a real-time priority, and the limit to restore afterwards.
     lender: Option<(ClientId, u32)>,
     faults: FaultCounter,
+    /// A long request lets other clients in after this time; 0: requests are not cut.
+    pub part_ns: u64,
+    /// The rests of cut requests that were executed in the running slice.
+    rests: Vec<Service>,
 }
 
 /// The result of a call from the server.
@@ -158,6 +162,8 @@ impl<H: Host> Engine<H> {
             holds: 0,
             lender: None,
             faults: FaultCounter::new(settings.fault),
+            part_ns: settings.part_ns,
+            rests: Vec::new(),
         }
     }
 
@@ -226,6 +232,7 @@ impl<H: Host> Engine<H> {
     pub fn server_is_known(&mut self, server: &str) {
         self.server_known = true;
         self.observe_requests();
+        self.host.set_cut(self.part_ns);
         let (policy, version) = (self.scheduler.policy().name(), env!("CARGO_PKG_VERSION"));
         self.host.log(&format!("version {version} serves this server ({server}); policy {policy}"));
     }
@@ -280,15 +287,26 @@ impl<H: Host> Engine<H> {
         }
         let Some(work) = self.host.finish().filter(|work| self.slot(work.client).is_some()) else { return };
         let (id, start) = (work.client, running.start);
-        let end = if work.requests == 0 && work.still_ready { now.min(start.after(READING_NS)) } else { now };
+        let is_reading = work.requests == 0 && work.still_ready && !work.is_cut && work.in_parts_ns.is_none();
+        let end = if is_reading { now.min(start.after(READING_NS)) } else { now };
+        let end = self.charge_rests(start, end);
         self.totals.busy_ns += end.since(start);
         self.measure_contention(start, end);
         let (Work { requests, bytes, last_request, still_ready, .. }, ended_early) = (work, overran_ns.is_some());
         let service = Service { client: id, start, end, requests, bytes, last_request, still_ready, ended_early };
         self.note_processor(&service, running.cpu_ns);
         self.scheduler.handle(end, Fact::Served(service));
-        if requests == 1 {
-            self.note_longest(id, &service);
+        while let Some(rest) = self.rests.pop() {
+            self.totals.busy_ns += rest.end.since(rest.start);
+            self.scheduler.handle(rest.end, Fact::Served(rest));
+        }
+        if work.is_cut {
+            if let Some(slot) = self.slot_mut(id) {
+                slot.cuts = slot.cuts.wrapping_add(1);
+            }
+        }
+        if requests == 1 && !work.is_cut || work.in_parts_ns.is_some() {
+            self.note_longest(id, &service, work.in_parts_ns);
         }
         if !still_ready {
             self.set_linked(id, false);
@@ -312,6 +330,19 @@ impl<H: Host> Engine<H> {
         if !still_ready && requests > 0 && !self.scheduler.is_exposing(id, now) && self.owed_answers.end(id) {
             self.notify(NotifyKind::Answered, id, 0);
         }
+    }
+
+    /// Charges the rests of cut requests that were executed in this slice to their clients. Returns the end of the time
+    /// that is left for the slice's own client.
+    fn charge_rests(&mut self, start: Time, end: Time) -> Time {
+        let mut own_end = end;
+        while let Some(FinishedRest { client, request, ns }) = self.host.take_finished() {
+            let begin = Time(own_end.0.saturating_sub(ns).max(start.0));
+            let rest = Service { last_request: request, still_ready: true, ..Service::new(client, begin, own_end) };
+            self.rests.push(rest);
+            own_end = begin;
+        }
+        own_end
     }
 
     /// Records in the trace how long the server ran during a slice, if the kernel ran something else meanwhile.

@@ -102,6 +102,7 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
             list(engine, clients).encode(sequence, order)
         }
         Request::ListDeparted => list(engine, engine.departed.list()).encode(sequence, order),
+        Request::GetCut => reports::cut_report(engine).encode(sequence, order),
         Request::GetDesktop => reports::desktop_report(engine).encode(sequence, order),
         Request::GetGroups => reports::groups_report(engine).encode(sequence, order),
         Request::GetPacing => reports::pacing_report(engine).encode(sequence, order),

@@ -4,13 +4,16 @@
 //! inherit them.
 
 use std::ops::RangeInclusive;
-use xqos_abi::Grouping;
+use xqos_abi::{DEFAULT_PART_US, Grouping};
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind, named};
 
 /// The largest valid utilization limit: at least 5 % remains for input, new connections and the server's own work.
 pub const MAX_UTILIZATION_LIMIT_PPM: u32 = 950_000;
 /// The valid range of the slice, the timer interval and the maximum slice.
 pub const SLICE_RANGE_US: RangeInclusive<u32> = 100..=1_000_000;
+
+/// The valid range of the time after which a long request lets other clients in.
+pub const PART_RANGE_US: RangeInclusive<u32> = 50..=100_000;
 
 /// The valid range of the chunk of work that one read may return.
 pub const CHUNK_RANGE_US: RangeInclusive<u32> = 50..=20_000;
@@ -56,6 +59,10 @@ pub struct Settings {
     /// The log names a client that holds the server grab for longer than this; 0 disables it.
     pub grab_limit_ns: u64,
     pub fault: Option<PlannedFault>,
+    /// A long request lets other clients in after this time; 0: requests are not cut.
+    pub part_ns: u64,
+    /// Cuts each request that has parts, after each part; for tests.
+    pub cuts_always: bool,
 }
 
 impl Default for Settings {
@@ -69,6 +76,8 @@ impl Default for Settings {
             chunk_ns: 400_000,
             grab_limit_ns: 0,
             fault: None,
+            part_ns: u64::from(DEFAULT_PART_US) * 1000,
+            cuts_always: false,
         }
     }
 }
@@ -78,7 +87,7 @@ impl Settings {
     /// An invalid value is logged and replaced by its default: a typing error must not keep the X server from starting.
     pub fn read(option: impl Fn(&str) -> Option<String>, log: impl Fn(&str)) -> Settings {
         let mut settings = Settings::default();
-        const NAMES: [(&str, &str); 9] = [
+        const NAMES: [(&str, &str); 11] = [
             ("XQOS_POLICY", "policy"),
             ("XQOS_SLICE_US", "slice_us"),
             ("XQOS_MAX_UTILIZATION_PPM", "max_utilization_ppm"),
@@ -87,6 +96,8 @@ impl Settings {
             ("XQOS_GROUPS", "groups"),
             ("XQOS_CHUNK_US", "chunk_us"),
             ("XQOS_GRAB_LIMIT_MS", "grab_limit_ms"),
+            ("XQOS_CUT_US", "cut_us"),
+            ("XQOS_TEST_CUT", "test_cut"),
             ("XQOS_TEST_FAULT", "test_fault"),
         ];
         for (variable, name) in NAMES {
@@ -113,6 +124,9 @@ impl Settings {
             "XQOS_GROUPS" => self.grouping = Grouping::from_name(value)?,
             "XQOS_CHUNK_US" => self.chunk_ns = number(value, CHUNK_RANGE_US)? * 1000,
             "XQOS_GRAB_LIMIT_MS" => self.grab_limit_ns = number(value, 0..=3_600_000)? * 1_000_000,
+            "XQOS_CUT_US" if value == "0" => self.part_ns = 0,
+            "XQOS_CUT_US" => self.part_ns = number(value, PART_RANGE_US)? * 1000,
+            "XQOS_TEST_CUT" => self.cuts_always = value == "always",
             _ => self.fault = Some(parse_fault(value)?),
         }
         Some(())

@@ -171,6 +171,7 @@ fn sample(name: &str, client: u32, is_shared: bool) -> Request {
         "GetPacing" => Request::GetPacing,
         "GetProcessor" => Request::GetProcessor,
         "GetDesktop" => Request::GetDesktop,
+        "GetCut" => Request::GetCut,
         "SetOrigin" => Request::SetOrigin { name: Label::new("a test"), lease: false },
         "GetGroups" => Request::GetGroups,
         _ => panic!("{name} is no request"),
@@ -191,6 +192,7 @@ fn value(kind: SettingKind, client: u32, is_shared: bool) -> Setting {
         SettingKind::Grouping => Setting::Grouping(Grouping::Application),
         SettingKind::UserLimit => Setting::UserLimit(0),
         SettingKind::Slice => Setting::Slice(2000),
+        SettingKind::Cut => Setting::Cut(500),
     }
 }
 

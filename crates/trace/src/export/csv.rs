@@ -37,6 +37,8 @@ fn line(event: &Event, model: &Model, names: &Names) -> String {
         Entry::Fact(Fact::Served(Service { start, requests, last_request, bytes, .. })) => {
             format!("{},{},{requests},{bytes},", quoted(&names.of(last_request)), event.at.since(start))
         }
+        Entry::Cut { request, done, parts, .. } => format!("{},,,,{done}/{parts}", quoted(&names.of(request))),
+        Entry::Finished { request, by, ns, .. } => format!("{},{ns},,,{}", quoted(&names.of(request)), by.0),
         Entry::Request { request, bytes, ns, .. } => format!("{},{ns},1,{bytes},", quoted(&names.of(request))),
         Entry::Budget { left_ns, .. } => format!(",{left_ns},,,"),
         Entry::Fact(Fact::Overran { ns }) | Entry::Processor { ns, .. } => format!(",{ns},,,"),

@@ -129,7 +129,9 @@ impl<W: Write> Writer<'_, W> {
                     self.packet(event.at, counter.number(field::EVENT_COUNTER_VALUE, (left_ns / 1000) as u64))?;
                 }
             }
-            Entry::Fact(Fact::Input { client } | Fact::Exposed { client, .. }) | Entry::Paced { client, .. } => {
+            Entry::Fact(Fact::Input { client } | Fact::Exposed { client, .. })
+            | Entry::Paced { client, .. }
+            | Entry::Cut { client, .. } => {
                 if let Some(key) = self.model.key(client) {
                     self.describe(key)?;
                     let instant = event_of(INSTANT, uuid(key, Track::Client));

@@ -49,6 +49,8 @@ pub struct Figures {
     /// Number of deadlines that passed while the client had both budget and requests.
     pub misses: u64,
     pub inputs: u64,
+    /// Times another client was served between two parts of its requests.
+    pub cuts: u64,
     pub exposes: u64,
     /// Time during which the client was runnable but had no processor, according to kernel events.
     pub without_processor_ns: u64,

@@ -163,6 +163,8 @@ impl Host for Dix {
             bytes: if self.sees_requests { per_request::bytes() } else { 0 },
             last_request: known.client.last_request(),
             still_ready: known.client.is_linked(),
+            is_cut: false,
+            in_parts_ns: None,
         })
     }
 

@@ -115,7 +115,7 @@ impl Host for Libc {
         let client = running.reader.or(running.chosen)?;
         let still_ready = self.known(client).is_some_and(LibcClient::is_ready);
         let LibcSlice { requests, bytes, last_request, .. } = running;
-        Some(Work { client, requests, bytes, last_request, still_ready })
+        Some(Work { client, requests, bytes, last_request, still_ready, is_cut: false, in_parts_ns: None })
     }
 
     fn running_client(&self) -> Option<ClientId> {

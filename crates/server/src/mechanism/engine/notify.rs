@@ -106,14 +106,19 @@ impl<H: Host> Engine<H> {
     }
 
     /// Records a slice of exactly one request if it is the client's longest or among the server's longest.
-    pub(super) fn note_longest(&mut self, id: ClientId, service: &Service) {
-        let (length, request, floor_ns) =
+    /// `in_parts_ns`: the processor time of a request that was executed in parts, and of its longest part.
+    pub(super) fn note_longest(&mut self, id: ClientId, service: &Service, in_parts_ns: Option<(u64, u64)>) {
+        let (slice_ns, request, floor_ns) =
             (service.end.since(service.start), service.last_request, self.longest.floor_ns());
         let Some(slot) = self.slots.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };
-        if length <= slot.longest_request_ns.min(floor_ns) {
+        let (length, part_ns) = in_parts_ns.unwrap_or((slice_ns, slice_ns));
+        if length <= slot.longest_request_ns.min(floor_ns) && part_ns <= slot.longest_part_ns {
             return;
         }
-        let ns = if length < RequestRanking::MIN_NS { length } else { self.processor.used(length, self.host.cpu_ns()) };
+        let measured =
+            if length < RequestRanking::MIN_NS { length } else { self.processor.used(length, self.host.cpu_ns()) };
+        let (ns, part_ns) = in_parts_ns.unwrap_or((measured, measured));
+        slot.longest_part_ns = slot.longest_part_ns.max(part_ns);
         if ns > slot.longest_request_ns {
             (slot.longest_request_ns, slot.longest_request) = (ns, request);
         }

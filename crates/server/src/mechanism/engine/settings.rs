@@ -28,6 +28,11 @@ impl<H: Host> Engine<H> {
         }
     }
 
+    pub fn set_cut(&mut self, part_ns: u64) {
+        self.part_ns = part_ns;
+        self.host.set_cut(part_ns);
+    }
+
     /// Reads how much of a processor the kernel grants the server's thread, for admission control.
     pub fn update_supply(&mut self) {
         self.scheduler.handle(self.host.now(), Fact::Supply(self.host.supply()));
@@ -62,6 +67,7 @@ impl<H: Host> Engine<H> {
                 self.sync_holds();
             }
             (Target::Server, Setting::Pacing(pacing)) => self.set_pacing(pacing),
+            (Target::Server, Setting::Cut(us)) => self.set_cut(u64::from(us) * 1000),
             (Target::Server, Setting::Desktop(ppm)) => _ = self.feed(Fact::DesktopShare { ppm }),
             (Target::Server, Setting::Grouping(grouping)) => self.set_grouping(grouping),
             (Target::Server, Setting::UserLimit(ppm)) => self.groups.user_limit_ppm = ppm,

@@ -34,6 +34,10 @@ pub struct Slot {
     pub longest_request_ns: u64,
     /// The major opcode + 65536 x minor opcode of that request.
     pub longest_request: u32,
+    /// The longest time that others waited for one of its requests, or for a part of one.
+    pub longest_part_ns: u64,
+    /// How often another client was served between two parts of its requests.
+    pub cuts: u32,
     pub(super) linked: bool,
     pub(super) held: bool,
     /// The last round in which the client was ready.

@@ -2,10 +2,10 @@
 //! Builds the replies.
 
 use super::settings::{MAX_PERIOD_US, MIN_BUDGET_US, MIN_PERIOD_US};
-use crate::host::Host;
+use crate::host::{CutTotals, Host};
 use crate::mechanism::engine::Engine;
 use xqos_abi::{
-    AdmissionReport, ClientEntry, DesktopReport, GroupsReport, Label, Paced, PacingReport, ProcessorReport,
+    AdmissionReport, ClientEntry, CutReport, DesktopReport, GroupsReport, Label, Paced, PacingReport, ProcessorReport,
     ReservationReport, ServerInfo, VERSION, Version, entry_flag, flag_of, reservation_flag, us,
 };
 use xqos_core::{Admission, ClientId, ReservationKind, Term};
@@ -70,6 +70,14 @@ pub fn pacing_report<H: Host>(engine: &Engine<H>) -> PacingReport {
 pub fn groups_report<H: Host>(engine: &Engine<H>) -> GroupsReport {
     let groups = &engine.groups;
     GroupsReport { grouping: groups.grouping, user_limit_ppm: groups.user_limit_ppm, groups: groups.len() as u32 }
+}
+
+pub fn cut_report<H: Host>(engine: &Engine<H>) -> CutReport {
+    let totals = engine.host.cut_totals();
+    let CutTotals { requests, parts, cuts, finished } = totals.unwrap_or_default();
+    let [requests, parts, cuts, finished] =
+        [requests, parts, cuts, finished].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    CutReport { is_possible: totals.is_some(), part_us: us(engine.part_ns), requests, parts, cuts, finished }
 }
 
 pub fn desktop_report<H: Host>(engine: &Engine<H>) -> DesktopReport {
@@ -157,6 +165,8 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         name: slot.program.to_string(),
         group_cap_ppm: scheduler.cap_ppm(slot.group),
         slice_us: scheduler.slice_us(id),
+        longest_part_us: us(slot.longest_part_ns),
+        cuts: slot.cuts,
         group: slot.group.0.into(),
         group_weight: scheduler.group_weight(slot.group),
         group_name: engine.groups.label(slot.group),

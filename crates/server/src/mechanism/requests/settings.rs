@@ -5,7 +5,7 @@ use super::{Refused, base_of, base_of_holder, may_administer, may_change, subjec
 use crate::host::Host;
 use crate::mechanism::engine::{Engine, Target};
 use crate::mechanism::groups::is_valid_name;
-use crate::mechanism::settings::{MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
+use crate::mechanism::settings::{MAX_UTILIZATION_LIMIT_PPM, PART_RANGE_US, SLICE_RANGE_US};
 use std::ops::RangeInclusive;
 use xqos_abi::{NO_RESERVATION, Setting, SettingKind, Subject, us};
 use xqos_core::{Admission, ClientId, GroupId, Holder, MAX_SHARE_PPM, Reservation};
@@ -125,6 +125,8 @@ fn is_in_range(client: u32, setting: &Setting) -> Result<(), Refused> {
             (floor_us, PACING_RANGE_US.contains(&floor_us))
         }
         Setting::Desktop(ppm) => (ppm, ppm <= MAX_SHARE_PPM),
+        // 0 switches cutting off.
+        Setting::Cut(us) => (us, us == 0 || PART_RANGE_US.contains(&us)),
         Setting::UserLimit(ppm) => (ppm, ppm <= MAX_UTILIZATION_LIMIT_PPM),
         Setting::Paced(_) | Setting::Grouping(_) => return Ok(()),
     };

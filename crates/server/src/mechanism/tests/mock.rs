@@ -43,6 +43,8 @@ pub enum Effect {
     Prioritize(ClientId, i32),
     /// During the request, the kernel runs something else for this many nanoseconds.
     Stalls(u64),
+    /// The request is executed in parts; the longest takes this many nanoseconds.
+    Parts(u64),
 }
 
 #[derive(Clone, Debug)]

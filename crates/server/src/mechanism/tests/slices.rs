@@ -4,7 +4,7 @@
 use super::mock::{Effect, MS, at_us};
 use super::{clients, keep_busy, reserve, server};
 use xqos_abi::{ClientList, LongestRequests, Order, Request, Setting, Subject};
-use xqos_core::{PolicyKind, Time};
+use xqos_core::{ClientId, PolicyKind, Time};
 
 #[test]
 fn fair_shares_time_in_proportion_to_the_weights() {
@@ -128,4 +128,23 @@ fn the_longest_request_is_the_one_with_the_most_processor_time() {
     let reply = server.ask(one, Request::ListLongestRequests).unwrap().unwrap();
     let first = &LongestRequests::decode(&reply, Order::Native).unwrap().requests[0];
     assert_eq!(first.client, clients[1].client, "the second client did more work");
+}
+
+#[test]
+fn the_longest_part_may_be_of_a_request_that_is_not_the_longest() {
+    let mut server = server(PolicyKind::Fair);
+    // As many long requests as the server's list has entries.
+    let all: [ClientId; 17] = clients(&mut server);
+    let mut execute = |client, ns, effect| {
+        let now = server.now();
+        server.send_at(now, client, ns, effect);
+        server.run_until(now.after(100 * MS));
+        let reply = server.ask(client, Request::ListClients).unwrap().unwrap();
+        let entries = ClientList::decode(&reply, Order::Native).unwrap().clients;
+        (entries[0].longest_request_ns / MS, entries[0].longest_part_us)
+    };
+    for client in all {
+        assert_eq!(execute(client, 20 * MS, Effect::Parts(300_000)), (20, 300));
+    }
+    assert_eq!(execute(all[0], 5 * MS, Effect::Nothing), (20, 5000), "executed whole");
 }

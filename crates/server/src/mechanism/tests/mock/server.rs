@@ -174,7 +174,15 @@ impl Server {
         assert!(ready.contains(&id), "{id:?} was chosen but cannot be served");
         let start = host.now.get();
         let slice_ns = if ready.len() > 1 { SLICE_NS } else { LONGEST_SLICE_NS };
-        host.ran = Some(Work { client: id, requests: 0, bytes: 0, last_request: 0, still_ready: true });
+        host.ran = Some(Work {
+            client: id,
+            requests: 0,
+            bytes: 0,
+            last_request: 0,
+            still_ready: true,
+            is_cut: false,
+            in_parts_ns: None,
+        });
         while let Some(job) = self.host().peer_mut(id).and_then(|peer| peer.jobs.pop_front()) {
             self.execute(id, job);
             let host = self.host();
@@ -210,6 +218,9 @@ impl Server {
         }
         self.host().now.set(end);
         self.done.push(Done { client: id, start, end });
+        if let (Effect::Parts(part_ns), Some(work)) = (&job.effect, &mut self.host().ran) {
+            work.in_parts_ns = Some((job.ns, *part_ns));
+        }
         self.apply_effect(id, job.effect);
     }
 
@@ -225,7 +236,7 @@ impl Server {
         }
         let Some(engine) = &mut self.engine else { return };
         match effect {
-            Effect::Nothing | Effect::Stalls(_) => {}
+            Effect::Nothing | Effect::Stalls(_) | Effect::Parts(_) => {}
             Effect::Grab => engine.grabbed(id, true),
             Effect::Ungrab => engine.grabbed(id, false),
             Effect::Expose(client) => engine.input_or_expose(client, false),
