@@ -10,6 +10,7 @@
 //! | `mechanism` | facts and decisions: slices, holds, XQOS requests, events, the trace |
 //! | `host` | the interface between the mechanism and a server |
 //! | `host::dix` | the host for servers that export their symbols and have a known client record |
+//! | `parts` | which long requests can be executed in parts, and those parts |
 //! | `host::libc` | the host for all other servers, which interposes libc calls |
 //!
 //! Symbols of the server are looked up by name and never linked. The object therefore does nothing in other processes.
@@ -17,3 +18,4 @@
 
 mod host;
 mod mechanism;
+pub mod parts;

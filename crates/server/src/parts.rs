@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: MIT
+//! Which requests consist of parts, how much work each part is, and what a request for a range of parts looks like.
+//!
+//! A list of figures (rectangles, arcs, points) consists of its figures, and an image of its rows. A part is a request
+//! of the same kind with a header of its own, so the server's own procedure can execute it. Everything here works on
+//! the bytes of a request, which may be anything.
+
+use std::ops::Range;
+
+/// The longest header: that of MIT-SHM PutImage.
+pub const MAX_HEADER: usize = 40;
+/// The work of one figure beside its pixels, in pixels.
+const FIGURE: u64 = 64;
+/// A figure is not drawn outside its drawable, so its size is limited to that of a large screen.
+const MAX_PIXELS: u64 = 8_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Points,
+    Segments,
+    Rectangles,
+    FilledRectangles,
+    Arcs,
+    FilledArcs,
+    PutImage,
+    GetImage,
+    CopyArea,
+    ShmPutImage,
+    ShmGetImage,
+    Composite,
+    RenderRectangles,
+    Trapezoids,
+    AddTraps,
+}
+
+/// The major opcodes of the extensions that have requests with parts; 0 if the server lacks one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extensions {
+    pub shm: u8,
+    pub render: u8,
+}
+
+impl Kind {
+    pub const COUNT: usize = 15;
+    /// The core requests with parts.
+    pub const CORE: [(u8, Kind); 9] = [
+        (62, Kind::CopyArea),
+        (64, Kind::Points),
+        (66, Kind::Segments),
+        (67, Kind::Rectangles),
+        (68, Kind::Arcs),
+        (70, Kind::FilledRectangles),
+        (71, Kind::FilledArcs),
+        (72, Kind::PutImage),
+        (73, Kind::GetImage),
+    ];
+    const SHM: [(u8, Kind); 2] = [(3, Kind::ShmPutImage), (4, Kind::ShmGetImage)];
+    const RENDER: [(u8, Kind); 4] =
+        [(8, Kind::Composite), (10, Kind::Trapezoids), (26, Kind::RenderRectangles), (32, Kind::AddTraps)];
+
+    pub fn of(major: u8, minor: u8, extensions: Extensions) -> Option<Kind> {
+        let (table, opcode): (&[(u8, Kind)], u8) = match major {
+            0 => return None,
+            _ if major == extensions.shm => (&Kind::SHM, minor),
+            _ if major == extensions.render => (&Kind::RENDER, minor),
+            _ => (&Kind::CORE, major),
+        };
+        table.iter().find(|&&(of, _)| of == opcode).map(|&(_, kind)| kind)
+    }
+
+    /// The bytes of the header, and of one figure; 0 if the parts are not in the request.
+    const fn layout(self) -> (usize, usize) {
+        match self {
+            Kind::Points => (12, 4),
+            Kind::Segments | Kind::Rectangles | Kind::FilledRectangles => (12, 8),
+            Kind::Arcs | Kind::FilledArcs => (12, 12),
+            Kind::PutImage => (24, 0),
+            Kind::GetImage => (20, 0),
+            Kind::CopyArea => (28, 0),
+            Kind::ShmPutImage => (40, 0),
+            Kind::ShmGetImage => (32, 0),
+            Kind::Composite => (36, 0),
+            Kind::RenderRectangles => (20, 8),
+            Kind::Trapezoids => (24, 40),
+            Kind::AddTraps => (12, 24),
+        }
+    }
+}
+
+/// A request that consists of parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    pub kind: Kind,
+    pub count: u32,
+    pub header: usize,
+    /// The bytes of one part; 0 if the parts are not in the request.
+    pub bytes: usize,
+    /// The work of one row or point; 0 for figures, which have different sizes.
+    row: u64,
+    /// The rows are executed from the bottom up, as for a copy to a lower place in the same drawable.
+    pub bottom_up: bool,
+}
+
+impl Parts {
+    /// `None` if the request cannot be split exactly, or if the server will refuse it.
+    pub fn of(kind: Kind, request: &[u8]) -> Option<Parts> {
+        let (header, mut bytes) = kind.layout();
+        let payload = request.len().checked_sub(header)?;
+        let rows = |from: usize, pixels: u32| {
+            let height = u32::from(u16_at(request, from));
+            (height, FIGURE + u64::from(pixels))
+        };
+        let width = |at| u32::from(u16_at(request, at));
+        let (mut count, mut row) = (0, 0);
+        let mut bottom_up = false;
+        match kind {
+            Kind::PutImage => {
+                // ZPixmap without padding. Rows have whole words, or the server refuses the length.
+                (count, row) = rows(14, width(12));
+                bytes = payload.checked_div(count as usize)?;
+                if request[1] != 2 || request[20] != 0 || bytes % 4 != 0 || bytes * count as usize != payload {
+                    return None;
+                }
+                ends_on_screen(request, 18, count)?;
+            }
+            Kind::ShmPutImage => {
+                (count, row) = rows(22, width(20));
+                let fits = |from, length, total| width(from) + width(length) <= width(total);
+                (request[29] == 2 && fits(16, 20, 12) && fits(18, 22, 14)).then_some(())?;
+                ends_on_screen(request, 26, count)?;
+            }
+            Kind::GetImage => {
+                (count, row) = rows(14, width(12));
+                (request[1] == 2).then_some(())?;
+            }
+            Kind::ShmGetImage => {
+                (count, row) = rows(14, width(12));
+                (request[20] == 2).then_some(())?;
+                // If the memory is too small for the image, the first part fails, and nothing was written.
+                bottom_up = true;
+            }
+            Kind::CopyArea => {
+                (count, row) = rows(26, width(24));
+                bottom_up = u32_at(request, 4) == u32_at(request, 8) && i16_at(request, 22) > i16_at(request, 18);
+                ends_on_screen(request, 18, count).and(ends_on_screen(request, 22, count))?;
+            }
+            Kind::Composite => {
+                (count, row) = rows(34, 4 * width(32));
+                for at in [22, 26, 30] {
+                    ends_on_screen(request, at, count)?;
+                }
+            }
+            // Points relative to each other belong together.
+            Kind::Points if request[1] != 0 => return None,
+            // With a mask format, all trapezoids make one mask.
+            Kind::Trapezoids if u32_at(request, 16) != 0 => return None,
+            _ => {}
+        }
+        if bytes == 0 && payload != 0 {
+            return None;
+        }
+        if row == 0 {
+            (payload % bytes == 0).then_some(())?;
+            count = u32::try_from(payload / bytes).ok()?;
+            // Points are all alike.
+            row = if kind == Kind::Points { FIGURE } else { 0 };
+        }
+        (count > 1).then_some(Parts { kind, count, header, bytes, row, bottom_up })
+    }
+
+    /// The work of one part, in pixels.
+    pub fn work(&self, request: &[u8], part: u32) -> u64 {
+        if self.row > 0 {
+            return self.row;
+        }
+        let at = self.header + part as usize * self.bytes;
+        let size = |at| u64::from(u16_at(request, at));
+        let pixels = match self.kind {
+            Kind::FilledRectangles | Kind::FilledArcs | Kind::RenderRectangles => size(at + 4) * size(at + 6),
+            Kind::Rectangles | Kind::Arcs => 2 * (size(at + 4) + size(at + 6)),
+            Kind::Segments => {
+                let distance = |from, to| i16_at(request, from).abs_diff(i16_at(request, to));
+                u64::from(distance(at, at + 4).max(distance(at + 2, at + 6)))
+            }
+            Kind::Trapezoids => {
+                let span = |from, to| fixed_at(request, from).abs_diff(fixed_at(request, to));
+                span(at, at + 4) * span(at + 8, at + 24).max(span(at + 16, at + 32))
+            }
+            Kind::AddTraps => {
+                let span = |from, to| fixed_at(request, from).abs_diff(fixed_at(request, to));
+                span(at + 8, at + 20) * span(at, at + 4).max(span(at + 12, at + 16))
+            }
+            _ => 0,
+        };
+        FIGURE + pixels.min(MAX_PIXELS)
+    }
+
+    /// The work of the whole request, or `enough` if it is more.
+    pub fn work_up_to(&self, request: &[u8], enough: u64) -> u64 {
+        if self.row > 0 {
+            return (self.row * u64::from(self.count)).min(enough);
+        }
+        let mut work = 0;
+        for part in 0..self.count {
+            work += self.work(request, part);
+            if work >= enough {
+                return enough;
+            }
+        }
+        work
+    }
+
+    /// How many parts from this one on are at most this much work, and how much they are; at least one.
+    pub fn fitting(&self, request: &[u8], from: u32, work: u64) -> (u32, u64) {
+        if let Some(count) = work.checked_div(self.row) {
+            let count = count.clamp(1, u64::from(self.count - from));
+            return (count as u32, count * self.row);
+        }
+        let mut sum = 0;
+        for part in from..self.count {
+            let next = self.work(request, part);
+            if part > from && sum + next > work {
+                return (part - from, sum);
+            }
+            sum += next;
+        }
+        (self.count - from, sum)
+    }
+
+    /// The bytes of all parts in the request.
+    pub fn payload(&self) -> usize {
+        self.count as usize * self.bytes
+    }
+
+    pub fn header_of(&self, request: &[u8]) -> [u8; MAX_HEADER] {
+        let mut header = [0; MAX_HEADER];
+        header[..self.header].copy_from_slice(&request[..self.header]);
+        header
+    }
+
+    /// Returns true if every part that begins with one of the figures has a header.
+    pub fn has_headers(&self, request: &[u8]) -> bool {
+        let whole = self.header_of(request);
+        let figure = |part: u32| &request[self.header + part as usize * self.bytes..][..self.bytes];
+        (0..self.count).all(|part| self.header_for(&whole, &(part..part + 1), [figure(0), figure(part)], 0).is_some())
+    }
+
+    /// The rows from the top for these parts in the order in which they are executed.
+    pub fn rows(&self, parts: &Range<u32>) -> Range<u32> {
+        if self.bottom_up { self.count - parts.end..self.count - parts.start } else { parts.clone() }
+    }
+
+    /// The header of a request for these parts, from the header of the whole; `None` if a field would overflow.
+    /// `first` and `figure` are the first figure of the whole request and of the part; `row_bytes`, the bytes of one
+    /// row in shared memory.
+    pub fn header_for(
+        &self,
+        whole: &[u8; MAX_HEADER],
+        parts: &Range<u32>,
+        [first, figure]: [&[u8]; 2],
+        row_bytes: u32,
+    ) -> Option<[u8; MAX_HEADER]> {
+        let mut header = *whole;
+        let rows = self.rows(parts);
+        let (from, count) = (rows.start, (rows.end - rows.start) as u16);
+        let mut lower = |at: usize| {
+            let moved = u16_at(&header, at).wrapping_add(from as u16);
+            header[at..at + 2].copy_from_slice(&moved.to_ne_bytes());
+        };
+        let height_at = match self.kind {
+            Kind::PutImage => (lower(18), 14).1,
+            Kind::GetImage => (lower(10), 14).1,
+            Kind::CopyArea => (lower(18), lower(22), 26).2,
+            Kind::ShmPutImage => (lower(18), lower(26), 22).2,
+            Kind::ShmGetImage => (lower(10), 14).1,
+            Kind::Composite => (lower(22), lower(26), lower(30), 34).3,
+            Kind::Trapezoids => {
+                // The source is placed relative to the first trapezoid of a request.
+                for (at, point) in [(20, 8), (22, 12)] {
+                    let moved = i64::from(i16_at(&header, at)) + fixed_at(figure, point) - fixed_at(first, point);
+                    header[at..at + 2].copy_from_slice(&i16::try_from(moved).ok()?.to_ne_bytes());
+                }
+                return Some(header);
+            }
+            _ => return Some(header),
+        };
+        header[height_at..height_at + 2].copy_from_slice(&count.to_ne_bytes());
+        match self.kind {
+            // The event that the image was read is sent after the last part.
+            Kind::ShmPutImage if parts.end < self.count => header[30] = 0,
+            Kind::ShmGetImage => {
+                let offset = u32_at(&header, 28).checked_add(from.checked_mul(row_bytes)?)?;
+                header[28..32].copy_from_slice(&offset.to_ne_bytes());
+            }
+            _ => {}
+        }
+        Some(header)
+    }
+}
+
+/// The last of these rows has a coordinate that fits into the field. If it did not, a part would be drawn elsewhere.
+fn ends_on_screen(request: &[u8], at: usize, rows: u32) -> Option<()> {
+    i16::try_from(i64::from(i16_at(request, at)) + i64::from(rows)).ok().map(|_| ())
+}
+
+pub fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_ne_bytes([bytes[at], bytes[at + 1]])
+}
+
+pub fn i16_at(bytes: &[u8], at: usize) -> i16 {
+    u16_at(bytes, at) as i16
+}
+
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// The whole part of a fixed-point number, rounded down.
+fn fixed_at(bytes: &[u8], at: usize) -> i64 {
+    i64::from(u32_at(bytes, at) as i32 >> 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Kind; Kind::COUNT] = [
+        Kind::Points,
+        Kind::Segments,
+        Kind::Rectangles,
+        Kind::FilledRectangles,
+        Kind::Arcs,
+        Kind::FilledArcs,
+        Kind::PutImage,
+        Kind::GetImage,
+        Kind::CopyArea,
+        Kind::ShmPutImage,
+        Kind::ShmGetImage,
+        Kind::Composite,
+        Kind::RenderRectangles,
+        Kind::Trapezoids,
+        Kind::AddTraps,
+    ];
+
+    struct Random(u64);
+
+    impl Random {
+        fn next(&mut self) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0 >> 33
+        }
+
+        /// A request of this kind. Small numbers are frequent, so that many are valid.
+        fn request(&mut self, kind: Kind) -> Vec<u8> {
+            let (header, figure) = kind.layout();
+            let mut request: Vec<u8> = (0..header).map(|_| (self.next() % 3) as u8).collect();
+            if kind == Kind::PutImage {
+                let [width, height] = [1 + self.next() % 9, 2 + self.next() % 9].map(|size| size as usize);
+                (request[12..14]).copy_from_slice(&(width as u16).to_ne_bytes());
+                (request[14..16]).copy_from_slice(&(height as u16).to_ne_bytes());
+                (request[1], request[20]) = (2, 0);
+                request.resize(header + 4 * width * height, 7);
+            }
+            let count = self.next() as usize % 40;
+            request.extend((0..count * figure).map(|_| (self.next() % 5) as u8));
+            request
+        }
+    }
+
+    /// Checks that the parts of a request are requests of the same kind, and together the whole.
+    fn check(kind: Kind, request: &[u8], work: u64) -> bool {
+        let Some(parts) = Parts::of(kind, request) else { return false };
+        assert!(parts.count > 1 && parts.header + parts.payload() <= request.len());
+        let exact: u64 = (0..parts.count).map(|part| parts.work(request, part)).sum();
+        assert_eq!(parts.work_up_to(request, u64::MAX), exact);
+        if !parts.has_headers(request) {
+            return false;
+        }
+        let whole = parts.header_of(request);
+        let figure = |part: u32| &request[parts.header + part as usize * parts.bytes..][..parts.bytes];
+        let (mut from, mut covered) = (0, vec![false; parts.count as usize]);
+        while from < parts.count {
+            let (count, of_part) = parts.fitting(request, from, work);
+            assert!(count > 0 && (count == 1 || of_part <= work), "{count} parts of {of_part}, {work} allowed");
+            let range = from..from + count;
+            let header = parts.header_for(&whole, &range, [figure(0), figure(from)], 4).expect("a header");
+            let mut part = header[..parts.header].to_vec();
+            if parts.bytes > 0 {
+                part.extend_from_slice(
+                    &request[parts.header + from as usize * parts.bytes..][..count as usize * parts.bytes],
+                );
+            }
+            if count > 1 {
+                let again = Parts::of(kind, &part).expect("a part is a request of the same kind");
+                assert_eq!((again.count, again.bytes), (count, parts.bytes));
+            }
+            for row in parts.rows(&range) {
+                assert!(!std::mem::replace(&mut covered[row as usize], true), "row {row} twice");
+            }
+            from += count;
+        }
+        assert!(covered.iter().all(|&one| one));
+        true
+    }
+
+    #[test]
+    fn the_parts_of_a_random_request_are_the_whole() {
+        let mut random = Random(1);
+        for kind in ALL {
+            let mut split = 0;
+            for _ in 0..2000 {
+                let request = random.request(kind);
+                let work = random.next() % 2000;
+                split += usize::from(check(kind, &request, work));
+            }
+            assert!(split > 20, "{split} of 2000 {kind:?} had parts");
+        }
+    }
+
+    #[test]
+    fn a_part_of_an_image_is_placed_lower_and_has_its_own_height() {
+        let mut request = vec![0; 24 + 4 * 2 * 10];
+        request[1] = 2;
+        request[12..16].copy_from_slice(&[2u16.to_ne_bytes(), 10u16.to_ne_bytes()].concat());
+        request[18..20].copy_from_slice(&(-3i16).to_ne_bytes());
+        let parts = Parts::of(Kind::PutImage, &request).unwrap();
+        let header = parts.header_for(&parts.header_of(&request), &(4..6), [&[], &[]], 0).unwrap();
+        assert_eq!((u16_at(&header, 14), i16_at(&header, 18)), (2, 1));
+        request[18..20].copy_from_slice(&32_760i16.to_ne_bytes());
+        assert_eq!(Parts::of(Kind::PutImage, &request), None, "the last row would wrap around");
+    }
+
+    #[test]
+    fn a_copy_to_a_lower_place_of_the_same_drawable_begins_at_the_bottom() {
+        let mut request = [0; 28];
+        for (at, value) in [(18, 5u16), (22, 9), (24, 100), (26, 10)] {
+            request[at..at + 2].copy_from_slice(&value.to_ne_bytes());
+        }
+        let parts = Parts::of(Kind::CopyArea, &request).unwrap();
+        assert_eq!((parts.rows(&(0..4)), parts.rows(&(4..10))), (6..10, 0..6));
+        let header = parts.header_for(&parts.header_of(&request), &(0..4), [&[], &[]], 0).unwrap();
+        assert_eq!([18, 22, 26].map(|at| u16_at(&header, at)), [11, 15, 4]);
+        request[4] = 1;
+        assert!(!Parts::of(Kind::CopyArea, &request).unwrap().bottom_up, "between two drawables");
+    }
+
+    #[test]
+    fn a_part_of_trapezoids_keeps_the_place_of_their_source() {
+        let trapezoid = |x: i32, y: i32| {
+            let points = [0, 9, x, y, x, y + 9, x + 9, y, x + 9, y + 9].map(|at| (at << 16).to_ne_bytes());
+            points.concat()
+        };
+        let mut request = vec![0; 24];
+        request[20..24].copy_from_slice(&[7i16.to_ne_bytes(), (-2i16).to_ne_bytes()].concat());
+        request.extend([trapezoid(10, 20), trapezoid(30, 25)].concat());
+        let parts = Parts::of(Kind::Trapezoids, &request).unwrap();
+        let header =
+            parts.header_for(&parts.header_of(&request), &(1..2), [&request[24..64], &request[64..]], 0).unwrap();
+        assert_eq!((i16_at(&header, 20), i16_at(&header, 22)), (27, 3));
+    }
+}
