@@ -4,8 +4,7 @@
 use std::process::Command;
 
 fn main() {
-    println!("cargo:rerun-if-changed=shim/client.c");
-    println!("cargo:rerun-if-changed=shim/client.h");
+    println!("cargo:rerun-if-changed=shim");
     let flags = Command::new("pkg-config").args(["--cflags", "xorg-server"]).output();
     let flags = match flags {
         Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -14,7 +13,12 @@ fn main() {
         }
     };
     let mut build = cc::Build::new();
-    build.file("shim/client.c").std("gnu11").opt_level(2).flag("-fvisibility=hidden").extra_warnings(false);
+    build
+        .files(["shim/client.c", "shim/cut.c"])
+        .std("gnu11")
+        .opt_level(2)
+        .flag("-fvisibility=hidden")
+        .extra_warnings(false);
     for flag in flags.split_whitespace() {
         build.flag(flag);
     }
