@@ -3,7 +3,7 @@
 //!
 //! This crate makes no decisions. It passes facts from the host's calls to `xqos_core::Scheduler`, which decides which
 //! client to serve, when to end a slice early, and which clients to hold back. No code runs per request unless the
-//! policy `classic` or a trace needs it.
+//! policy `classic` or a trace needs it, or the request may be long enough to be cut.
 //!
 //! | module | contents |
 //! |---|---|

@@ -11,13 +11,15 @@
 //! | `ready` | the server's ring of ready clients |
 //! | `watcher`, `server_fds` | the thread that ends slices early, and the server's own descriptors |
 //! | `sync_priority` | hides our use of the priority field from SYNC clients |
-//! | `per_request`, `ticks` | counts and times requests, only while the policy `classic` or a trace needs it |
+//! | `per_request`, `ticks` | the wrappers around requests; count and time them while `classic` or a trace needs it |
+//! | `cut` | executes long requests in parts, and lets other clients in between |
 //!
 //! Invariant: between slices, every priority field has the value that `sync_priority` requires.
 
 mod as_host;
 pub mod client;
 pub mod clients;
+mod cut;
 pub mod error;
 pub mod hooks;
 pub mod per_request;
@@ -38,7 +40,7 @@ use crate::host::dix::sync_priority::WrappedSync;
 use crate::host::dix::watcher::Watcher;
 use crate::host::kernel;
 use crate::host::real_libc;
-use crate::mechanism::settings::{FaultPlace, PlannedFault};
+use crate::mechanism::settings::{FaultPlace, Settings};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use xqos_abi::Order;
 use xqos_core::{Choice, ClientId};
@@ -69,6 +71,8 @@ pub struct Dix {
     priorities_shown: bool,
     sync: Option<WrappedSync>,
     sees_requests: bool,
+    /// Each request with parts is cut after each part; for tests.
+    cuts_always: bool,
     checked: ServerChecks,
     first_event: u8,
     pub first_error: u8,
@@ -84,13 +88,9 @@ struct DixSlice {
 }
 
 impl Dix {
-    pub fn new(
-        symbols: &'static Symbols,
-        extension: &ExtensionEntry,
-        planned: Option<PlannedFault>,
-    ) -> Result<Dix, Error> {
+    pub fn new(symbols: &'static Symbols, extension: &ExtensionEntry, settings: &Settings) -> Result<Dix, Error> {
         let wakeup_timer = kernel::new_timer().map_err(Error::Timer)?;
-        let fault_in = planned.filter(|fault| fault.place == FaultPlace::Watcher).map_or(0, |fault| fault.count);
+        let fault_in = settings.fault.filter(|fault| fault.place == FaultPlace::Watcher).map_or(0, |fault| fault.count);
         let watcher =
             Watcher::start(|| symbols.end_slice(), wakeup_timer.as_raw_fd(), fault_in).map_err(Error::Watcher)?;
         Ok(Dix {
@@ -108,6 +108,7 @@ impl Dix {
             priorities_shown: true,
             sync: None,
             sees_requests: false,
+            cuts_always: settings.cuts_always,
             checked: ServerChecks::default(),
             first_event: extension.event_base as u8,
             first_error: extension.error_base as u8,

@@ -3,13 +3,14 @@
 
 use super::client::{device_grabs, redirector};
 use super::clients::DixClient;
+use super::cut::Limit;
 use super::error::Error;
 use super::ready::Broken;
 use super::watcher::Watcher;
-use super::{Dix, DixSlice, KERNEL_SLICE_NS, order_of, per_request};
+use super::{Dix, DixSlice, KERNEL_SLICE_NS, cut, order_of, per_request};
 use crate::host::cpu::{self, Loan};
 use crate::host::identity::Identity;
-use crate::host::{Host, ObservedRequests, Work, kernel};
+use crate::host::{CutTotals, FinishedRest, Host, ObservedRequests, Work, kernel};
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -163,8 +164,8 @@ impl Host for Dix {
             bytes: if self.sees_requests { per_request::bytes() } else { 0 },
             last_request: known.client.last_request(),
             still_ready: known.client.is_linked(),
-            is_cut: false,
-            in_parts_ns: None,
+            is_cut: cut::is_pending(known.client),
+            in_parts_ns: cut::take_ended(known.client),
         })
     }
 
@@ -179,6 +180,21 @@ impl Host for Dix {
     fn observe_requests(&mut self, seen: ObservedRequests) {
         self.sees_requests = seen.counted || seen.timed;
         per_request::configure(self.symbols, seen.counted, seen.timed);
+    }
+
+    fn set_cut(&mut self, part_ns: u64) {
+        if self.checked.windows_known {
+            cut::configure(self.symbols, Limit { ns: part_ns, always: self.cuts_always });
+        }
+    }
+
+    fn cut_totals(&self) -> Option<CutTotals> {
+        cut::totals()
+    }
+
+    fn take_finished(&mut self) -> Option<FinishedRest> {
+        let (client, request, ns) = cut::take_finished()?;
+        Some(FinishedRest { client: self.id_of(client)?, request, ns })
     }
 
     fn watch(&mut self, contest: &Contest, until: Time) {
@@ -233,6 +249,7 @@ impl Host for Dix {
     }
 
     fn step_back(&mut self) {
+        cut::stop(self.symbols);
         per_request::configure(self.symbols, false, false);
         self.watcher.loan().ask_for_slices(0);
         if let Some(sync) = self.sync.take() {

@@ -154,6 +154,21 @@ impl Client {
         }
     }
 
+    /// The bytes of the request being dispatched, in the server's own buffer.
+    ///
+    /// # Safety
+    /// May only be called in a request procedure, and the slice is not used after the request.
+    pub unsafe fn request_bytes<'a>(self) -> &'a [u8] {
+        // SAFETY: while a request is dispatched, the buffer holds `request_bytes` bytes of it.
+        unsafe { std::slice::from_raw_parts(self.request_start(), xqos_client_request_bytes(self.raw()) as usize) }
+    }
+
+    /// Where the client's request begins in the server's buffer.
+    pub fn request_start(self) -> *mut u8 {
+        // SAFETY: by the invariant of `Client`, the record is alive.
+        unsafe { xqos_client_request(self.raw()) }.cast_mut()
+    }
+
     /// Reads all values needed for each request in a single call. May only be called in a request procedure.
     pub fn head(self) -> Head {
         let mut head = Head::default();

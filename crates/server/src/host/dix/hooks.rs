@@ -4,7 +4,8 @@
 //! Each generation of the server (from start or reset to the next reset) has one [`Engine`], used on the server's
 //! thread only.
 
-use crate::host::dix::client::{self, Client, ClientPtr};
+use crate::host::dix::client::{self, Client, ClientPtr, State};
+use crate::host::dix::cut;
 use crate::host::dix::error::Error;
 use crate::host::dix::symbols::{Callback, ExtensionEntry, Symbols, symbols, x_error};
 use crate::host::dix::sync_priority;
@@ -66,7 +67,7 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
         .as_ref()
     };
     let extension = extension.ok_or(Error::NoRoom)?;
-    let engine = Engine::new(Dix::new(symbols, extension, settings.fault)?, settings);
+    let engine = Engine::new(Dix::new(symbols, extension, settings)?, settings);
     // SAFETY: this runs on the server's thread, and the last engine was dropped at the end of its generation.
     unsafe {
         (*ENGINE.get()).aside = None;
@@ -124,6 +125,11 @@ fn step_aside(fault: &Fault<Error>) {
         let _ = fault::guarded(|| engine.step_back());
         let _ = fault::guarded(|| drop(engine));
     }
+    if cut::has_rests() {
+        // A cut request waits for its client's next dispatch, unless the client ends before.
+        // SAFETY: as in `start`.
+        unsafe { (symbols.add_callback)(symbols.client_state_callback, client_state, null_mut()) };
+    }
 }
 
 /// Called when a generation ends, because the server resets or exits.
@@ -156,6 +162,9 @@ unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
 unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
     // SAFETY: `info` is the argument of this callback.
     if let Some(client) = unsafe { client::of_state_info(info) } {
+        if matches!(client.state(), State::Retained | State::Gone) {
+            cut::gone(client);
+        }
         with_engine(|engine| engine.client_state(client));
     }
 }
@@ -178,6 +187,7 @@ unsafe extern "C" fn server_grab(_list: *mut *mut c_void, _data: *mut c_void, in
     if let (Some(client), Some(grabs)) = unsafe { client::of_grab_info(info) } {
         with_engine(|engine| {
             engine.host.grabbed = grabs;
+            cut::grabbed(grabs);
             if let Some(id) = engine.host.id_of(client) {
                 engine.grabbed(id, grabs);
             }

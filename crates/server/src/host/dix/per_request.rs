@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! Observes each request, but only when needed: counts requests for the policy `classic`, which ends a slice after ten
-//! requests or at the end of a buffer, and times them for a trace of level `requests`.
+//! The wrappers around the server's request procedures, the only xqos code that runs per request.
 //!
-//! This is the only xqos code that runs per request. It wraps all entries of the request tables (not the client's own
-//! vector, which RECORD swaps). It restores them when no observation is needed, at a server reset, and when xqos steps
-//! aside.
+//! | layer | wraps | when |
+//! |---|---|---|
+//! | cut | the requests that consist of parts ([`cut`](super::cut)) | unless cutting is off |
+//! | guard | all requests | while the rest of a cut request is pending |
+//! | observe | all requests | counts them for the policy `classic`, times them for a trace of level `requests` |
+//!
+//! The entries of the request tables are exchanged, not those of the client's own vector, which RECORD swaps. They are
+//! restored when no layer needs them, at a server reset, and when xqos steps aside.
 
 use crate::host::dix::client::{Client, ClientPtr, Head};
-use crate::host::dix::hooks::with_engine;
+use crate::host::dix::cut::{self, End, Outcome};
 use crate::host::dix::symbols::{RequestProc, Symbols, symbols, x_error};
 use crate::host::dix::ticks::Ticks;
 use crate::host::engine_cell::OnServerThread;
@@ -15,12 +19,15 @@ use crate::host::kernel;
 use xqos_abi::trace::Entry;
 use xqos_core::{ClientId, Time};
 
-const ENTRIES: usize = 256;
+pub const ENTRIES: usize = 256;
 
 struct WrappedTables {
     original: [RequestProc; ENTRIES],
     swapped_original: [RequestProc; ENTRIES],
-    installed: bool,
+    /// The entries that are wrapped now.
+    installed: [bool; ENTRIES],
+    cuts: [bool; ENTRIES],
+    guards: bool,
     counts: bool,
     times: bool,
     requests_left: u32,
@@ -34,7 +41,9 @@ struct WrappedTables {
 static WRAPPED: OnServerThread<WrappedTables> = OnServerThread::new(WrappedTables {
     original: [never; ENTRIES],
     swapped_original: [never; ENTRIES],
-    installed: false,
+    installed: [false; ENTRIES],
+    cuts: [false; ENTRIES],
+    guards: false,
     counts: false,
     times: false,
     requests_left: 0,
@@ -54,7 +63,7 @@ fn wrapped() -> &'static mut WrappedTables {
     unsafe { &mut *WRAPPED.get() }
 }
 
-/// Wraps or restores the tables as needed.
+/// Sets what is observed.
 pub fn configure(symbols: &Symbols, counts: bool, times: bool) {
     let wrapped = wrapped();
     if times && !wrapped.times {
@@ -62,43 +71,50 @@ pub fn configure(symbols: &Symbols, counts: bool, times: bool) {
         wrapped.ticks = Ticks::begin(wrapped.since);
     }
     (wrapped.counts, wrapped.times) = (counts, times);
-    match (wrapped.installed, counts || times) {
-        (false, true) => install(wrapped, symbols),
-        (true, false) => remove(wrapped, symbols),
-        _ => {}
+    install(wrapped, symbols);
+}
+
+/// Sets the requests that may be cut.
+pub fn set_cuts(symbols: &Symbols, cuts: [bool; ENTRIES]) {
+    let wrapped = wrapped();
+    wrapped.cuts = cuts;
+    install(wrapped, symbols);
+}
+
+/// Turns the guard on or off.
+pub fn set_guard(symbols: &Symbols, guards: bool) {
+    let wrapped = wrapped();
+    if std::mem::replace(&mut wrapped.guards, guards) != guards {
+        install(wrapped, symbols);
     }
 }
 
+/// Wraps or restores each entry as needed. An entry that other code has changed meanwhile is not restored.
 fn install(wrapped: &mut WrappedTables, symbols: &Symbols) {
+    let all = wrapped.counts || wrapped.times || wrapped.guards;
     for entry in 0..ENTRIES {
-        // SAFETY: the server's tables have 256 entries and are changed only on its thread.
-        unsafe {
-            wrapped.original[entry] = *symbols.proc_vector.add(entry);
-            wrapped.swapped_original[entry] = *symbols.swapped_proc_vector.add(entry);
-            *symbols.proc_vector.add(entry) = native;
-            *symbols.swapped_proc_vector.add(entry) = swapped;
+        let (is, wanted) = (wrapped.installed[entry], all || wrapped.cuts[entry]);
+        if is == wanted {
+            continue;
         }
-    }
-    wrapped.installed = true;
-}
-
-/// Restores the tables, except entries that other code has changed meanwhile.
-fn remove(wrapped: &mut WrappedTables, symbols: &Symbols) {
-    for entry in 0..ENTRIES {
-        let entries = [
-            (symbols.proc_vector, native as RequestProc, wrapped.original[entry]),
-            (symbols.swapped_proc_vector, swapped as RequestProc, wrapped.swapped_original[entry]),
+        wrapped.installed[entry] = wanted;
+        let tables: [(_, RequestProc, _); 2] = [
+            (symbols.proc_vector, native, &mut wrapped.original[entry]),
+            (symbols.swapped_proc_vector, swapped, &mut wrapped.swapped_original[entry]),
         ];
-        for (table, ours, original) in entries {
-            // SAFETY: as in `install`.
+        for (table, ours, original) in tables {
+            // SAFETY: the server's tables have 256 entries and are changed only on its thread.
             unsafe {
-                if std::ptr::fn_addr_eq(*table.add(entry), ours) {
-                    *table.add(entry) = original;
+                let place = table.add(entry);
+                if wanted {
+                    *original = *place;
+                    *place = ours;
+                } else if std::ptr::fn_addr_eq(*place, ours) {
+                    *place = *original;
                 }
             }
         }
     }
-    wrapped.installed = false;
 }
 
 /// Starts a slice that ends after this number of requests or bytes; 0 means unlimited.
@@ -125,17 +141,17 @@ unsafe extern "C" fn native(raw: ClientPtr) -> i32 {
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
     let head = client.head();
     let procedure = wrapped().original[entry_of(&head)];
-    if head.swapped != 0 { call(procedure, raw) } else { seen(client, &head, procedure) }
+    if head.swapped != 0 { call(procedure, raw) } else { execute(client, &head, procedure) }
 }
 
 unsafe extern "C" fn swapped(raw: ClientPtr) -> i32 {
     // SAFETY: the server passes the client whose request it dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
     let head = client.head();
-    seen(client, &head, wrapped().swapped_original[entry_of(&head)])
+    execute(client, &head, wrapped().swapped_original[entry_of(&head)])
 }
 
-fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
+pub fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
     // SAFETY: `procedure` is an original entry of the server's table, called with the client being dispatched.
     unsafe { procedure(client) }
 }
@@ -144,29 +160,42 @@ fn entry_of(head: &Head) -> usize {
     (head.request & 0xff) as usize
 }
 
-fn seen(client: Client, head: &Head, procedure: RequestProc) -> i32 {
-    let &Head { index, sequence, request, bytes, .. } = head;
+fn execute(client: Client, head: &Head, procedure: RequestProc) -> i32 {
+    let &Head { index, sequence, bytes, .. } = head;
     if wrapped().counts {
         count(bytes);
     }
+    if wrapped().guards {
+        cut::admit(client, head);
+    }
+    let may_be_cut = wrapped().cuts[entry_of(head)] && !wrapped().counts;
+    let Outcome { status, end } = if may_be_cut {
+        cut::execute(client, head, procedure)
+    } else {
+        Outcome { status: call(procedure, client.raw()), end: End::Whole }
+    };
     // RECORD keeps copies of the table. A copy made while the table was wrapped still calls this function later.
     if !wrapped().times {
-        return call(procedure, client.raw());
+        return status;
     }
-    let result = call(procedure, client.raw());
     let now = wrapped().ticks.now();
     let since = std::mem::replace(&mut wrapped().since, now);
     // A request may end its client. The server takes back a request that must wait and dispatches it again later.
     let is_there = symbols().is_ok_and(|symbols| symbols.client_at(index as usize) == client.raw());
-    if !is_there || client.sequence() == sequence {
-        let client = ClientId(index as u16);
-        let what = Entry::Request { client, request, bytes, ns: now.since(since) };
-        with_engine(|engine| {
-            engine.scheduler.trace.note(now, what);
-            Ok(())
-        });
+    match end {
+        End::Whole if !is_there || client.sequence() == sequence => note_request(head, now, now.since(since)),
+        End::InParts(ns) => note_request(head, now, ns),
+        _ => {}
     }
-    result
+    status
+}
+
+/// Records a request if requests are timed.
+pub fn note_request(head: &Head, now: Time, ns: u64) {
+    if wrapped().times {
+        let &Head { index, request, bytes, .. } = head;
+        cut::note(now, Entry::Request { client: ClientId(index as u16), request, bytes, ns });
+    }
 }
 
 fn count(length: u32) {
@@ -175,7 +204,7 @@ fn count(length: u32) {
     wrapped.requests_left = wrapped.requests_left.saturating_sub(1);
     wrapped.bytes_left = wrapped.bytes_left.saturating_sub(length);
     let is_over = wrapped.requests_left == 0 || wrapped.bytes_left == 0;
-    if is_over && wrapped.installed {
+    if is_over && wrapped.counts {
         if let Ok(symbols) = symbols() {
             symbols.end_slice();
         }

@@ -4,7 +4,7 @@
 //! The lookup leaves no undefined symbols, so the same binary works in every server. If a server lacks a required
 //! symbol, xqos logs its name in one line and does not touch the server.
 
-use crate::host::dix::client::{Client, ClientPtr};
+use crate::host::dix::client::{Client, ClientPtr, State};
 use std::ffi::{CStr, CString, c_char, c_int, c_short, c_uint, c_ushort, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -96,7 +96,9 @@ exported! {
     name_for_atom: Option<unsafe extern "C" fn(u32) -> *const c_char> = function(c"NameForAtom").ok();
     look_up_window: Option<unsafe extern "C" fn(*mut *const c_void, u32, ClientPtr, u32) -> c_int> =
         function(c"dixLookupWindow").ok();
-    server_client: *mut ClientPtr = symbol(c"serverClient").unwrap_or(std::ptr::null_mut()).cast();
+    resource_name: Option<unsafe extern "C" fn(u32) -> *const c_char> = function(c"LookupResourceName").ok();
+    last_resource_type: *mut u32 = symbol(c"lastResourceType").unwrap_or(std::ptr::null_mut()).cast();
+    pub server_client: *mut ClientPtr = symbol(c"serverClient").unwrap_or(std::ptr::null_mut()).cast();
     /// Null if device grabs cannot be read.
     pub input_info: *mut c_void = symbol(c"inputInfo").unwrap_or(std::ptr::null_mut());
     pub selection_callback: *mut c_void = symbol(c"SelectionCallback").unwrap_or(std::ptr::null_mut());
@@ -128,7 +130,7 @@ pub fn symbols() -> Result<&'static Symbols, &'static str> {
 }
 
 /// The address of a symbol of the process, or its name if it is missing.
-fn symbol(name: &'static CStr) -> Result<*mut c_void, &'static str> {
+pub fn symbol(name: &'static CStr) -> Result<*mut c_void, &'static str> {
     // SAFETY: the name is a C string, and dlsym documents the handle.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if address.is_null() { Err(name.to_str().unwrap_or("?")) } else { Ok(address) }
@@ -165,6 +167,35 @@ impl Symbols {
     pub fn end_slice(&self) {
         // SAFETY: this char of the server is volatile and lives as long as the process; any thread may set it.
         unsafe { AtomicU8::from_ptr(self.is_it_time_to_yield.cast()) }.store(1, Ordering::Relaxed);
+    }
+
+    /// Returns true if the running slice is to end after the current request.
+    pub fn should_yield(&self) -> bool {
+        // SAFETY: as in `end_slice`.
+        unsafe { AtomicU8::from_ptr(self.is_it_time_to_yield.cast()) }.load(Ordering::Relaxed) != 0
+    }
+
+    /// Returns true if RECORD has exchanged the request table of any running client.
+    pub fn is_recorded(&self) -> bool {
+        let tables = [self.proc_vector, self.swapped_proc_vector].map(|table| table.cast_const().cast());
+        (0..self.max_clients()).any(|index| {
+            // SAFETY: the entries are null or live clients, and this runs on the server's thread.
+            let client = unsafe { Client::new(self.client_at(index)) };
+            client.is_some_and(|client| client.state() == State::Running && !tables.contains(&client.request_vector()))
+        })
+    }
+
+    /// The server's number for resources of this name.
+    pub fn resource_type(&self, name: &CStr) -> Option<u32> {
+        let name_of = self.resource_name?;
+        // SAFETY: this is null or a number of the server, read on the server's thread.
+        let last = *unsafe { self.last_resource_type.as_ref() }?;
+        (1..=last).find(|&number| {
+            // SAFETY: the server returns null or a string that lives as long as the generation.
+            let found = unsafe { name_of(number).as_ref() };
+            // SAFETY: as above.
+            found.is_some_and(|found| unsafe { CStr::from_ptr(found) } == name)
+        })
     }
 
     /// A client's socket; negative if it has none.

@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: MIT
+//! Cuts long requests: executes them in parts and lets other clients in between two parts.
+//!
+//! A request that consists of many figures or rows is executed part by part through the server's own procedure, each
+//! part with a header of its own. If a client waits for the end of the slice (`isItTimeToYield`) between two parts, the
+//! request is handed back to the server, which dispatches it again when its client is served next. What is left of it
+//! is the *rest*. Requests of other clients that could tell the difference make the rest run first ([`guard`]).
+//! [`crate::parts`] says which requests have parts.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `cost` | the measured cost of each kind of request |
+//! | `guard`, `requests.txt` | which requests of other clients may run while a rest is pending |
+//! | `server` | the server's records, through the shim |
+//!
+//! What happens to a rest:
+//!
+//! | event | rest |
+//! |---|---|
+//! | its client is served again | goes on |
+//! | a request that touches the same things, a server grab, KillClient | is finished first |
+//! | xqos steps aside | is finished |
+//! | another client's connection ends, and with it its windows | is finished first |
+//! | its client's connection breaks, the server resets | is dropped, as requests that were not read yet are |
+//! | input, timers, the server's own drawing | stays: none of them reads or draws a client's pixels |
+
+mod cost;
+mod guard;
+mod server;
+
+use crate::host::CutTotals;
+use crate::host::dix::client::{Client, Head};
+use crate::host::dix::hooks::with_engine;
+use crate::host::dix::order_of;
+use crate::host::dix::per_request::{self, ENTRIES, call, set_cuts, set_guard};
+use crate::host::dix::symbols::{RequestProc, Symbols, symbols, x_error};
+use crate::host::engine_cell::OnServerThread;
+use crate::host::kernel;
+use crate::parts::{Extensions, Kind, MAX_HEADER, Parts, i16_at, u16_at, u32_at};
+use cost::Costs;
+use guard::{Footprint, Guard};
+
+use server::{CutServer, Image, Used};
+use std::ops::Range;
+use xqos_abi::trace::Entry;
+use xqos_core::{ClientId, Time};
+
+/// A request below this part of the limit is not timed. A longer one is, so that its cost becomes known.
+const UNTIMED: u64 = 4;
+/// At most this many rests are pending; then requests are executed whole.
+const MAX_RESTS: usize = 64;
+/// The images of all pending GetImage requests have at most this many bytes.
+const MAX_IMAGE_BYTES: usize = 64 << 20;
+
+/// When requests are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The time that a part should take, in nanoseconds; 0: nothing is cut.
+    pub ns: u64,
+    /// For tests: each part is one figure or row, and each request is cut after each part.
+    pub always: bool,
+}
+
+/// A request that is executed in parts.
+#[derive(Debug)]
+struct Cut {
+    client: Client,
+    procedure: RequestProc,
+    header: [u8; MAX_HEADER],
+    parts: Parts,
+    done: u32,
+    head: Head,
+    footprint: Footprint,
+    image: Option<ReadImage>,
+    /// CopyArea: the graphics context whose exposure events are due with the last part.
+    exposes: Option<u32>,
+    /// The status of the request, once it is finished.
+    result: Option<i32>,
+    /// Processor time up to now, and of the longest part.
+    used_ns: u64,
+    longest_ns: u64,
+    /// Processor time since the request could last be handed back.
+    held_ns: u64,
+}
+
+/// An image that is read in parts.
+#[derive(Debug)]
+struct ReadImage {
+    drawable: Used,
+    whole: Image,
+    row_bytes: u32,
+    /// Empty if the server writes into shared memory.
+    data: Vec<u8>,
+}
+
+/// The result of a request procedure.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub status: i32,
+    pub end: End,
+}
+
+/// How a dispatch of a request has ended.
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    Whole,
+    /// The request was executed in parts, which took this processor time (ns) in all.
+    InParts(u64),
+    /// The request will be dispatched again.
+    Returned,
+    /// The request had ended before, for another client's sake.
+    HadEnded,
+}
+
+impl Outcome {
+    fn whole(status: i32) -> Outcome {
+        Outcome { status, end: End::Whole }
+    }
+}
+
+struct State {
+    server: CutServer,
+    guard: Guard,
+    extensions: Extensions,
+    limit: Limit,
+    costs: Costs,
+    rests: Vec<Cut>,
+    totals: CutTotals,
+    /// Rests that were executed in another client's slice, not yet charged.
+    finished: Vec<(Client, u32, u64)>,
+    /// The request executed in parts that ended last: its client, its processor time and that of its longest part.
+    ended: Option<(Client, u64, u64)>,
+    record: Option<u8>,
+    /// RECORD may have exchanged the request tables of clients.
+    may_record: bool,
+    dri3: Option<u8>,
+    /// The memory of the last image, for the next one: new memory costs as much time as reading the image.
+    spare: Vec<u8>,
+    /// Clients may have made pixmaps of memory that other pixmaps share.
+    may_share: bool,
+    /// A client has grabbed the server.
+    is_grabbed: bool,
+}
+
+static STATE: OnServerThread<Option<State>> = OnServerThread::new(None);
+
+/// The reference must not be held across a call into the server.
+fn state() -> Option<&'static mut State> {
+    // SAFETY: this runs on the server's thread, and one function at a time holds the reference, as required above.
+    unsafe { (*STATE.get()).as_mut() }
+}
+
+/// Sets when requests are cut, for this generation of the server. Does nothing if its requests cannot be cut.
+pub fn configure(symbols: &Symbols, limit: Limit) {
+    if state().is_none_or(|state| state.rests.is_empty()) {
+        let totals = state().map(|state| state.totals).unwrap_or_default();
+        let new = State::new(symbols, limit, totals);
+        // SAFETY: as in `state`.
+        unsafe { *STATE.get() = new };
+    }
+    if let Some(state) = state() {
+        state.limit = limit;
+    }
+    wrap(symbols);
+}
+
+/// Executes what is pending, and cuts nothing from now on.
+pub fn stop(symbols: &Symbols) {
+    finish_where(ClientId(0), |_| true);
+    if let Some(state) = state() {
+        state.limit.ns = 0;
+    }
+    wrap(symbols);
+}
+
+/// Wraps the requests that may be cut.
+fn wrap(symbols: &Symbols) {
+    let mut cuts = [false; ENTRIES];
+    // A request that was cut returns through its wrapper.
+    if let Some(state) = state().filter(|state| state.limit.ns > 0 || !state.rests.is_empty()) {
+        let others = [Some(state.extensions.shm), Some(state.extensions.render), state.record, state.dri3];
+        for major in Kind::CORE.iter().map(|&(major, _)| major).chain(others.into_iter().flatten()) {
+            cuts[usize::from(major)] = major != 0;
+        }
+    }
+    set_cuts(symbols, cuts);
+}
+
+/// The totals; `None` if this server's requests cannot be cut.
+pub fn totals() -> Option<CutTotals> {
+    state().map(|state| state.totals)
+}
+
+/// Returns true if any cut request has to be dispatched again.
+pub fn has_rests() -> bool {
+    state().is_some_and(|state| !state.rests.is_empty())
+}
+
+/// Returns true if the rest of a request of this client is pending.
+pub fn is_pending(client: Client) -> bool {
+    state().is_some_and(|state| state.rests.iter().any(|rest| rest.client == client))
+}
+
+/// If a request of this client that was executed in parts has ended since the last call: its processor time, and that
+/// of its longest part.
+pub fn take_ended(client: Client) -> Option<(u64, u64)> {
+    let (of, used_ns, longest_ns) = state()?.ended.take()?;
+    (of == client).then_some((used_ns, longest_ns))
+}
+
+/// The next rest that was executed in another client's slice: its client, opcodes, and time.
+pub fn take_finished() -> Option<(Client, u32, u64)> {
+    state()?.finished.pop()
+}
+
+/// A client has grabbed the server, or the grab has ended.
+pub fn grabbed(is_grabbed: bool) {
+    if let Some(state) = state() {
+        state.is_grabbed = is_grabbed;
+    }
+}
+
+/// A client's connection is closed, and its windows are about to be destroyed.
+pub fn gone(client: Client) {
+    finish_where(ClientId(client.index() as u16), |rest| rest.client != client);
+    if let Some(state) = state() {
+        state.rests.retain(|rest| rest.client != client);
+        state.finished.retain(|&(of, ..)| of != client);
+        update_guard();
+    }
+}
+
+/// Executes a request of a kind that may have parts.
+pub fn execute(client: Client, head: &Head, procedure: RequestProc) -> Outcome {
+    let whole = || Outcome::whole(call(procedure, client.raw()));
+    let Some(state) = state() else { return whole() };
+    if !state.rests.is_empty() {
+        if let Some(at) = state.rests.iter().position(|rest| rest.client == client) {
+            let rest = state.rests.swap_remove(at);
+            update_guard();
+            if rest.head.sequence.wrapping_add(1) == head.sequence && rest.head.request == head.request {
+                // The server has counted the request again. The numbers of events must not go back meanwhile, so the
+                // request kept its number.
+                state.server.set_sequence(client, rest.head.sequence);
+                return match rest.result {
+                    Some(status) => {
+                        state.ended = Some((client, rest.used_ns, rest.longest_ns));
+                        Outcome { status, end: End::HadEnded }
+                    }
+                    None => run(rest, true),
+                };
+            }
+        }
+    }
+    state.notice(head);
+    match state.begin(client, head, procedure) {
+        Plan::Whole => whole(),
+        Plan::Timed(kind, work) => {
+            let before = kernel::thread_cpu_ns();
+            let outcome = whole();
+            state_learns(kind, kernel::thread_cpu_ns() - before, work);
+            outcome
+        }
+        Plan::Cut(cut) => run(*cut, true),
+    }
+}
+
+/// Another client's request is about to run. Finishes the rests that it could tell from whole requests.
+pub fn admit(client: Client, head: &Head) {
+    let Some(state) = state().filter(|state| !state.rests.is_empty()) else { return };
+    // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
+    let request = unsafe { client.request_bytes() };
+    let Some(footprint) = state.guard.footprint(&state.server, head.request, request, order_of(client)) else { return };
+    let by = ClientId(head.index as u16);
+    let may_share = state.may_share;
+    finish_where(by, |rest| rest.client != client && footprint.touches(&rest.footprint, may_share));
+}
+
+fn finish_where(by: ClientId, is_meant: impl Fn(&Cut) -> bool) {
+    let next = || state()?.rests.iter().position(|rest| rest.result.is_none() && is_meant(rest));
+    while let Some(at) = next() {
+        finish(at, by);
+    }
+    update_guard();
+}
+
+/// Executes a rest now, because of a request of client `by`. Its client's next dispatch returns the status.
+fn finish(at: usize, by: ClientId) {
+    let Some(here) = state() else { return };
+    here.totals.finished += 1;
+    let rest = here.rests.swap_remove(at);
+    let (client, head, began) = (rest.client, rest.head, kernel::now());
+    let End::InParts(used_ns) = run(rest, false).end else { return };
+    let now = kernel::now();
+    let ns = now.since(began);
+    if let Some(here) = state() {
+        here.finished.push((client, head.request, ns));
+    }
+    per_request::note_request(&head, now, used_ns);
+    note(now, Entry::Finished { client: ClientId(head.index as u16), request: head.request, by, ns });
+}
+
+/// Records an event in the trace, if there is one.
+pub fn note(at: Time, what: Entry) {
+    with_engine(|engine| {
+        engine.scheduler.trace.note(at, what);
+        Ok(())
+    });
+}
+
+fn update_guard() {
+    if let (Some(state), Ok(symbols)) = (state(), symbols()) {
+        set_guard(symbols, state.rests.iter().any(|rest| rest.result.is_none()));
+    }
+}
+
+fn state_learns(kind: Kind, ns: u64, work: u64) {
+    if let Some(state) = state() {
+        state.costs.learn(kind, ns, work);
+    }
+}
+
+enum Plan {
+    Whole,
+    /// Short enough, but long enough to learn its cost.
+    Timed(Kind, u64),
+    Cut(Box<Cut>),
+}
+
+impl State {
+    fn new(symbols: &Symbols, limit: Limit, totals: CutTotals) -> Option<State> {
+        let opcode = |name| symbols.extension(name).and_then(|entry| u8::try_from(entry.base).ok());
+        Some(State {
+            server: CutServer::find(symbols)?,
+            guard: Guard::new(symbols),
+            extensions: Extensions { shm: opcode(c"MIT-SHM").unwrap_or(0), render: opcode(c"RENDER").unwrap_or(0) },
+            limit,
+            costs: Costs::new(),
+            rests: Vec::new(),
+            totals,
+            finished: Vec::new(),
+            ended: None,
+            record: opcode(c"RECORD"),
+            may_record: false,
+            dri3: opcode(c"DRI3"),
+            spare: Vec::new(),
+            may_share: false,
+            is_grabbed: false,
+        })
+    }
+
+    /// Remembers requests after which the rules for other requests are different.
+    fn notice(&mut self, head: &Head) {
+        let (major, minor) = (head.request as u8, head.request >> 16);
+        self.may_record |= self.record == Some(major) && minor != 0;
+        // MIT-SHM CreatePixmap, DRI3 PixmapFromBuffer and PixmapFromBuffers.
+        self.may_share |= self.extensions.shm == major && minor == 5;
+        self.may_share |= self.dri3 == Some(major) && matches!(minor, 2 | 7);
+    }
+
+    fn begin(&mut self, client: Client, head: &Head, procedure: RequestProc) -> Plan {
+        let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
+        let kind = Kind::of(major, minor, self.extensions).filter(|_| self.limit.ns > 0 && head.swapped == 0);
+        let Some(kind) = kind else { return Plan::Whole };
+        // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
+        let request = unsafe { client.request_bytes() };
+        let Some(parts) = Parts::of(kind, request) else { return Plan::Whole };
+        let limit = self.costs.work_in(kind, self.limit.ns);
+        let work = parts.work_up_to(request, limit + 1);
+        if !self.limit.always && work <= limit {
+            return if work < limit / UNTIMED { Plan::Whole } else { Plan::Timed(kind, work) };
+        }
+        self.cut(client, head, procedure, parts, request).map_or(Plan::Whole, |cut| Plan::Cut(Box::new(cut)))
+    }
+
+    /// A request that is to be executed in parts; `None` if its parts are not exactly the whole.
+    fn cut(
+        &mut self,
+        client: Client,
+        head: &Head,
+        procedure: RequestProc,
+        parts: Parts,
+        request: &[u8],
+    ) -> Option<Cut> {
+        let mut exposes = None;
+        let mut image = None;
+        match parts.kind {
+            // Wide arcs that touch are joined, and a dash pattern continues.
+            Kind::Arcs => (self.server.context(u32_at(request, 8))?.is_thin != 0).then_some(())?,
+            Kind::CopyArea => {
+                let context = u32_at(request, 12);
+                let [source, written] = [4, 8].map(|at| self.server.drawable(u32_at(request, at)));
+                let (source, written, used) = (source?, written?, self.server.context(context)?);
+                // With two names of one memory, the server copies one rectangle of the clip after the other, not row by
+                // row. Windows are clipped to different parts of the memory unless they include their inferiors.
+                let are_apart = source.is_window != 0 && written.is_window != 0 && used.has_inferiors == 0;
+                let is_same = source.drawable == written.drawable;
+                (is_same || are_apart || source.backing != written.backing).then_some(())?;
+                if used.has_exposures != 0 {
+                    // Then one NoExpose event is due. It is only certain if all of the source is there.
+                    let copied = Image {
+                        x: i16_at(request, 16),
+                        y: i16_at(request, 18),
+                        width: u16_at(request, 24),
+                        height: u16_at(request, 26),
+                        planes: 0,
+                    };
+                    self.server.is_within(&source, &copied).then_some(())?;
+                    exposes = Some(context);
+                }
+            }
+            Kind::Composite => {
+                let pictures = [8, 12].map(|at| self.server.picture(u32_at(request, at)));
+                let written = self.server.picture(u32_at(request, 16))?;
+                // A part would see what an earlier one has drawn.
+                let overlaps = |used: &Used| !used.drawable.is_null() && used.backing == written.backing;
+                (!pictures.iter().flatten().any(overlaps)).then_some(())?;
+            }
+            Kind::GetImage | Kind::ShmGetImage => image = Some(self.image(client, parts, request)?),
+            Kind::Trapezoids => parts.has_headers(request).then_some(())?,
+            _ => {}
+        }
+        let header = parts.header_of(request);
+        let footprint = self.guard.footprint(&self.server, head.request, request, order_of(client))?;
+        Some(Cut {
+            client,
+            procedure,
+            header,
+            parts,
+            done: 0,
+            head: *head,
+            footprint,
+            image,
+            exposes,
+            result: None,
+            used_ns: 0,
+            held_ns: 0,
+            longest_ns: 0,
+        })
+    }
+
+    fn image(&mut self, client: Client, parts: Parts, request: &[u8]) -> Option<ReadImage> {
+        let drawable = self.server.drawable(u32_at(request, 4))?;
+        let (x, y) = (i16_at(request, 8), i16_at(request, 10));
+        let (width, height) = (u16_at(request, 12), u16_at(request, 14));
+        let whole = Image { x, y, width, height, planes: u32_at(request, 16) };
+        let row_bytes = self.server.row_bytes(client, &drawable, &whole);
+        let bytes = (row_bytes as usize).checked_mul(height.into())?;
+        let pending: usize = self.rests.iter().flat_map(|rest| &rest.image).map(|image| image.data.len()).sum();
+        (row_bytes > 0 && pending + bytes <= MAX_IMAGE_BYTES).then_some(())?;
+        let data = if parts.kind == Kind::GetImage {
+            let mut data = std::mem::take(&mut self.spare);
+            data.resize(bytes, 0);
+            data
+        } else {
+            Vec::new()
+        };
+        Some(ReadImage { drawable, whole, row_bytes, data })
+    }
+
+    /// Returns true if the request may be handed back to the server now.
+    fn may_return(&mut self, client: Client, symbols: &Symbols) -> bool {
+        self.rests.len() < MAX_RESTS
+            && !self.is_grabbed
+            && client.request_vector().cast() == symbols.proc_vector.cast_const()
+            && !(self.may_record && symbols.is_recorded())
+    }
+}
+
+/// Executes the parts that are left. If `may_return`, stops when another client waits.
+fn run(mut cut: Cut, may_return: bool) -> Outcome {
+    let (Some(here), Ok(symbols)) = (state(), symbols()) else { return Outcome::whole(x_error::IMPLEMENTATION) };
+    here.totals.requests += u64::from(cut.done == 0);
+    let (base, words) = (cut.client.request_start(), here.server.request_words(cut.client));
+    let mut status = x_error::SUCCESS;
+    let mut before = kernel::thread_cpu_ns();
+    // Each dispatch executes a part, so that the request ends whatever happens.
+    let mut has_run = false;
+    while cut.done < cut.parts.count && status == x_error::SUCCESS {
+        let Some(here) = state() else { break };
+        let is_returnable = has_run && may_return && here.may_return(cut.client, symbols);
+        if is_returnable {
+            cut.held_ns = 0;
+        }
+        if is_returnable && (here.limit.always || symbols.should_yield()) {
+            here.totals.cuts += 1;
+            // SAFETY: this is the request that the server is dispatching.
+            unsafe { here.server.set_request(cut.client, base, words) };
+            here.server.return_request(cut.client);
+            let (client, parts) = (ClientId(cut.head.index as u16), cut.parts.count);
+            let what = Entry::Cut { client, request: cut.head.request, done: cut.done, parts };
+            here.rests.push(cut);
+            update_guard();
+            note(kernel::now(), what);
+            return Outcome { status, end: End::Returned };
+        }
+        let limit = if here.limit.always { 0 } else { here.costs.work_in(cut.parts.kind, here.limit.ns) };
+        // SAFETY: the request is in the client's buffer, which the server leaves alone until the request is done.
+        let request = unsafe { std::slice::from_raw_parts(base, cut.parts.header + cut.parts.payload()) };
+        let (count, work) = cut.parts.fitting(request, cut.done, limit);
+        here.totals.parts += 1;
+        let range = cut.done..cut.done + count;
+        cut.done += count;
+        has_run = true;
+        status = execute_part(&mut cut, range, base);
+        let now = kernel::thread_cpu_ns();
+        let ns = now.saturating_sub(before);
+        state_learns(cut.parts.kind, ns, work);
+        cut.used_ns += ns;
+        cut.held_ns += ns;
+        cut.longest_ns = cut.longest_ns.max(cut.held_ns);
+        before = now;
+    }
+    let outcome = Outcome { status, end: End::InParts(cut.used_ns) };
+    let Some(here) = state() else { return outcome };
+    // SAFETY: this is the request that the server is dispatching.
+    unsafe { here.server.set_request(cut.client, base, words) };
+    if let Some(image) = cut.image.take().filter(|_| status == x_error::SUCCESS) {
+        let bytes = image.row_bytes * u32::from(image.whole.height);
+        let data = Some(image.data.as_slice()).filter(|data| !data.is_empty());
+        here.server.send_image(cut.client, &image.drawable, bytes, data);
+        if let Some(here) = state() {
+            here.spare = image.data;
+        }
+    }
+    if may_return {
+        here.ended = Some((cut.client, cut.used_ns, cut.longest_ns));
+    } else {
+        cut.result = Some(status);
+        here.rests.push(cut);
+    }
+    outcome
+}
+
+/// Executes these parts.
+fn execute_part(cut: &mut Cut, range: Range<u32>, base: *mut u8) -> i32 {
+    let Some(here) = state() else { return x_error::IMPLEMENTATION };
+    let rows = cut.parts.rows(&range);
+    if let Some(image) = cut.image.as_mut().filter(|image| !image.data.is_empty()) {
+        let Image { y, .. } = image.whole;
+        let part = Image { y: y + rows.start as i16, height: (rows.end - rows.start) as u16, ..image.whole };
+        let bytes = |row: u32| row as usize * image.row_bytes as usize;
+        here.server.read_rows(cut.client, &image.drawable, &part, &mut image.data[bytes(rows.start)..bytes(rows.end)]);
+        return x_error::SUCCESS;
+    }
+    let figures = [0, range.start].map(|part| {
+        // SAFETY: as in `run`.
+        unsafe {
+            std::slice::from_raw_parts(base.add(cut.parts.header + part as usize * cut.parts.bytes), cut.parts.bytes)
+        }
+    });
+    let row_bytes = cut.image.as_ref().map_or(0, |image| image.row_bytes);
+    let Some(mut header) = cut.parts.header_for(&cut.header, &range, figures, row_bytes) else {
+        return x_error::IMPLEMENTATION;
+    };
+    let length = cut.parts.header;
+    let words = (length + (range.end - range.start) as usize * cut.parts.bytes) / 4;
+    header[2..4].copy_from_slice(&u16::try_from(words).unwrap_or(0).to_ne_bytes());
+    // SAFETY: the header goes in front of the part's figures, over the end of those that are done, in the buffer that
+    // holds the whole request. The bytes are put back below.
+    let (place, saved) = unsafe {
+        let place = base.add(range.start as usize * cut.parts.bytes);
+        let mut saved = [0; MAX_HEADER];
+        std::ptr::copy_nonoverlapping(place, saved.as_mut_ptr(), length);
+        std::ptr::copy_nonoverlapping(header.as_ptr(), place, length);
+        here.server.set_request(cut.client, place, words as u32);
+        (place, saved)
+    };
+    let is_last = range.end == cut.parts.count;
+    let status = match (cut.exposes, &cut.image) {
+        (Some(context), _) if !is_last => {
+            here.server.set_exposures(context, false);
+            let status = call(cut.procedure, cut.client.raw());
+            here.server.set_exposures(context, true);
+            status
+        }
+        // The reply is sent at the end.
+        (_, Some(_)) => here.server.muted(cut.client, || call(cut.procedure, cut.client.raw())),
+        _ => call(cut.procedure, cut.client.raw()),
+    };
+    // SAFETY: as above.
+    unsafe { std::ptr::copy_nonoverlapping(saved.as_ptr(), place, length) };
+    status
+}
