@@ -21,7 +21,7 @@ use xqos_lab::server::Kind;
 const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
 const SOON: Duration = Duration::from_secs(5);
 /// The length of each request in units of four bytes, by minor opcode.
-const LENGTHS: [usize; 19] = [3, 1, 12, 4, 6, 2, 1, 1, 1, 1, 1, 1, 1, 8, 10, 3, 2, 3, 1];
+const LENGTHS: [usize; 20] = [3, 1, 12, 4, 6, 2, 1, 1, 1, 1, 1, 1, 1, 8, 10, 3, 2, 3, 1, 1];
 const SET: u8 = 2;
 const CHECK_ADMISSION: u8 = 4;
 const SET_POLICY: u8 = 13;
@@ -136,7 +136,7 @@ fn client_is_set_and_listed(wire: &mut Wire) {
     wire.tell_xqos(Subject::Client(own).set(Setting::Priority(-1000))).unwrap();
     wire.set_sync_priority(0, -7).unwrap();
     let reply = wire.ask_xqos(Request::ListClients).unwrap();
-    assert_eq!(reply.len(), 32 + 384);
+    assert_eq!(reply.len(), 32 + 392);
     let found = ClientList::decode(&reply, wire.order).unwrap();
     let entry = &found.clients[0];
     assert_eq!((entry.client, entry.pid), (own, std::process::id() as i32));

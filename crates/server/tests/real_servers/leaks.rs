@@ -91,7 +91,9 @@ fn a_hundred_resets_leave_nothing_behind() {
         let (before, memory) = measured(fixture);
         (0..RESETS).for_each(|_| turn());
         let (after, memory_after) = measured(fixture);
-        assert_eq!(after, before);
+        assert_eq!(after.threads, before.threads);
+        // A connection that the server has not closed yet may be open before.
+        assert!(after.open_files <= before.open_files, "{after:?} after {before:?}");
         memory_after.saturating_sub(memory)
     };
     let (of_stock, of_ours) = std::thread::scope(|scope| {

@@ -15,6 +15,8 @@
 //! | `unknown_servers` | servers of an unknown release, and servers that lack a symbol |
 //! | `xwayland` | Xwayland under the installed compositors |
 //! | `desktop` | compositors and window managers, which are recognised and served first |
+//! | `cut` | requests that are cut have the effects of whole requests |
+//! | `upstream_fault` | a fault of stock servers that xqos has to allow for |
 //! | `contention` | when xqos decides slices, and when the server chooses |
 //! | `reservations` | shares, holds, and an idle server's wakeups |
 //! | `exposing` | pacing of clients that uncover windows of others, and the processor loan |
@@ -34,6 +36,7 @@
 mod access;
 mod busy;
 mod contention;
+mod cut;
 mod decisions;
 mod desktop;
 mod ends;
@@ -54,5 +57,6 @@ mod shared;
 mod survival;
 mod tracing;
 mod unknown_servers;
+mod upstream_fault;
 mod wire;
 mod xwayland;

@@ -38,7 +38,7 @@ fn a_recorder_sees_every_request_under_every_policy() {
     fixture.assert_armed();
 }
 
-/// Records NoOperation and all extension requests of all clients except its own two connections.
+/// Records one core request and all extension requests of some clients.
 pub struct Recorder {
     control: x11rb::rust_connection::RustConnection,
     context: u32,
@@ -47,24 +47,30 @@ pub struct Recorder {
 }
 
 impl Recorder {
+    /// Records NoOperation of all clients except its own two connections.
     pub fn start(fixture: &Fixture) -> Recorder {
+        const ALL_CLIENTS: u32 = 3;
+        Recorder::start_of(fixture, ALL_CLIENTS, opcode::NO_OPERATION)
+    }
+
+    /// Records the requests with this opcode of these clients.
+    pub fn start_of(fixture: &Fixture, clients: u32, opcode: u8) -> Recorder {
         use std::sync::atomic::Ordering::SeqCst;
         use x11rb::connection::Connection;
         use x11rb::protocol::record::{ConnectionExt, ExtRange, Range, Range8, Range16};
         const FROM_CLIENT: u8 = 1;
         const START_OF_DATA: u8 = 4;
-        const ALL_CLIENTS: u32 = 3;
         let (control, data) = (fixture.connect().unwrap(), fixture.connect().unwrap());
         let context = control.generate_id().unwrap();
         let range = Range {
-            core_requests: Range8 { first: 127, last: 127 },
+            core_requests: Range8 { first: opcode, last: opcode },
             ext_requests: ExtRange {
                 major: Range8 { first: 128, last: 255 },
                 minor: Range16 { first: 0, last: u16::MAX },
             },
             ..Range::default()
         };
-        control.record_create_context(context, 0, &[ALL_CLIENTS], &[range]).unwrap().check().unwrap();
+        control.record_create_context(context, 0, &[clients], &[range]).unwrap().check().unwrap();
         let seen = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
         let enabled = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let (count, is_enabled) = (std::sync::Arc::clone(&seen), std::sync::Arc::clone(&enabled));
@@ -74,8 +80,7 @@ impl Recorder {
                 match reply.category {
                     START_OF_DATA => is_enabled.store(true, SeqCst),
                     FROM_CLIENT => {
-                        let no_operations = reply.data.chunks(4).filter(|head| head[0] == opcode::NO_OPERATION);
-                        count.fetch_add(no_operations.count() as u64, SeqCst);
+                        count.fetch_add(requests_in(&reply.data, opcode), SeqCst);
                     }
                     _ => {}
                 }
@@ -83,6 +88,11 @@ impl Recorder {
         });
         wait_for("the recorder runs", SOON, || enabled.load(SeqCst));
         Recorder { control, context, seen, thread }
+    }
+
+    /// How many requests with the opcode were recorded.
+    pub fn seen(&self) -> u64 {
+        self.seen.load(std::sync::atomic::Ordering::SeqCst)
     }
 
     /// Sends a hundred NoOperation requests from the client. Returns how many of them were recorded.
@@ -104,4 +114,16 @@ impl Recorder {
         self.control.record_disable_context(self.context).unwrap().check().unwrap();
         self.thread.join().unwrap();
     }
+}
+
+/// How many of these requests have this opcode.
+fn requests_in(data: &[u8], opcode: u8) -> u64 {
+    let (mut rest, mut count) = (data, 0);
+    while let &[major, _, low, high, ..] = rest {
+        count += u64::from(major == opcode);
+        // The lengths are in the byte order of the client. NoOperation has one word in both.
+        let words = if opcode == opcode::NO_OPERATION { 1 } else { u16::from_ne_bytes([low, high]) };
+        rest = rest.get(4 * usize::from(words.max(1))..).unwrap_or_default();
+    }
+    count
 }

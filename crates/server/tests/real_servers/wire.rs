@@ -10,7 +10,7 @@ pub use canvas::Canvas;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -288,6 +288,25 @@ impl Wire {
                 _ => self.events.push_back(bytes),
             }
         }
+    }
+
+    /// How many of the bytes sent the server has not read yet.
+    pub fn unread_bytes(&self) -> usize {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the socket is open, and the kernel writes a number.
+        let result = unsafe { libc::ioctl(self.stream.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
+        assert_eq!(result, 0, "the kernel counts unread bytes");
+        bytes as usize
+    }
+
+    /// The sequence number of the last request.
+    pub fn sequence(&self) -> u16 {
+        self.sequence
+    }
+
+    /// The next reply, error or event; `None` if none arrives in time.
+    pub fn message_of_any_kind(&mut self) -> Option<Vec<u8>> {
+        self.events.pop_front().or_else(|| self.read_message())
     }
 
     /// The next event; `None` if none arrives in time.

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+//! What happens to the rest of a cut request when its client or another one does something unusual: clients that are
+//! killed, grabs, resets, recorders, the other byte order, long requests, faults in xqos.
+//!
+//! The requests invert the rows of a [`Sheet`], so a part that is left out or executed twice is visible.
+
+use super::sheet::{LONG, SOON, Sheet, begin, rows, rows_after, start};
+use super::world::message;
+use crate::fixture::{Fixture, entry, try_entry, wait_for};
+use crate::flood::Random;
+use crate::recorder::Recorder;
+use crate::survival::connect_after_reset;
+use crate::wire::{Wire, opcode};
+use xqos_abi::{CutReport, Order, Request, ServerInfo};
+use xqos_client::Control;
+use xqos_lab::server::Setup;
+
+fn report(control: &Control) -> CutReport {
+    control.cut().unwrap()
+}
+
+#[test]
+fn clients_that_vanish_while_a_rest_is_pending_leave_nothing_behind() {
+    const TURNS: usize = 120;
+    const PARTS: usize = 4000;
+    let Some((_turn, mut fixture)) = start(|_| {}) else { return };
+    let control = fixture.control().unwrap();
+    let mut other = fixture.native();
+    let (sheet, mut random) = (Sheet::new(&mut other), Random(1));
+    let mut cuts = 0;
+    for turn in 0..TURNS {
+        let (mut owner, mut rival) = (fixture.native(), fixture.native());
+        let own = Sheet::new(&mut owner);
+        let requests = own.invert(&owner, PARTS).repeat(1 + turn % 2);
+        owner.send_raw(&requests);
+        let after = 1 + random.below(200) as u32;
+        wait_for("the request is cut", SOON, || {
+            cuts = entry(&control, owner.base).cuts;
+            cuts > after
+        });
+        match turn % 4 {
+            // The rest is finished, and its client ends before it is served again.
+            0 => rival.send(&own.invert(&rival, 2)),
+            1 => owner.end_stream(),
+            _ => {}
+        }
+        drop(owner);
+        other.tell(&sheet.invert(&other, 3)).unwrap();
+    }
+    wait_for("they are gone", SOON, || control.clients().unwrap().clients.len() == 2);
+    let before = report(&control);
+    assert!(before.parts < (TURNS * PARTS) as u32, "no request was left unfinished: {before:?}");
+    // A rest that is left would be finished now.
+    other.set_grab(true);
+    other.set_grab(false);
+    sheet.assert_inverted(&mut other, &[3; TURNS]);
+    assert_eq!(report(&control).finished, before.finished);
+    fixture.assert_armed();
+}
+
+#[test]
+fn a_rest_is_finished_before_another_client_kills_its_client() {
+    let Some((_turn, mut fixture)) = start(|_| {}) else { return };
+    let control = fixture.control().unwrap();
+    let (mut owner, mut other) = (fixture.native(), fixture.native());
+    owner.canvas(1, 1);
+    let sheet = Sheet::new(&mut other);
+    let before = report(&control).finished;
+    begin(&control, &mut owner, &sheet);
+    let request = other.message(opcode::KILL_CLIENT, 0).u32(owner.base + 1).finish();
+    other.tell(&request).unwrap();
+    assert_eq!(report(&control).finished, before + 1);
+    assert!(try_entry(&control, owner.base).is_none());
+    sheet.assert_inverted(&mut other, &[LONG]);
+    other.tell(&sheet.invert(&other, 5)).unwrap();
+    sheet.assert_inverted(&mut other, &[LONG, 5]);
+    fixture.assert_armed();
+}
+
+/// Asks over a client's own connection, because a control connection would keep the server from resetting.
+fn report_to(wire: &mut Wire) -> CutReport {
+    CutReport::decode(&wire.ask_xqos(Request::GetCut).unwrap(), Order::Native).unwrap()
+}
+
+/// Connects three clients, whose requests are cut.
+fn begin_three(fixture: &Fixture, asker: &mut Wire) -> Vec<Wire> {
+    let mut owners: Vec<Wire> = (0..3).map(|_| fixture.native()).collect();
+    let sheets: Vec<Sheet> = owners.iter_mut().map(Sheet::new).collect();
+    let before = report_to(asker).cuts;
+    for (owner, sheet) in owners.iter_mut().zip(&sheets) {
+        owner.send(&sheet.invert(owner, LONG));
+    }
+    wait_for("requests are cut", SOON, || report_to(asker).cuts > before + 20);
+    owners
+}
+
+#[test]
+fn requests_are_cut_in_each_generation_of_the_server() {
+    let Some((_turn, mut fixture)) = start(|setup| setup.resets = true) else { return };
+    for generation in 0..10 {
+        let mut asker = connect_after_reset(&fixture);
+        let owners = begin_three(&fixture, &mut asker);
+        let info = ServerInfo::decode(&asker.ask_xqos(Request::GetServerInfo).unwrap(), Order::Native).unwrap();
+        assert!(info.armed && info.clients == 4, "generation {generation}: {info:?}");
+        if generation % 2 == 0 {
+            fixture.while_stopped(|| drop((owners, asker)));
+        } else {
+            signal(&fixture, libc::SIGHUP);
+            drop((owners, asker));
+        }
+    }
+    connect_after_reset(&fixture).sync();
+    assert!(fixture.is_running() && !fixture.xqos_log().contains("stepped aside"));
+}
+
+fn signal(fixture: &Fixture, signal: i32) {
+    // SAFETY: the call takes no pointers, and the process is our child.
+    assert_eq!(unsafe { libc::kill(fixture.pid() as i32, signal) }, 0);
+}
+
+#[test]
+fn a_server_ends_in_order_while_rests_are_pending() {
+    for signals in [false, true] {
+        let Some((_turn, mut fixture)) = start(|setup| {
+            setup.resets = true;
+            setup.arguments.push("-terminate".into());
+        }) else {
+            return;
+        };
+        let mut asker = fixture.native();
+        let owners = begin_three(&fixture, &mut asker);
+        if signals {
+            signal(&fixture, libc::SIGTERM);
+        } else {
+            fixture.while_stopped(|| drop((owners, asker)));
+        }
+        wait_for("it has ended", SOON, || !fixture.is_running());
+        let log = fixture.log();
+        assert!(["stepped aside", "Fatal", "Backtrace"].iter().all(|trouble| !log.contains(trouble)), "{log}");
+    }
+}
+
+#[test]
+fn requests_are_whole_while_a_client_has_grabbed_the_server() {
+    let Some((_turn, mut fixture)) = start(|_| {}) else { return };
+    let control = fixture.control().unwrap();
+    let (mut owner, mut other) = (fixture.native(), fixture.native());
+    let sheet = Sheet::new(&mut owner);
+    let before = report(&control).finished;
+    begin(&control, &mut owner, &sheet);
+    other.set_grab(true);
+    assert_eq!(report_to(&mut other).finished, before + 1);
+    sheet.assert_inverted(&mut other, &[LONG]);
+    other.set_grab(false);
+    owner.sync();
+    // The owner of a rest grabs the server itself.
+    begin(&control, &mut owner, &sheet);
+    owner.set_grab(true);
+    let before = report_to(&mut owner).cuts;
+    owner.tell(&sheet.invert(&owner, 200)).unwrap();
+    sheet.assert_inverted(&mut owner, &[LONG, LONG, 200]);
+    assert_eq!(report_to(&mut owner).cuts, before, "no other client can be let in");
+    other.send(&sheet.invert(&other, 30));
+    owner.set_grab(false);
+    other.sync();
+    sheet.assert_inverted(&mut other, &[LONG, LONG, 200, 30]);
+    assert!(report(&control).cuts > before, "requests are cut again");
+    fixture.assert_armed();
+}
+
+#[test]
+fn requests_of_a_recorded_client_are_not_cut_and_recorded_once() {
+    const PARTS: usize = LONG / 2;
+    let Some((_turn, mut fixture)) = start(|_| {}) else { return };
+    let control = fixture.control().unwrap();
+    let mut owner = fixture.native();
+    let sheet = Sheet::new(&mut owner);
+    // Three requests, so that one is pending at each request of the recorder.
+    owner.send_many(&sheet.invert(&owner, PARTS).repeat(3), 3);
+    wait_for("the request is cut", SOON, || entry(&control, owner.base).cuts > 0);
+    let recorder = Recorder::start_of(&fixture, owner.base, opcode::POLY_FILL_RECTANGLE);
+    owner.sync();
+    let before = entry(&control, owner.base).cuts;
+    assert!(before < 3 * (PARTS as u32 - 1), "no request was finished when it was to be recorded");
+    assert!(recorder.seen() <= 3, "{} of 3 requests", recorder.seen());
+    let seen = recorder.seen();
+    owner.send_many(&sheet.invert(&owner, 3).repeat(100), 100);
+    owner.sync();
+    wait_for("they are recorded", SOON, || recorder.seen() >= seen + 100);
+    assert_eq!(entry(&control, owner.base).cuts, before);
+    sheet.assert_inverted(&mut owner, &[[PARTS; 3].as_slice(), &[3; 100]].concat());
+    assert!(recorder.seen() <= seen.max(3) + 100, "{} requests after {seen}", recorder.seen());
+    recorder.end();
+    owner.tell(&sheet.invert(&owner, 3)).unwrap();
+    assert!(entry(&control, owner.base).cuts > before, "its requests are cut again");
+    fixture.assert_armed();
+}
+
+#[test]
+fn requests_of_a_client_of_the_other_byte_order_are_whole_and_finish_rests() {
+    let Some((_turn, mut fixture)) = start(|_| {}) else { return };
+    let control = fixture.control().unwrap();
+    let (mut owner, mut other) = (fixture.native(), fixture.wire(Order::Swapped));
+    let (sheet, elsewhere) = (Sheet::new(&mut owner), Sheet::new(&mut other));
+    begin(&control, &mut owner, &sheet);
+    let before = report(&control).finished;
+    other.tell(&elsewhere.invert(&other, 50)).unwrap();
+    let is_pending = entry(&control, owner.base).cuts;
+    wait_for("the rest goes on", SOON, || entry(&control, owner.base).cuts > is_pending);
+    assert_eq!(report(&control).finished, before, "it draws elsewhere");
+    other.tell(&sheet.invert(&other, 50)).unwrap();
+    assert_eq!(report(&control).finished, before + 1, "it draws to the same pixmap");
+    sheet.assert_inverted(&mut other, &[LONG, 50]);
+    elsewhere.assert_inverted(&mut other, &[50]);
+    assert_eq!(entry(&control, other.base).cuts, 0);
+    owner.sync();
+    fixture.assert_armed();
+}
+
+#[test]
+fn a_request_in_the_format_of_big_requests_is_cut_and_those_after_it_are_executed() {
+    const PARTS: usize = 33_000;
+    let Some((_turn, mut fixture)) = start(|_| {}) else { return };
+    let control = fixture.control().unwrap();
+    let mut wire = fixture.native();
+    let sheet = Sheet::new(&mut wire);
+    let major = wire.extension("BIG-REQUESTS").expect("an extension").major;
+    wire.ask(&message(major, 0).finish()).unwrap();
+    let (first, focus) = (wire.sequence(), message(opcode::GET_INPUT_FOCUS, 0).finish());
+    let [long, short] = [PARTS, 300].map(|parts| sheet.invert(&wire, parts));
+    assert_eq!(long[2..4], [0, 0], "the length is in the extra word");
+    wire.send_many(&[&long[..], &focus, &short, &focus].concat(), 4);
+    for number in [2, 4] {
+        let reply = wire.reply();
+        assert_eq!(wire.u16_in(&reply, 2), first + number);
+    }
+    assert_eq!(entry(&control, wire.base).cuts as usize, PARTS - 1 + 299);
+    sheet.assert_inverted(&mut wire, &[PARTS, 300]);
+    fixture.assert_armed();
+}
+
+#[test]
+fn each_request_is_executed_once_if_a_fault_happens_while_rests_are_pending() {
+    const IMAGES: u16 = 40;
+    for fault in ["wakeup:2500", "block:2500", "check:2500", "request:60"] {
+        let change = |setup: &mut Setup| setup.environment.push(("XQOS_TEST_FAULT".into(), fault.into()));
+        let Some((_turn, mut fixture)) = start(change) else { return };
+        let (mut asker, mut reader) = (fixture.native(), fixture.native());
+        let mut owners: Vec<Wire> = (0..3).map(|_| fixture.native()).collect();
+        let sheets: Vec<Sheet> = owners.iter_mut().map(Sheet::new).collect();
+        let read = Sheet::new(&mut reader);
+        fixture.assert_armed();
+        for (owner, sheet) in owners.iter_mut().zip(&sheets) {
+            owner.send_many(&[sheet.invert(owner, LONG), sheet.read(owner), sheet.invert(owner, 9)].concat(), 3);
+        }
+        let first = reader.sequence();
+        reader.send_many(&read.read(&reader).repeat(IMAGES.into()), IMAGES);
+        // It answers with an error to the request during which the fault occurs.
+        wait_for(fault, SOON, || asker.ask_xqos(Request::GetServerInfo).is_err() || is_aside(&fixture));
+        for (owner, sheet) in owners.iter_mut().zip(&sheets) {
+            let reply = owner.reply();
+            assert_eq!(owner.u16_in(&reply, 2), owner.sequence() - 1, "{fault}");
+            assert_eq!(rows(&reply), rows_after(&[LONG]), "{fault}");
+            sheet.assert_inverted(owner, &[LONG, 9]);
+        }
+        for number in 1..=IMAGES {
+            let reply = reader.reply();
+            assert_eq!(reader.u16_in(&reply, 2), first + number, "{fault}");
+            assert_eq!(rows(&reply), rows_after(&[]), "{fault}");
+        }
+        let mut late = fixture.native();
+        let sheet = Sheet::new(&mut late);
+        for wire in owners.iter_mut().chain([&mut asker, &mut reader, &mut late]) {
+            wire.tell(&sheet.invert(wire, 300)).unwrap();
+        }
+        sheet.assert_inverted(&mut late, &[300; 6]);
+        assert!(fixture.is_running() && is_aside(&fixture), "{fault}: {}", fixture.xqos_log());
+    }
+}
+
+fn is_aside(fixture: &Fixture) -> bool {
+    fixture.xqos_log().contains("stepped aside")
+}
