@@ -244,6 +244,22 @@ pub fn desktop(text: &str) -> Result<Share, String> {
     }
 }
 
+/// The time after which a long request lets other clients in, unless it is set.
+pub const DEFAULT_CUT: Micros = Micros(250);
+
+/// Parses the time after which a long request lets other clients in: `on`, `off` (0), or 0.05ms to 100ms.
+pub fn cut(text: &str) -> Result<Micros, String> {
+    match text {
+        "on" => Ok(DEFAULT_CUT),
+        "off" => Ok(Micros(0)),
+        _ => {
+            let time: Micros = text.parse().map_err(|error| format!("{error}; or write on or off"))?;
+            let is_fit = (50..=100_000).contains(&time.0);
+            if is_fit { Ok(time) } else { Err(format!("{text} is out of range: choose 0.05ms to 100ms, on, or off")) }
+        }
+    }
+}
+
 /// Identifier of a window or another resource: `0x1c00007`, or decimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XId(pub u32);
@@ -323,6 +339,18 @@ mod tests {
         assert_eq!(desktop("0.5"), Ok(Share(500_000)));
         for text in ["", "0", "0.04", "0.91", "yes", "50%"] {
             assert!(desktop(text).unwrap_err().contains("on, off, or a number"), "{text}");
+        }
+    }
+
+    #[test]
+    fn long_requests_are_cut_after_a_time_or_not_at_all() {
+        assert_eq!((cut("on"), cut("off")), (Ok(DEFAULT_CUT), Ok(Micros(0))));
+        assert_eq!((cut("0.05ms"), cut("100ms")), (Ok(Micros(50)), Ok(Micros(100_000))));
+        for text in ["49us", "101ms", "1s"] {
+            assert!(cut(text).unwrap_err().contains("choose 0.05ms to 100ms"), "{text}");
+        }
+        for text in ["", "0", "yes", "250"] {
+            assert!(cut(text).unwrap_err().ends_with("or write on or off"), "{text}");
         }
     }
 

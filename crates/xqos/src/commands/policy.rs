@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 //! `xqos policy`: shows and sets the scheduling policy and the server's other settings.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
-use xqos_abi::{DesktopReport, Grouping, GroupsReport, PacingReport, PolicyChange, ProcessorReport, ServerInfo};
-use xqos_agent::field::{Value, fields, json_help, part};
+use xqos_abi::{
+    CutReport, DesktopReport, Grouping, GroupsReport, PacingReport, PolicyChange, ProcessorReport, ServerInfo,
+};
+use xqos_agent::field::{Value, count, fields, json_help, part};
 use xqos_agent::session::Session;
 use xqos_cli::output;
-use xqos_cli::quantity::{Micros, Share, desktop, limit, slice};
+use xqos_cli::quantity::{DEFAULT_CUT, Micros, Share, cut, desktop, limit, slice};
 use xqos_client::{Control, Error};
 use xqos_core::{DEFAULT_SHARE_PPM, PolicyKind};
 
@@ -48,6 +50,9 @@ pub struct Arguments {
     /// [fair]
     #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
     desktop: Option<Share>,
+    /// Cut long requests, to serve other clients in between: on, off, or after what time, 0.05ms to 100ms
+    #[arg(long, value_name = "on|off|TIME", value_parser = cut)]
+    cut: Option<Micros>,
     /// Which clients share one allotment: none, those of one application, or those of one user [fair]
     #[arg(long, value_name = "none|app|user", value_parser = grouping)]
     groups: Option<Grouping>,
@@ -79,6 +84,7 @@ Examples:
   xqos policy --max-utilization 0.8 --blocking observed
   xqos policy --expose-pacing 40ms  moving a window waits for redraws below it
   xqos policy --desktop off        treat compositors like any other client
+  xqos policy --cut off            execute each request without interruption
   xqos policy --groups user --user-limit 0.3       for a terminal server
 
 Desktop: a compositing manager draws what all other clients have drawn, and a
@@ -87,6 +93,12 @@ they have requests; the time is charged to the other clients in proportion to
 their use. While others wait, they get at most the share that --desktop sets,
 and are then served last. `xqos list` shows which clients they are.
 
+Cut: a request that takes longer than this is executed in parts, and other
+clients are served between two parts. The result is the same as if each request
+were executed whole and in its order: before another request that touches the
+same things, the rest is executed. This needs a server of release 21.1 that is
+not served through libc; `xqos doctor` says whether it is possible.
+
 Groups: under `fair`, a group has one share, which its clients divide. With app,
 the clients of one application are a group (its control group app-*.scope, or
 its process): twelve connections of one program get no more than one connection
@@ -94,9 +106,9 @@ of another. With user, the clients of one user are a group.
 
 Defaults: fair, slice 5 ms, timer interval 5 ms, maximum slice 15 ms, max
 utilization 0.9, blocking observed, expose pacing off, min fps 20, desktop on
-(0.666667), groups app, user limit off. Changes last until the server exits or
-resets; without -noreset, a server resets when its last client disconnects. To
-choose the settings at start-up, use `xqos server`.";
+(0.666667), cut on (0.25 ms), groups app, user limit off. Changes last until the
+server exits or resets; without -noreset, a server resets when its last client
+disconnects. To choose the settings at start-up, use `xqos server`.";
 
 fn help() -> String {
     format!("{EXAMPLES}\n\n{}", json_help("JSON", SETTINGS))
@@ -136,6 +148,9 @@ impl Arguments {
         }
         let (session, _) = Session::open_armed(display)?;
         let before = Settings::of(&session.control)?;
+        if self.cut.is_some() && !before.cut.is_possible {
+            bail!("this server's requests cannot be cut, and no setting was changed: `xqos doctor` shows the reason");
+        }
         self.make(&session.control, &before).map_err(|error| explain(error, self.max_utilization, &before.info))?;
         if self.json {
             return output::json(&Settings::of(&session.control)?);
@@ -173,6 +188,7 @@ impl Arguments {
             let grouping = self.groups.unwrap_or(before.groups.grouping);
             control.set_groups(grouping, self.user_limit.map_or(before.groups.user_limit_ppm, |share| share.0))?;
         }
+        self.cut.map_or(Ok(()), |time| control.set_cut(time.0))?;
         self.desktop.map_or(Ok(()), |share| control.set_desktop_share(share.0))
     }
 }
@@ -181,7 +197,7 @@ impl Arguments {
 type Changeable = (&'static str, fn(&Arguments) -> Option<String>, fn(&Settings) -> String);
 
 #[rustfmt::skip]
-const CHANGEABLE: [Changeable; 11] = [
+const CHANGEABLE: [Changeable; 12] = [
     ("", |asked| asked.policy.map(|kind| kind.name().to_owned()), |set| set.info.policy.name().to_owned()),
     ("--slice ", |asked| asked.slice.map(Micros::typed), |set| Micros(set.info.slice_us).typed()),
     ("--timer-interval ", |asked| asked.timer_interval.map(Micros::typed),
@@ -197,6 +213,7 @@ const CHANGEABLE: [Changeable; 11] = [
     ("--min-fps ", |asked| asked.min_fps.map(|fps| fps.to_string()), |set| set.min_fps().to_string()),
     ("--desktop ", |asked| asked.desktop.map(|share| desktop_share(share.0)),
         |set| desktop_share(set.desktop.share_ppm)),
+    ("--cut ", |asked| asked.cut.map(cut_time), |set| cut_time(Micros(set.cut.part_us))),
     ("--groups ", |asked| asked.groups.map(|grouping| grouping.name().to_owned()),
         |set| set.groups.grouping.name().to_owned()),
     ("--user-limit ", |asked| asked.user_limit.map(|share| share_or_off(share.0)),
@@ -209,6 +226,10 @@ fn time_or(us: u32, zero: &str) -> String {
 
 fn desktop_share(ppm: u32) -> String {
     if ppm == DEFAULT_SHARE_PPM { "on".to_owned() } else { share_or_off(ppm) }
+}
+
+fn cut_time(time: Micros) -> String {
+    if time == DEFAULT_CUT { "on".to_owned() } else { time_or(time.0, "off") }
 }
 
 fn share_or_off(ppm: u32) -> String {
@@ -241,6 +262,8 @@ struct Settings {
     pacing: PacingReport,
     desktop: DesktopReport,
     groups: GroupsReport,
+    cut: CutReport,
+    through_libc: bool,
 }
 
 fields! {
@@ -264,6 +287,12 @@ const SETTINGS of set: Settings as JSON;
 "expose_pacing_ms" title("expose pacing"): "null if off" => or_null(set.pacing.limit_us, 1e3, set.paced());
 "min_fps": "frame rate below which expose pacing stops waiting" => Value::Number(1e6 / f64::from(set.floor_us()));
 "desktop_share" title("desktop"): "null if off" => or_null(set.desktop.share_ppm, 1e6, set.managers());
+"cut_part_ms" title("cut"): "null if off or not possible" => or_null(set.part_us(), 1e3, set.cutting());
+"cut_requests": "requests that were executed in parts, since the server started" => count(set.cut.requests);
+"cut_parts": "their parts" => count(set.cut.parts);
+"cuts": "times another client was served between two parts" => count(set.cut.cuts);
+"cuts_finished_early": "requests whose rest was executed early, for another request that touches the same" =>
+    count(set.cut.finished);
 "groups" title("groups"): "none, app, or user" => Value::Other(
     json!(set.groups.grouping.name()), format!("{}, {} now (fair)", set.groups.grouping.name(), set.groups.groups));
 "user_limit" title("user limit"): "null if off" =>
@@ -287,8 +316,10 @@ impl Settings {
         if !info.armed {
             return Ok(Settings { info, ..Settings::default() });
         }
-        let (processor, pacing) = (control.processor()?, control.pacing()?);
-        Ok(Settings { info, processor, pacing, desktop: control.desktop()?, groups: control.groups()? })
+        let (processor, pacing, desktop) = (control.processor()?, control.pacing()?, control.desktop()?);
+        let (groups, cut) = (control.groups()?, control.cut()?);
+        let through_libc = control.is_served_through_libc().unwrap_or(false);
+        Ok(Settings { info, processor, pacing, desktop, groups, cut, through_libc })
     }
 
     /// The utilization limit that the admission test uses.
@@ -342,6 +373,23 @@ impl Settings {
         }
     }
 
+    /// The time after which requests are cut; 0 if they are not.
+    fn part_us(&self) -> u32 {
+        if self.cut.is_possible { self.cut.part_us } else { 0 }
+    }
+
+    fn cutting(&self) -> String {
+        let CutReport { is_possible, part_us, cuts, finished, .. } = self.cut;
+        match part_us {
+            _ if self.through_libc => "not possible on this server (libc)".to_owned(),
+            _ if self.info.armed && !is_possible => "not possible on this server (`xqos doctor`)".to_owned(),
+            0 => "off".to_owned(),
+            us => {
+                format!("long requests let others in after {}: {cuts} cuts, {finished} finished early", Micros(us))
+            }
+        }
+    }
+
     fn words(&self) -> String {
         let titled = SETTINGS.iter().filter(|field| !field.title.is_empty());
         let lines: Vec<String> = titled.map(|field| format!("{:<17}{}\n", field.title, field.text(self))).collect();
@@ -386,7 +434,9 @@ mod tests {
         let desktop = DesktopReport { share_ppm: 500_000, clients: 2 };
         let groups = GroupsReport { grouping: Grouping::Application, user_limit_ppm: 300_000, groups: 4 };
         let processor = ProcessorReport { limit_ppm: info().max_utilization_ppm, ..ProcessorReport::default() };
-        Settings { info: info(), processor, pacing: PacingReport::default(), desktop, groups }
+        let cut = CutReport { is_possible: true, part_us: 250, cuts: 1203, finished: 4, ..CutReport::default() };
+        let pacing = PacingReport::default();
+        Settings { info: info(), processor, pacing, desktop, groups, cut, through_libc: false }
     }
 
     #[test]
@@ -397,6 +447,8 @@ mod tests {
                 "fair --slice 5ms --blocking observed --expose-pacing off --desktop 0.5",
             ),
             ("--groups user --user-limit off", "--groups app --user-limit 0.3"),
+            ("--cut off", "--cut on"),
+            ("--cut 0.5ms --groups none", "--cut on --groups app"),
         ] {
             let matches = Arguments::augment_args(clap::Command::new("")).no_binary_name(true);
             let matches = matches.get_matches_from(line.split(' '));
@@ -429,6 +481,26 @@ mod tests {
         assert!(json["expose_pacing_ms"].is_null() && json["min_fps"] == 20.0);
         assert_eq!(json["maximum_slice_ms"], 15.0);
         assert!(json["blocking_configured_ms"].is_null());
+    }
+
+    #[test]
+    fn cutting_is_shown_with_its_counts_or_the_reason_against_it() {
+        let of = |cut, through_libc| {
+            let settings = Settings { cut, through_libc, ..settings() };
+            (settings.cutting(), serde_json::to_value(&settings).unwrap()["cut_part_ms"].clone())
+        };
+        let cut = settings().cut;
+        let text = "long requests let others in after 0.25 ms: 1203 cuts, 4 finished early";
+        assert_eq!(of(cut, false), (text.to_owned(), json!(0.25)));
+        assert_eq!(of(CutReport { part_us: 0, ..cut }, false), ("off".to_owned(), json!(null)));
+        let not = CutReport { is_possible: false, ..cut };
+        assert_eq!(of(not, true), ("not possible on this server (libc)".to_owned(), json!(null)));
+        assert_eq!(of(not, false), ("not possible on this server (`xqos doctor`)".to_owned(), json!(null)));
+    }
+
+    #[test]
+    fn the_default_of_cut_is_that_of_the_server() {
+        assert_eq!(DEFAULT_CUT.0, xqos_abi::DEFAULT_PART_US);
     }
 
     #[test]

@@ -274,6 +274,27 @@ fn the_desktop_rule_is_set_shown_and_undone() {
 }
 
 #[test]
+fn cutting_is_set_shown_and_undone() {
+    let server = Server::served(&[]);
+    let set = server.ask(&["policy", "--cut", "off"]).with(0);
+    assert_eq!(set.out, "set: --cut off; undo: xqos policy --cut on\n");
+    assert!(server.json(&["policy", "--json"])["cut_part_ms"].is_null());
+    let set = server.ask(&["policy", "--cut", "2ms"]).with(0);
+    assert_eq!(set.out, "set: --cut 2ms; undo: xqos policy --cut off\n");
+    assert_eq!(server.json(&["policy", "--json"])["cut_part_ms"], 2.0);
+    for wrong in ["yes", "0", "49us", "101ms"] {
+        server.ask(&["policy", "--cut", wrong]).with(2);
+    }
+}
+
+#[test]
+fn cutting_is_refused_where_it_is_impossible() {
+    let server = Server::served_through_libc();
+    server.ask(&["policy", "smart", "--cut", "on"]).failed_saying(&["cannot be cut", "xqos doctor"]);
+    assert_eq!(server.json(&["policy", "--json"])["policy"], "fair", "nothing was changed");
+}
+
+#[test]
 fn pacing_is_set_shown_and_undone() {
     let server = Server::served(&[]);
     let set = server.ask(&["policy", "--expose-pacing", "40ms", "--min-fps", "10"]).with(0);
