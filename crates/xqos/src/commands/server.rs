@@ -19,7 +19,7 @@ use xqos_abi::Grouping;
 use xqos_agent::processor;
 use xqos_cli::module_file;
 use xqos_cli::output::note;
-use xqos_cli::quantity::{Micros, Reservation, Share, desktop, slice};
+use xqos_cli::quantity::{Micros, Reservation, Share, cut, desktop, slice};
 use xqos_core::PolicyKind;
 use xqos_sys as sys;
 
@@ -43,6 +43,9 @@ pub struct Arguments {
     /// [default: on]
     #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
     desktop: Option<Share>,
+    /// Cut long requests, to serve other clients in between: on, off, or after what time, 0.05ms to 100ms [default: on]
+    #[arg(long, value_name = "on|off|TIME", value_parser = cut)]
+    cut: Option<Micros>,
     /// Which clients share one allotment: none, app, or user [default: app]
     #[arg(long, value_name = "none|app|user", value_parser = grouping)]
     groups: Option<Grouping>,
@@ -74,11 +77,11 @@ clients. Reservations then cannot promise more than the server gets itself.
 usually better.
 
 Environment: XQOS_MODULE names the module. The server gets its settings in
-XQOS_POLICY, XQOS_SLICE_US, XQOS_MAX_UTILIZATION_PPM, XQOS_DESKTOP_SHARE_PPM (0
-is off), XQOS_GROUPS and XQOS_GRAB_LIMIT_MS. You may also set these variables
-yourself. The server removes them and LD_PRELOAD from its children's
-environment. With XQOS_CONTENTION=always, `fair` also decides when no client
-would be served late.
+XQOS_POLICY, XQOS_SLICE_US, XQOS_MAX_UTILIZATION_PPM, XQOS_DESKTOP_SHARE_PPM and
+XQOS_CUT_US (0 is off), XQOS_GROUPS and XQOS_GRAB_LIMIT_MS. You may also set
+these variables yourself. The server removes them and LD_PRELOAD from its
+children's environment. With XQOS_CONTENTION=always, `fair` also decides when no
+client would be served late.
 
 XQOS_HOST selects how xqos is attached: dix (through the server's own functions)
 or libc (through its calls of libc, as for Xwayland). The default is dix if the
@@ -108,6 +111,7 @@ impl Arguments {
                 ("XQOS_SLICE_US", self.slice.map(|slice| slice.0.to_string())),
                 ("XQOS_MAX_UTILIZATION_PPM", self.max_utilization.map(|share| share.0.to_string())),
                 ("XQOS_DESKTOP_SHARE_PPM", self.desktop.map(|share| share.0.to_string())),
+                ("XQOS_CUT_US", self.cut.map(|time| time.0.to_string())),
                 ("XQOS_GROUPS", self.groups.map(|grouping| grouping.name().to_owned())),
                 ("XQOS_GRAB_LIMIT_MS", self.grab_limit.map(|limit| (limit.0 / 1000).to_string())),
             ]

@@ -275,10 +275,11 @@ fn the_desktop_rule_is_set_shown_and_undone() {
 
 #[test]
 fn cutting_is_set_shown_and_undone() {
-    let server = Server::served(&[]);
-    let set = server.ask(&["policy", "--cut", "off"]).with(0);
-    assert_eq!(set.out, "set: --cut off; undo: xqos policy --cut on\n");
+    let server = Server::served(&["--cut", "off"]);
     assert!(server.json(&["policy", "--json"])["cut_part_ms"].is_null());
+    let set = server.ask(&["policy", "--cut", "on"]).with(0);
+    assert_eq!(set.out, "set: --cut on; undo: xqos policy --cut off\n");
+    server.ask(&["policy", "--cut", "off"]).with(0);
     let set = server.ask(&["policy", "--cut", "2ms"]).with(0);
     assert_eq!(set.out, "set: --cut 2ms; undo: xqos policy --cut off\n");
     assert_eq!(server.json(&["policy", "--json"])["cut_part_ms"], 2.0);
