@@ -7,7 +7,7 @@ use crate::processor::Processor;
 use crate::requests::opcodes;
 use crate::session::GRABS;
 use serde_json::{Value as Json, json};
-use xqos_abi::{ClientEntry, ClientList, entry_flag};
+use xqos_abi::{ClientEntry, ClientList, entry_flag, us};
 use xqos_cli::quantity::Reservation;
 use xqos_cli::time::of_ns;
 use xqos_core::ReservationKind;
@@ -62,8 +62,9 @@ pub const CLIENT of client: Client as JSON;
     together" =>
     Value::or_none(client.reserved(), Value::Text);
 "" elastic("LONGEST REQUEST", 22, EVER):
-    "processor time and name of its longest single request; a trace (`xqos trace`) has the elapsed time" =>
-    client.longest(Value::Text(format!("{} {}", of_ns(client.entry.longest_request_ns), client.longest_request)));
+    "processor time and name of its longest single request, and the longest time that others waited if such requests \
+    are cut (`xqos policy --cut`); a trace (`xqos trace`) has the elapsed time" =>
+    client.longest(Value::Text(client.longest_text()));
 "reservation.used" number("USED", 6, LAST): "part of its reservation that was used" =>
     client.own(Value::Share(client.used));
 "response.p50_ms" number("P50", 7, LAST): "response time: median" =>
@@ -109,6 +110,8 @@ pub const CLIENT of client: Client as JSON;
 "waited_ms" title("WAITED") counter("xqos_client_waited_seconds"): "total time from arrival to dispatch" =>
     time(client.entry.waited_ns);
 "grabs" title("GRABS") counter("xqos_client_grabs"): "server grabs" => count(client.entry.grabs).if_any();
+"cuts" title("CUTS") counter("xqos_client_cuts"): "times another client was served between two parts of its requests" =>
+    count(client.entry.cuts).if_any();
 "long_grabs" counter("xqos_client_long_grabs"): "server grabs of one second or longer" =>
     count(client.entry.long_grabs);
 "host" title("HOST"): "address from which it connected; null if local" =>
@@ -136,6 +139,9 @@ pub const CLIENT of client: Client as JSON;
     client.longest(count(opcodes(client.entry.longest_request).0));
 "longest_request.minor": "minor opcode of its longest request" =>
     client.longest(count(opcodes(client.entry.longest_request).1));
+"longest_part_ms" gauge("xqos_client_longest_part_seconds"):
+    "longest time that others waited for one of its requests, or for a part of one that was cut; processor time" =>
+    client.longest(time_of_us(client.entry.longest_part_us));
 "group.weight": "weight of its group; null if not set" =>
     client.group(or_unset(client.entry.group_weight, 100.0));
 "group.cap": "maximum share of its group; null if not set" =>
@@ -261,6 +267,16 @@ impl Client {
         value.when(self.entry.group_period_us != 0)
     }
 
+    /// Its longest request; also how long others waited, if that is less because its requests are cut.
+    fn longest_text(&self) -> String {
+        let (whole_ns, part_us) = (self.entry.longest_request_ns, self.entry.longest_part_us);
+        let [whole, part] = [whole_ns, u64::from(part_us) * 1000].map(of_ns);
+        // The part is known in whole microseconds, and 0 if it is unknown.
+        let is_shorter = (1..us(whole_ns)).contains(&part_us) && part != whole;
+        let waited = if is_shorter { format!(", others waited {part}") } else { String::new() };
+        format!("{whole} {}{waited}", self.longest_request)
+    }
+
     fn longest(&self, value: Value) -> Value {
         value.when(self.entry.longest_request != 0)
     }
@@ -322,6 +338,18 @@ mod tests {
         for field in ["pid", "uid", "program", "title", "response", "reservation", "longest_request", "group"] {
             assert!(remote[field].is_null(), "{field}: {remote}");
         }
+    }
+
+    #[test]
+    fn a_cut_request_is_shown_with_the_time_that_others_waited() {
+        let shown = |longest_part_us| client(&ClientEntry { longest_part_us, ..entry() }).longest_text();
+        assert_eq!(shown(300), "11.2 ms GetImage, others waited 300 us");
+        assert_eq!(shown(11_199), "11.2 ms GetImage", "it was not cut");
+        assert_eq!(shown(0), "11.2 ms GetImage", "unknown");
+        let short = ClientEntry { longest_request_ns: 423_654, longest_part_us: 423, ..entry() };
+        assert_eq!(client(&short).longest_text(), "424 us GetImage", "the same time");
+        let json = json(&ClientEntry { longest_part_us: 300, cuts: 9, ..entry() });
+        assert_eq!((&json["longest_part_ms"], &json["cuts"]), (&json!(0.3), &json!(9)));
     }
 
     #[test]
