@@ -12,7 +12,7 @@ use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use xqos_abi::ServerInfo;
+use xqos_abi::{CutReport, ServerInfo};
 use xqos_agent::admission;
 use xqos_agent::field::{Value, count, fields, json_help, part, time, time_of_us};
 use xqos_agent::session::{self, Session, display_name};
@@ -75,6 +75,9 @@ struct Service {
     version: String,
     grabs: Vec<String>,
     limit_ppm: u32,
+    cut: CutReport,
+    /// Release of the X server.
+    release: String,
 }
 
 fields! {
@@ -97,6 +100,8 @@ const SERVICE of service: Service as JSON;
 "blocking_observed_ms": "longest in the last 30 to 60 s" => time_of_us(service.info.blocking_observed_us);
 "blocking_configured_ms": "null if the observed value is used" =>
     time_of_us(service.info.blocking_configured_us).when(service.info.blocking_configured_us != 0);
+"can_cut": "true if long requests of this server can be cut (`xqos policy --cut`)" =>
+    Value::Flag(service.cut.is_possible);
 "uptime_ms": "time since xqos started" => time(service.info.uptime_ns);
 "busy_ms": "server time spent on clients" => time(service.info.busy_ns);
 "decisions": "decisions of the scheduler" => count(service.info.decisions);
@@ -173,12 +178,15 @@ fn wayland_without_x() -> Option<&'static str> {
 
 fn service(info: ServerInfo, session: &Session, host: &Host) -> Result<Service> {
     let version = session.control.version();
-    let bound = Some(&session.control).filter(|_| info.armed).and_then(|control| control.processor().ok());
+    let control = Some(&session.control).filter(|_| info.armed);
+    let bound = control.and_then(|control| control.processor().ok());
+    let cut = control.and_then(|control| control.cut().ok()).unwrap_or_default();
     let limit_ppm = bound.map_or(info.max_utilization_ppm, |processor| processor.limit_ppm);
     let exports_nothing = || host.process.as_ref()?.missing.as_ref().map(|missing| !missing.is_empty());
     let through_libc = session.control.is_served_through_libc().or_else(exports_nothing).unwrap_or(false);
     let version = format!("{}.{}", version.major, version.minor);
-    Ok(Service { info, through_libc, version, grabs: session.grabs()?, limit_ppm })
+    let (grabs, release) = (session.grabs()?, host.release.clone());
+    Ok(Service { info, through_libc, version, grabs, limit_ppm, cut, release })
 }
 
 fn can_be_served(host: &Host, served: bool) -> Option<bool> {
@@ -328,12 +336,30 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
         ("blocking time", blocking),
         ("server time", format!("{:.1} s for clients, {busy:.1} % of its time", info.busy_ns as f64 / 1e9)),
         ("decisions", format!("{}, {} slices ended early for another client", info.decisions, info.early_ends)),
+        ("long requests", cut_words(service)),
     ];
     lines.extend(service.grabs.iter().map(|held| ("grab", held.clone())));
     if service.through_libc {
         lines.push(("not visible", "pointer and keyboard grabs, which libc does not show".to_owned()));
     }
     lines
+}
+
+/// Describes after what time long requests are cut, or why they cannot be cut.
+fn cut_words(service: &Service) -> String {
+    let Service { cut, through_libc, release, .. } = service;
+    match cut.part_us {
+        0 if cut.is_possible => "not cut, which is switched off: `xqos policy --cut on`".to_owned(),
+        us if cut.is_possible => format!("cut after {}, to serve other clients (`xqos policy --cut`)", Micros(us)),
+        _ if *through_libc => "cannot be cut: through libc, xqos does not see single requests".to_owned(),
+        _ if !is_cut_in(release) => format!("cannot be cut: only in release 21.1, and this is {release}"),
+        _ => "cannot be cut: the server does not export everything that this needs".to_owned(),
+    }
+}
+
+/// Returns true if xqos knows the records of this release that cutting uses.
+fn is_cut_in(release: &str) -> bool {
+    release.strip_prefix("21.1").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Describes how xqos is attached to the server and, if through libc, the reason.
@@ -390,6 +416,27 @@ mod tests {
         assert!(advised(&host("/usr/bin/Xvfb", Some(vec![]), true)).contains("server's log"));
         let elsewhere = Host { process: None, ..host("Xvfb", None, false) };
         assert!(advised(&elsewhere).contains("another machine"));
+    }
+
+    #[test]
+    fn it_says_whether_long_requests_are_cut_and_why_not() {
+        let words = |is_possible, part_us, through_libc, release: &str| {
+            cut_words(&Service {
+                info: ServerInfo::default(),
+                through_libc,
+                version: String::new(),
+                grabs: Vec::new(),
+                limit_ppm: 0,
+                cut: CutReport { is_possible, part_us, ..CutReport::default() },
+                release: release.to_owned(),
+            })
+        };
+        assert!(words(true, 250, false, "21.1.7").starts_with("cut after 0.25 ms"));
+        assert!(words(true, 0, false, "21.1.7").contains("switched off"));
+        assert!(words(false, 250, true, "21.1.7").contains("through libc"));
+        assert!(words(false, 250, false, "26.1.0").ends_with("only in release 21.1, and this is 26.1.0"));
+        assert!(words(false, 250, false, "21.1.16").contains("does not export"));
+        assert!(words(false, 250, false, "21.10").contains("and this is 21.10"));
     }
 
     #[test]

@@ -283,6 +283,7 @@ fn cutting_is_set_shown_and_undone() {
     let set = server.ask(&["policy", "--cut", "2ms"]).with(0);
     assert_eq!(set.out, "set: --cut 2ms; undo: xqos policy --cut off\n");
     assert_eq!(server.json(&["policy", "--json"])["cut_part_ms"], 2.0);
+    assert!(server.ask(&["doctor"]).with(0).out.contains("cut after 2 ms"));
     for wrong in ["yes", "0", "49us", "101ms"] {
         server.ask(&["policy", "--cut", wrong]).with(2);
     }
@@ -293,6 +294,8 @@ fn cutting_is_refused_where_it_is_impossible() {
     let server = Server::served_through_libc();
     server.ask(&["policy", "smart", "--cut", "on"]).failed_saying(&["cannot be cut", "xqos doctor"]);
     assert_eq!(server.json(&["policy", "--json"])["policy"], "fair", "nothing was changed");
+    let doctor = server.ask(&["doctor"]).with(0).out;
+    assert!(doctor.contains("cannot be cut: through libc"), "{doctor}");
 }
 
 #[test]
