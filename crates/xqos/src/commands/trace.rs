@@ -142,9 +142,10 @@ pid, name, client, summed (it has left, and departed includes it), share (of the
 trace's time), server_time_ms, reserved_time_ms, requests, slices, responses
 (count, mean_ms, p50_ms, p99_ms, worst_ms), waited_ms, longest_wait_ms,
 longest_request (null, or name, ms), depletions, misses, grabs, grabbed_ms,
-longest_grab_ms, inputs, exposes, without_processor_ms (with --kernel), kinds
-(name, count, ms, longest_ms, bytes; with level requests); departed, programs of
-which more than one client has left: an array of program (null if unknown), uid,
+longest_grab_ms, inputs, exposes, cuts (times another client was served between
+two parts of its requests), without_processor_ms (with --kernel), kinds (name,
+count, ms, longest_ms, bytes; with level requests); departed, programs of which
+more than one client has left: an array of program (null if unknown), uid,
 clients (how many), share, server_time_ms, requests, waited_ms, longest_wait_ms;
 delays, an array of who, why, ms; other_delays_ms (the rest of the delays);
 worst, an array of at_s, who, waited_ms, text.";
@@ -218,6 +219,8 @@ const COLUMNS of client: ClientStatistics;
 "responses.worst_ms" number("WORST", 7, ""): "longest response time" => time_of_ms(client.responses.worst_ms);
 "waited_ms" number("WAITED", 7, ""): "total time from arrival to dispatch" => time_of_ms(client.waited_ms);
 "misses" number("MISSED", 7, ""): "deadlines missed" => count(client.misses);
+"cuts" number("CUTS", 7, ""): "times another client was served between two parts of its requests" =>
+    count(client.cuts).if_any();
 "longest_request" elastic("LONGEST REQUEST", 8, ""): "its processor time and name" =>
     Value::or_none(client.longest_request.as_ref(), |one| Value::Text(format!("{} {}", of_ms(one.ms), one.name)));
 }
