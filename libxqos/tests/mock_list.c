@@ -7,7 +7,7 @@
 #include "expect.h"
 #include "fixture.h"
 
-enum { ENTRY = 384, LATER_ENTRY = 388 };
+enum { ENTRY = 392, LATER_ENTRY = 396 };
 
 static void put_later_fields(uint8_t *entry)
 {
@@ -24,6 +24,9 @@ static void put_later_fields(uint8_t *entry)
     put32(entry + 368, 31);
     put32(entry + 372, 5000);
     put32(entry + 376, 16000);
+    put32(entry + 380, 2000);
+    put32(entry + 384, 250);
+    put32(entry + 388, 77);
 }
 
 static void put_entry(uint8_t *entry, uint32_t client)
@@ -99,6 +102,9 @@ static void expect_entry(const struct xqos_client *client)
     EXPECT_INT(client->long_grabs, 31);
     EXPECT_INT(client->group_budget_us, 5000);
     EXPECT_INT(client->group_period_us, 16000);
+    EXPECT_INT(client->slice_us, 2000);
+    EXPECT_INT(client->longest_part_us, 250);
+    EXPECT_INT(client->cuts, 77);
 }
 
 /* In a later version, entry_bytes may be larger by any number, not only by a multiple of 8. */
