@@ -33,6 +33,8 @@ pub struct Rules {
     pub reservations: BTreeMap<usize, Reservation>,
     /// Checks the sockets of idle clients during slices, as the watcher does.
     pub watches: bool,
+    /// A core request with parts lets an arrival in after a multiple of this time; 0: requests are executed whole.
+    pub part_ns: u64,
 }
 
 /// The reason why a workload cannot be served.
@@ -90,7 +92,7 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
     write(Event { at: began, what: Entry::Fact(Fact::Policy(rules.policy)) });
     write(Event { at: began, what: Entry::Fact(Fact::Contention { is_on: false }) });
     let mut server = Server::new(rules.policy, rules.parameters, began);
-    server.watches = rules.watches;
+    (server.watches, server.part_ns) = (rules.watches, rules.part_ns);
     for (index, plan) in workload.plans.iter().enumerate() {
         let id = server.connect(Generator::of_plan(&plan.bursts, began), plan.sync_priority);
         server.scheduler.handle(began, Fact::Role { client: id, role: plan.role });
@@ -147,6 +149,8 @@ struct Task {
     asked: Time,
     seen: Time,
     runs: VecDeque<Run>,
+    /// How long its first request has been executed, if that was cut.
+    done_ns: u64,
 }
 
 #[derive(Debug)]
@@ -169,6 +173,7 @@ pub(crate) struct Server {
     /// The time at which input last ended a slice.
     last_input_end: Time,
     watches: bool,
+    part_ns: u64,
     pub(crate) polling: Polling,
 }
 
@@ -186,6 +191,7 @@ impl Server {
             now: began,
             last_input_end: Time(0),
             watches: true,
+            part_ns: 0,
             polling: Polling::default(),
         }
     }
@@ -290,7 +296,7 @@ impl Server {
         let &Arrival { at, index, asked, seen } = arrival;
         let client = &mut self.clients[index];
         let burst = client.generator.burst();
-        client.tasks.push_back(Task { asked, seen, runs: burst.runs.into() });
+        client.tasks.push_back(Task { asked, seen, runs: burst.runs.into(), done_ns: 0 });
         // If bursts respond to input, the next burst was scheduled when its input was seen.
         if !client.generator.has_input() {
             let next = client.generator.unprompted();

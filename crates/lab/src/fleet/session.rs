@@ -127,6 +127,7 @@ impl Session {
             reservations: BTreeMap::new(),
             // A stock server checks for input only between slices.
             watches: self.policy != PolicyKind::Stock,
+            part_ns: 0,
         };
         let mut turns = Turns { since: BTreeMap::new(), list: Vec::new(), offset_ns: self.offset_ns() };
         let mut written = Ok(());

@@ -9,6 +9,9 @@ use xqos_core::{Choice, ClientId, Contest, Fact, Service, Slice, Time};
 /// Minimum time between two slices that are ended by polled input, as in the real server's watcher.
 const INPUT_ENDS_EVERY_NS: u64 = 1_000_000;
 
+/// The core requests that the server can execute in parts: CopyArea to GetImage, except lines, polygons and planes.
+const WITH_PARTS: [u32; 9] = [62, 64, 66, 67, 68, 70, 71, 72, 73];
+
 /// Work done in a slice so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Done {
@@ -67,6 +70,12 @@ impl Server {
                 cut = self.cut(index, &slice.contest, limit);
                 continue;
             }
+            if self.execute_part(index, limit.min(stop), done) {
+                if self.now >= limit {
+                    return false;
+                }
+                continue;
+            }
             if !self.advance(index, limit.min(stop).min(seen), slice, done, observer) || self.now >= limit {
                 return false;
             }
@@ -102,6 +111,25 @@ impl Server {
         }
     }
 
+    /// Executes the next request up to a boundary of its parts after `stop`. Returns false if it ends before, or is
+    /// executed whole.
+    fn execute_part(&mut self, index: usize, stop: Time, done: &mut Done) -> bool {
+        let Some(task) = self.clients[index].tasks.front_mut() else { return false };
+        let Some(run) = task.runs.front().filter(|run| self.part_ns > 0 && WITH_PARTS.contains(&run.request)) else {
+            return false;
+        };
+        let parts = stop.since(self.now).div_ceil(self.part_ns).max(1);
+        let ns = parts.saturating_mul(self.part_ns);
+        if ns >= run.request_ns - task.done_ns {
+            return false;
+        }
+        done.requests += u32::from(task.done_ns == 0);
+        done.last_request = run.request;
+        task.done_ns += ns;
+        self.now = self.now.after(ns);
+        true
+    }
+
     /// Serves equal requests until `to`, including the one that crosses it. Returns whether the slice continues.
     fn advance(
         &mut self,
@@ -123,8 +151,9 @@ impl Server {
                 let left = u64::from(bytes).saturating_sub(done.bytes);
                 count = count.min(left.div_ceil(u64::from(run.bytes.max(1))).max(1));
             }
-            self.now = self.now.after(count.saturating_mul(run.request_ns));
-            done.requests = done.requests.saturating_add(count as u32);
+            let before_ns = std::mem::take(&mut task.done_ns);
+            self.now = self.now.after(count.saturating_mul(run.request_ns) - before_ns);
+            done.requests = done.requests.saturating_add(count as u32 - u32::from(before_ns > 0));
             done.bytes += count * u64::from(run.bytes);
             done.last_request = run.request;
             run.requests -= count as u32;
@@ -146,7 +175,7 @@ impl Server {
         if client.generator.is_busy() {
             if let Some(runs) = client.generator.next_runs(now) {
                 let runs: VecDeque<_> = runs.iter().copied().collect();
-                client.tasks.push_back(Task { asked: now, seen: now, runs });
+                client.tasks.push_back(Task { asked: now, seen: now, runs, done_ns: 0 });
             }
             return;
         }

@@ -23,7 +23,7 @@ fn busy_and_light() -> Workload {
 }
 
 fn rules(policy: PolicyKind) -> Rules {
-    Rules { policy, parameters: Parameters::default(), reservations: BTreeMap::new(), watches: true }
+    Rules { policy, parameters: Parameters::default(), reservations: BTreeMap::new(), watches: true, part_ns: 0 }
 }
 
 fn events(workload: &Workload, rules: &Rules) -> Vec<Event> {
@@ -54,6 +54,30 @@ fn fair_serves_a_light_client_sooner_than_stock() {
     assert!(fair <= 2 * MS, "{fair} ns under fair");
     let stock = longest_response_ns(&events(&workload, &rules(PolicyKind::Stock)), 2);
     assert!(stock > 5 * MS / 2, "{stock} ns under stock");
+}
+
+#[test]
+fn a_light_client_waits_for_a_part_of_a_long_request() {
+    let mut workload = busy_and_light();
+    workload.plans[0].bursts[0].runs = vec![Run { request: 70, ..run(100, 17 * MS) }];
+    let whole = longest_response_ns(&events(&workload, &rules(PolicyKind::Fair)), 2);
+    assert!(whole > 5 * MS, "{whole} ns with whole requests");
+    let cut = Rules { part_ns: MS / 4, ..rules(PolicyKind::Fair) };
+    let events_cut = events(&workload, &cut);
+    let in_parts = longest_response_ns(&events_cut, 2);
+    assert!(in_parts <= MS + MS / 4, "{in_parts} ns with requests in parts");
+    // No work is lost, and none is done twice.
+    let served = |events: &[Event]| {
+        let of_busy = events.iter().filter_map(|event| match event.what {
+            Entry::Fact(Fact::Served(service)) if service.client.0 == 1 => Some(service),
+            _ => None,
+        });
+        of_busy
+            .map(|service| (service.end.since(service.start), u64::from(service.requests)))
+            .fold((0, 0), |(ns, count), (more, requests)| (ns + more, count + requests))
+    };
+    let (ns, requests) = served(&events_cut);
+    assert!(requests * 17 * MS >= ns && ns + 17 * MS > requests * 17 * MS, "{requests} requests in {ns} ns");
 }
 
 #[test]

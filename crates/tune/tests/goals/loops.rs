@@ -38,7 +38,7 @@ fn workload(seconds: u64, others: u16) -> Workload {
 fn bursts(workload: &Workload, policy: PolicyKind, reservation: Option<Reservation>) -> Vec<xqos_tune::Burst> {
     let reservations: BTreeMap<usize, Reservation> =
         reservation.map(|reservation| (0, reservation)).into_iter().collect();
-    let rules = Rules { policy, parameters: Parameters::default(), reservations, watches: true };
+    let rules = Rules { policy, parameters: Parameters::default(), reservations, watches: true, part_ns: 0 };
     let (mut model, mut bursts) = (Model::new(), Vec::new());
     let take = |event| {
         if let Some(burst) = model.take(&event).filter(|burst| burst.key == 0) {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use xqos_abi::trace::Event;
 use xqos_agent::client::in_ns;
 use xqos_cli::output;
-use xqos_cli::quantity::{Micros, Reservation, slice};
+use xqos_cli::quantity::{Micros, Reservation, cut, slice};
 use xqos_cli::table::{Column, Table};
 use xqos_cli::time::of_ns;
 use xqos_core::{Parameters, PolicyKind};
@@ -32,7 +32,7 @@ pub struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Repeat the recorded calls to the scheduler, and compare every decision
-    #[arg(long, conflicts_with_all = ["policy", "reserve", "slice"])]
+    #[arg(long, conflicts_with_all = ["policy", "reserve", "slice", "cut"])]
     check: bool,
     /// The policy: stock, classic, smart, fair or fixed [default: the recorded one]
     #[arg(long, value_name = "POLICY", value_parser = policy)]
@@ -45,6 +45,9 @@ pub struct Arguments {
     /// Maximum slice under fair and fixed
     #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<Micros>,
+    /// Time after which a long core request with parts lets others in: on, off, or 0.05ms to 100ms
+    #[arg(long, value_name = "on|off|TIME", value_parser = cut, default_value = "off")]
+    cut: Micros,
 }
 
 const EXAMPLES: &str = "\
@@ -52,6 +55,7 @@ Examples:
   xqos replay --check desk.trace
   xqos replay --policy stock desk.trace
   xqos replay --policy fair --reserve mpv=5ms/40ms desk.trace
+  xqos replay --policy fair --cut on desk.trace    long requests in parts
 
 --check exits with 1 if a decision differs from the recorded one.";
 
@@ -121,7 +125,8 @@ impl Arguments {
         }
         let names = names_of(&workload);
         let reservations = self.reservations(&names)?;
-        let rules = Rules { policy, parameters, reservations, watches: policy != PolicyKind::Stock };
+        let rules =
+            Rules { policy, parameters, reservations, watches: policy != PolicyKind::Stock, part_ns: self.cut.ns() };
         let mut replayed = Model::new();
         serve(&workload, &rules, |event| {
             replayed.take(&event);

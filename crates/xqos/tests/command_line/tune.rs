@@ -47,7 +47,7 @@ fn trace(path: &Path) {
     let plans = vec![plan(1, b"film", film), plan(2, b"clock", clock), plan(3, b"editor", typing)];
     let workload = Workload { began: Time(1_000 * MS), ended: Time(10_000 * MS), plans };
     let (policy, parameters) = (PolicyKind::Fair, Parameters::default());
-    let rules = Rules { policy, parameters, reservations: Default::default(), watches: true };
+    let rules = Rules { policy, parameters, reservations: Default::default(), watches: true, part_ns: 0 };
     let mut writer = Writer::new(File::create(path).unwrap(), &Header::default()).unwrap();
     serve(&workload, &rules, |event| writer.add(event.encode()).unwrap()).unwrap();
     writer.flush().unwrap();
