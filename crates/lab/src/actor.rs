@@ -6,9 +6,11 @@
 
 mod answerer;
 mod capture;
+mod long;
 mod typist;
 
 pub(crate) use capture::{Captured, FILE as CAPTURE_FILE, now_ns as capture_now_ns};
+pub use long::Long;
 pub(crate) use typist::ResponseTimes;
 pub use typist::{KeyOrButton, Stroke, Strokes};
 
@@ -32,6 +34,8 @@ pub enum Role {
     /// Captures X traffic on the loopback interface or on the link. The capture stops when a window has been mapped and
     /// no packet has arrived for `silence_ms`, or else `limit_ms` after the first packet.
     Capture { on_loopback: bool, silence_ms: u64, limit_ms: u64 },
+    /// Sends one long request after another, of this kind.
+    Long { kind: Long },
     /// Presses keys and reports when the screen changed. A stroke is over when nothing has changed for `silence_ms`.
     Typist { strokes: Strokes, silence_ms: u64 },
 }
@@ -95,6 +99,7 @@ pub fn perform(role: &str) -> Result<()> {
     match serde_json::from_str(role).context("an actor's role must be JSON that this program wrote")? {
         Role::Answerer { work_us, place } => answerer::perform(Duration::from_micros(work_us.into()), place),
         Role::Capture { on_loopback, silence_ms, limit_ms } => capture::perform(on_loopback, silence_ms, limit_ms),
+        Role::Long { kind } => long::perform(kind),
         Role::Typist { strokes, silence_ms } => typist::perform(strokes, Duration::from_millis(silence_ms)),
     }
 }

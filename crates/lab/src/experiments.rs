@@ -49,6 +49,7 @@ pub fn all() -> Vec<Experiment> {
         file!("scale"),
         file!("crowds"),
         file!("blocking"),
+        file!("cut"),
         file!("tracing"),
         file!("interactive"),
         file!("animation"),

@@ -47,6 +47,8 @@ pub struct Reservation {
 pub struct Light {
     /// Pauses for a period after each answer instead of keeping to fixed instants, so that no turn is skipped.
     pub rests: bool,
+    /// Interval of the turns.
+    pub period: Duration,
     /// Turns in this time are not recorded.
     pub warm_up: Duration,
     /// The client requests it on its own connection.
@@ -55,14 +57,18 @@ pub struct Light {
 
 impl Default for Light {
     fn default() -> Self {
-        Light { rests: false, warm_up: Duration::from_millis(500), reservation: None }
+        Light { rests: false, period: PERIOD, warm_up: Duration::from_millis(500), reservation: None }
     }
 }
 
 impl Light {
     /// Measures in the calling thread, with normal priority.
     pub fn measure(&self, server: &Server, duration: Duration) -> Result<Measured> {
-        let connection = server.connect()?;
+        self.measure_with(server.connect()?, server, duration)
+    }
+
+    /// Measures with this connection.
+    pub fn measure_with(&self, connection: RustConnection, server: &Server, duration: Duration) -> Result<Measured> {
         if let Some(wanted) = self.reservation {
             let own = connection.setup().resource_id_base;
             server.control()?.reserve(own, wanted.budget_us, wanted.period_us, wanted.hard)?;
@@ -143,7 +149,7 @@ impl Painter {
             if light.rests {
                 turn = Instant::now();
             }
-            let missed = next_turn(&mut turn, PERIOD, Instant::now());
+            let missed = next_turn(&mut turn, light.period, Instant::now());
             if began >= from {
                 series.at_us.push(began.duration_since(from).as_micros() as u64);
                 series.response_ns.push(response.as_nanos() as u64);

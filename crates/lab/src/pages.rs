@@ -12,8 +12,8 @@ macro_rules! pages {
     };
 }
 
-static PAGES: [(&str, &str); 34] = pages!(
-    "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "demo" "desktop" "endtoend" "everyday" "expose"
+static PAGES: [(&str, &str); 35] = pages!(
+    "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "cut" "demo" "desktop" "endtoend" "everyday" "expose"
     "fairness" "grid" "groups" "hard" "idle" "interactive" "intervals" "intervals_ends" "intervals_latency" "memory" "near" "ocbench" "player" "policies"
     "response" "rules" "scale" "simulation" "soft" "throughput" "tracing"
 );

@@ -175,11 +175,13 @@ impl Setup {
         for name in [
             "XQOS_POLICY",
             "XQOS_SLICE_US",
+            "XQOS_CUT_US",
             "XQOS_MAX_UTILIZATION_PPM",
             "XQOS_DESKTOP_SHARE_PPM",
             "XQOS_CONTENTION",
             "XQOS_GRAB_LIMIT_MS",
             "XQOS_TEST_FAULT",
+            "XQOS_TEST_CUT",
         ] {
             command.env_remove(name);
         }

@@ -29,7 +29,7 @@ pub(super) const PARTS: [&str; 4] = ["before", "idle", "beside", "busy"];
 /// The first frames do not count, because mpv creates and shows its window meanwhile.
 const FIRST: usize = 10;
 /// Enough records for several seconds, because the trace is not read in between.
-const CAPACITY: u32 = 1 << 19;
+pub(super) const CAPACITY: u32 = 1 << 19;
 /// How often the reserved share is read while the load runs and the film's reservation is being found.
 const LOOKS: u32 = 8;
 

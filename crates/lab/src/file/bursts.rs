@@ -34,13 +34,27 @@ pub(super) struct Recorder {
     /// The burst in progress, and other clients' slices since the previous burst.
     burst: Option<Burst>,
     others: Vec<Slice>,
+    /// The turns of a client that knows when it sent each burst, and the index of the first without a burst.
+    turns: Vec<(u64, u64)>,
+    next_turn: usize,
 }
 
 impl Recorder {
     /// `base`: the client's resource base, which identifies it.
     pub fn new(base: u32) -> Recorder {
         let (places, deadlines_ns, bursts, others) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
-        Recorder { base, places, slices: vec![Vec::new()], deadlines_ns, bursts, burst: None, others, lost: 0 }
+        Recorder {
+            base,
+            places,
+            slices: vec![Vec::new()],
+            deadlines_ns,
+            bursts,
+            burst: None,
+            others,
+            lost: 0,
+            turns: Vec::new(),
+            next_turn: 0,
+        }
     }
 
     /// Reads the records that the trace holds now.
@@ -65,6 +79,12 @@ impl Recorder {
                     burst.depleted |= depleted;
                 }
             }
+            // The burst waits for the rest of another client's cut request, which runs in the burst's own slice.
+            Entry::Finished { by, ns, .. } if is_own(by) => {
+                if let Some(burst) = &mut self.burst {
+                    burst.finished_ns += ns;
+                }
+            }
             Entry::Fact(Fact::Served(Service { client, start, still_ready, .. })) => {
                 let slice = Slice { begin_ns: start.0, end_ns: at_ns };
                 let place = self.places.get(&client).copied();
@@ -75,6 +95,21 @@ impl Recorder {
             }
             _ => {}
         }
+    }
+
+    /// For a client that sends a burst at each of these times: only the bursts that it then sends count. With each time
+    /// comes the time in which the server waited for a processor until the burst's end.
+    pub fn of_turns(base: u32, turns: Vec<(u64, u64)>) -> Recorder {
+        Recorder { turns, ..Recorder::new(base) }
+    }
+
+    /// The last turn that began until this time and belongs to no earlier burst.
+    fn turn_until(&mut self, end_ns: u64) -> Option<(u64, u64)> {
+        let mut found = None;
+        while let Some(&turn) = self.turns.get(self.next_turn).filter(|turn| turn.0 <= end_ns) {
+            (found, self.next_turn) = (Some(turn), self.next_turn + 1);
+        }
+        found
     }
 
     /// Figures of the bursts and of the charted part of the trace, in milliseconds from the beginning of that part.
@@ -97,6 +132,11 @@ impl Recorder {
             ("burst_served".to_owned(), ms(|burst| burst.served_ns)),
             ("burst_behind".to_owned(), ms(|burst| burst.behind_ns)),
             ("burst_neither".to_owned(), ms(Burst::neither_ns)),
+            ("burst_behind_sent".to_owned(), ms(|burst| burst.behind_sent_ns)),
+            (
+                "burst_behind_without_kernel".to_owned(),
+                ms(|burst| burst.behind_sent_ns.saturating_sub(burst.delayed_ns)),
+            ),
             ("slices.arrivals".to_owned(), each(|burst| burst.arrived_ns).filter(is_drawn).map(place).collect()),
             ("slices.ends".to_owned(), each(|burst| burst.done_ns).filter(is_drawn).map(place).collect()),
             ("slices.deadlines".to_owned(), deadlines.into_iter().filter(is_drawn).map(place).collect()),
@@ -139,8 +179,18 @@ impl Recorder {
             return;
         }
         burst.done_ns = slice.end_ns;
-        burst.behind_ns = self.others.drain(..).map(|other| other.length_since(burst.arrived_ns)).sum();
-        self.bursts.push(burst);
+        burst.served_ns = burst.served_ns.saturating_sub(burst.finished_ns);
+        let others: Vec<Slice> = self.others.drain(..).collect();
+        let behind =
+            |since_ns| others.iter().map(|other| other.length_since(since_ns)).sum::<u64>() + burst.finished_ns;
+        burst.behind_ns = behind(burst.arrived_ns);
+        let turn = self.turn_until(burst.done_ns);
+        if let Some((sent_ns, delayed_ns)) = turn {
+            (burst.behind_sent_ns, burst.delayed_ns) = (behind(sent_ns), delayed_ns);
+        }
+        if turn.is_some() || self.turns.is_empty() {
+            self.bursts.push(burst);
+        }
     }
 }
 
@@ -157,8 +207,13 @@ struct Burst {
     done_ns: u64,
     /// Total time of the client's own slices.
     served_ns: u64,
-    /// Total time of other clients' slices since the burst arrived.
+    /// Total time of other clients' slices since the burst arrived, and of their requests in its own slices.
     behind_ns: u64,
+    /// Total time of other clients' requests that had to be finished in its own slices.
+    finished_ns: u64,
+    /// The same time since the client sent the burst, and the time in which the server waited for a processor.
+    behind_sent_ns: u64,
+    delayed_ns: u64,
     /// The deadline when the burst arrived; `None` without a reservation.
     deadline_ns: Option<u64>,
     depleted: bool,
@@ -238,11 +293,36 @@ mod tests {
             done_ns: 21 * MS,
             served_ns: 5 * MS,
             behind_ns: 4 * MS,
+            finished_ns: 0,
+            behind_sent_ns: 0,
+            delayed_ns: 0,
             deadline_ns: Some(20 * MS),
             depleted: false,
         };
         assert_eq!(recorder(&events).bursts, [expected]);
         assert_eq!((expected.delay_ns(), expected.neither_ns()), (11 * MS, 2 * MS));
+    }
+
+    #[test]
+    fn a_cut_request_that_a_burst_has_to_finish_counts_as_waiting() {
+        let finished = Entry::Finished { client: OTHER, request: 70, by: OWN, ns: MS };
+        let events = [arrived(10), served(OTHER, 9, 11, true), (14, finished), served(OWN, 12, 15, false)];
+        let bursts = recorder(&events).bursts;
+        assert_eq!((bursts[0].behind_ns, bursts[0].served_ns, bursts[0].neither_ns()), (2 * MS, 2 * MS, MS));
+    }
+
+    #[test]
+    fn only_bursts_of_turns_count_if_the_turns_are_known() {
+        let mut recorder = Recorder::of_turns(0x40, vec![(18 * MS, MS), (30 * MS, 0)]);
+        let known = identity(OWN, std::process::id(), 0x40);
+        let first = [arrived(5), served(OWN, 5, 6, false)];
+        let second = [served(OTHER, 17, 22, true), arrived(20), served(OWN, 22, 23, false)];
+        for (at_ms, what) in [&[known][..], &first, &second].concat() {
+            recorder.take(Event { at: Time(at_ms * MS), what });
+        }
+        let (samples, _) = recorder.figures();
+        assert_eq!((&samples["burst_behind"], &samples["burst_behind_sent"]), (&vec![2.0], &vec![4.0]));
+        assert_eq!(samples["burst_behind_without_kernel"], [3.0]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::Mistake;
 use super::data::{AxisValues, Cell};
 use super::format::{Definition, LoadText, ServerText, Setting};
 use super::measure::Measure;
+use crate::actor::Long;
 use crate::composited::Managers;
 use crate::desk::Program;
 use crate::flood::Drawing;
@@ -30,9 +31,13 @@ pub(super) struct Case {
     pub policy: Option<PolicyKind>,
     /// In microseconds: the maximum slice, and the limit to which `smart` lets slices grow if a client runs alone.
     pub slices_us: [Option<u32>; 2],
+    /// In microseconds; 0 if requests are not cut.
+    pub cut_us: u32,
     pub groups: Option<Grouping>,
     pub measure: Measure,
     pub loads: Vec<LoadOf>,
+    /// Interval of the light client's turns, if it is not the usual one.
+    pub period: Option<Duration>,
     pub reserve: Option<Reservation>,
     /// True if the measuring client's reservation is found by measurement.
     pub finds_reservation: bool,
@@ -82,6 +87,8 @@ pub(super) enum Kind {
     Flood(Drawing),
     /// A flood with requests of this length.
     Long(Duration),
+    /// Long requests of one kind.
+    Requests(Long),
     Silent,
     Fill(u32),
     Program(Vec<String>),
@@ -192,10 +199,12 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         server: server_of(definition, &server, &fill)?,
         policy: read(&setting.policy, fill, policy)?,
         slices_us: [slice_us, read(&setting.maximum_slice, fill, slice)?.or(slice_us)],
+        cut_us: read(&setting.cut, fill, quantity::cut)?.unwrap_or(quantity::DEFAULT_CUT).0,
         groups: read(&setting.groups, fill, groups)?,
         desktop: has_desktop.then_some(desktop),
         measure,
         loads: loads.map(|load| load_of(load, setting.clients, &fill)).collect::<Result<_, _>>()?,
+        period: read(&setting.period, fill, time)?,
         reserve: read(&given, fill, reservation)?,
         finds_reservation: given != setting.reserve,
         processor: read(&setting.processor, fill, processor)?,
@@ -293,12 +302,16 @@ fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> Stri
     let mut kinds = Vec::new();
     kinds.extend(text.x11perf.as_ref().map(|test| Ok(Kind::Perf(fill(test)))));
     kinds.extend(text.flood.as_ref().map(|what| flood(&fill(what)).map_err(at(what))));
+    kinds.extend(text.long.as_ref().map(|what| one_of(&Long::ALL, &fill(what)).map(Kind::Requests).map_err(at(what))));
     kinds.extend(text.silent.then_some(Ok(Kind::Silent)));
     kinds.extend(text.fill.as_ref().map(|percent| whole(&fill(percent)).map(Kind::Fill).map_err(at(percent))));
     let program: Vec<String> = text.command.iter().map(|word| fill(word)).collect();
     kinds.extend((!program.is_empty()).then_some(Ok(Kind::Program(program))));
     let [kind] = <[_; 1]>::try_from(kinds).map_err(|_| {
-        Mistake::at("load =", "a load is one of x11perf, flood, silent, fill, command: write exactly one".to_owned())
+        Mistake::at(
+            "load =",
+            "a load is one of x11perf, flood, long, silent, fill, command: write exactly one".to_owned(),
+        )
     })?;
     let kind = kind?;
     let reserve =
@@ -334,6 +347,7 @@ impl Kind {
         match self {
             Kind::Perf(test) => test.clone(),
             Kind::Flood(_) | Kind::Long(_) => "flood".to_owned(),
+            Kind::Requests(_) => "long".to_owned(),
             Kind::Silent => "silent".to_owned(),
             Kind::Fill(_) => "fill".to_owned(),
             Kind::Program(words) => words.first().cloned().unwrap_or_default(),

@@ -98,6 +98,8 @@ settings! {
     policy: String,
     /// The maximum slice; with `smart` also the timer interval.
     slice: String,
+    /// The time after which a long request lets other clients in: `on` (the default), `off`, or a time.
+    cut: String,
     /// The limit to which `smart` lets slices grow if a client runs alone.
     maximum_slice: String,
     /// Grouping of clients: `none`, `app` (the default) or `user`.
@@ -106,6 +108,8 @@ settings! {
     load: Loads,
     /// Number of clients of each load; overrides the load's own.
     clients: usize,
+    /// Interval of the light client's turns.
+    period: String,
     /// Budget and period of the measuring client; with `auto`, they are found by measurement.
     reserve: String,
     /// Budget and period of processor time for the measuring client. Meanwhile the server has a raised priority.
@@ -153,7 +157,7 @@ settings! {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loads(pub Vec<LoadText>);
 
-/// Clients that keep the server busy. Exactly one of the first five fields is set.
+/// Clients that keep the server busy. Exactly one of the first six fields is set.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LoadText {
@@ -162,6 +166,9 @@ pub(super) struct LoadText {
     /// Requests that are sent without a pause: requests of this length, `cheap` ones, or those of a plaid.
     #[serde(default)]
     pub flood: Option<String>,
+    /// Requests of this kind that take milliseconds, one after another.
+    #[serde(default)]
+    pub long: Option<String>,
     /// Connected clients that send nothing.
     #[serde(default)]
     pub silent: bool,
@@ -270,6 +277,9 @@ pub(super) struct Verdict {
     /// `largest`, `least` or `geometric mean`.
     #[serde(default)]
     pub by: Option<String>,
+    /// Combines the samples of all turns. Otherwise each turn gives a value, and their median is compared.
+    #[serde(default)]
+    pub pooled: bool,
     #[serde(default)]
     pub goal: Option<crate::study::Goal>,
     /// Key of its goal in lab/goals.toml, if it differs from `key`.

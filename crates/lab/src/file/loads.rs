@@ -2,6 +2,7 @@
 //! The clients that keep a server busy, started with the settings of a case.
 
 use super::case::{Kind, LoadOf};
+use crate::actor::{Actor, Role};
 use crate::flood::{Drawing, Flood};
 use crate::load::{Load, Perf};
 use crate::periodic::{Habit, Periodic};
@@ -44,6 +45,7 @@ pub(super) struct Running {
 enum Clients {
     Perf(Load),
     Flood(Box<Flood>),
+    Actors(Vec<Actor>),
     Silent { _open: Vec<RustConnection> },
     Programs(Vec<Owned>),
 }
@@ -80,6 +82,10 @@ impl Calibrated {
             }
             Kind::Flood(drawing) => Clients::Flood(Box::new(Flood::start(server, *drawing, load.clients)?)),
             Kind::Long(length) => Clients::Flood(Box::new(Flood::start(server, self.lengths[length], load.clients)?)),
+            Kind::Requests(kind) => {
+                let start = |_| Actor::start(display, Role::Long { kind: *kind });
+                Clients::Actors((0..load.clients).map(start).collect::<Result<_>>()?)
+            }
             Kind::Silent => {
                 let open = (0..load.clients).map(|_| draw_once(server)).collect::<Result<_>>()?;
                 Clients::Silent { _open: open }
@@ -105,6 +111,7 @@ impl Running {
         let pids: Vec<u32> = match &self.clients {
             Clients::Perf(load) => load.pids(),
             Clients::Programs(programs) => programs.iter().map(Owned::pid).collect(),
+            Clients::Actors(actors) => actors.iter().map(Actor::pid).collect(),
             _ => Vec::new(),
         };
         let bases: Vec<u32> =
@@ -190,6 +197,7 @@ impl Running {
         match &mut self.clients {
             Clients::Perf(load) => load.see_running(),
             Clients::Programs(programs) => programs.iter_mut().try_for_each(|program| program.see_running(&self.name)),
+            Clients::Actors(actors) => actors.iter_mut().try_for_each(|actor| actor.see_running(&self.name)),
             Clients::Flood(flood) if !flood.is_running() => bail!("a client of {} has ended", self.name),
             _ => Ok(()),
         }

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: MIT
 //! The measuring clients, and the names of their samples and values.
 
-use super::around_load::{self, PARTS};
+use super::around_load::{self, CAPACITY, PARTS};
+use super::bursts::Recorder;
 use super::case::Case;
-use super::data::Figures;
+use super::data::{Figures, named};
 use super::drag::drag;
 use super::loads::Calibrated;
 use super::onscreen::OnScreen;
-use crate::light::{Light, Series};
+use crate::light::{Light, Measured, Series};
 use crate::line;
 use crate::os_noise::OsNoise;
 use crate::periodic::animate;
 use crate::process::Owned;
+use crate::processor::now_ns;
 use crate::server::Server;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
 
 /// A kind of measuring client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +52,22 @@ const LONGEST_RUN: Duration = Duration::from_secs(120);
 impl Measure {
     /// Each kind with its name in experiment files, its samples and its values.
     const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 10] = [
-        (Measure::Light, "light", &["at", "response", "kernel", "without_kernel"], &["missed"]),
+        (
+            Measure::Light,
+            "light",
+            &[
+                "at",
+                "response",
+                "kernel",
+                "without_kernel",
+                "burst_served",
+                "burst_behind",
+                "burst_behind_sent",
+                "burst_behind_without_kernel",
+                "burst_neither",
+            ],
+            &["missed", "own_share", "lost"],
+        ),
         (Measure::Line, "line", &["receipt", "echo", "echo_by_server"], &["unanswered"]),
         (Measure::Frames, "frames", &["drawing", "interval", "spacing"], &[]),
         (Measure::Film, "film", &["frame", "interval"], &["dropped", "lost", "delayed_beside", "reserved"]),
@@ -120,12 +138,7 @@ impl Measure {
             Measure::Film => with(around_load::film(case, server, calibrated, quick)?),
             Measure::Wheel => with(around_load::wheel(case, server, calibrated, quick)?),
             Measure::Drag => with(drag(case, server, quick)?),
-            Measure::Light => {
-                let light = Light { reservation: case.reserve, warm_up: case.warm_up, ..Light::default() };
-                let measured = light.measure(server, case.time(quick))?;
-                let (samples, missed) = of_light(&measured.series);
-                Measurement { from: measured.from, to: measured.to, ..found(samples, vec![("missed", missed)]) }
-            }
+            Measure::Light => light(case, server, quick)?,
             Measure::Line => {
                 let echoes = line::measure(server, case.reserve, case.count(quick, 300) as u32)?;
                 let unanswered = echoes.moved as f64 - echoes.echo_ns.len() as f64;
@@ -164,6 +177,38 @@ impl Measure {
             }
         })
     }
+}
+
+/// Runs the light client. With a trace, this also measures what its turns waited for.
+fn light(case: &Case, server: &Server, quick: bool) -> Result<Measurement> {
+    let usual = Light::default();
+    let period = case.period.unwrap_or(usual.period);
+    let light = Light { reservation: case.reserve, warm_up: case.warm_up, period, ..usual };
+    let connection = server.connect()?;
+    let base = connection.setup().resource_id_base;
+    let start = |level| {
+        let control = server.control()?;
+        control.start_trace(level, CAPACITY).map(|trace| (control, trace)).map_err(anyhow::Error::from)
+    };
+    let trace = case.trace.map(start).transpose()?;
+    let Measured { series, from, to } = light.measure_with(connection, server, case.time(quick))?;
+    let (samples, missed) = of_light(&series);
+    let mut samples: BTreeMap<String, Vec<f64>> =
+        samples.into_iter().map(|(name, all)| (name.to_owned(), all)).collect();
+    let mut values = named([("missed", missed)]);
+    if let Some((control, mut trace)) = trace {
+        let from_ns = now_ns().saturating_sub(from.elapsed().as_nanos() as u64);
+        let sent_ns = series.at_us.iter().map(|at_us| from_ns + at_us * 1000);
+        let mut recorder = Recorder::of_turns(base, sent_ns.zip(series.server_delay_ns.iter().copied()).collect());
+        recorder.read(&mut trace);
+        control.stop_trace()?;
+        let (bursts, of_bursts) = recorder.figures();
+        let served_ms: f64 = bursts.get("burst_served").map_or(0.0, |served| served.iter().sum());
+        values.insert("own_share".to_owned(), served_ms / 1e3 / (to - from).as_secs_f64());
+        values.extend(of_bursts.into_iter().filter(|(name, _)| name == "lost"));
+        samples.extend(bursts.into_iter().filter(|(name, _)| name.starts_with("burst_")));
+    }
+    Ok(Measurement { samples, values, from, to })
 }
 
 fn of_light(series: &Series) -> (Vec<(&'static str, Vec<f64>)>, f64) {

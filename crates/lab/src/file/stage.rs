@@ -181,8 +181,8 @@ impl<'a> Stage<'a> {
         let lends = case.loan || own.is_some();
         let loan = lends.then(|| Boost::start(server.display(), Duration::ZERO)).transpose()?;
         let processor = own.map(|(budget, period)| Reserved::this_thread(budget, period)).transpose()?;
-        // The wheel reads its own trace.
-        let level = case.trace.filter(|_| case.measure != Measure::Wheel);
+        // These clients read their own traces.
+        let level = case.trace.filter(|_| ![Measure::Light, Measure::Wheel].contains(&case.measure));
         let traced = level.zip(control).map(|(level, control)| Traced::begin(control, level)).transpose()?;
         if !case.measure.warms_up() {
             std::thread::sleep(case.warm_up);

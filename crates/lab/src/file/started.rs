@@ -38,10 +38,11 @@ impl Started {
         Ok(Started { screen, server, control })
     }
 
-    /// Lets the server follow the case's policy, with the case's slices or the policy's own.
+    /// Lets the server follow the case's policy and cut long requests, with the case's slices or the policy's own.
     pub fn follow(&self, case: &Case) -> Result<()> {
         let Some(control) = &self.control else { return Ok(()) };
         control.set_pacing(case.pacing.map_or(0, |limit| limit.as_micros() as u32), FLOOR_US)?;
+        control.set_cut(case.cut_us)?;
         control.set_groups(case.groups.unwrap_or(Grouping::Application), 0)?;
         let reserves = case.reserve.is_some() || case.loads.iter().any(|load| load.reserve.is_some());
         scheduler::follow(control, case.policy.unwrap_or(PolicyKind::Fair), case.slices_us, reserves)

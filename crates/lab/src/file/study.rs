@@ -110,6 +110,8 @@ fn verdicts(name: &str, text: &VerdictText, data: &Data) -> Vec<Verdict> {
 }
 
 fn verdict(name: &str, text: &VerdictText, cell: &Cell, data: &Data) -> Option<Verdict> {
+    let pooled = text.pooled.then(|| data.pooled());
+    let data = pooled.as_ref().unwrap_or(data);
     let key = key(name, &text.key, cell);
     let ledger = goals::find(&goal_key(name, text, cell));
     if ledger.is_none() && text.goal.is_none() && text.key.contains('{') {

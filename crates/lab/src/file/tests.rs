@@ -61,6 +61,7 @@ fn an_invalid_file_is_refused_with_line_and_correction() {
         ("measure = \"light\"", "reserve = \"3ms\"", 5, "write budget/period such as 3ms/10ms"),
         ("measure = \"light\"", "reserve = \"half of 30ms\"", 5, "is not a fraction: write one such as 1/6"),
         ("measure = \"light\"", "slice = \"50us\"", 5, "is out of range: choose from 0.1ms"),
+        ("measure = \"light\"", "cut = \"1us\"", 5, "is out of range: choose 0.05ms to 100ms, on, or off"),
         ("measure = \"light\"", "trace = \"all\"", 5, "write slices, requests"),
         ("measure = \"light\"", "managers = \"twm\"", 5, "there is no 'twm' here: write openbox, picom"),
         ("measure = \"light\"", "desk = [\"player\", \"editor\"]", 5, "no 'editor' here: write player, terminal, page"),
@@ -71,6 +72,7 @@ fn an_invalid_file_is_refused_with_line_and_correction() {
         ("x11perf = \"{load}\", ", "", 6, "write exactly one"),
         ("clients = 12", "clients = \"dozen\"", 6, "'dozen' is not a whole number"),
         ("clients = 12", "clients = 12, flood = \"1ms\"", 6, "write exactly one"),
+        ("x11perf = \"{load}\"", "long = \"circles\"", 6, "there is no 'circles' here: write rectangles, arcs"),
         ("load = [\"noop\", \"dot\"]", "load = []", 8, "has no values"),
         ("server = \"stock\"", "server = \"xorg\"", 10, "there is no server 'xorg': write stock, xqos"),
         ("policy = \"fair\"", "policy = \"best\"", 11, "write classic, smart, stock or fair"),
@@ -141,6 +143,18 @@ fn tables_verdicts_and_charts_cover_only_measured_cases() {
     assert_eq!((verdict.value, verdict.is_met()), (15.0, Some(true)), "{verdict:?}");
     assert_eq!((verdict.key.as_str(), verdict.what.as_str()), ("own.better[noop]", "noop: better"));
     assert_eq!((study.verdicts.len(), study.charts.len()), (1, 1));
+}
+
+#[test]
+fn a_pooled_verdict_has_the_samples_of_all_turns() {
+    let text =
+        SOUND.replacen("mean(response)[case=stock] / mean(response)[case=fair]", "p99.9(response)[case=fair]", 1);
+    let text = text.replace("each = [\"load\"]\ngoal", "each = [\"load\"]\npooled = true\ngoal");
+    let trials = [noop("fair", 0, &[1.0; 1500]), noop("fair", 1, &[[3.0].repeat(4), [1.0].repeat(1500)].concat())];
+    let raw = Measured { file: text.clone(), trials: trials.to_vec() };
+    let study = File::read("own", "own.toml", &text).unwrap().study(serde_json::to_value(raw).unwrap()).unwrap();
+    let verdict = &study.verdicts[0];
+    assert_eq!((verdict.value, verdict.samples.had), (3.0, 3004), "of each turn: 1 and 3");
 }
 
 #[test]

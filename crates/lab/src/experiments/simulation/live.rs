@@ -47,7 +47,7 @@ pub(super) fn alone(situation: Situation, bench: &Bench, stage: &Stage, schedule
         }
         Situation::Ocbench => {
             let warm_up = Duration::from_millis(200);
-            let light = Light { rests: true, warm_up, reservation };
+            let light = Light { rests: true, warm_up, reservation, ..Light::default() };
             Ok(Times::of_series(&light.measure(server, bench.time(1500, 700))?.series))
         }
     }

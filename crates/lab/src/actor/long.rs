@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+//! A client that sends one long request after another, of one kind. Each takes the server milliseconds.
+//!
+//! The window covers the screen, and images are as large as the screen. Images are read from a pixmap: an image of the
+//! window or of the screen would show what other clients draw.
+//!
+//! GetInputFocus follows each request. The client waits for its reply when it has sent the next request, so one request
+//! is always pending in the server, and never more than two.
+
+use super::{Ready, say};
+use crate::canvas::Canvas;
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use x11rb::connection::Connection;
+use x11rb::protocol::Event;
+use x11rb::protocol::render::{
+    ConnectionExt as _, CreatePictureAux, Linefix, PictOp, Pictformat, Picture, Pointfix, Transform, Trapezoid,
+};
+use x11rb::protocol::shm::{ConnectionExt as _, Seg};
+use x11rb::protocol::xproto::{
+    Arc, ConnectionExt as _, CreateGCAux, CreateWindowAux, Drawable, ImageFormat, Pixmap, Rectangle, Screen,
+};
+use x11rb::rust_connection::RustConnection;
+
+/// A kind of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Long {
+    Rectangles,
+    Arcs,
+    PutImage,
+    ShmPutImage,
+    GetImage,
+    ShmGetImage,
+    CopyArea,
+    Scale,
+    Trapezoids,
+}
+
+/// Numbers of figures in a request, and the side of a figure.
+const RECTANGLES: usize = 16_000;
+const ARCS: usize = 4000;
+const TRAPEZOIDS: usize = 2000;
+const SIDE: u16 = 40;
+/// Pixels in one pixel of the image that is scaled, in each direction.
+const SCALE: u16 = 2;
+/// A full circle, in 1/64 degree.
+const CIRCLE: i16 = 360 * 64;
+
+impl Long {
+    /// All kinds, with their names in experiment files.
+    pub const ALL: [(&'static str, Long); 9] = [
+        ("rectangles", Long::Rectangles),
+        ("arcs", Long::Arcs),
+        ("put-image", Long::PutImage),
+        ("shm-put-image", Long::ShmPutImage),
+        ("get-image", Long::GetImage),
+        ("shm-get-image", Long::ShmGetImage),
+        ("copy-area", Long::CopyArea),
+        ("scale", Long::Scale),
+        ("trapezoids", Long::Trapezoids),
+    ];
+}
+
+pub(super) fn perform(kind: Long) -> Result<()> {
+    let (connection, number) = xqos_client::connect(None)?;
+    let client = Client::new(&connection, &connection.setup().roots[number])?;
+    let send = client.request(kind)?;
+    let mut last = connection.get_input_focus()?;
+    for turn in 0_u64.. {
+        send()?;
+        std::mem::replace(&mut last, connection.get_input_focus()?).reply()?;
+        while let Some(event) = connection.poll_for_event()? {
+            if let Event::Error(error) = event {
+                bail!("{kind:?} was refused: {error:?}");
+            }
+        }
+        if turn == 1 {
+            say(&Ready { window: client.canvas.window })?;
+        }
+    }
+    Ok(())
+}
+
+struct Client<'a> {
+    connection: &'a RustConnection,
+    screen: &'a Screen,
+    canvas: Canvas,
+    size: (u16, u16),
+}
+
+type Send<'a> = Box<dyn Fn() -> Result<()> + 'a>;
+
+impl<'a> Client<'a> {
+    fn new(connection: &'a RustConnection, screen: &'a Screen) -> Result<Client<'a>> {
+        let size = (screen.width_in_pixels, screen.height_in_pixels);
+        let look = CreateWindowAux::new().background_pixel(screen.black_pixel);
+        let ink = CreateGCAux::new().foreground(screen.white_pixel);
+        let canvas = Canvas::show(connection, (0, 0, size.0, size.1), look, &ink)?;
+        Ok(Client { connection, screen, canvas, size })
+    }
+
+    /// Prepares the request, and returns a function that sends it.
+    fn request(&self, kind: Long) -> Result<Send<'a>> {
+        let (connection, Canvas { window, context }, (width, height)) = (self.connection, self.canvas, self.size);
+        let (format, depth) = (ImageFormat::Z_PIXMAP, self.screen.root_depth);
+        let bytes = usize::from(width) * usize::from(height) * 4;
+        let sent = |result: Result<(), x11rb::errors::ConnectionError>| result.map_err(Into::into);
+        Ok(match kind {
+            Long::Rectangles => {
+                let rectangle = |(x, y)| Rectangle { x, y, width: SIDE, height: SIDE };
+                let all: Vec<_> = self.places(RECTANGLES).map(rectangle).collect();
+                Box::new(move || sent(connection.poly_fill_rectangle(window, context, &all).map(drop)))
+            }
+            Long::Arcs => {
+                let arc = |(x, y)| Arc { x, y, width: SIDE, height: SIDE, angle1: 0, angle2: CIRCLE };
+                let all: Vec<_> = self.places(ARCS).map(arc).collect();
+                Box::new(move || sent(connection.poly_fill_arc(window, context, &all).map(drop)))
+            }
+            Long::PutImage => {
+                let data = vec![0x55; bytes];
+                let put = move || connection.put_image(format, window, context, width, height, 0, 0, 0, depth, &data);
+                Box::new(move || sent(put().map(drop)))
+            }
+            Long::ShmPutImage => {
+                let (shared, (w, h)) = (self.memory(bytes)?, self.size);
+                let put = move || {
+                    connection.shm_put_image(
+                        window,
+                        context,
+                        w,
+                        h,
+                        0,
+                        0,
+                        w,
+                        h,
+                        0,
+                        0,
+                        depth,
+                        format.into(),
+                        false,
+                        shared,
+                        0,
+                    )
+                };
+                Box::new(move || sent(put().map(drop)))
+            }
+            Long::GetImage => {
+                let pixmap = self.pixmap(width, height)?;
+                Box::new(move || sent(connection.get_image(format, pixmap, 0, 0, width, height, !0).map(drop)))
+            }
+            Long::ShmGetImage => {
+                let (pixmap, shared) = (self.pixmap(width, height)?, self.memory(bytes)?);
+                let get = move || connection.shm_get_image(pixmap, 0, 0, width, height, !0, format.into(), shared, 0);
+                Box::new(move || sent(get().map(drop)))
+            }
+            Long::CopyArea => {
+                let pixmap = self.pixmap(width, height)?;
+                let copy = move || connection.copy_area(pixmap, window, context, 0, 0, 0, 0, width, height);
+                Box::new(move || sent(copy().map(drop)))
+            }
+            Long::Scale => {
+                let format = self.format()?;
+                let small = self.picture(self.pixmap(width / SCALE, height / SCALE)?, format)?;
+                let (one, step) = (1 << 16, (1 << 16) / i32::from(SCALE));
+                let smaller = Transform { matrix11: step, matrix22: step, matrix33: one, ..Transform::default() };
+                connection.render_set_picture_transform(small, smaller)?;
+                connection.render_set_picture_filter(small, b"bilinear", &[])?;
+                let picture = self.picture(window, format)?;
+                let scale = move || {
+                    connection.render_composite(PictOp::SRC, small, 0_u32, picture, 0, 0, 0, 0, 0, 0, width, height)
+                };
+                Box::new(move || sent(scale().map(drop)))
+            }
+            Long::Trapezoids => {
+                let format = self.format()?;
+                let (ink, picture) =
+                    (self.picture(self.pixmap(width, height)?, format)?, self.picture(window, format)?);
+                let all: Vec<Trapezoid> = self.places(TRAPEZOIDS).map(trapezoid).collect();
+                let draw = move || connection.render_trapezoids(PictOp::OVER, ink, picture, 0_u32, 0, 0, &all);
+                Box::new(move || sent(draw().map(drop)))
+            }
+        })
+    }
+
+    /// Places of figures, spread over the window.
+    fn places(&self, count: usize) -> impl Iterator<Item = (i16, i16)> + use<> {
+        let room = [self.size.0, self.size.1].map(|side| usize::from(side.saturating_sub(SIDE).max(1)));
+        (0..count).map(move |index| ((index * 37 % room[0]) as i16, (index * 53 % room[1]) as i16))
+    }
+
+    fn pixmap(&self, width: u16, height: u16) -> Result<Pixmap> {
+        let pixmap = self.connection.generate_id()?;
+        self.connection.create_pixmap(self.screen.root_depth, pixmap, self.screen.root, width, height)?;
+        Ok(pixmap)
+    }
+
+    /// Memory that the server shares. This client neither reads nor writes it.
+    fn memory(&self, bytes: usize) -> Result<Seg> {
+        let shared = self.connection.generate_id()?;
+        self.connection.shm_create_segment(shared, bytes as u32, false)?.reply()?;
+        Ok(shared)
+    }
+
+    fn picture(&self, drawable: Drawable, format: Pictformat) -> Result<Picture> {
+        let picture = self.connection.generate_id()?;
+        self.connection.render_create_picture(picture, drawable, format, &CreatePictureAux::new())?;
+        Ok(picture)
+    }
+
+    /// The format of the screen.
+    fn format(&self) -> Result<Pictformat> {
+        let formats = self.connection.render_query_pict_formats()?.reply()?;
+        let mut visuals = formats.screens.iter().flat_map(|screen| &screen.depths).flat_map(|depth| &depth.visuals);
+        let found = visuals.find(|visual| visual.visual == self.screen.root_visual);
+        Ok(found.context("the server has no RENDER format for its screen")?.format)
+    }
+}
+
+/// A trapezoid whose upper side is half as long as the lower one.
+fn trapezoid((x, y): (i16, i16)) -> Trapezoid {
+    let fixed = |pixels: i16| i32::from(pixels) << 16;
+    let (side, quarter) = (SIDE as i16, SIDE as i16 / 4);
+    let (top, bottom) = (fixed(y), fixed(y + side));
+    let line = |above, below| Linefix {
+        p1: Pointfix { x: fixed(above), y: top },
+        p2: Pointfix { x: fixed(below), y: bottom },
+    };
+    Trapezoid { top, bottom, left: line(x + quarter, x), right: line(x + side - quarter, x + side) }
+}
