@@ -27,7 +27,7 @@ use xqos_core::ReservationKind;
 /// leave.
 ///
 /// The server admits a reservation only if it can keep this one and all existing ones. It adds up all budgets divided
-/// by their periods, plus the blocking time, because a request in progress is never interrupted.
+/// by their periods, plus the blocking time: a request, or a part of one that is cut, is never interrupted.
 ///
 /// With auto, xqos keeps running and measures the clients: a client with a steady rhythm gets what it needs, and its
 /// reservation follows later changes. ^C stops this and releases the reservations. `xqos suggest` does the same for a

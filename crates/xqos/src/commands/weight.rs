@@ -55,7 +55,8 @@ Examples:
 ///
 /// While others wait, a client is served for at most a slice: 5 ms, unless `xqos policy --slice` sets another value. A
 /// shorter slice for a client with long bursts reduces the waits of others. The client's share of the server stays the
-/// same; to reduce it, see `max` in `xqos rules --help`. A single request is never interrupted.
+/// same; to reduce it, see `max` in `xqos rules --help`. A single request is interrupted only if it can
+/// be cut (`xqos policy --cut`).
 #[derive(Args, Debug)]
 #[command(name = "limit", after_help = LIMIT_EXAMPLES)]
 pub struct Limit {
