@@ -230,8 +230,8 @@ pub fn gone(client: Client) {
     }
 }
 
-/// Executes a request of a kind that may have parts.
-pub fn execute(client: Client, head: &Head, procedure: RequestProc) -> Outcome {
+/// Executes a request of a kind that may have parts, or goes on with its rest. `may_cut`: it may be cut if it is new.
+pub fn execute(client: Client, head: &Head, procedure: RequestProc, may_cut: bool) -> Outcome {
     let whole = || Outcome::whole(call(procedure, client.raw()));
     let Some(state) = state() else { return whole() };
     if !state.rests.is_empty() {
@@ -253,6 +253,9 @@ pub fn execute(client: Client, head: &Head, procedure: RequestProc) -> Outcome {
         }
     }
     state.notice(head);
+    if !may_cut {
+        return whole();
+    }
     match state.begin(client, head, procedure) {
         Plan::Whole => whole(),
         Plan::Timed(kind, work) => {

@@ -168,9 +168,9 @@ fn execute(client: Client, head: &Head, procedure: RequestProc) -> i32 {
     if wrapped().guards {
         cut::admit(client, head);
     }
-    let may_be_cut = wrapped().cuts[entry_of(head)] && !wrapped().counts;
-    let Outcome { status, end } = if may_be_cut {
-        cut::execute(client, head, procedure)
+    let Outcome { status, end } = if wrapped().cuts[entry_of(head)] {
+        // A slice of `classic` ends after a number of whole requests.
+        cut::execute(client, head, procedure, !wrapped().counts)
     } else {
         Outcome { status: call(procedure, client.raw()), end: End::Whole }
     };
