@@ -176,7 +176,8 @@ impl Footprint {
             Use::Read(at) => self.add_drawable(word(at), server.drawable(word(at)), false, false),
             Use::ReadAll(at) => self.add_drawable(word(at), server.drawable(word(at)), false, true),
             Use::PictureWrite(at) => self.add_drawable(word(at), server.picture(word(at)), true, false),
-            Use::PictureRead(at) => self.add_drawable(word(at), server.picture(word(at)), false, false),
+            // RENDER reads a window's place on the screen, with whatever other windows show there.
+            Use::PictureRead(at) => self.add_drawable(word(at), server.picture(word(at)), false, true),
             Use::Background(at) => {
                 self.add_drawable(word(at), server.drawable(word(at)), true, false);
                 self.add_drawable(0, server.background(word(at)), false, false);
