@@ -39,7 +39,6 @@ use crate::host::kernel;
 use crate::parts::{Extensions, Kind, MAX_HEADER, Parts, i16_at, u16_at, u32_at};
 use cost::Costs;
 use guard::{Footprint, Guard};
-
 use server::{CutServer, Image, Used};
 use std::ops::Range;
 use xqos_abi::trace::Entry;
@@ -153,8 +152,13 @@ fn state() -> Option<&'static mut State> {
 /// Sets when requests are cut, for this generation of the server. Does nothing if its requests cannot be cut.
 pub fn configure(symbols: &Symbols, limit: Limit) {
     if state().is_none_or(|state| state.rests.is_empty()) {
-        let totals = state().map(|state| state.totals).unwrap_or_default();
-        let new = State::new(symbols, limit, totals);
+        let new = State::new(symbols, limit).map(|new| match state() {
+            // A change of the setting forgets neither the totals nor what was noticed.
+            Some(&mut State { totals, may_record, may_share, is_grabbed, .. }) => {
+                State { totals, may_record, may_share, is_grabbed, ..new }
+            }
+            None => new,
+        });
         // SAFETY: as in `state`.
         unsafe { *STATE.get() = new };
     }
@@ -331,7 +335,7 @@ enum Plan {
 }
 
 impl State {
-    fn new(symbols: &Symbols, limit: Limit, totals: CutTotals) -> Option<State> {
+    fn new(symbols: &Symbols, limit: Limit) -> Option<State> {
         let opcode = |name| symbols.extension(name).and_then(|entry| u8::try_from(entry.base).ok());
         Some(State {
             server: CutServer::find(symbols)?,
@@ -340,7 +344,7 @@ impl State {
             limit,
             costs: Costs::new(),
             rests: Vec::new(),
-            totals,
+            totals: CutTotals::default(),
             finished: Vec::new(),
             ended: None,
             record: opcode(c"RECORD"),
