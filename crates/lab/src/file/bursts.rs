@@ -34,9 +34,11 @@ pub(super) struct Recorder {
     /// The burst in progress, and other clients' slices since the previous burst.
     burst: Option<Burst>,
     others: Vec<Slice>,
-    /// The turns of a client that knows when it sent each burst, and the index of the first without a burst.
-    turns: Vec<(u64, u64)>,
+    /// When a client that knows it sent each burst, and the index of the first time without a burst.
+    turns: Vec<u64>,
     next_turn: usize,
+    /// Processor time of the slice whose record comes next, if it is much less than the slice's length.
+    worked_ns: Option<u64>,
 }
 
 impl Recorder {
@@ -54,6 +56,7 @@ impl Recorder {
             lost: 0,
             turns: Vec::new(),
             next_turn: 0,
+            worked_ns: None,
         }
     }
 
@@ -85,8 +88,10 @@ impl Recorder {
                     burst.finished_ns += ns;
                 }
             }
+            Entry::Processor { ns, .. } => self.worked_ns = Some(ns),
             Entry::Fact(Fact::Served(Service { client, start, still_ready, .. })) => {
-                let slice = Slice { begin_ns: start.0, end_ns: at_ns };
+                let worked_ns = self.worked_ns.take().unwrap_or(u64::MAX);
+                let slice = Slice { begin_ns: start.0, end_ns: at_ns, worked_ns };
                 let place = self.places.get(&client).copied();
                 if let Some(place) = place {
                     self.slices[place].push(slice);
@@ -97,16 +102,15 @@ impl Recorder {
         }
     }
 
-    /// For a client that sends a burst at each of these times: only the bursts that it then sends count. With each time
-    /// comes the time in which the server waited for a processor until the burst's end.
-    pub fn of_turns(base: u32, turns: Vec<(u64, u64)>) -> Recorder {
+    /// For a client that sends a burst at each of these times: only the bursts that it then sends count.
+    pub fn of_turns(base: u32, turns: Vec<u64>) -> Recorder {
         Recorder { turns, ..Recorder::new(base) }
     }
 
     /// The last turn that began until this time and belongs to no earlier burst.
-    fn turn_until(&mut self, end_ns: u64) -> Option<(u64, u64)> {
+    fn turn_until(&mut self, end_ns: u64) -> Option<u64> {
         let mut found = None;
-        while let Some(&turn) = self.turns.get(self.next_turn).filter(|turn| turn.0 <= end_ns) {
+        while let Some(&turn) = self.turns.get(self.next_turn).filter(|&&turn| turn <= end_ns) {
             (found, self.next_turn) = (Some(turn), self.next_turn + 1);
         }
         found
@@ -132,11 +136,8 @@ impl Recorder {
             ("burst_served".to_owned(), ms(|burst| burst.served_ns)),
             ("burst_behind".to_owned(), ms(|burst| burst.behind_ns)),
             ("burst_neither".to_owned(), ms(Burst::neither_ns)),
-            ("burst_behind_sent".to_owned(), ms(|burst| burst.behind_sent_ns)),
-            (
-                "burst_behind_without_kernel".to_owned(),
-                ms(|burst| burst.behind_sent_ns.saturating_sub(burst.delayed_ns)),
-            ),
+            ("burst_behind_work".to_owned(), ms(|burst| burst.behind_work_ns)),
+            ("burst_behind_work_sent".to_owned(), ms(|burst| burst.behind_work_sent_ns)),
             ("slices.arrivals".to_owned(), each(|burst| burst.arrived_ns).filter(is_drawn).map(place).collect()),
             ("slices.ends".to_owned(), each(|burst| burst.done_ns).filter(is_drawn).map(place).collect()),
             ("slices.deadlines".to_owned(), deadlines.into_iter().filter(is_drawn).map(place).collect()),
@@ -181,12 +182,12 @@ impl Recorder {
         burst.done_ns = slice.end_ns;
         burst.served_ns = burst.served_ns.saturating_sub(burst.finished_ns);
         let others: Vec<Slice> = self.others.drain(..).collect();
-        let behind =
-            |since_ns| others.iter().map(|other| other.length_since(since_ns)).sum::<u64>() + burst.finished_ns;
-        burst.behind_ns = behind(burst.arrived_ns);
+        let behind = |ns: &dyn Fn(&Slice) -> u64| others.iter().map(ns).sum::<u64>() + burst.finished_ns;
+        burst.behind_ns = behind(&|other| other.length_since(burst.arrived_ns));
+        burst.behind_work_ns = behind(&|other| other.work_since(burst.arrived_ns));
         let turn = self.turn_until(burst.done_ns);
-        if let Some((sent_ns, delayed_ns)) = turn {
-            (burst.behind_sent_ns, burst.delayed_ns) = (behind(sent_ns), delayed_ns);
+        if let Some(sent_ns) = turn {
+            burst.behind_work_sent_ns = behind(&|other| other.work_since(sent_ns));
         }
         if turn.is_some() || self.turns.is_empty() {
             self.bursts.push(burst);
@@ -199,6 +200,8 @@ impl Recorder {
 struct Slice {
     begin_ns: u64,
     end_ns: u64,
+    /// Processor time of the server, which may exceed the length.
+    worked_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -211,9 +214,9 @@ struct Burst {
     behind_ns: u64,
     /// Total time of other clients' requests that had to be finished in its own slices.
     finished_ns: u64,
-    /// The same time since the client sent the burst, and the time in which the server waited for a processor.
-    behind_sent_ns: u64,
-    delayed_ns: u64,
+    /// Processor time of others since the burst arrived, and since the client sent it.
+    behind_work_ns: u64,
+    behind_work_sent_ns: u64,
     /// The deadline when the burst arrived; `None` without a reservation.
     deadline_ns: Option<u64>,
     depleted: bool,
@@ -232,6 +235,11 @@ impl Burst {
 impl Slice {
     fn length_since(self, since_ns: u64) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns.max(since_ns))
+    }
+
+    /// The most processor time that the slice can have used since then.
+    fn work_since(self, since_ns: u64) -> u64 {
+        self.length_since(since_ns).min(self.worked_ns)
     }
 }
 
@@ -294,8 +302,8 @@ mod tests {
             served_ns: 5 * MS,
             behind_ns: 4 * MS,
             finished_ns: 0,
-            behind_sent_ns: 0,
-            delayed_ns: 0,
+            behind_work_ns: 4 * MS,
+            behind_work_sent_ns: 0,
             deadline_ns: Some(20 * MS),
             depleted: false,
         };
@@ -313,16 +321,17 @@ mod tests {
 
     #[test]
     fn only_bursts_of_turns_count_if_the_turns_are_known() {
-        let mut recorder = Recorder::of_turns(0x40, vec![(18 * MS, MS), (30 * MS, 0)]);
+        let mut recorder = Recorder::of_turns(0x40, vec![18 * MS, 30 * MS]);
         let known = identity(OWN, std::process::id(), 0x40);
         let first = [arrived(5), served(OWN, 5, 6, false)];
-        let second = [served(OTHER, 17, 22, true), arrived(20), served(OWN, 22, 23, false)];
+        let worked = Entry::Processor { client: OTHER, ns: 3 * MS };
+        let second = [(22, worked), served(OTHER, 17, 22, true), arrived(20), served(OWN, 22, 23, false)];
         for (at_ms, what) in [&[known][..], &first, &second].concat() {
             recorder.take(Event { at: Time(at_ms * MS), what });
         }
         let (samples, _) = recorder.figures();
-        assert_eq!((&samples["burst_behind"], &samples["burst_behind_sent"]), (&vec![2.0], &vec![4.0]));
-        assert_eq!(samples["burst_behind_without_kernel"], [3.0]);
+        assert_eq!((&samples["burst_behind"], &samples["burst_behind_work"]), (&vec![2.0], &vec![2.0]));
+        assert_eq!(samples["burst_behind_work_sent"], [3.0], "the kernel ran something else for 2 of 5 ms");
     }
 
     #[test]

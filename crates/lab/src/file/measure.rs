@@ -62,8 +62,8 @@ impl Measure {
                 "without_kernel",
                 "burst_served",
                 "burst_behind",
-                "burst_behind_sent",
-                "burst_behind_without_kernel",
+                "burst_behind_work",
+                "burst_behind_work_sent",
                 "burst_neither",
             ],
             &["missed", "own_share", "lost"],
@@ -199,7 +199,7 @@ fn light(case: &Case, server: &Server, quick: bool) -> Result<Measurement> {
     if let Some((control, mut trace)) = trace {
         let from_ns = now_ns().saturating_sub(from.elapsed().as_nanos() as u64);
         let sent_ns = series.at_us.iter().map(|at_us| from_ns + at_us * 1000);
-        let mut recorder = Recorder::of_turns(base, sent_ns.zip(series.server_delay_ns.iter().copied()).collect());
+        let mut recorder = Recorder::of_turns(base, sent_ns.collect());
         recorder.read(&mut trace);
         control.stop_trace()?;
         let (bursts, of_bursts) = recorder.figures();
