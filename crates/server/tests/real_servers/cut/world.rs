@@ -53,20 +53,21 @@ impl World {
             one.ask(&message(major, 0).u32(0).u32(minor_version).finish()).unwrap();
         }
         let root = one.root;
-        let window = |one: &mut Wire, parent: u32, place: [u16; 4]| {
+        let window = |one: &mut Wire, parent: u32, place: [u16; 4], border: u16| {
             let id = one.new_id();
-            let [x, y, width, height] = place;
-            let request = message(1, 0).u32(id).u32(parent).u16(x).u16(y).u16(width).u16(height).u16(2).u16(0).u32(0);
+            let request = place.iter().fold(message(1, 0).u32(id).u32(parent), |request, &at| request.u16(at));
+            let request = request.u16(border).u16(0).u32(0);
             // Background pixel, border pixel, events.
             let request = request.u32(1 << 1 | 1 << 3 | 1 << 11).u32(0x0020_4060).u32(0x00ff_0000).u32(EVENTS);
             one.tell(&request.finish()).unwrap();
             one.tell(&message(8, 0).u32(id).finish()).unwrap();
             id
         };
-        let first = window(one, root, [10, 10, 160, 120]);
-        let second = window(one, root, [90, 60, 150, 130]);
-        let child = window(one, first, [20, 30, 70, 60]);
-        let redirected = window(one, root, [120, 20, 90, 90]);
+        let first = window(one, root, [10, 10, 160, 120], 2);
+        let second = window(one, root, [90, 60, 150, 130], 2);
+        let child = window(one, first, [20, 30, 70, 60], 2);
+        // It has no border: a stock server sometimes paints the border of a redirected window late.
+        let redirected = window(one, root, [120, 20, 90, 90], 0);
         one.tell(&message(composite, 1).u32(redirected).u32(1).finish()).unwrap();
         let pixmap = |one: &mut Wire, depth: u8, width: u16, height: u16| {
             let id = one.new_id();
