@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Published figures as data: `lab/papers` has a file for each paper, with its figures and where it states them.
 //!
-//! Experiments name a figure by its key, [`Published`], and contain no values. Tests check that each figure is used and
-//! has a source.
+//! Experiments and documents name a figure by its key, [`Published`], and contain no values. Tests check that each
+//! figure is used and has a source.
 
+use crate::study::figure;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -78,6 +79,28 @@ fn find(key: &str) -> Option<&'static Figure> {
     PAPERS.get(paper)?.figures.get(figure)
 }
 
+/// A figure with its deviation and unit, as documents show it. A table is shown as its least and its greatest value.
+pub(crate) fn text(key: &str) -> Option<String> {
+    let found = find(key)?;
+    let number = match (&found.value, &found.deviation) {
+        (Number::One(one), Some(Number::One(deviation))) => format!("{} ({})", figure(*one), figure(*deviation)),
+        (Number::One(one), _) => figure(*one),
+        (Number::Rows(rows), _) => {
+            let all = || rows.iter().flatten().copied();
+            format!("{} .. {}", figure(all().fold(f64::MAX, f64::min)), figure(all().fold(f64::MIN, f64::max)))
+        }
+    };
+    let unit = if found.unit.is_empty() { String::new() } else { format!(" {}", found.unit) };
+    Some(number + &unit + found.mark())
+}
+
+impl Figure {
+    /// Marks a value that the paper does not state.
+    fn mark(&self) -> &'static str {
+        if self.derived.is_some() { " (derived)" } else { "" }
+    }
+}
+
 impl Published {
     pub fn value(self) -> f64 {
         self.one(Some(&self.figure().value))
@@ -85,8 +108,7 @@ impl Published {
 
     /// The figure as shown in tables. A value that the paper does not state is marked.
     pub fn text(self) -> String {
-        let mark = if self.figure().derived.is_some() { " (derived)" } else { "" };
-        crate::study::figure(self.value()) + mark
+        figure(self.value()) + self.figure().mark()
     }
 
     /// The standard deviation.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Compares numbers in the documents' prose with their sources.
 //!
-//! Tables that follow `<!-- xqos bench table -->` are generated from data (`bench::tables` compares them). Every other
-//! number with a unit needs an entry in `lab/numbers.toml`: the words around it, and its source, which is a file of the
-//! project and words from that file. If prose repeats figures of a table, delete the prose.
+//! Tables that follow `<!-- xqos bench table -->` and figures that follow `<!-- figure -->` are generated from data
+//! (`bench::tables` compares them). Every other number with a unit needs an entry in `lab/numbers.toml`: the words
+//! around it, and its source, which is a file of the project and words from that file. If prose repeats figures of a
+//! table, delete the prose.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -56,7 +57,8 @@ const UNITS: [&str; 35] = [
     "x",
 ];
 
-const END: &str = "<!-- end of table -->";
+const TABLE: [&str; 2] = ["<!-- xqos bench table: ", "<!-- end of table -->"];
+const FIGURE: [&str; 2] = ["<!-- figure: ", "<!-- end -->"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -70,12 +72,17 @@ fn squeezed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The page without generated tables and code, in one line.
+/// The text without what stands between these marks.
+fn without(text: &str, [begin, end]: [&str; 2]) -> String {
+    let pieces = text.split(begin).enumerate();
+    pieces
+        .map(|(at, piece)| if at == 0 { piece } else { piece.split_once(end).map_or("", |(_, after)| after) })
+        .collect()
+}
+
+/// The page without generated tables and figures and without code, in one line.
 fn prose(page: &str) -> String {
-    let tables = page.split("<!-- xqos bench table: ").enumerate();
-    let text: String = tables
-        .map(|(at, piece)| if at == 0 { piece } else { piece.split_once(END).map_or("", |(_, after)| after) })
-        .collect();
+    let text = without(&without(page, TABLE), FIGURE);
     let text: String = text.split("```").step_by(2).collect();
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("    ")).collect();
     squeezed(&lines.join("\n").split('`').step_by(2).collect::<String>())
@@ -143,7 +150,10 @@ fn each_number_in_prose_has_its_source() {
 #[test]
 fn numbers_are_found_in_prose_and_neither_in_code_nor_in_generated_tables() {
     let table = "<!-- xqos bench table: demo: A -->\n| 3 ms |\n<!-- end of table -->\n";
-    let page = format!("About 1.5 ms,\nor 2-4 %\n of `5 ms`.\n\n    sleep 6 s\n\n{table}Xorg 21.1, 12 clients, 7 x.\n");
+    let figure = "<!-- figure: demo // A -->8 ms<!-- end -->";
+    let page = format!(
+        "About 1.5 ms,\nor 2-4 %\n of `5 ms`.\n\n    sleep 6 s\n\n{table}Xorg 21.1, {figure}12 clients, 7 x.\n"
+    );
     let found = numbers(&prose(&page));
     assert_eq!(found.len(), 3, "{found:?}");
     for (words, number) in found.iter().zip(["1.5 ms", "4 %", "7 x"]) {

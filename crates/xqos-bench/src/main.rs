@@ -87,12 +87,14 @@ enum Action {
         #[arg(value_name = "OUT")]
         out: PathBuf,
     },
-    /// Updates the result tables in documents
+    /// Updates result tables and figures in documents
     ///
     /// In each FILE, the text between `<!-- xqos bench table: WHAT -->` and `<!-- end of table -->` is replaced. WHAT
     /// is `headlines` (as in the README), `goals` (all goals), `missed`, `verdicts of NAME`, or `NAME.KEY` (the table
-    /// of experiment NAME with this key). A FILE without these marks is not changed. Without --into, the headlines
-    /// are printed.
+    /// of experiment NAME with this key). The text between `<!-- figure: WHAT -->` and `<!-- end -->` is replaced by a
+    /// figure. There, WHAT is `PAPER.FIGURE` (of lab/papers), `NAME // KEY` (the value of a verdict), or `NAME.KEY //
+    /// ROW // COLUMN` (a cell); a KEY can also be the text of the verdict, or the title of the table. A FILE without
+    /// these marks is not changed. Without --into, the headlines are printed.
     Table {
         #[arg(value_name = "DIR")]
         folder: PathBuf,

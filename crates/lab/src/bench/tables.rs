@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! Tables in documents, generated from the published data. Each table stands between two comments. The first comment
-//! names the table.
+//! Tables and single figures in documents, generated from the published data. Each stands between two comments. The
+//! first comment says what it is.
 //!
 //! ```text
 //! <!-- xqos bench table: headlines -->
 //! <!-- end of table -->
+//! <!-- figure: packard-2000.echo_old -->170 ms<!-- end -->
 //! ```
 //!
 //! A test compares all documents with the data, so no figure is copied manually.
 
 use super::results::{Finding, read_some, write};
 use super::{Build, Experiment, print};
-use crate::study::Verdict;
+use crate::papers;
+use crate::study::{Table, Verdict};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 use std::fs;
@@ -21,6 +23,7 @@ use std::sync::LazyLock;
 const BEGIN: &str = "<!-- xqos bench table: ";
 const BEGIN_ENDS: &str = " -->\n";
 const END: &str = "<!-- end of table -->\n";
+const FIGURE: [&str; 3] = ["<!-- figure: ", " -->", "<!-- end -->"];
 
 /// Content of a table.
 #[derive(Debug, PartialEq)]
@@ -47,8 +50,8 @@ static HEADLINES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     read.expect("lab/headlines.toml is sound").headline
 });
 
-/// Prints the headlines of the results in `folder`, or regenerates the tables in these files. Files without tables are
-/// left unchanged.
+/// Prints the headlines of the results in `folder`, or regenerates the tables and figures in these files. Files without
+/// them are left unchanged.
 pub fn table(known: &[Experiment], folder: &Path, into: &[PathBuf]) -> Result<()> {
     let found = read_some(known, folder)?;
     if into.is_empty() {
@@ -61,27 +64,59 @@ pub fn table(known: &[Experiment], folder: &Path, into: &[PathBuf]) -> Result<()
         made.extend(text.map(|text| (path, text)));
     }
     if made.is_empty() {
-        bail!("there is no table to generate: none of the files has a line {BEGIN}...{}", BEGIN_ENDS.trim_end());
+        bail!("there is nothing to generate: none of the files has a comment {BEGIN}... --> or {}... -->", FIGURE[0]);
     }
     // Write nothing unless all files can be generated.
     made.iter().try_for_each(|(path, text)| write(path, text))
 }
 
-/// The text with regenerated tables; `None` if it contains no table.
+/// The text with regenerated tables and figures; `None` if it contains none.
 fn filled(text: &str, found: &[Finding]) -> Result<Option<String>> {
-    let mut pieces = text.split(BEGIN);
+    let with_tables = replaced(text, [BEGIN, BEGIN_ENDS, END], |what| Shows::of(what)?.markdown(found))?;
+    let with_figures = replaced(with_tables.as_deref().unwrap_or(text), FIGURE, |what| figure(what, found))?;
+    Ok(with_figures.or(with_tables))
+}
+
+/// Replaces what stands between the comments `begin WHAT begin_ends` and `end`; `None` if the text has no such comment.
+fn replaced(
+    text: &str,
+    [begin, begin_ends, end]: [&str; 3],
+    make: impl Fn(&str) -> Result<String>,
+) -> Result<Option<String>> {
+    let mut pieces = text.split(begin);
     let mut out = pieces.next().unwrap_or_default().to_owned();
     let mut any = false;
     for piece in pieces {
         any = true;
-        let (what, rest) = piece.split_once(BEGIN_ENDS).ok_or_else(|| anyhow!("a line '{BEGIN}' has no '-->'"))?;
-        let (_, after) = rest
-            .split_once(END)
-            .ok_or_else(|| anyhow!("the table '{what}' has no line '{}' after it", END.trim_end()))?;
-        let table = Shows::of(what)?.markdown(found).with_context(|| format!("in the table '{what}'"))?;
-        out += &format!("{BEGIN}{what}{BEGIN_ENDS}{table}{END}{after}");
+        let (what, rest) = piece.split_once(begin_ends).ok_or_else(|| anyhow!("a comment '{begin}' has no '-->'"))?;
+        let (_, after) =
+            rest.split_once(end).ok_or_else(|| anyhow!("after '{begin}{what}' there is no '{}'", end.trim_end()))?;
+        let made = make(what).with_context(|| format!("in '{begin}{what}'"))?;
+        out += &format!("{begin}{what}{begin_ends}{made}{end}{after}");
     }
     Ok(any.then_some(out))
+}
+
+/// A figure of a paper, `PAPER.FIGURE`; of a verdict, `EXPERIMENT // KEY`; or of a cell,
+/// `EXPERIMENT.KEY // ROW // COLUMN`. A verdict or table without a key is named by its text, a row by its first cells.
+fn figure(what: &str, found: &[Finding]) -> Result<String> {
+    match what.split(" // ").collect::<Vec<_>>()[..] {
+        [published] => papers::text(published).with_context(|| format!("lab/papers has no {published}")),
+        [name, key] => {
+            let verdicts = &named(found, name)?.study.verdicts;
+            let verdict = verdicts.iter().find(|one| one.key == key || one.what == key);
+            Ok(verdict.with_context(|| format!("the results of {name} have no verdict '{key}'"))?.value_text())
+        }
+        [place, row, column] => {
+            let (name, key) = place.split_once('.').with_context(|| format!("write EXPERIMENT.KEY, not '{place}'"))?;
+            let table = table_of(found, name, key)?;
+            let at = table.head.iter().position(|head| head == column);
+            let row = table.rows.iter().find(|cells| (cells.join(", ") + ",").starts_with(&format!("{row},")));
+            let cell = row.zip(at).and_then(|(row, at)| row.get(at));
+            Ok(cell.with_context(|| format!("the table '{key}' of {name} has no such row or column"))?.clone())
+        }
+        _ => bail!("write PAPER.FIGURE, 'EXPERIMENT // VERDICT', or 'EXPERIMENT.TABLE // ROW // COLUMN'"),
+    }
 }
 
 impl Shows<'_> {
@@ -111,9 +146,7 @@ impl Shows<'_> {
             Shows::Missed => verdicts(all().filter(|(_, one)| one.is_met() == Some(false)).map(labelled)),
             Shows::Verdicts(name) => verdicts(named(found, name)?.study.verdicts.iter().map(|one| row(&one.what, one))),
             Shows::Table(name, key) => {
-                let tables = &named(found, name)?.study.tables;
-                let table = tables.iter().find(|table| table.key == *key);
-                let table = table.with_context(|| format!("the results of {name} have no table with the key {key}"))?;
+                let table = table_of(found, name, key)?;
                 lines(&table.head, &table.rows)
             }
         })
@@ -122,6 +155,12 @@ impl Shows<'_> {
 
 fn named<'a>(found: &'a [Finding], name: &str) -> Result<&'a Finding> {
     found.iter().find(|of| of.experiment == name).with_context(|| format!("there are no results of {name}"))
+}
+
+fn table_of<'a>(found: &'a [Finding], name: &str, key: &str) -> Result<&'a Table> {
+    let tables = &named(found, name)?.study.tables;
+    let table = tables.iter().find(|table| table.key == key || table.title == key);
+    table.with_context(|| format!("the results of {name} have no table with the key {key}"))
 }
 
 fn headlines(found: &[Finding]) -> Result<Vec<Vec<String>>> {
@@ -162,18 +201,17 @@ fn lines(head: &[String], rows: &[Vec<String>]) -> String {
 mod tests {
     use super::*;
     use crate::machine::Machine;
-    use crate::study::{Goal, Study, Table};
+    use crate::study::{Goal, Study};
 
-    /// All Markdown files of the project with generated tables.
+    /// All Markdown files of the project with generated tables or figures.
     fn documents(folder: &Path, into: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 documents(&path, into);
-            } else if path.extension().is_some_and(|ext| ext == "md")
-                && fs::read_to_string(&path).unwrap().contains(BEGIN)
-            {
-                into.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "md") {
+                let text = fs::read_to_string(&path).unwrap();
+                into.extend([BEGIN, FIGURE[0]].iter().any(|mark| text.contains(mark)).then_some(path));
             }
         }
     }
@@ -218,6 +256,33 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_is_that_of_a_paper_a_verdict_or_a_cell() {
+        let figure = |what: &str| figure(what, &[finding()]).map_err(|error| format!("{error:#}"));
+        for (what, value) in [
+            ("packard-2000.echo_old", "170 ms"),
+            ("packard-2000.drawing_new", "10 ms (derived)"),
+            ("idle // late | a", "1.50 x"),
+            ("idle.means // fair // mean", "0.2"),
+            ("idle.Means, in ms // fair // mean", "0.2"),
+        ] {
+            assert_eq!(figure(what), Ok(value.to_owned()), "{what}");
+            let [begin, begin_ends, end] = FIGURE;
+            let text = |shown: &str| format!("{begin}{what}{begin_ends}{shown}{end}, ");
+            let made = filled(&text("old").repeat(2), &[finding()]).unwrap();
+            assert_eq!(made, Some(text(value).repeat(2)));
+        }
+        for (what, fault) in [
+            ("packard-2000.nothing", "lab/papers has no packard-2000.nothing"),
+            ("idle // other", "of idle have no verdict 'other'"),
+            ("idle.means // fai // mean", "has no such row or column"),
+            ("idle.means // fair // median", "has no such row or column"),
+            ("a // b // c // d", "write PAPER.FIGURE"),
+        ] {
+            assert!(figure(what).is_err_and(|error| error.contains(fault)), "{what}");
+        }
+    }
+
+    #[test]
     fn goals_missed_goals_and_verdicts_are_separate_tables() {
         let late = "| idle: late \\| a | 1.50 x | | <= 1 x | **missed by 50 %** |\n";
         let soon = "| idle: soon | 0.500 x | | <= 1 x | met |\n";
@@ -235,6 +300,6 @@ mod tests {
         assert!(error("idle.other").contains("of idle have no table with the key other"));
         assert!(error("nonsense").contains("write headlines, goals"));
         let open = format!("{BEGIN}goals{BEGIN_ENDS}old\n");
-        assert!(filled(&open, &[]).unwrap_err().to_string().contains("no line '<!-- end of table -->'"));
+        assert!(filled(&open, &[]).unwrap_err().to_string().contains("no '<!-- end of table -->'"));
     }
 }
