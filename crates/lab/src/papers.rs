@@ -9,9 +9,10 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-const TEXTS: [(&str, &str); 3] = [
+const TEXTS: [(&str, &str); 4] = [
     ("packard-2000", include_str!("../../../lab/papers/packard-2000.toml")),
     ("packard-gettys-2003", include_str!("../../../lab/papers/packard-gettys-2003.toml")),
+    ("shatrov-2005", include_str!("../../../lab/papers/shatrov-2005.toml")),
     ("manica-2008", include_str!("../../../lab/papers/manica-2008.toml")),
 ];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tests that the papers' figures and the experiments agree.
+//! Tests that the papers' figures agree with the experiments and with docs/papers.md.
 
 use super::{Number, PAPERS, Published, TEXTS};
 use crate::experiments::sources::{in_files, named};
@@ -7,12 +7,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+/// Keys of figures in docs/papers.md.
+fn in_the_document() -> Vec<String> {
+    let page = include_str!("../../../../docs/papers.md");
+    let all = page.split("<!-- figure: ").skip(1).filter_map(|rest| Some(rest.split_once(" -->")?.0));
+    all.filter(|key| !key.contains(" // ")).map(str::to_owned).collect()
+}
+
 #[test]
-fn experiments_and_papers_have_the_same_figures() {
+fn experiments_and_documents_use_all_figures_of_the_papers() {
     let all = PAPERS.iter().flat_map(|(paper, found)| found.figures.keys().map(move |name| format!("{paper}.{name}")));
     let all: BTreeSet<String> = all.collect();
     assert!(all.len() > 12, "{all:?}");
-    let used: BTreeSet<String> = named("Published(").into_iter().chain(in_files().1).collect();
+    let used: BTreeSet<String> = named("Published(").into_iter().chain(in_files().1).chain(in_the_document()).collect();
     assert_eq!(used.symmetric_difference(&all).collect::<Vec<_>>(), [""; 0]);
 }
 
@@ -21,7 +28,8 @@ fn each_paper_and_figure_has_a_source() {
     for (name, paper) in PAPERS.iter() {
         assert!([&paper.title, &paper.authors, &paper.published].iter().all(|text| text.len() > 8), "{name}");
         for (figure, found) in &paper.figures {
-            let is_place = ["section ", "Table ", "Figure "].iter().any(|place| found.source.contains(place));
+            let is_place =
+                ["section ", "Table ", "Figure ", "the message, "].iter().any(|place| found.source.contains(place));
             assert!(is_place && !found.what.is_empty(), "{name}.{figure}: {}", found.source);
             assert!(found.derived.as_ref().is_none_or(|how| how.ends_with('.')), "{name}.{figure}: say how");
             assert!(!found.unit.contains(char::is_whitespace), "{name}.{figure}: a unit is one word");
