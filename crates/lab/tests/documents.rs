@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Compares numbers in the documents' prose with their sources.
+//! Compares numbers in the documents' prose with their sources, and docs/papers.md with what it names.
 //!
 //! Tables that follow `<!-- xqos bench table -->` and figures that follow `<!-- figure -->` are generated from data
 //! (`bench::tables` compares them). Every other number with a unit needs an entry in `lab/numbers.toml`: the words
@@ -59,6 +59,9 @@ const UNITS: [&str; 35] = [
 
 const TABLE: [&str; 2] = ["<!-- xqos bench table: ", "<!-- end of table -->"];
 const FIGURE: [&str; 2] = ["<!-- figure: ", "<!-- end -->"];
+
+/// How many items of each paper docs/papers.md lists: Packard, Shatrov, Manica et al., Packard and Gettys.
+const ITEMS: [(char, usize); 4] = [('A', 40), ('B', 12), ('C', 28), ('D', 53)];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -159,4 +162,59 @@ fn numbers_are_found_in_prose_and_neither_in_code_nor_in_generated_tables() {
     for (words, number) in found.iter().zip(["1.5 ms", "4 %", "7 x"]) {
         assert!(words.contains(number), "{words}");
     }
+}
+
+/// What is wrong with a row of docs/papers.md: its number, five cells, and its state.
+fn fault(row: &[&str]) -> Option<String> {
+    let &[_, _, _, answer, published, measured, state] = row else { return Some("not seven cells".to_owned()) };
+    let reason = ["partly: ", "left out: ", "open: "].iter().find_map(|state_of| state.strip_prefix(state_of));
+    let is_digit = |word: &str| word.starts_with(|first: char| first.is_ascii_digit());
+    let is_missing = |word: &&str| word.contains('/') && !word.contains(' ') && !root().join(word).exists();
+    if state != "done" && reason.is_none_or(str::is_empty) {
+        return Some(format!("'{state}' is no state with a reason"));
+    }
+    if answer == "-" && (state == "done" || state.starts_with("partly")) {
+        return Some("it names nothing that answers it".to_owned());
+    }
+    if let Some(number) = [published, measured].iter().flat_map(|cell| cell.split(' ')).find(|word| is_digit(word)) {
+        return Some(format!("{number} does not come from data"));
+    }
+    let named = row.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)).find(is_missing);
+    named.map(|path| format!("there is no {path}"))
+}
+
+/// `bench::tables` checks the figures, the programs' tests the commands, and `scripts/lint-prose` the links.
+#[test]
+fn each_item_of_the_papers_has_a_state_and_names_what_exists() {
+    let page = read("docs/papers.md");
+    let sources: Sources = toml::from_str(&read("lab/numbers.toml")).unwrap();
+    let text = sources["docs/papers.md"].keys().fold(without(&page, FIGURE), |text, words| text.replace(words, ""));
+    let rows = text.lines().map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect::<Vec<_>>());
+    let is_item = |row: &Vec<&str>| ITEMS.iter().any(|(paper, _)| row[0].starts_with(*paper)) && row.len() > 1;
+    let rows: Vec<_> = rows.filter(is_item).collect();
+    let mut faults: Vec<String> =
+        rows.iter().filter_map(|row| fault(row).map(|fault| format!("{}: {fault}", row[0]))).collect();
+    for item in ITEMS.iter().flat_map(|(paper, count)| (1..=*count).map(move |number| format!("{paper}{number}"))) {
+        let count = rows.iter().filter(|row| row[0] == item).count();
+        faults.extend((count != 1).then(|| format!("{item} has {count} rows")));
+    }
+    assert!(faults.is_empty(), "docs/papers.md:\n{}", faults.join("\n"));
+    assert_eq!(rows.len(), 133);
+}
+
+#[test]
+fn a_row_without_reason_source_or_file_is_a_fault() {
+    let row = |answer, measured, state| fault(&["A1", "1.1", "Item", answer, "-", measured, state]);
+    assert_eq!(row("`crates/lab/src/flood.rs`", "mean of twelve  x", "done"), None);
+    assert_eq!(row("-", "-", "open: not measured"), None);
+    for (answer, measured, state) in [
+        ("`crates/lab/src/none.rs`", "-", "done"),
+        ("`xqos top`", "170 ms", "done"),
+        ("-", "-", "done"),
+        ("-", "-", "open: "),
+        ("-", "-", "missing"),
+    ] {
+        assert!(row(answer, measured, state).is_some(), "{answer} {measured} {state}");
+    }
+    assert!(fault(&["A1", "1.1", "Item"]).is_some());
 }
