@@ -171,8 +171,8 @@ pub(crate) trait Policy: Debug + Send {
         Key::default()
     }
 
-    /// The client is about to run; `alone`: no other client is ready.
-    fn picked(&mut self, client: ClientId, alone: bool, now: Time) -> Allowance;
+    /// The client is about to run; `ready`: the number of ready clients, including this one.
+    fn picked(&mut self, client: ClientId, ready: usize, now: Time) -> Allowance;
 
     fn served(&mut self, client: ClientId, served: &Served);
 

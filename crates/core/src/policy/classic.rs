@@ -70,7 +70,7 @@ impl Policy for Classic {
         Key(place.pass, (u64::from(place.round) << 32) | u64::from(place.descriptor))
     }
 
-    fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
+    fn picked(&mut self, client: ClientId, _ready: usize, _now: Time) -> Allowance {
         // A client that waited because of SYNC priorities is still in an earlier pass: move it to the current pass.
         let pass = self.current_pass.max(self.place(client).pass);
         self.current_pass = pass;

@@ -169,7 +169,7 @@ impl Policy for Fair {
         Self::ordered(standing, &self.accounts.account(first), first)
     }
 
-    fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
+    fn picked(&mut self, client: ClientId, _ready: usize, _now: Time) -> Allowance {
         let account = self.accounts.account(client);
         if let Some(open) = self.accounts.account_mut(client) {
             open.noticed = false;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     fn serve(fair: &mut Fair, client: ClientId, ns: u64) {
-        fair.picked(client, false, Time(0));
+        fair.picked(client, 2, Time(0));
         fair.served(client, &Served { length_ns: ns, requests: 1, bytes: 4 });
     }
 
@@ -315,7 +315,7 @@ mod tests {
         assert!(fair.group_key(b) < fair.group_key(a));
         fair.noticed(a, true);
         assert!(fair.group_key(a) < fair.group_key(b));
-        assert_eq!(fair.picked(a, false, Time(0)).slice_ns, parameters.slice_ns / 2);
+        assert_eq!(fair.picked(a, 2, Time(0)).slice_ns, parameters.slice_ns / 2);
         assert!(fair.group_key(b) < fair.group_key(a), "the head start is spent");
     }
 

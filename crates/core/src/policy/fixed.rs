@@ -63,7 +63,7 @@ impl Policy for Fixed {
         Key((i64::from(i32::MAX) - i64::from(standing.priority)) as u64, standing.turn)
     }
 
-    fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
+    fn picked(&mut self, client: ClientId, _ready: usize, _now: Time) -> Allowance {
         let used_ns = self.standings[client.slot()].used_ns;
         Allowance { slice_ns: self.slice_ns.saturating_sub(used_ns).max(1), ..Allowance::default() }
     }

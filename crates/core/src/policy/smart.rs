@@ -15,9 +15,12 @@
 //! no arrival ends a running slice.
 //!
 //! Unlike the released code, the paper's rules can starve a client: clients that pause just long enough between long
-//! turns stay at the base, and a busy client that has dropped to the minimum never runs. Therefore a level is worth ten
-//! intervals here, at most [`MOST_LEVEL_NS`]. A client is served before a client of higher priority if it has waited
-//! longer by this time per level of difference.
+//! turns stay at the base, and a busy client that has dropped to the minimum never runs. Two rules prevent this here:
+//!
+//! - A level is worth ten intervals, at most [`MOST_LEVEL_NS`]. A client is served before a client of higher priority
+//!   if it has waited longer by this time per level of difference.
+//! - A client that got less than half of an equal share since its previous turn regains the levels for which it waited,
+//!   up to the base. Therefore it waits for all levels at most once.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::word_reader::WordReader;
@@ -57,6 +60,8 @@ pub(crate) struct Smart {
     slice_ns: u64,
     last: Option<ClientId>,
     alone_since: Time,
+    /// Ready clients at the last choice.
+    ready: u64,
 }
 
 impl Smart {
@@ -70,6 +75,7 @@ impl Smart {
             slice_ns: parameters.timer_interval_ns,
             last: None,
             alone_since: Time(0),
+            ready: 1,
         }
     }
 
@@ -79,6 +85,14 @@ impl Smart {
 
     fn level_ns(&self) -> u64 {
         self.timer_interval_ns.saturating_mul(LEVEL_INTERVALS).min(MOST_LEVEL_NS)
+    }
+
+    /// The levels that a client regains at the end of its turn.
+    fn regained(&self, &Standing { used_ns, turn_over_ns, .. }: &Standing) -> i8 {
+        let since_ns = self.service_clock_ns.saturating_sub(turn_over_ns);
+        let is_starved = since_ns > (2 * self.ready).saturating_mul(used_ns);
+        let levels = if is_starved { since_ns / self.level_ns().max(1) } else { 0 };
+        i8::try_from(levels).unwrap_or(i8::MAX)
     }
 
     fn end_turn(&mut self, client: ClientId) {
@@ -131,8 +145,9 @@ impl Policy for Smart {
         Key(standing.turn_over_ns.saturating_add(levels_down * self.level_ns()), standing.turn)
     }
 
-    fn picked(&mut self, client: ClientId, alone: bool, now: Time) -> Allowance {
-        if self.last != Some(client) || !alone {
+    fn picked(&mut self, client: ClientId, ready: usize, now: Time) -> Allowance {
+        self.ready = ready as u64;
+        if self.last != Some(client) || ready > 1 {
             self.last = Some(client);
             self.alone_since = now;
             self.slice_ns = self.timer_interval_ns;
@@ -149,13 +164,15 @@ impl Policy for Smart {
         let standing = self.standing(client);
         standing.used_ns = standing.used_ns.saturating_add(served.length_ns);
         if standing.used_ns >= slice_ns {
-            standing.priority = (standing.priority - 1).max(MINIMUM);
+            let before = *standing;
+            let raised = before.priority.saturating_add(self.regained(&before)).min(BASE);
+            self.standing(client).priority = (raised.max(before.priority) - 1).max(MINIMUM);
             self.end_turn(client);
         }
     }
 
     fn save(&self, clients: &[ClientId], out: &mut Vec<u64>) {
-        out.extend([self.turns, self.service_clock_ns, self.slice_ns, self.alone_since.0]);
+        out.extend([self.turns, self.service_clock_ns, self.slice_ns, self.alone_since.0, self.ready]);
         out.push(self.last.map_or(0, |client| u64::from(client.0) + 1));
         for standing in clients.iter().map(|client| self.standings[client.slot()]) {
             out.extend([i64::from(standing.priority) as u64, standing.turn, standing.turn_over_ns, standing.used_ns]);
@@ -165,6 +182,7 @@ impl Policy for Smart {
     fn load(&mut self, clients: &[ClientId], words: &mut WordReader) -> Option<()> {
         (self.turns, self.service_clock_ns) = (words.ns()?, words.ns()?);
         (self.slice_ns, self.alone_since) = (words.ns()?, Time(words.ns()?));
+        self.ready = words.u32()?.into();
         self.last = words.client()?.filter(|client| clients.contains(client));
         for &client in clients {
             let priority = i8::try_from(words.signed()?).ok().filter(|at| (MINIMUM..=MAXIMUM).contains(at))?;
@@ -191,7 +209,7 @@ mod tests {
     }
 
     fn use_a_slice(smart: &mut Smart, client: ClientId) {
-        smart.picked(client, false, Time(0));
+        smart.picked(client, 2, Time(0));
         smart.served(client, &Served { length_ns: INTERVAL, requests: 9, bytes: 9 });
     }
 
@@ -245,7 +263,7 @@ mod tests {
             let (animation, others) = (ClientId(1), (2..14).map(ClientId).collect::<Vec<_>>());
             smart.join(animation, &FACTS);
             others.iter().for_each(|&one| smart.join(one, &FACTS));
-            // A frame of 1.2 intervals every 60 intervals is 2 % of the server, a quarter of an equal share.
+            // A frame of 1.2 intervals every 30 intervals is 4 % of the server, half of an equal share.
             let (mut now, mut next_frame, mut left, mut rested, mut longest) = (0, 0, 0, 0, 0);
             while now < 2_000 * interval {
                 while next_frame <= now {
@@ -253,12 +271,12 @@ mod tests {
                         smart.ready(animation, now - rested);
                     }
                     left += interval + interval / 5;
-                    next_frame += 60 * interval;
+                    next_frame += 30 * interval;
                 }
                 longest = longest.max(left);
                 let ready = others.iter().copied().chain((left > 0).then_some(animation));
                 let client = ready.min_by_key(|&one| smart.key(one)).unwrap();
-                let allowance = smart.picked(client, false, Time(now)).slice_ns;
+                let allowance = smart.picked(client, others.len() + 1, Time(now)).slice_ns;
                 let length_ns = if client == animation { allowance.min(left) } else { allowance };
                 now += length_ns;
                 smart.served(client, &Served { length_ns, requests: 1, bytes: 1 });
@@ -291,9 +309,9 @@ mod tests {
     #[test]
     fn a_client_alone_for_a_second_gets_the_maximum_slice() {
         let (mut smart, a, _) = two_clients();
-        assert_eq!(smart.picked(a, true, Time(0)).slice_ns, INTERVAL);
-        smart.picked(a, true, Time(ALONE_NS + 1));
-        assert_eq!(smart.picked(a, true, Time(ALONE_NS + 2)).slice_ns, 3 * INTERVAL);
-        assert_eq!(smart.picked(a, false, Time(ALONE_NS + 3)).slice_ns, INTERVAL);
+        assert_eq!(smart.picked(a, 1, Time(0)).slice_ns, INTERVAL);
+        smart.picked(a, 1, Time(ALONE_NS + 1));
+        assert_eq!(smart.picked(a, 1, Time(ALONE_NS + 2)).slice_ns, 3 * INTERVAL);
+        assert_eq!(smart.picked(a, 2, Time(ALONE_NS + 3)).slice_ns, INTERVAL);
     }
 }

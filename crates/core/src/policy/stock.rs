@@ -25,7 +25,7 @@ impl Policy for Stock {
         Key(0, u64::from(client.0))
     }
 
-    fn picked(&mut self, _client: ClientId, _alone: bool, _now: Time) -> Allowance {
+    fn picked(&mut self, _client: ClientId, _ready: usize, _now: Time) -> Allowance {
         Allowance { slice_ns: u64::MAX, ..Allowance::default() }
     }
 

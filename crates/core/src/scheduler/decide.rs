@@ -115,9 +115,9 @@ impl Scheduler {
     }
 
     fn pick_best_effort(&mut self, client: ClientId, now: Time) -> Slice {
-        let alone = self.waiting.len() + self.desktop.ready.len() == 1;
+        let ready = self.waiting.len() + self.desktop.ready.len();
         let Defence { key, growth, margin } = self.policy.defence(client);
-        let allowance = self.policy.picked(client, alone, now);
+        let allowance = self.policy.picked(client, ready, now);
         // The pick used up the head start from input, so the client's position in the queue has changed.
         self.requeue(client, now);
         self.running = Some((client, Mode::BestEffort));

@@ -164,7 +164,7 @@ impl Scheduler {
             if picked.is_none() && is_servers_choice {
                 // Advance virtual time. Otherwise the time that a client used without contention would count against it
                 // once contention begins.
-                self.policy.picked(service.client, false, service.start);
+                self.policy.picked(service.client, 1, service.start);
             }
             self.policy.served(service.client, &served);
         } else {

@@ -83,6 +83,8 @@ fn clients_that_pause_between_turns_do_not_starve_a_busy_one() {
         // Bound under `smart`: 20 levels of 50 ms each, plus the slices in between.
         let bound_ns = if policy == PolicyKind::Smart { 1100 * MS } else { 60 * MS };
         assert!(waited_ns <= bound_ns, "policy {}: the busy client waited {waited_ns} ns", policy.name());
+        let share = server.service_ns(busy, None) as f64 / server.now_ns as f64;
+        assert!(share >= 0.5 / 7.0, "policy {}: the busy one of seven has {share} of the server", policy.name());
     }
 }
 

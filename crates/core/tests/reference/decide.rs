@@ -43,7 +43,7 @@ impl Reference {
             }
             let client = self.rules.first(&contenders);
             let (standing, defence) = (self.rules.standings[&client], self.rules.defence(client));
-            let turn = self.rules.run(client, best_effort.len() == 1, now);
+            let turn = self.rules.run(client, best_effort.len(), now);
             let longest_ns = if standing.slice_us == 0 { u64::MAX } else { u64::from(standing.slice_us) * 1000 };
             let length_ns = turn.length_ns.min(longest_ns);
             let (mut end, requests, bytes) = (now.saturating_add(length_ns), turn.requests, turn.bytes);

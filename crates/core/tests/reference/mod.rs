@@ -304,7 +304,7 @@ impl Reference {
             }
             picked => {
                 if picked.is_none_or(|(_, picked)| matches!(picked, Running::Server { .. })) && is_servers_choice {
-                    self.rules.run(id, false, start);
+                    self.rules.run(id, 1, start);
                 }
                 self.rules.pay(id, end - start, requests, bytes);
             }

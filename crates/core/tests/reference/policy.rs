@@ -91,6 +91,8 @@ pub struct Rules {
     last: Option<ClientId>,
     alone_since: u64,
     slice_ns: u64,
+    /// `smart`: the number of ready clients at the last choice.
+    ready: usize,
 }
 
 impl Rules {
@@ -108,6 +110,7 @@ impl Rules {
             last: None,
             alone_since: 0,
             slice_ns: parameters.timer_interval_ns,
+            ready: 1,
         }
     }
 
@@ -272,6 +275,7 @@ impl Rules {
         let turn_ns = if self.kind == PolicyKind::Smart { self.slice_ns } else { self.parameters.slice_ns };
         let next_pass = self.standings[&id].pass + 1;
         self.used_by_all += length_ns;
+        let (used_by_all, ready, level_ns) = (self.used_by_all, self.ready as i128, self.level_ns());
         let group_price = i128::from(length_ns) * 100 / i128::from(self.account_weight(id));
         self.account_of(id).paid += group_price;
         let standing = self.standing(id);
@@ -285,6 +289,12 @@ impl Rules {
         standing.used_ns += length_ns;
         let turn_is_over = standing.used_ns >= turn_ns;
         if turn_is_over {
+            // A client with less than half of an equal share regains the levels for which it waited.
+            let since = i128::from(used_by_all - standing.turn_over_at);
+            let regained = if since > 2 * ready * i128::from(standing.used_ns) { since / level_ns } else { 0 };
+            if standing.priority < 0 {
+                standing.priority = (standing.priority + regained.min(99) as i32).min(0);
+            }
             standing.priority = (standing.priority - 1).max(-20);
             self.end_turn(id);
         }
@@ -306,8 +316,7 @@ impl Rules {
             }
             PolicyKind::Smart => {
                 // A level counts as much as a wait of this length.
-                let interval_ns = i128::from(self.parameters.timer_interval_ns);
-                let level_ns = (LEVEL_INTERVALS * interval_ns).min(MOST_LEVEL_NS);
+                let level_ns = self.level_ns();
                 let place = |id| {
                     let Standing { turn_over_at, priority, .. } = standing(id);
                     turn_over_at as i128 - i128::from(priority) * level_ns
@@ -339,7 +348,7 @@ impl Rules {
     }
 
     /// Records that the client runs now.
-    pub fn run(&mut self, id: ClientId, alone: bool, now: u64) -> Turn {
+    pub fn run(&mut self, id: ClientId, ready: usize, now: u64) -> Turn {
         let Standing { paid, noticed, sync_priority, pass, turn_requests, pass_bytes, used_ns, .. } =
             self.standings[&id];
         let of_group = *self.account_of(id);
@@ -351,7 +360,8 @@ impl Rules {
                 Turn { length_ns: u64::MAX, requests: TURN_REQUESTS - turn_requests, bytes }
             }
             PolicyKind::Smart => {
-                self.lengthen_slice(id, alone, now);
+                self.ready = ready;
+                self.lengthen_slice(id, ready == 1, now);
                 Turn { length_ns: self.slice_ns.saturating_sub(used_ns).max(1), requests: 0, bytes: 0 }
             }
             PolicyKind::Fixed => {
@@ -366,6 +376,10 @@ impl Rules {
                 Turn { length_ns: if noticed { slice_ns - slice_ns / 2 } else { slice_ns }, requests: 0, bytes: 0 }
             }
         }
+    }
+
+    fn level_ns(&self) -> i128 {
+        (LEVEL_INTERVALS * i128::from(self.parameters.timer_interval_ns)).min(MOST_LEVEL_NS)
     }
 
     /// `smart`: a client that was alone for a second gets a longer slice, up to the maximum.
