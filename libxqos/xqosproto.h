@@ -42,6 +42,7 @@ enum xqos_policy {
     XQOS_POLICY_SMART = 2, /* the smart scheduler of 2000 */
     XQOS_POLICY_FAIR = 3, /* server time in proportion to the weights */
     XQOS_POLICY_FIXED = 4, /* by fixed priority */
+    XQOS_POLICY_SMART_STRICT = 5, /* as Smart, but without bounds on waits */
 };
 
 /* Which clients are one group, unless a client was put into a group by name. */

@@ -47,7 +47,7 @@ static void policy_is_set_and_read_back(void)
     uint32_t before = server_info(&c).policy;
     struct xqos_policy_change change = { .size = sizeof change, .mask = XQOS_SET_POLICY };
 
-    for (change.policy = XQOS_POLICY_STOCK; change.policy <= XQOS_POLICY_FIXED; change.policy++) {
+    for (change.policy = XQOS_POLICY_STOCK; change.policy <= XQOS_POLICY_SMART_STRICT; change.policy++) {
         if (uses_socket && change.policy == XQOS_POLICY_CLASSIC) {
             EXPECT_INT(xqos_set_policy(c.xqos, &change), XQOS_ERR_FROM_BELOW);
             continue;
@@ -91,7 +91,7 @@ static void settings_are_set_and_read_back(void)
 static void bad_settings_change_nothing(void)
 {
     static const struct xqos_policy_change bad[] = {
-        { .mask = XQOS_SET_POLICY, .policy = 5 },
+        { .mask = XQOS_SET_POLICY, .policy = 6 },
         { .mask = XQOS_SET_POLICY, .policy = 255 },
         { .mask = 64 },
         { .mask = XQOS_SET_SLICE, .slice_us = 99 },

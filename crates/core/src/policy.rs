@@ -36,6 +36,8 @@ named! {
         Fair "fair",
         /// Fixed priorities.
         Fixed "fixed",
+        /// The scheduler of 2000 without bounds on waits.
+        SmartStrict "smart-strict",
     }
 }
 
@@ -54,7 +56,7 @@ impl PolicyKind {
         match self {
             PolicyKind::Stock => Box::new(stock::Stock),
             PolicyKind::Classic => Box::new(classic::Classic::new()),
-            PolicyKind::Smart => Box::new(smart::Smart::new(parameters)),
+            PolicyKind::Smart | PolicyKind::SmartStrict => Box::new(smart::Smart::new(self, parameters)),
             PolicyKind::Fair => Box::new(fair::Fair::new(parameters)),
             PolicyKind::Fixed => Box::new(fixed::Fixed::new(parameters)),
         }

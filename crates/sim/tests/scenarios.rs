@@ -105,6 +105,20 @@ fn frames_queue_up_under_the_classic_policy() {
     assert!(classic > 5.0 * smart && smart > fair, "classic {classic} ms, smart {smart} ms, fair {fair} ms");
 }
 
+/// Packard 8.2: slices of 0.5 ms, frames that take a little longer than that, and plaids that pause after each request.
+#[test]
+fn an_animation_with_short_slices_starves_only_under_the_papers_strict_rule() {
+    let (_, text) = ALL.iter().find(|(name, _)| *name == "animation").unwrap();
+    let text = text.replace("[server]", "[server]\nslice_us = 500");
+    let text = text.replace("\"busy\"", "\"waits\"\nrest_us = 1100");
+    let costs = [("plaid", 600.0), ("wheel", 22.0)].map(|(name, us)| (name.to_owned(), us));
+    let scenario = Scenario::read("animation.toml", &text, &Costs::from(costs)).unwrap();
+    let frames = |kind| scenario.simulate(Regime::Policy(kind)).of("animation").unwrap().response_ns.clone();
+    let smart = frames(PolicyKind::Smart);
+    assert!(smart.len() > 290 && mean_ms(&smart) < 20.0, "{} frames, after {} ms", smart.len(), mean_ms(&smart));
+    assert_eq!(frames(PolicyKind::SmartStrict).len(), 0, "the paper's rule serves no frame at all");
+}
+
 #[test]
 fn a_hard_reservation_gets_its_share_and_at_most_one_request_more() {
     for (budget_us, period_us) in [(5_000.0, 30_000.0), (45_000.0, 90_000.0), (105_000.0, 210_000.0)] {

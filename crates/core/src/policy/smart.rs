@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `smart`: the scheduler of 2000 as its paper describes it (Packard 2000, section 5).
+//! `smart` and `smart-strict`: the scheduler of 2000 as its paper describes it (Packard 2000, section 5).
 //!
 //! - Each client has a base priority (0). The ready client with the highest priority runs; equals take turns (5.1).
 //! - A turn is one timer interval of server time. A client that uses up its turn loses one level, down to a minimum. A
@@ -15,7 +15,8 @@
 //! no arrival ends a running slice.
 //!
 //! Unlike the released code, the paper's rules can starve a client: clients that pause just long enough between long
-//! turns stay at the base, and a busy client that has dropped to the minimum never runs. Two rules prevent this here:
+//! turns stay at the base, and a busy client that has dropped to the minimum never runs. Two rules of `smart` prevent
+//! this; `smart-strict` omits them:
 //!
 //! - A level is worth ten intervals, at most [`MOST_LEVEL_NS`]. A client is served before a client of higher priority
 //!   if it has waited longer by this time per level of difference.
@@ -51,6 +52,7 @@ struct Standing {
 
 #[derive(Debug)]
 pub(crate) struct Smart {
+    is_strict: bool,
     standings: Vec<Standing>,
     turns: u64,
     /// Server time that all clients used under this policy.
@@ -65,8 +67,9 @@ pub(crate) struct Smart {
 }
 
 impl Smart {
-    pub(crate) fn new(parameters: &Parameters) -> Self {
+    pub(crate) fn new(kind: PolicyKind, parameters: &Parameters) -> Self {
         Smart {
+            is_strict: kind == PolicyKind::SmartStrict,
             standings: Vec::new(),
             turns: 0,
             service_clock_ns: 0,
@@ -90,7 +93,7 @@ impl Smart {
     /// The levels that a client regains at the end of its turn.
     fn regained(&self, &Standing { used_ns, turn_over_ns, .. }: &Standing) -> i8 {
         let since_ns = self.service_clock_ns.saturating_sub(turn_over_ns);
-        let is_starved = since_ns > (2 * self.ready).saturating_mul(used_ns);
+        let is_starved = !self.is_strict && since_ns > (2 * self.ready).saturating_mul(used_ns);
         let levels = if is_starved { since_ns / self.level_ns().max(1) } else { 0 };
         i8::try_from(levels).unwrap_or(i8::MAX)
     }
@@ -105,7 +108,7 @@ impl Smart {
 
 impl Policy for Smart {
     fn kind(&self) -> PolicyKind {
-        PolicyKind::Smart
+        if self.is_strict { PolicyKind::SmartStrict } else { PolicyKind::Smart }
     }
 
     fn join(&mut self, client: ClientId, _facts: &Facts) {
@@ -142,6 +145,9 @@ impl Policy for Smart {
     fn key(&self, client: ClientId) -> Key {
         let standing = &self.standings[client.slot()];
         let levels_down = (MAXIMUM - standing.priority) as u64;
+        if self.is_strict {
+            return Key(levels_down, standing.turn);
+        }
         Key(standing.turn_over_ns.saturating_add(levels_down * self.level_ns()), standing.turn)
     }
 
@@ -201,7 +207,7 @@ mod tests {
     const FACTS: Facts = Facts::new(4);
 
     fn two_clients() -> (Smart, ClientId, ClientId) {
-        let mut smart = Smart::new(&Parameters::default());
+        let mut smart = Smart::new(PolicyKind::Smart, &Parameters::default());
         let (a, b) = (ClientId(1), ClientId(2));
         smart.join(a, &FACTS);
         smart.join(b, &FACTS);
@@ -259,7 +265,8 @@ mod tests {
     fn an_animation_keeps_up_with_clients_that_pause_between_turns() {
         for interval_us in [250, 500, 1_000, 2_000, 5_000] {
             let interval = interval_us * 1_000;
-            let mut smart = Smart::new(&Parameters { timer_interval_ns: interval, ..Parameters::default() });
+            let parameters = Parameters { timer_interval_ns: interval, ..Parameters::default() };
+            let mut smart = Smart::new(PolicyKind::Smart, &parameters);
             let (animation, others) = (ClientId(1), (2..14).map(ClientId).collect::<Vec<_>>());
             smart.join(animation, &FACTS);
             others.iter().for_each(|&one| smart.join(one, &FACTS));

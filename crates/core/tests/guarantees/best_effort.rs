@@ -69,16 +69,28 @@ fn synchronous_clients_do_not_starve_a_busy_one() {
     }
 }
 
+/// The six return at the base priority of `smart`, and together they demand more than the whole server.
+fn one_busy_and_six_that_pause(policy: PolicyKind) -> (Server, ClientId) {
+    let mut server = Server::new(policy, Parameters::default(), 1);
+    let busy = server.connect(Load::backlogged(100 * US..=100 * US));
+    for _ in 0..6 {
+        server.connect(Load::new(Behaviour::RoundTrip { think_ns: 11 * MS }, 4 * MS..=4 * MS));
+    }
+    server.run_until(20 * SECOND);
+    (server, busy)
+}
+
+#[test]
+fn smart_strict_serves_a_client_only_while_none_of_higher_priority_is_ready() {
+    let (server, busy) = one_busy_and_six_that_pause(PolicyKind::SmartStrict);
+    let share = server.service_ns(busy, None) as f64 / server.now_ns as f64;
+    assert!(share < 0.01, "the paper's rule starves the busy client: it has {share} of the server");
+}
+
 #[test]
 fn clients_that_pause_between_turns_do_not_starve_a_busy_one() {
-    // Each client returns at the base priority of `smart`, and together they demand more than the whole server.
     for policy in STARVE_NOBODY {
-        let mut server = Server::new(policy, Parameters::default(), 1);
-        let busy = server.connect(Load::backlogged(100 * US..=100 * US));
-        for _ in 0..6 {
-            server.connect(Load::new(Behaviour::RoundTrip { think_ns: 11 * MS }, 4 * MS..=4 * MS));
-        }
-        server.run_until(20 * SECOND);
+        let (server, busy) = one_busy_and_six_that_pause(policy);
         let waited_ns = server.longest_wait_ns(busy);
         // Bound under `smart`: 20 levels of 50 ms each, plus the slices in between.
         let bound_ns = if policy == PolicyKind::Smart { 1100 * MS } else { 60 * MS };

@@ -272,10 +272,11 @@ impl Rules {
     }
 
     pub fn pay(&mut self, id: ClientId, length_ns: u64, requests: u32, bytes: u64) {
-        let turn_ns = if self.kind == PolicyKind::Smart { self.slice_ns } else { self.parameters.slice_ns };
+        let turn_ns = if self.is_smart() { self.slice_ns } else { self.parameters.slice_ns };
         let next_pass = self.standings[&id].pass + 1;
         self.used_by_all += length_ns;
         let (used_by_all, ready, level_ns) = (self.used_by_all, self.ready as i128, self.level_ns());
+        let is_bounded = self.kind == PolicyKind::Smart;
         let group_price = i128::from(length_ns) * 100 / i128::from(self.account_weight(id));
         self.account_of(id).paid += group_price;
         let standing = self.standing(id);
@@ -291,7 +292,8 @@ impl Rules {
         if turn_is_over {
             // A client with less than half of an equal share regains the levels for which it waited.
             let since = i128::from(used_by_all - standing.turn_over_at);
-            let regained = if since > 2 * ready * i128::from(standing.used_ns) { since / level_ns } else { 0 };
+            let regained =
+                if is_bounded && since > 2 * ready * i128::from(standing.used_ns) { since / level_ns } else { 0 };
             if standing.priority < 0 {
                 standing.priority = (standing.priority + regained.min(99) as i32).min(0);
             }
@@ -323,6 +325,7 @@ impl Rules {
                 };
                 place(a).cmp(&place(b)).then(turn(a).cmp(&turn(b)))
             }
+            PolicyKind::SmartStrict => standing(b).priority.cmp(&standing(a).priority).then(turn(a).cmp(&turn(b))),
             PolicyKind::Fixed => {
                 standing(b).fixed_priority.cmp(&standing(a).fixed_priority).then(turn(a).cmp(&turn(b)))
             }
@@ -359,7 +362,7 @@ impl Rules {
                 let bytes = (BUFFER_BYTES - pass_bytes) as u32;
                 Turn { length_ns: u64::MAX, requests: TURN_REQUESTS - turn_requests, bytes }
             }
-            PolicyKind::Smart => {
+            PolicyKind::Smart | PolicyKind::SmartStrict => {
                 self.ready = ready;
                 self.lengthen_slice(id, ready == 1, now);
                 Turn { length_ns: self.slice_ns.saturating_sub(used_ns).max(1), requests: 0, bytes: 0 }
@@ -376,6 +379,10 @@ impl Rules {
                 Turn { length_ns: if noticed { slice_ns - slice_ns / 2 } else { slice_ns }, requests: 0, bytes: 0 }
             }
         }
+    }
+
+    fn is_smart(&self) -> bool {
+        matches!(self.kind, PolicyKind::Smart | PolicyKind::SmartStrict)
     }
 
     fn level_ns(&self) -> i128 {

@@ -401,7 +401,7 @@ fn processor(text: &str) -> Result<(Duration, Duration), String> {
 
 fn policy(text: &str) -> Result<PolicyKind, String> {
     let found = PolicyKind::ALL.into_iter().find(|policy| policy.name() == text);
-    found.ok_or_else(|| format!("there is no policy '{text}': write classic, smart, stock or fair"))
+    found.ok_or_else(|| format!("there is no policy '{text}': write classic, smart, smart-strict, stock or fair"))
 }
 
 fn groups(text: &str) -> Result<Grouping, String> {

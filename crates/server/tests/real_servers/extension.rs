@@ -344,7 +344,7 @@ fn refuse_bad_policies(wire: &mut Wire) {
         let request = words(wire, SET_POLICY, &[mask, 0, 1000, 1000, 1000, 800_000, 50]);
         assert_refused(wire, &request, code::BAD_VALUE, mask);
     }
-    for policy in [5, 6, 255] {
+    for policy in [6, 7, 255] {
         let request = words(wire, SET_POLICY, &[1, policy, 1000, 1000, 1000, 800_000, 50]);
         assert_refused(wire, &request, code::BAD_VALUE, policy);
     }

@@ -203,8 +203,10 @@ impl Reader<'_> {
             Some(part) if (0.0..=1.0).contains(part.get_ref()) => (part.get_ref() * 1e6) as u32,
             Some(part) => return Err(self.mistake(part.span(), "max_utilization must be from 0 to 1, such as 0.9")),
         };
+        let slice_ns = self.optional(&server.slice_us)?;
         Ok(Parameters {
-            slice_ns: self.optional(&server.slice_us)?.unwrap_or(usual.slice_ns),
+            slice_ns: slice_ns.unwrap_or(usual.slice_ns),
+            timer_interval_ns: slice_ns.unwrap_or(usual.timer_interval_ns),
             blocking_ns: self.optional(&server.blocking_us)?.unwrap_or(usual.blocking_ns),
             max_utilization_ppm: utilization,
             ..usual

@@ -126,6 +126,7 @@ fn explained(kind: PolicyKind) -> &'static str {
         PolicyKind::Stock => "no decisions: the server's own scheduler chooses, xqos only observes",
         PolicyKind::Classic => "1987: ready clients in turn, ten requests each; new clients wait for the next pass",
         PolicyKind::Smart => "2000: priorities that fall for busy clients, and rise for idle clients and for input",
+        PolicyKind::SmartStrict => "2000: as smart, but a client of low priority can wait for ever, as in the paper",
         PolicyKind::Fair => "the ready client that has used the least server time, divided by its weight",
         PolicyKind::Fixed => "the ready client with the highest priority; all others wait, even for ever",
         _ => "a policy that this help does not know yet",

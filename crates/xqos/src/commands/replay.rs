@@ -34,7 +34,7 @@ pub struct Arguments {
     /// Repeat the recorded calls to the scheduler, and compare every decision
     #[arg(long, conflicts_with_all = ["policy", "reserve", "slice", "cut"])]
     check: bool,
-    /// The policy: stock, classic, smart, fair or fixed [default: the recorded one]
+    /// The policy: stock, classic, smart, fair, fixed or smart-strict [default: the recorded one]
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     policy: Option<PolicyKind>,
     /// Reserve for programs with this text in their name, or for a pid; may be repeated

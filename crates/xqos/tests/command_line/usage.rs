@@ -211,7 +211,7 @@ fn help_has_examples_and_hides_packaging_commands() {
     }
     assert!(!told.out.contains("completions") && !told.out.contains("  man "), "hidden commands are not shown");
     let help = ended(xqos().args(["policy", "--help"])).with(0).out;
-    for policy in ["stock", "classic", "smart", "fair", "fixed"] {
+    for policy in ["stock", "classic", "smart", "fair", "fixed", "smart-strict"] {
         assert!(help.contains(&format!("- {policy}:")), "{policy} is not explained in\n{help}");
     }
 }
