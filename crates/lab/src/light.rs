@@ -30,16 +30,17 @@ use x11rb::protocol::xproto::{
     CreateGCAux, CreateWindowAux, Gcontext, GetInputFocusRequest, PolySegmentRequest, Segment, Window,
 };
 use x11rb::rust_connection::RustConnection;
+use xqos_core::ReservationKind;
 
 const LINES: usize = 200;
 const PERIOD: Duration = Duration::from_millis(10);
 
 /// Budget and period of a reservation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     pub budget_us: u32,
     pub period_us: u32,
-    pub hard: bool,
+    pub kind: ReservationKind,
 }
 
 /// The light client and its parameters.
@@ -71,7 +72,7 @@ impl Light {
     pub fn measure_with(&self, connection: RustConnection, server: &Server, duration: Duration) -> Result<Measured> {
         if let Some(wanted) = self.reservation {
             let own = connection.setup().resource_id_base;
-            server.control()?.reserve(own, wanted.budget_us, wanted.period_us, wanted.hard)?;
+            server.control()?.reserve(own, wanted.budget_us, wanted.period_us, wanted.kind)?;
         }
         Painter::new(connection)?.measure(self, server, duration)
     }

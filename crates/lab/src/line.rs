@@ -65,7 +65,7 @@ impl Echoes {
 pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) -> Result<Echoes> {
     let control = server.control()?;
     if let Some(wanted) = reservation {
-        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.hard)?;
+        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.kind)?;
     }
     let client = LineClient::new(&control)?;
     let (pointer, plan) = (Pointer::of(server)?, client.plan(moves));

@@ -105,8 +105,8 @@ impl Playing {
             let pid = self.process.pid();
             let mut own = list.iter().filter(|client| client.pid as u32 == pid).peekable();
             if own.peek().is_some() {
-                let Reservation { budget_us, period_us, hard } = wanted;
-                return Ok(own.try_for_each(|client| control.reserve(client.client, budget_us, period_us, hard))?);
+                let Reservation { budget_us, period_us, kind } = wanted;
+                return Ok(own.try_for_each(|client| control.reserve(client.client, budget_us, period_us, kind))?);
             }
             self.go_on(limit, "connect")?;
         }

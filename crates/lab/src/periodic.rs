@@ -115,7 +115,7 @@ pub struct Periodic<'a> {
 pub fn animate(server: &Server, reservation: Option<Reservation>, frames: usize) -> Result<Frames> {
     let control = server.control()?;
     if let Some(wanted) = reservation {
-        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.hard)?;
+        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.kind)?;
     }
     Periodic::new(control.connection()?, ANIMATION)?.run(None, frames, |_| {})
 }

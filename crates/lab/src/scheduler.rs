@@ -12,10 +12,10 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use xqos_abi::PolicyChange;
 use xqos_client::Control;
-use xqos_core::{Parameters, PolicyKind};
+use xqos_core::{Parameters, PolicyKind, ReservationKind};
 
 /// Reservation of a measured client under [`Scheduler::Cbs`], as in the paper of 2008: 3 ms in every 10 ms, soft.
-const RESERVATION: Reservation = Reservation { budget_us: 3000, period_us: 10_000, hard: false };
+const RESERVATION: Reservation = Reservation { budget_us: 3000, period_us: 10_000, kind: ReservationKind::Soft };
 /// Blocking time that admission assumes for that reservation.
 const BLOCKING_US: u32 = 1000;
 

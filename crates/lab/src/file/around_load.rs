@@ -133,7 +133,7 @@ pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, qu
 pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
     let control = server.control()?;
     if let Some(wanted) = case.reserve {
-        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.hard)?;
+        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.kind)?;
     }
     let ocbench = Periodic::new(control.connection()?, calibrated.wheel(server)?)?;
     if let Some(level) = case.trace {

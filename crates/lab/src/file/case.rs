@@ -18,7 +18,7 @@ use std::time::Duration;
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
 use xqos_cli::quantity;
-use xqos_core::PolicyKind;
+use xqos_core::{PolicyKind, ReservationKind};
 
 /// A case that is ready to be measured.
 #[derive(Clone, Debug)]
@@ -379,19 +379,22 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     text.parse().map(quantity::Micros::duration)
 }
 
-/// `3ms/10ms`, `3ms/10ms hard`, or a fraction of a period: `1/6 of 30ms hard`.
+/// `3ms/10ms`, `3ms/10ms hard`, `3ms/10ms soft=paper`, or a fraction of a period: `1/6 of 30ms hard`.
 fn reservation(text: &str) -> Result<Reservation, String> {
-    let (what, hard) = text.strip_suffix(" hard").map_or((text, false), |what| (what, true));
+    let (what, kind) = match text.rsplit_once(' ').map(|(what, kind)| (what, ReservationKind::from_name(kind))) {
+        Some((what, Some(kind))) => (what, kind),
+        _ => (text, ReservationKind::Soft),
+    };
     if let Some((part, period)) = what.split_once(" of ") {
         let period: quantity::Micros = period.parse()?;
         let (over, under) =
             part.split_once('/').ok_or_else(|| format!("'{part}' is not a fraction: write one such as 1/6"))?;
         let (over, under) = (u64::from(whole(over)?), u64::from(whole(under)?.max(1)));
         let budget_us = (u64::from(period.0) * over / under) as u32;
-        return Ok(Reservation { budget_us, period_us: period.0, hard });
+        return Ok(Reservation { budget_us, period_us: period.0, kind });
     }
     let quantity::Reservation { budget, period } = what.parse()?;
-    Ok(Reservation { budget_us: budget.0, period_us: period.0, hard })
+    Ok(Reservation { budget_us: budget.0, period_us: period.0, kind })
 }
 
 fn processor(text: &str) -> Result<(Duration, Duration), String> {

@@ -143,7 +143,7 @@ impl Running {
         };
         for &client in &clients {
             if let Some(wanted) = load.reserve {
-                control.reserve(client, wanted.budget_us, wanted.period_us, wanted.hard)?;
+                control.reserve(client, wanted.budget_us, wanted.period_us, wanted.kind)?;
             }
             if let Some(weight) = load.weight {
                 control.set_weight(client, weight)?;
@@ -157,7 +157,7 @@ impl Running {
                 control.set_group_cap(first, ppm)?;
             }
             if let Some(wanted) = group.reserve {
-                control.reserve_group(first, wanted.budget_us, wanted.period_us, wanted.hard)?;
+                control.reserve_group(first, wanted.budget_us, wanted.period_us, wanted.kind)?;
             }
         }
         // The first period still includes service from before the reservation.
