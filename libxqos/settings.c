@@ -150,6 +150,13 @@ int xqos_set_client_pacing(xqos_t *xqos, uint32_t client, uint32_t pacing)
     return set_number(xqos, XQOS_SUBJECT_CLIENT, client, XQOS_SETTING_PACED, pacing);
 }
 
+int xqos_mark_exposing(xqos_t *xqos, uint32_t client)
+{
+    uint32_t request[] = { 0, client };
+
+    return xqos_perform(xqos, XQOS_REQUEST_MARK_EXPOSING, request, sizeof request, NULL);
+}
+
 int xqos_set_client_group(xqos_t *xqos, uint32_t client, const char *name)
 {
     struct set request = { .subject = XQOS_SUBJECT_CLIENT, .client = client, .setting = XQOS_SETTING_GROUP };

@@ -119,7 +119,8 @@ int xqos_socket_attach(struct xqos *xqos, xcb_connection_t *connection)
 static size_t client_at(uint8_t opcode)
 {
     switch (opcode) {
-    case XQOS_REQUEST_GET_RESERVATION: return 4;
+    case XQOS_REQUEST_GET_RESERVATION:
+    case XQOS_REQUEST_MARK_EXPOSING: return 4;
     case XQOS_REQUEST_SET:
     case XQOS_REQUEST_CLEAR:
     case XQOS_REQUEST_CHECK_ADMISSION: return 8;

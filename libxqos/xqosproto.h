@@ -34,6 +34,7 @@ enum xqos_request {
     XQOS_REQUEST_START_TRACE = 17,
     XQOS_REQUEST_STOP_TRACE = 18,
     XQOS_REQUEST_GET_CUT = 19,
+    XQOS_REQUEST_MARK_EXPOSING = 20,
 };
 
 enum xqos_policy {

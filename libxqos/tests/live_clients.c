@@ -299,6 +299,22 @@ static void settings_cause_events(void)
     disconnect_client(&b);
 }
 
+static void a_mark_has_the_effect_of_an_expose(void)
+{
+    struct client a = connect_client(), b = connect_client();
+    struct xqos_event event;
+
+    EXPECT_INT(xqos_select_events(b.xqos, XQOS_EVENTS_EXPOSES), XQOS_OK);
+    EXPECT_INT(xqos_mark_exposing(a.xqos, XQOS_SELF), XQOS_OK);
+    EXPECT(wait_for(&b, XQOS_EVENT_EXPOSING, a.base, &event));
+    free(xcb_get_input_focus_reply(a.connection, xcb_get_input_focus(a.connection), NULL));
+    EXPECT(wait_for(&b, XQOS_EVENT_ANSWERED, a.base, &event));
+    EXPECT_INT(xqos_mark_exposing(a.xqos, 0x7fe00000), XQOS_ERR_VALUE);
+    EXPECT_INT(xqos_mark_exposing(NULL, XQOS_SELF), XQOS_ERR_ARGUMENT);
+    disconnect_client(&a);
+    disconnect_client(&b);
+}
+
 static void clients_cause_events(void)
 {
     struct client listener = connect_client(), other;
@@ -368,6 +384,7 @@ void test_events(void)
 {
     RUN(reservations_cause_events);
     RUN(settings_cause_events);
+    RUN(a_mark_has_the_effect_of_an_expose);
     RUN(clients_cause_events);
     RUN(deselected_events_are_not_sent);
     RUN(depletions_cause_events_and_are_counted);

@@ -157,6 +157,7 @@ static void settings_have_their_bytes(void)
     EXPECT_INT(xqos_set_client_group(f.xqos, 0x600007, NULL), XQOS_OK);
     EXPECT_INT(xqos_set_group_reservation(f.xqos, 0x600008, 5000, 16000, XQOS_RESERVATION_HARD, NULL), XQOS_OK);
     EXPECT_INT(xqos_set_groups(f.xqos, XQOS_GROUPING_USER, 300000), XQOS_OK);
+    EXPECT_INT(xqos_mark_exposing(f.xqos, 0x600009), XQOS_OK);
 
     EXPECT_SET(&f, 0, 0, 0x600001, 0, 3000, 10000, 1);
     EXPECT_SET(&f, 1, 0, 0x600003, 1, 250);
@@ -169,6 +170,7 @@ static void settings_have_their_bytes(void)
     EXPECT_SET(&f, 8, 1, 0x600008, 0, 5000, 16000, 1);
     EXPECT_SET(&f, 9, 2, 0, 9, 300000);
     EXPECT_SET(&f, 10, 2, 0, 8, 2);
+    EXPECT_REQUEST(&f, 11, 20, 0x600009);
     close_fixture(&f);
 }
 

@@ -152,7 +152,7 @@ static void wrong_lengths_and_opcodes_are_refused(void)
         size_t bytes;
     } requests[] = { { 0, 12 }, { 1, 4 }, { 2, 48 }, { 3, 16 }, { 4, 24 }, { 5, 8 }, { 6, 4 }, { 7, 4 }, { 8, 4 },
                      { 9, 4 }, { 10, 4 }, { 11, 4 }, { 12, 4 }, { 13, 32 }, { 14, 40 }, { 15, 12 }, { 16, 8 },
-                     { 17, 12 }, { 18, 4 }, { 19, 4 } };
+                     { 17, 12 }, { 18, 4 }, { 19, 4 }, { 20, 8 } };
     struct client c = connect_client();
 
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
@@ -161,7 +161,7 @@ static void wrong_lengths_and_opcodes_are_refused(void)
         if (requests[i].bytes > 4)
             EXPECT_INT(send_raw(&c, requests[i].opcode, requests[i].bytes - 4), XCB_LENGTH);
     }
-    EXPECT_INT(send_raw(&c, 20, 4), XCB_REQUEST);
+    EXPECT_INT(send_raw(&c, 21, 4), XCB_REQUEST);
     EXPECT_INT(send_raw(&c, 255, 4), XCB_REQUEST);
     disconnect_client(&c);
 }

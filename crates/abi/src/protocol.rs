@@ -92,6 +92,8 @@ requests! {
     17 StartTrace { level: Level [4], capacity: u32 [4] } true;
     18 StopTrace false;
     19 GetCut true;
+    /// As if an Expose had been delivered to the client.
+    20 MarkExposing { client: u32 [4] } false;
 }
 
 entries! {

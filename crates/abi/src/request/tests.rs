@@ -34,6 +34,7 @@ fn one_of_each() -> Vec<Request> {
         Request::StartTrace { level: Level::Requests, capacity: 4096 },
         Request::StopTrace,
         Request::GetCut,
+        Request::MarkExposing { client: 0x40_0001 },
     ]
 }
 

@@ -105,6 +105,8 @@ pub struct Engine<H> {
     pub pacing: Pacing,
     /// The client to hold back when its slice ends, because it uncovers windows of other clients.
     to_hold: Option<ClientId>,
+    /// The client that is exposing from the end of its slice on, because it said so.
+    marked: Option<ClientId>,
     /// The number of times that a client was held back for that reason.
     pub holds: u32,
     /// The client that lends the server a real-time priority, and the limit to restore afterwards.
@@ -159,6 +161,7 @@ impl<H: Host> Engine<H> {
             owed_answers: OwedAnswers::default(),
             pacing: Pacing::default(),
             to_hold: None,
+            marked: None,
             holds: 0,
             lender: None,
             faults: FaultCounter::new(settings.fault),
@@ -323,6 +326,9 @@ impl<H: Host> Engine<H> {
         let is_used_up = self.slot(id).is_some_and(|slot| self.scheduler.is_cap_used_up(slot.group));
         if is_used_up || self.is_held_with_group(id) {
             self.sync_holds();
+        }
+        if let Some(marked) = self.marked.take() {
+            self.exposed(marked, None);
         }
         if let Some(held) = self.to_hold.take() {
             self.sync_hold(held);

@@ -148,6 +148,10 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
                 return Err(Refused::Alloc);
             }
         }
+        Request::MarkExposing { client } => {
+            let id = subject_to_change(engine, asker, client)?;
+            engine.mark_exposing(id);
+        }
         Request::SetOrigin { name, lease } => engine.set_origin(asker, name, lease),
         Request::StopTrace => engine.stop_trace(asker),
         Request::SelectEvents { mask } if mask & !event_mask::ALL != 0 => return Err(Refused::Value(mask)),

@@ -172,6 +172,7 @@ fn sample(name: &str, client: u32, is_shared: bool) -> Request {
         "GetProcessor" => Request::GetProcessor,
         "GetDesktop" => Request::GetDesktop,
         "GetCut" => Request::GetCut,
+        "MarkExposing" => Request::MarkExposing { client },
         "SetOrigin" => Request::SetOrigin { name: Label::new("a test"), lease: false },
         "GetGroups" => Request::GetGroups,
         _ => panic!("{name} is no request"),

@@ -21,7 +21,7 @@ use xqos_lab::server::Kind;
 const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
 const SOON: Duration = Duration::from_secs(5);
 /// The length of each request in units of four bytes, by minor opcode.
-const LENGTHS: [usize; 20] = [3, 1, 12, 4, 6, 2, 1, 1, 1, 1, 1, 1, 1, 8, 10, 3, 2, 3, 1, 1];
+const LENGTHS: [usize; 21] = [3, 1, 12, 4, 6, 2, 1, 1, 1, 1, 1, 1, 1, 8, 10, 3, 2, 3, 1, 1, 2];
 const SET: u8 = 2;
 const CHECK_ADMISSION: u8 = 4;
 const SET_POLICY: u8 = 13;

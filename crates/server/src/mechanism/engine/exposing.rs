@@ -15,13 +15,27 @@ const PACING_OF_SOME: Pacing = Pacing { limit_ns: 40_000_000, floor_ns: 50_000_0
 impl<H: Host> Engine<H> {
     /// User input or an Expose was delivered to a client.
     pub fn input_or_expose(&mut self, id: ClientId, is_input: bool) {
-        let at = self.host.now();
         if is_input {
+            let at = self.host.now();
             self.scheduler.handle(at, Fact::Input { client: id });
             self.input_beside_an_expose(id, at);
-            return;
+        } else {
+            self.exposed(id, self.running_client());
         }
-        let cause = self.running_client();
+    }
+
+    /// The client reports that it is about to redraw. Its requests in the current slice do not count as the redraw.
+    pub fn mark_exposing(&mut self, id: ClientId) {
+        if self.running_client() == Some(id) {
+            self.marked = Some(id);
+        } else {
+            self.exposed(id, None);
+        }
+    }
+
+    /// The client has to redraw, because of a request of `cause` if there is one.
+    pub(super) fn exposed(&mut self, id: ClientId, cause: Option<ClientId>) {
+        let at = self.host.now();
         let paced = cause.filter(|&cause| self.is_paced(cause));
         let outcome = self.scheduler.handle(at, Fact::Exposed { client: id, cause: paced });
         if outcome != Outcome::None {

@@ -84,6 +84,23 @@ fn a_client_that_uncovers_others_waits_for_them_up_to_the_limit() {
 }
 
 #[test]
+fn a_client_that_marks_itself_is_exposing_until_its_next_requests_are_served() {
+    let mut server = server(PolicyKind::Fair);
+    let [painter, listener] = clients(&mut server);
+    server.ask(listener, Request::SelectEvents { mask: event_mask::EXPOSES }).unwrap();
+    server.send_at(Time(MS), painter, 1000, Effect::Mark);
+    server.send_at(Time(20 * MS), painter, 1000, Effect::Nothing);
+    let kinds = |server: &mut super::mock::Server, until| {
+        server.run_until(until);
+        server.host().events.borrow().iter().map(|(_, event)| event.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&mut server, Time(19 * MS)), [NotifyKind::Exposing]);
+    assert_eq!(kinds(&mut server, Time(30 * MS)), [NotifyKind::Exposing, NotifyKind::Answered]);
+    server.ask(listener, Request::MarkExposing { client: base(painter) }).unwrap();
+    assert_eq!(kinds(&mut server, Time(31 * MS))[2..], [NotifyKind::Exposing]);
+}
+
+#[test]
 fn the_pacing_of_a_single_client_can_be_set_and_leased() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, mover, other, painter] = clients(&mut server);

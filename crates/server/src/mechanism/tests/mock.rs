@@ -37,6 +37,8 @@ pub enum Effect {
     Ungrab,
     /// Sends an Expose to this client.
     Expose(ClientId),
+    /// Marks itself as exposing.
+    Mark,
     /// Sends another kind of event to this client.
     Event(ClientId),
     /// Sets a client's SYNC priority.

@@ -240,6 +240,7 @@ impl Server {
             Effect::Grab => engine.grabbed(id, true),
             Effect::Ungrab => engine.grabbed(id, false),
             Effect::Expose(client) => engine.input_or_expose(client, false),
+            Effect::Mark => engine.mark_exposing(id),
             Effect::Event(client) => engine.delivered(client),
             Effect::Prioritize(client, priority) => engine.prioritized(client, priority),
         }
