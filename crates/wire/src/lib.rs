@@ -20,6 +20,7 @@
 //! | [`contents`] | totals of a capture, and the parts that could not be used |
 //! | [`analysis`] | where time and bytes went, and which round trips could be avoided |
 //! | [`answerable`] | which requests a proxy next to the program can answer, and under which condition |
+//! | [`messages`] | logs each message as a line of text or JSON |
 //! | [`plot`] | plots time against bytes: zoomable page, SVG, and xplot's format |
 //! | [`predict`] | predicts a program's start-up time over a simulated link |
 //! | [`observe`] | the interface between decoding and analysis |
@@ -41,6 +42,7 @@ mod descriptors;
 mod flow;
 pub mod frame;
 pub mod link;
+pub mod messages;
 pub mod observe;
 pub mod plot;
 pub mod predict;

@@ -12,14 +12,13 @@
 //! - it shows no length of events and errors;
 //! - as an event's sequence number, it shows that of the last request that it has forwarded.
 
-#[path = "../examples/messages.rs"]
-mod messages;
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use xqos_wire::capture::Reader;
+use xqos_wire::messages::{Format, MessageLog};
+use xqos_wire::session::Session;
 
 const NAMES: [&str; 5] = ["xterm", "gtk3-demo", "qt5", "emacs", "x11perf"];
 
@@ -38,10 +37,18 @@ fn printed(name: &str) -> String {
     let packed = File::open(file(&format!("{name}.pcapng.zst"))).expect("it is committed");
     let mut reader = Reader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
     let mut out = Vec::new();
-    let counts = messages::print(&mut reader, None, &mut out);
+    let mut log = MessageLog::new(&mut out, Format::Text, None);
+    let mut session = Session::new(vec![&mut log]);
+    while let Some(record) = reader.next() {
+        session.packet(&record);
+    }
+    let counts = session.finish();
+    log.finish().unwrap();
     assert_eq!((counts.gaps, counts.skipped_bytes, counts.broken_packets), (0, 0, 0), "{name} was captured whole");
     assert!(reader.notes().is_empty());
-    String::from_utf8(out).unwrap()
+    // Fields have their own tests.
+    let lines = String::from_utf8(out).unwrap();
+    lines.lines().map(|line| line.split(": ").next().unwrap().to_owned() + "\n").collect()
 }
 
 /// The parts of a message that xtrace shows.
@@ -62,7 +69,7 @@ fn ours(text: &str) -> Streams {
         // Extension names may contain spaces.
         let (front, length) = line.rsplit_once(' ').unwrap();
         let fields: Vec<&str> = front.splitn(6, ' ').collect();
-        let &[id, _at, arrow, sequence, kind, name] = &fields[..] else { continue };
+        let &[_at, id, arrow, sequence, kind, name] = &fields[..] else { continue };
         if kind.starts_with("Setup") {
             continue;
         }
@@ -90,9 +97,9 @@ fn theirs(text: &str) -> Streams {
         };
         let Ok(sequence) = u64::from_str_radix(sequence, 16) else { continue };
         let Some(logged) = logged(sequence, rest) else { continue };
-        // xtrace's arrow points from the client to xtrace.
+        // xtrace counts connections from 0, and its arrow points from the client to xtrace.
         let arrow = if arrow == "<" { '>' } else { '<' };
-        streams.entry((id.parse().unwrap(), arrow)).or_default().push(logged);
+        streams.entry((id.parse::<u32>().unwrap() + 1, arrow)).or_default().push(logged);
     }
     streams
 }

@@ -26,7 +26,7 @@ const fn plain() -> Settings {
         stop: None,
         before_ns: 0,
     };
-    Settings { scrub: None, snap_bytes: None, trigger, also_port: None }
+    Settings { scrub: None, snap_bytes: None, trigger, also_port: None, prints_messages: false }
 }
 
 /// Records a capture again and returns the new file.

@@ -7,6 +7,7 @@ mod text;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use links::Links;
+use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
@@ -19,6 +20,7 @@ use xqos_wire::analysis::proxied::Proxy;
 use xqos_wire::analysis::report::Report;
 use xqos_wire::analysis::table::csv;
 use xqos_wire::contents::Contents;
+use xqos_wire::messages::{Format, MessageLog};
 use xqos_wire::observe::Observer;
 use xqos_wire::predict::figures::predictions;
 use xqos_wire::predict::script::ScriptRecorder;
@@ -43,8 +45,11 @@ pub struct Arguments {
     #[arg(long, value_name = "PORT")]
     port: Vec<u16>,
     /// Show only this connection, by its number in the table
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["json", "csv", "compare"])]
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["csv", "compare"])]
     connection: Option<usize>,
+    /// Print each message as a line, instead of figures; with --json, as a JSON object
+    #[arg(long, conflicts_with_all = ["csv", "compare", "parquet", "budget", "proxy", "predict"])]
+    messages: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -81,6 +86,7 @@ Examples:
   xqos analyse --proxy strict --latency 100ms editor.pcapng
   xqos analyse --predict rate=1mbit,delay=50ms editor.pcapng
   xqos analyse --parquet fleet.parquet editor.pcapng
+  xqos analyse --messages --connection 1 editor.pcapng
   xqos analyse --json editor.pcapng | jq '.connections[0].waits[:3]'
 
 Words:
@@ -109,6 +115,11 @@ the default is what arrives in one round trip. grid is 100 Mb/s to 10 kb/s by
 0.1 to 100 ms. Start-up lasts from the first packet until 2 s of silence after
 the first window. The capture must be from a fast link. With --proxy, start-up
 behind that proxy is predicted too.
+
+Lines of --messages: seconds since the first packet, number of the connection,
+> to the server or < back, sequence number, kind, name, length, known fields.
+JSON: kind (of the message, or opened, joined, program, gap, ended), seconds,
+connection, sequence, name, length, fields {NAME: TEXT}.
 
 Limits of --budget apply to all connections together: round-trips, avoidable,
 bytes (X data both ways; 200k, 5M), waits (time spent waiting for replies),
@@ -139,6 +150,10 @@ impl Arguments {
     pub fn perform(&self) -> Result<()> {
         match (self.files.as_slice(), self.compare) {
             ([before, after], true) => self.perform_compare(before, after),
+            ([file], false) if self.messages => self.print_messages(file),
+            ([_], false) if self.json && self.connection.is_some() => {
+                bail!("--json has all connections: leave out --connection, or add --messages")
+            }
             ([file], false) => self.perform_one(file),
             (_, true) => bail!("--compare needs two captures: the one before and the one after"),
             (_, false) => bail!("give one capture, or two with --compare"),
@@ -159,6 +174,22 @@ impl Arguments {
             bail!("over the budget: {}", broken.join("; "));
         }
         Ok(())
+    }
+
+    fn print_messages(&self, file: &Path) -> Result<()> {
+        let format = if self.json { Format::Json } else { Format::Text };
+        let only = self.connection.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        let mut log = MessageLog::new(BufWriter::new(io::stdout().lock()), format, only);
+        let contents = read(file, &self.port, vec![&mut log])?;
+        if let Some(number) = self.connection.filter(|&number| number == 0 || number as u64 > contents.connections) {
+            bail!("there is no connection {number}: the capture has {}", contents.connections);
+        }
+        match log.finish() {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(error).context("cannot write to standard output")
+            }
+            _ => Ok(()),
+        }
     }
 
     fn write_tables(&self, report: &Report, file: &Path) -> Result<()> {

@@ -43,14 +43,14 @@ use xqos_wire::capture::trigger::{self, Start, Stop};
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("source").args(["program", "interface", "read", "list"]).required(true))]
 pub struct Arguments {
-    /// The capture to write; an existing file is replaced only with -r
-    #[arg(long, short, value_name = "FILE", required_unless_present = "list")]
+    /// The capture to write, instead of printing each message; an existing file is replaced only with -r
+    #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Capture on this network interface, such as lo, eth0 or any
     #[arg(long, short, value_name = "IFACE")]
     interface: Option<String>,
     /// Rewrite this capture instead of making one
-    #[arg(long, short, value_name = "CAPTURE")]
+    #[arg(long, short, value_name = "CAPTURE", requires = "output")]
     read: Option<PathBuf>,
     /// List the network interfaces
     #[arg(long)]
@@ -65,7 +65,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["program", "read"])]
     duration: Option<Duration>,
     /// Begin the file at this event: now, key, or first-window
-    #[arg(long, value_name = "EVENT", default_value = "now", value_parser = start)]
+    #[arg(long, value_name = "EVENT", default_value = "now", value_parser = start, requires = "output")]
     start_on: Start,
     /// End the file at this event: key, first-window, or quiet=TIME (no message for that time)
     #[arg(long, value_name = "EVENT", value_parser = stop)]
@@ -74,13 +74,13 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "5s")]
     before: Micros,
     /// Keep at most this many bytes of each packet; 96 cover the headers and the beginning of a message
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(64..))]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(64..), requires = "output")]
     snaplen: Option<u32>,
     /// Overwrite text, keys and pixels; keep sizes, message names and times
-    #[arg(long)]
+    #[arg(long, requires = "output")]
     scrub: bool,
     /// Keep the X server's cookie in the file
-    #[arg(long, conflicts_with = "scrub")]
+    #[arg(long, conflicts_with = "scrub", requires = "output")]
     keep_cookie: bool,
     /// Print nothing on success
     #[arg(long, short)]
@@ -99,6 +99,10 @@ Examples:
   sudo xqos cap -i lo --port 6010 -o ssh.pcapng
   xqos cap -r desk.pcapng --scrub -o for-others.pcapng
   xqos cap --list
+  xqos cap -- xclock                      print each message as it arrives
+
+Without -o, each message is one line, as in `xqos analyse --messages`. The lines
+have typed text.
 
 Events: key is a key press; first-window is the first window that is mapped;
 quiet counts from the last message. After the file has ended, the program
@@ -142,7 +146,8 @@ impl Arguments {
             list()?;
             return Ok(ExitCode::SUCCESS);
         }
-        let output = self.output.as_deref().context("no output file is given: add -o FILE")?;
+        // Without an output file, only the messages are wanted.
+        let output = self.output.as_deref().unwrap_or(Path::new("/dev/null"));
         match (&self.interface, &self.read) {
             (Some(interface), _) => interface::capture(self, interface, output)?,
             (_, Some(capture)) => rewrite::write(self, capture, output)?,
@@ -158,6 +163,7 @@ impl Arguments {
             snap_bytes: self.snaplen.map(|bytes| bytes as usize),
             trigger: trigger::Settings { start: self.start_on, stop: self.stop_on, before_ns: self.before.ns() },
             // If a single port is captured, treat all its connections as X.
+            prints_messages: self.output.is_none(),
             also_port: self.port.as_ref().filter(|ports| ports.len() == 1).map(|ports| *ports.start()),
         }
     }
@@ -184,7 +190,8 @@ impl Arguments {
             count => format!(", {count} left out because they are not TCP"),
         };
         if !self.quiet {
-            note(&format!("{about}{}, {bytes} bytes in {file}{left_out}", counted(*packets, "packet")));
+            let place = if self.output.is_some() { format!(" in {file}") } else { String::new() };
+            note(&format!("{about}{}, {bytes} bytes{place}{left_out}", counted(*packets, "packet")));
         }
         Ok(())
     }

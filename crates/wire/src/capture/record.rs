@@ -12,10 +12,12 @@
 use super::scrub::{Extent, Marker, Scrubber};
 use super::trigger::{self, EventWatcher, SeenEvents, State, Trigger};
 use super::{Link, Record, Writer};
+use crate::messages::{Format, MessageLog};
+use crate::observe::Observer;
 use crate::session::Session;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Stdout};
 
 /// Maximum memory for packets that arrived before the start.
 const MAX_HELD_BYTES: usize = 256 << 20;
@@ -33,6 +35,8 @@ pub struct Settings {
     pub trigger: trigger::Settings,
     /// Also treat this port as X.
     pub also_port: Option<u16>,
+    /// Also print each message to standard output.
+    pub prints_messages: bool,
 }
 
 #[derive(Debug, Default)]
@@ -55,11 +59,16 @@ pub struct Recorded {
 pub struct Watchers {
     marker: Marker,
     watcher: EventWatcher,
+    log: Option<MessageLog<Stdout>>,
 }
 
 impl Watchers {
     pub fn new(settings: &Settings) -> Watchers {
-        Watchers { marker: Marker::new(settings.scrub.unwrap_or(Extent::Cookie)), watcher: EventWatcher::default() }
+        Watchers {
+            marker: Marker::new(settings.scrub.unwrap_or(Extent::Cookie)),
+            watcher: EventWatcher::default(),
+            log: settings.prints_messages.then(|| MessageLog::new(io::stdout(), Format::Text, None)),
+        }
     }
 }
 
@@ -87,9 +96,11 @@ impl<'a> Recorder<'a> {
         }
         let scrubber = settings.scrub.map(|_| Scrubber::new(&watchers.marker));
         let watcher = watchers.watcher.clone();
-        let needs_session = settings.scrub.is_some() || settings.trigger.needs_messages();
+        let needs_session = settings.scrub.is_some() || settings.trigger.needs_messages() || settings.prints_messages;
         let session = needs_session.then(|| {
-            let session = Session::new(vec![&mut watchers.marker, &mut watchers.watcher]);
+            let mut observers: Vec<&mut dyn Observer> = vec![&mut watchers.marker, &mut watchers.watcher];
+            observers.extend(watchers.log.as_mut().map(|log| log as &mut dyn Observer));
+            let session = Session::new(observers);
             settings.also_port.into_iter().fold(session, Session::also_port)
         });
         let output = Output {

@@ -104,6 +104,26 @@ fn nanoseconds_in_a_file_of_microseconds_are_detected_and_reported() {
 }
 
 #[test]
+fn messages_are_lines_of_text_or_json() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/reported/zero.pcap");
+    let print = |arguments: &[&str]| ended(xqos().args(["analyse", "--messages"]).args(arguments).arg(&file));
+    let text = print(&[]).with(0).out;
+    let atom = "1 > 2 Request InternAtom 16: only_if_exists false, name_len 7, name \"AFTER_0\"";
+    assert!(text.lines().next().unwrap().starts_with("0.000000 1 opened ") && text.contains(atom), "{text}");
+    let json = print(&["--json", "--connection", "1"]).with(0).out;
+    let lines: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), text.lines().count());
+    let request = lines.iter().find(|line| line["name"] == "InternAtom" && line["kind"] == "request").unwrap();
+    assert_eq!((&request["connection"], &request["fields"]["only_if_exists"]), (&1.into(), &"false".into()));
+    print(&["--connection", "2"]).failed_saying(&["there is no connection 2: the capture has 1"]);
+    print(&["--connection", "0"]).failed_saying(&["there is no connection 0"]);
+    ended(xqos().args(["analyse", "--messages", "/etc/passwd"])).failed_saying(&["/etc/passwd", "neither a pcap"]);
+    ended(xqos().args(["analyse", "--json", "--connection", "1"]).arg(&file)).failed_saying(&["add --messages"]);
+    print(&["--csv"]).with(2);
+    print(&["--predict", "grid"]).with(2);
+}
+
+#[test]
 fn invalid_values_end_with_status_2_and_one_line() {
     for (arguments, words) in [
         (["--proxy", "nx"], "write lbx, strict or relaxed"),

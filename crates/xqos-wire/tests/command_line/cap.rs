@@ -61,7 +61,8 @@ impl Capture {
 fn wrong_usage_says_what_to_write() {
     for (arguments, words) in [
         (&["-o", "x"][..], "PROGRAM"),
-        (&["--", "true"], "--output"),
+        (&["-r", "y"], "--output"),
+        (&["--scrub", "--", "true"], "--output"),
         (&["-o", "x", "-i", "lo", "--", "true"], "cannot be used with"),
         (&["-o", "x", "-r", "y", "-i", "lo"], "cannot be used with"),
         (&["-o", "x", "--filter", "tcp", "--", "true"], "cannot be used with"),
@@ -153,6 +154,19 @@ fn every_request_is_counted() {
     assert_eq!(report["connections"][0]["requests"]["PutImage"]["bytes"], 2048 * 1024 * 4 + 28);
     assert_eq!(count(&report, "replies", "InternAtom"), 7);
     assert_eq!(report["connections"][0]["missing_bytes"], 0);
+}
+
+#[test]
+fn without_a_file_each_message_is_printed() {
+    let server = Server::stock();
+    let told = server.ask(&["cap", "--", "sh", "-c", "xlsatoms > /dev/null; exit 4"]).with(4);
+    let lines = |words: &str| told.out.lines().filter(|line| line.contains(words)).count();
+    assert!(lines(" 1 > 2 Request ") == 1 && lines("name \"PRIMARY\"") == 1, "{}", told.out);
+    assert_eq!(lines("Request GetAtomName"), lines("Reply GetAtomName") + lines("Error "));
+    assert!(lines("program xlsatoms") == 1 && lines(" 1 ended ") == 1, "{}", told.out);
+    assert!(told.err.contains("bytes\n") && !told.err.contains("/dev/null"), "{}", told.err);
+    let told = server.ask(&["cap", "-q", "--stop-on", "first-window", "--", "xterm", "-e", "true"]).with(0);
+    assert!(told.out.contains("CreateWindow") && !told.out.contains(" 1 ended "), "nothing follows the stop event");
 }
 
 #[test]

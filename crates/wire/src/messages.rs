@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+//! Logs each message of a capture as one line: text, or JSON (Figure 2 of Packard and Gettys, 2003).
+//!
+//! ```text
+//! 0.001832 1 > 14 Request InternAtom 20: only_if_exists true, name_len 7, name "WM_NAME"
+//! ```
+//!
+//! A line has the seconds since the first X packet, the connection, the direction (`>` is to the server), the sequence
+//! number, the kind, the name, the length, and the known fields. The time is that of the packet with the message's end.
+
+use crate::observe::{ConnectionId, Direction, Ending, Message, MissingBytes, Observer, Opened};
+use crate::x11::fields;
+use serde_json::{Map, Value, json};
+use std::fmt::Arguments;
+use std::io::{self, Write};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Writes the log. After the first error, nothing more is written.
+#[derive(Debug)]
+pub struct MessageLog<W> {
+    out: W,
+    format: Format,
+    /// Number of the only connection to log, counted from 1.
+    only: Option<u32>,
+    start_ns: Option<u64>,
+    last_ns: u64,
+    result: io::Result<()>,
+}
+
+impl<W: Write> MessageLog<W> {
+    pub fn new(out: W, format: Format, only: Option<u32>) -> MessageLog<W> {
+        MessageLog { out, format, only, start_ns: None, last_ns: 0, result: Ok(()) }
+    }
+
+    /// Returns the first error.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.result.and_then(|()| self.out.flush())
+    }
+
+    fn line(&mut self, id: ConnectionId, at_ns: u64, text: Arguments<'_>, value: impl FnOnce() -> Value) {
+        self.last_ns = at_ns;
+        let ns = at_ns.saturating_sub(*self.start_ns.get_or_insert(at_ns));
+        let number = id.0.saturating_add(1);
+        if self.result.is_err() || self.only.is_some_and(|only| only != number) {
+            return;
+        }
+        let seconds = format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000);
+        self.result = match self.format {
+            Format::Text => writeln!(self.out, "{seconds} {number} {text}"),
+            Format::Json => {
+                let mut value = value();
+                value["connection"] = number.into();
+                value["seconds"] = (ns as f64 / 1e9).into();
+                writeln!(self.out, "{value}")
+            }
+        };
+    }
+}
+
+fn arrow(direction: Direction) -> char {
+    if direction == Direction::Requests { '>' } else { '<' }
+}
+
+/// `{"name": "value"}` of the fields that [`fields::text`] shows.
+fn as_object(fields: &str) -> Map<String, Value> {
+    let pairs = fields.split(fields::SEPARATOR).filter_map(|field| field.split_once(' '));
+    pairs.map(|(name, value)| (name.to_owned(), value.into())).collect()
+}
+
+impl<W: Write> Observer for MessageLog<W> {
+    fn opened(&mut self, id: ConnectionId, opened: &Opened) {
+        let Opened { at_ns, client, server, started_midstream } = *opened;
+        let how = if started_midstream { "joined" } else { "opened" };
+        let value = || json!({"kind": how, "client": client.to_string(), "server": server.to_string()});
+        self.line(id, at_ns, format_args!("{how} {client} {server}"), value);
+    }
+
+    fn named(&mut self, id: ConnectionId, program: &str) {
+        let value = || json!({"kind": "program", "name": program});
+        self.line(id, self.last_ns, format_args!("program {}", program.escape_debug()), value);
+    }
+
+    fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
+        let Message { sequence, kind, name, length, last_ns, .. } = *message;
+        let fields = fields::text(message);
+        let shown = if fields.is_empty() { String::new() } else { format!(": {}", fields.replace('\t', ", ")) };
+        let text = format_args!("{} {sequence} {kind:?} {name} {length}{shown}", arrow(kind.direction()));
+        let value = || {
+            let fields = as_object(&fields);
+            json!({"kind": kind, "sequence": sequence, "name": name, "length": length, "fields": fields})
+        };
+        self.line(id, last_ns, text, value);
+    }
+
+    fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
+        let MissingBytes { direction, at_ns, offset, length, .. } = *gap;
+        let arrow = arrow(direction);
+        let value = || json!({"kind": "gap", "direction": arrow, "offset": offset, "length": length});
+        self.line(id, at_ns, format_args!("{arrow} gap {offset} {length}"), value);
+    }
+
+    fn ended(&mut self, id: ConnectionId, at_ns: u64, ending: Ending) {
+        self.line(id, at_ns, format_args!("ended {ending:?}"), || json!({"kind": "ended", "ending": ending}));
+    }
+}
