@@ -9,6 +9,7 @@ Each line describes a message, separated by tabs: q (request), r (reply), e (eve
 NAME@OFFSET:TYPE. A type is u, i, x (hexadecimal) or b (boolean) with a number of bytes; s is text. *N is an array of N
 elements, *NAME an array with the length in another field, %NAME the bits of each element in another field, and * an
 array up to the end. Offsets are bytes from the start of the message. Fields after one of variable length are omitted.
+Unused bytes of requests are fields of type p without a name.
 """
 
 import sys
@@ -81,8 +82,8 @@ def size(kind):
 
 
 class Message:
-    def __init__(self, types, header):
-        self.types, self.header = types, header
+    def __init__(self, types, header, shows_unused=False):
+        self.types, self.header, self.shows_unused = types, header, shows_unused
         self.fields, self.at = [], 0
 
     def add(self, name, kind, count=""):
@@ -98,10 +99,10 @@ class Message:
 
     def one(self, node, prefix):
         if node.tag == "pad":
-            if node.get("align"):
-                self.at += -self.at % int(node.get("align"))
-            else:
-                self.at += int(node.get("bytes"))
+            count = -self.at % int(node.get("align")) if node.get("align") else int(node.get("bytes"))
+            if self.shows_unused and count:
+                self.add("", f"p{count}")
+            self.at += count
         elif node.tag in ("field", "exprfield"):
             self.field(node, prefix)
         elif node.tag == "list":
@@ -151,6 +152,8 @@ def write(letter, number, name, message, nodes, second_byte):
     """The first element of one byte is in the second byte of the header, if that is free."""
     nodes = [node for node in nodes if node.tag not in ("doc", "reply", "required_start_align")]
     try:
+        if second_byte and not nodes and message.shows_unused:
+            message.fields.append("@1:p1")
         if second_byte and nodes:
             message.at, behind = 1, message.at
             message.one(nodes[0], "")
@@ -168,7 +171,7 @@ def messages(root, types):
     for node in root:
         name = own(node.get("name"))
         if node.tag == "request":
-            message = Message(types, header)
+            message = Message(types, header, shows_unused=True)
             message.at = 4
             yield from write("q", node.get("opcode"), name, message, list(node), second_byte=not extension)
             reply = node.find("reply")

@@ -13,6 +13,7 @@
 //! | [`startup`] | requests, bytes and waits until the first window, and until the program becomes quiet |
 //! | [`counts`] | messages and bytes by name |
 //! | [`bandwidth`], [`compression`] | bytes by use, and how well they compress |
+//! | [`redundancy`] | unused bytes, repeated coordinates |
 //! | [`report`], [`table`] | all figures, as JSON and as CSV |
 //! | [`parquet`] | the same figures as Parquet tables |
 //! | [`agreement`] | compares the states with the log of an emulated link |
@@ -35,6 +36,7 @@ pub mod parquet;
 pub mod patterns;
 pub mod proxied;
 pub mod rate;
+pub mod redundancy;
 pub mod report;
 pub mod round_trip;
 pub mod spans;
@@ -51,6 +53,7 @@ use bandwidth::{Bandwidth, Samples};
 use counts::Counts;
 use names::Names;
 use proxied::{Proxied, Proxy};
+use redundancy::Redundancy;
 use startup::Startup;
 use states::States;
 use std::collections::BTreeMap;
@@ -84,6 +87,7 @@ pub struct Connection {
     pub waits: Waits,
     pub startup: Startup,
     pub bandwidth: Bandwidth,
+    pub redundancy: Redundancy,
     /// The waits that would remain with the requested proxy.
     pub proxied: Option<Box<Proxied>>,
 }
@@ -102,6 +106,7 @@ impl Connection {
             waits: Waits::default(),
             startup: Startup::default(),
             bandwidth: Bandwidth::default(),
+            redundancy: Redundancy::default(),
             proxied: proxy.map(|proxy| Box::new(Proxied::new(proxy))),
         }
     }
@@ -168,6 +173,7 @@ impl Observer for Analysis {
         let name = self.names.id(message.name);
         connection.counts.message(message, name);
         connection.bandwidth.message(message, self.names.used_for(name), &mut self.samples);
+        connection.redundancy.message(message, name, &self.names);
         // Count the wait before the message: a reply completes its own wait, a request only reveals an earlier one.
         let wait = connection.waits.message(message, name, &mut self.names);
         if let Some(wait) = &wait {

@@ -134,7 +134,8 @@ patterns [{pattern, count, in_a_row, seconds, avoidable}], idle_s,
 blocked_network_s, blocked_receiver_s (these three add up to seconds, for either
 stream), reply_wait_s, network_delay_s, round_trips, avoidable, pipelined,
 saving_s (of avoidable at latency_s), bytes, missing_bytes, bandwidth
-{USE: bytes}, streams {requests, replies: {packets, bytes, retransmitted_bytes,
+{USE: bytes}, unused {NAME: {count, bytes, not_zero}}, repeated {NAME: {shapes,
+coordinates, repeated}}, streams {requests, replies: {packets, bytes, retransmitted_bytes,
 missing_bytes, idle_s, blocked_link_s, blocked_window_s, blocked_receiver_s,
 link_bytes_per_s, round_trip_s}}, startup {window, quiet: {seconds, requests,
 bytes, round_trips, avoidable, saving_s, reply_wait_s, blocked_s, client_s

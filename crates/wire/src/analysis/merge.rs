@@ -27,6 +27,12 @@ impl Figures {
         for (name, bytes) in &other.bandwidth {
             *self.bandwidth.entry(name.clone()).or_default() += bytes;
         }
+        for (name, other) in &other.unused {
+            self.unused.entry(name.clone()).or_default().merge(other);
+        }
+        for (name, other) in &other.repeated {
+            self.repeated.entry(name.clone()).or_default().merge(other);
+        }
         if let Some(other) = &other.proxy {
             self.proxy.get_or_insert_default().merge(other);
         }

@@ -4,6 +4,7 @@
 //! A hostile capture can invent any number of names. Names beyond [`MAX_NAMES`] share one id.
 
 use super::bandwidth::ByteUse;
+use crate::x11::fields::Layout;
 use std::collections::HashMap;
 
 /// The protocol and all its extensions have about 1,500 names.
@@ -19,7 +20,7 @@ const RECENT: usize = 64;
 #[derive(Debug)]
 pub struct Names {
     ids: HashMap<String, NameId>,
-    list: Vec<(String, ByteUse)>,
+    list: Vec<(String, ByteUse, Layout)>,
     /// Ids, indexed by [`slot`]. Hashing every name with the default hasher took a fifth of the analysis time.
     recent: [usize; RECENT],
 }
@@ -39,7 +40,7 @@ fn slot(name: &str) -> usize {
 impl Names {
     pub fn id(&mut self, name: &str) -> NameId {
         let slot = slot(name);
-        if self.list.get(self.recent[slot]).is_none_or(|(recent, _)| recent != name) {
+        if self.list.get(self.recent[slot]).is_none_or(|(recent, ..)| recent != name) {
             self.recent[slot] = self.find(name).0 as usize;
         }
         NameId(self.recent[slot] as u32)
@@ -51,22 +52,27 @@ impl Names {
             return id;
         }
         let id = NameId(self.list.len() as u32);
-        self.list.push((name.to_owned(), ByteUse::of(name)));
+        self.list.push((name.to_owned(), ByteUse::of(name), Layout::of(name)));
         self.ids.insert(name.to_owned(), id);
         id
     }
 
     pub fn name(&self, id: NameId) -> &str {
-        self.list.get(id.0 as usize).map_or(OTHER, |(name, _)| name)
+        self.list.get(id.0 as usize).map_or(OTHER, |(name, ..)| name)
     }
 
     /// All names, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.list.iter().map(|(name, _)| name.as_str())
+        self.list.iter().map(|(name, ..)| name.as_str())
     }
 
     pub fn used_for(&self, id: NameId) -> ByteUse {
-        self.list.get(id.0 as usize).map_or(ByteUse::Rest, |(_, usage)| *usage)
+        self.list.get(id.0 as usize).map_or(ByteUse::Rest, |(_, usage, _)| *usage)
+    }
+
+    /// The fields of the request with this name.
+    pub fn layout(&self, id: NameId) -> Layout {
+        self.list.get(id.0 as usize).map_or(Layout::of(OTHER), |(.., layout)| *layout)
     }
 }
 

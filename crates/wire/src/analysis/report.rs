@@ -10,6 +10,7 @@ use super::counts::{ByName, MessageSum};
 use super::names::Names;
 use super::patterns::Pattern;
 use super::proxied::figures::ProxyFigures;
+use super::redundancy::{RepeatedCoordinates, UnusedBytes};
 use super::round_trip::{WaitTotal, saving_s};
 use super::spans::{Span, Spans, length_until, minus, seconds, union};
 use super::startup::Phase;
@@ -93,6 +94,9 @@ pub struct Figures {
     pub bytes: u64,
     pub missing_bytes: u64,
     pub bandwidth: BTreeMap<String, u64>,
+    /// Unused bytes of requests, and coordinates that repeat those of the preceding shape.
+    pub unused: BTreeMap<String, UnusedBytes>,
+    pub repeated: BTreeMap<String, RepeatedCoordinates>,
     /// Present if a proxy was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxyFigures>,
@@ -234,7 +238,7 @@ fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> 
 }
 
 fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
-    let Connection { counts, waits, traffic, bandwidth, .. } = connection;
+    let Connection { counts, waits, traffic, bandwidth, redundancy, .. } = connection;
     let duration_ns = connection.ended_ns.saturating_sub(connection.opened.at_ns);
     let (network, receiver, sending) = blocked(connection);
     let (requests, replies) = (&connection.states.requests.blocked, &connection.states.replies.blocked);
@@ -264,6 +268,8 @@ fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
         bytes: traffic.iter().map(|traffic| traffic.bytes).sum(),
         missing_bytes: traffic.iter().map(|traffic| traffic.missing).sum(),
         bandwidth: uses.collect(),
+        unused: redundancy.unused(names),
+        repeated: redundancy.repeated(names),
         proxy: connection.proxied.as_ref().map(|proxied| proxied.figures(names, latency_s)),
     }
 }

@@ -2,7 +2,7 @@
 //! A report as CSV: one line per name, for each connection and for the session.
 //!
 //! `connection` is a number, starting at 1, or `session`. `table` is requests, replies, events, errors, waits,
-//! patterns, bandwidth or states. Columns that a table does not have are empty.
+//! patterns, bandwidth, unused or states. Columns that a table does not have are empty.
 
 use super::report::{Figures, Report};
 use std::fmt::Write;
@@ -40,6 +40,9 @@ fn rows(text: &mut String, connection: &str, figures: &Figures) {
     }
     for (name, bytes) in &figures.bandwidth {
         let _ = writeln!(text, "{connection},bandwidth,{name},,{bytes},,");
+    }
+    for (name, unused) in &figures.unused {
+        let _ = writeln!(text, "{connection},unused,{},{},{},,", quoted(name), unused.count, unused.bytes);
     }
     for (name, seconds) in [
         ("idle", figures.idle_s),

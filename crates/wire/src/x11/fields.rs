@@ -22,6 +22,9 @@ const MAX_BYTES: usize = 48;
 /// Separates fields, and never occurs inside one.
 pub const SEPARATOR: char = '\t';
 
+/// Kind of the bytes of a request that have no meaning.
+const UNUSED: u8 = b'p';
+
 #[derive(Clone, Copy, Debug)]
 struct Field {
     name: &'static str,
@@ -86,6 +89,38 @@ pub fn text(message: &Message<'_>) -> String {
     out
 }
 
+/// The fields of one request.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout(&'static [Field]);
+
+impl Layout {
+    /// The layout of the request with this name; empty if it is unknown.
+    pub fn of(name: &str) -> Layout {
+        let found = TABLE.iter().find(|((letter, known), _)| (*letter, *known) == ("q", name));
+        Layout(found.map_or(&[], |(_, fields)| fields.as_slice()))
+    }
+
+    /// Calls `each` with the unused bytes: those between fields, and the padding after an array.
+    pub fn unused(&self, request: &Message<'_>, mut each: impl FnMut(&[u8])) {
+        let reader = Reader::of(request);
+        for field in self.0 {
+            let place = reader.place(field);
+            let range = match field.count {
+                _ if field.kind == UNUSED => place..place + field.size,
+                Count::One | Count::Fixed(_) | Count::Rest => continue,
+                Count::By(_) | Count::Bits(..) => {
+                    let Some(count) = reader.elements(field, self.0) else { continue };
+                    let end = place.saturating_add(count.saturating_mul(field.size));
+                    let length = usize::try_from(request.length).unwrap_or(usize::MAX);
+                    // More bytes than padding belong to another field.
+                    if length.saturating_sub(end) > 3 { continue } else { end..length }
+                }
+            };
+            each(reader.bytes.get(range).unwrap_or_default());
+        }
+    }
+}
+
 /// Key of the message in [`TABLE`].
 fn key(kind: Kind, name: &str) -> (&'static str, &str) {
     match kind {
@@ -125,7 +160,7 @@ impl<'a> Reader<'a> {
 
     fn list(&self, fields: &[Field]) -> String {
         let mut out = String::new();
-        for field in fields {
+        for field in fields.iter().filter(|field| field.kind != UNUSED) {
             if out.len() > MAX_TEXT_BYTES {
                 add(&mut out, "(more)", "omitted");
                 break;
@@ -153,13 +188,10 @@ impl<'a> Reader<'a> {
 
     fn value(&self, field: &Field, fields: &[Field]) -> Option<String> {
         let place = self.place(field);
-        let count = match field.count {
-            Count::One => return Some(shown(field.kind, field.size, self.number(place, field.size)?)),
-            Count::Fixed(count) => count,
-            Count::By(name) => self.named(name, fields)?,
-            Count::Bits(count, bits) => self.named(count, fields)?.saturating_mul(self.named(bits, fields)? / 8),
-            Count::Rest => usize::MAX,
-        };
+        if let Count::One = field.count {
+            return Some(shown(field.kind, field.size, self.number(place, field.size)?));
+        }
+        let count = self.elements(field, fields)?;
         let rest = self.bytes.get(place..)?;
         let count = count.min(rest.len() / field.size.max(1));
         if field.kind == b's' || field.size == 1 && is_text(&rest[..count]) {
@@ -170,6 +202,17 @@ impl<'a> Reader<'a> {
             .collect();
         let more = if count > MAX_NUMBERS { format!(" … ({count})") } else { String::new() };
         Some(format!("[{}{more}]", values?.join(" ")))
+    }
+
+    /// Number of elements of an array.
+    fn elements(&self, field: &Field, fields: &[Field]) -> Option<usize> {
+        Some(match field.count {
+            Count::One => 1,
+            Count::Fixed(count) => count,
+            Count::By(name) => self.named(name, fields)?,
+            Count::Bits(count, bits) => self.named(count, fields)?.saturating_mul(self.named(bits, fields)? / 8),
+            Count::Rest => usize::MAX,
+        })
     }
 
     fn named(&self, name: &str, fields: &[Field]) -> Option<usize> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Formats reports as tables, like Tables 1 and 2 of Packard and Gettys (2003).
 
+mod redundancy;
 mod simulated;
 
 use std::collections::BTreeMap;
@@ -37,7 +38,12 @@ pub fn connection(connection: &ConnectionReport) -> String {
 
 fn figures(figures: &Figures) -> String {
     let left = figures.proxy.as_ref().map(simulated::proxy).unwrap_or_default();
-    waits(&figures.waits) + &left + &patterns(figures) + &messages(figures) + &bandwidth(figures)
+    waits(&figures.waits)
+        + &left
+        + &patterns(figures)
+        + &messages(figures)
+        + &bandwidth(figures)
+        + &redundancy::tables(figures)
 }
 
 fn seconds(value: f64) -> String {
