@@ -68,7 +68,7 @@ pub struct Arguments {
     /// Exit with 1 if a limit is exceeded: round-trips, avoidable, bytes, waits, seconds, errors
     #[arg(long, value_name = "NAME=NUMBER,...", conflicts_with = "compare")]
     budget: Option<Budget>,
-    /// Show which waits would remain with a proxy next to the program: lbx, strict or relaxed
+    /// Show which waits would remain with a proxy next to the program: lbx, strict, relaxed; or batch
     #[arg(long, value_name = "ORDER", conflicts_with_all = ["csv", "compare"])]
     proxy: Option<Proxy>,
     /// Predict start-up time over a simulated link: rate, delay, queue; or grid, for twenty links
@@ -106,6 +106,8 @@ Proxies:
             the previous request had a reply
   relaxed   also answers after requests without a reply that concern only the
             program's own windows
+  batch     no proxy: one request asks for all atoms, one for all extensions and
+            their versions, one for properties that are read in a row
 
 A proxy of --proxy runs next to the program and knows which queries it made at
 its last start.

@@ -70,7 +70,7 @@ impl Reason {
 
 /// Kind of question that a request asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
+pub(super) enum Family {
     Atom,
     Extension,
     Version,
@@ -203,7 +203,8 @@ fn is_cut(message: &Message<'_>) -> bool {
     message.bytes.len() < usize::try_from(message.length).unwrap_or(usize::MAX).min(KEPT_BYTES)
 }
 
-fn family(name: &str) -> Option<Family> {
+/// Kind of question of the request with this name.
+pub(super) fn family(name: &str) -> Option<Family> {
     Some(match name {
         "InternAtom" => Family::Atom,
         "QueryExtension" => Family::Extension,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! Computes which waits would remain with a proxy next to the program. [`crate::answerable`] lists what it can answer.
+//! Also computes which would remain if one request could ask for many answers, without a proxy.
 //!
 //! | proxy | answers | when |
 //! |---|---|---|
 //! | [`Proxy::Lbx`] | the requests that LBX (1996) answered; atoms are known | always |
 //! | [`Proxy::Strict`] | the requests in that list | if the previous request had a reply or is silent ([`is_silent`]) |
 //! | [`Proxy::Relaxed`] | the requests in that list | always, except from a barrier to the next reply from the server |
+//! | [`Proxy::Batch`] | atoms; extensions and their versions; properties | after the first; properties in a row |
 //!
 //! The proxy is assumed to have kept every possible answer from the program's last start, except properties of windows
 //! that are neither the program's own nor a root. Replies arrive in order. The wait for a batch therefore remains if
@@ -14,6 +16,7 @@
 mod client_model;
 pub mod figures;
 
+use super::avoidable::{Family, family};
 use super::names::NameId;
 use super::round_trip::Wait;
 use crate::answerable::{Barrier, Class, Lbx, Row, barrier, is_silent, row};
@@ -28,16 +31,19 @@ pub enum Proxy {
     Lbx,
     Strict,
     Relaxed,
+    /// No proxy: requests that ask for many answers.
+    Batch,
 }
 
 impl Proxy {
-    pub const ALL: [Proxy; 3] = [Proxy::Lbx, Proxy::Strict, Proxy::Relaxed];
+    pub const ALL: [Proxy; 4] = [Proxy::Lbx, Proxy::Strict, Proxy::Relaxed, Proxy::Batch];
 
     pub fn name(self) -> &'static str {
         match self {
             Proxy::Lbx => "lbx",
             Proxy::Strict => "strict",
             Proxy::Relaxed => "relaxed",
+            Proxy::Batch => "batch",
         }
     }
 }
@@ -47,7 +53,7 @@ impl FromStr for Proxy {
 
     fn from_str(text: &str) -> Result<Proxy, String> {
         let found = Proxy::ALL.into_iter().find(|proxy| proxy.name() == text);
-        found.ok_or_else(|| format!("'{text}' is not a proxy: write lbx, strict or relaxed"))
+        found.ok_or_else(|| format!("'{text}' is not a proxy: write lbx, strict, relaxed or batch"))
     }
 }
 
@@ -70,6 +76,9 @@ pub struct Proxied {
     is_after_one_way: bool,
     /// Sequence number of the last barrier, until a reply from the server follows it.
     barrier: Option<u64>,
+    /// For [`Proxy::Batch`]: whether atoms and extensions were asked for, and whether the last request that has a reply
+    /// asked for a property.
+    asked: [bool; 3],
 }
 
 impl Proxied {
@@ -81,6 +90,7 @@ impl Proxied {
             is_pending: false,
             is_after_one_way: false,
             barrier: None,
+            asked: [false; 3],
         }
     }
 
@@ -112,7 +122,10 @@ impl Proxied {
         let mut is_answered = None;
         if message.has_reply {
             let row = row(message.name);
-            let is_known = self.is_allowed(&row) && self.client_model.can_answer(&row, message);
+            let is_known = match self.proxy {
+                Proxy::Batch => self.is_batched(message.name),
+                _ => self.is_allowed(&row) && self.client_model.can_answer(&row, message),
+            };
             self.is_pending |= !is_known;
             is_answered = Some(is_known);
         } else if self.is_barrier(message) {
@@ -133,12 +146,25 @@ impl Proxied {
         }
     }
 
+    /// True if an earlier request could have asked for this answer too.
+    fn is_batched(&mut self, request: &str) -> bool {
+        let family = family(request);
+        let is_property = family == Some(Family::Property);
+        let was_property = std::mem::replace(&mut self.asked[2], is_property);
+        match family {
+            Some(Family::Atom) => std::mem::replace(&mut self.asked[0], true),
+            Some(Family::Extension | Family::Version) => std::mem::replace(&mut self.asked[1], true),
+            _ => is_property && was_property,
+        }
+    }
+
     /// True if the order of requests allows an answer.
     fn is_allowed(&self, row: &Row) -> bool {
         match self.proxy {
             Proxy::Lbx => row.lbx == Lbx::Answered,
             Proxy::Strict => row.class != Class::Never && !self.is_after_one_way,
             Proxy::Relaxed => row.class != Class::Never && self.barrier.is_none(),
+            Proxy::Batch => false,
         }
     }
 
@@ -148,6 +174,9 @@ impl Proxied {
             self.barrier = None;
         }
         // The proxy cannot predict an error, nor that an atom is still missing, because any client may create it.
+        if self.proxy == Proxy::Batch {
+            return None;
+        }
         let is_unknown = message.kind == Kind::Error || message.name == "InternAtom" && atom(message) == Some(0);
         self.is_pending |= is_unknown;
         is_unknown.then_some(false)

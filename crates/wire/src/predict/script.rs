@@ -262,6 +262,8 @@ impl ConnectionRecording {
     fn answered_by(&self, message: &Message<'_>) -> AnsweredBy {
         let is_answered = self.answered.get(&message.sequence) == Some(&true);
         match self.proxy() {
+            // One request for many answers moves all of them.
+            Some(Proxy::Batch) if is_answered => AnsweredBy::Both,
             Some(proxy) if is_answered && (proxy == Proxy::Lbx || row(message.name).class == Class::Constant) => {
                 AnsweredBy::Proxy
             }

@@ -126,8 +126,8 @@ fn messages_are_lines_of_text_or_json() {
 #[test]
 fn invalid_values_end_with_status_2_and_one_line() {
     for (arguments, words) in [
-        (["--proxy", "nx"], "write lbx, strict or relaxed"),
-        (["--proxy", ""], "write lbx, strict or relaxed"),
+        (["--proxy", "nx"], "write lbx, strict, relaxed or batch"),
+        (["--proxy", ""], "write lbx, strict, relaxed or batch"),
         (["--predict", "1mbit"], "write rate=1mbit,delay=50ms, or grid"),
         (["--predict", "rate=0mbit"], "out of range"),
         (["--predict", "rate=999999gbit"], "out of range"),

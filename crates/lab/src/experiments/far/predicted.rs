@@ -13,7 +13,7 @@ use xqos_wire::predict::script::{Script, ScriptRecorder};
 use xqos_wire::predict::{grid, predict_start};
 use xqos_wire::session::{self, Session};
 
-/// The prediction without a proxy, followed by those with the proxies lbx, strict and relaxed.
+/// The prediction without a proxy, followed by those of [`Proxy::ALL`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::experiments) struct Predicted(pub Vec<Proxied>);
 

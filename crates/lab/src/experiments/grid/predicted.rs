@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! Compares predictions from captures over the fastest line with the other cells, so each grid tests the model. Also
-//! shows predictions for proxies that are not run.
+//! shows predictions for proxies that are not run, and for requests that ask for many answers.
 
 use super::super::far::{Cells, Line, Predicted, PredictedStart, Program, Route, Start, by_program};
 use crate::goals::Key;
@@ -8,7 +8,7 @@ use crate::statistics::Spread;
 use crate::study::{Columns, Goal, Table, Verdict, figure};
 
 /// Columns of the proxies, in the order of the predictions.
-pub(super) const PROXIES: [&str; 4] = ["raw X", "LBX", "strict", "relaxed"];
+pub(super) const PROXIES: [&str; 5] = ["raw X", "LBX", "strict", "relaxed", "requests for many"];
 
 fn of(cells: &Cells, program: Program) -> Option<&Predicted> {
     cells.start(program, Route::Raw, Line::FASTEST)?.predicted.as_ref()
@@ -53,7 +53,8 @@ fn left(cells: &Cells) -> Table {
         let proxied = of(cells, program).and_then(|predicted| predicted.0.get(proxy));
         proxied.map_or("-".to_owned(), |proxied| proxied.waits.to_string())
     };
-    let title = "Round trips at the start, and those left with a proxy next to the program";
+    let title =
+        "Round trips at the start, and those left with a proxy next to the program or with requests for many answers";
     let columns = by_program(title, programs(cells));
     let add = |columns: Columns<Program>, (proxy, name)| columns.cell(name, move |&program| waits(program, proxy));
     PROXIES.into_iter().enumerate().fold(columns, add).table()

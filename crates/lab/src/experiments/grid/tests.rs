@@ -47,7 +47,7 @@ fn with_predictions() -> Grid {
             Line::all().filter_map(start).collect()
         };
         Predicted(
-            [(100, 1.0), (60, 0.7), (40, 0.5), (20, 0.3)]
+            [(100, 1.0), (60, 0.7), (40, 0.5), (20, 0.3), (80, 0.8)]
                 .map(|(waits, part)| Proxied { waits, starts: starts(part) })
                 .into(),
         )
@@ -142,7 +142,7 @@ fn predictions_are_compared_with_quiet_cells_only() {
 fn prediction_tables_exist_only_for_programs_with_predictions() {
     let tables = predicted::tables(&with_predictions().cells);
     assert_eq!(tables.len(), 1 + 5);
-    assert_eq!(tables[0].rows[0][1..], ["100", "60", "40", "20"]);
+    assert_eq!(tables[0].rows[0][1..], ["100", "60", "40", "20", "80"]);
     assert!(predicted::tables(&invented().cells).iter().all(|table| table.rows.is_empty()));
 }
 

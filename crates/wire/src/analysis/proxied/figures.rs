@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Effect of a proxy next to the program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProxyFigures {
-    /// lbx, strict or relaxed.
+    /// lbx, strict, relaxed or batch.
     pub proxy: &'static str,
     pub waits: u64,
     /// Number of waits that would remain.

@@ -10,6 +10,18 @@ const ROOT: u32 = 0x50;
 const OWN: u32 = 0x40_0000;
 const FOREIGN: u32 = 0x60_0001;
 
+#[test]
+fn one_request_asks_for_many_atoms_extensions_or_properties_in_a_row() {
+    let mut client = Client::new(Proxy::Batch);
+    assert_eq!((client.ask("InternAtom", &[1]), client.ask_for("InternAtom", &[2], 0)), (1, 1), "an atom is missing");
+    assert_eq!((client.ask("QueryExtension", &[1]), client.ask("RENDER::QueryVersion", &[0])), (2, 2));
+    assert_eq!((client.ask("GetProperty", &[OWN, 1]), client.ask("GetProperty", &[OWN, 2])), (3, 3));
+    client.tell("MapWindow", &[OWN]);
+    assert_eq!(client.ask("GetProperty", &[OWN, 3]), 3, "no reply came between");
+    assert_eq!((client.ask("InternAtom", &[3]), client.ask("GetInputFocus", &[])), (3, 4));
+    assert_eq!((client.ask("GetProperty", &[OWN, 1]), client.ask("GetGeometry", &[OWN])), (5, 6));
+}
+
 /// A client and its server, which answers each request 1 ms later.
 struct Client {
     waits: Waits,

@@ -18,7 +18,8 @@ pub fn proxy(figures: &ProxyFigures) -> String {
     for (name, waits, left, saving_s) in [sum].into_iter().chain(names.take(MAX_ROWS)) {
         table.row(vec![name.to_owned(), waits.to_string(), left.to_string(), seconds(saving_s)]);
     }
-    section(&heading(&format!("Behind a proxy ({})", figures.proxy), figures.names.len()), &table)
+    let title = if figures.proxy == "batch" { "With requests for many answers" } else { "Behind a proxy" };
+    section(&heading(&format!("{title} ({})", figures.proxy), figures.names.len()), &table)
 }
 
 /// Formats the predicted starts over simulated links; empty without --predict.
@@ -37,6 +38,9 @@ pub fn predictions(report: &Report) -> String {
         table.row(row);
     }
     let title = match proxy {
+        Some(figures) if figures.proxy == "batch" => {
+            "Predicted, in seconds: as captured, then with requests for many answers".to_owned()
+        }
         Some(figures) => format!("Predicted, in seconds: as captured, then behind a proxy ({})", figures.proxy),
         None => "Predicted, in seconds".to_owned(),
     };
