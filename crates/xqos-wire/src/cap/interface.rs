@@ -28,6 +28,8 @@ pub fn capture(arguments: &Arguments, interface: &str, output: &Path) -> Result<
     let recorder = Recorder::new(create(output)?, Some((live.link(), interface)), &settings, &mut watchers);
     let mut recorder = recorder.with_context(cannot)?;
     let signals = Signals::watch().context("cannot watch for ^C")?;
+    // The kernel drops packets if this process runs too late. Without the right to do this, the capture runs as usual.
+    let _ = rustix::process::setpriority_process(None, -20);
     if !arguments.quiet {
         note(&format!("capturing on {interface} ({filter}); press ^C to stop"));
     }

@@ -388,6 +388,9 @@ fn packets_of_a_network_interface_are_captured() {
     if said().contains("setcap") {
         return xqos_skip::left_out(said());
     }
+    let stat = fs::read_to_string(format!("/proc/{}/stat", capture.pid())).unwrap();
+    let nice = stat.rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap();
+    assert_eq!(nice, ended(Command::new("nice").args(["-n", "-40", "nice"])).out.trim(), "the highest that is allowed");
     let mut client = Command::new("xlsatoms");
     ended(client.env("DISPLAY", format!("127.0.0.1:{number}"))).with(0);
     capture.signal("TERM");
