@@ -19,7 +19,7 @@ mod steady;
 pub(super) use case::{Capture, Case, Line, Program, Route};
 #[cfg(test)]
 pub(super) use cell::Trips;
-pub(super) use cell::{Cell, Start};
+pub(super) use cell::{Cell, RequestCounts, Start};
 pub(super) use cells::{Cells, by_program, comparison_table};
 #[cfg(test)]
 pub(super) use predicted::Proxied;

@@ -6,6 +6,7 @@
 
 mod charts;
 mod predicted;
+mod requests;
 mod tables;
 
 use super::far::{self, Capture, Case, Cells, Line, Program, Route};

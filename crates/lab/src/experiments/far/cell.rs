@@ -17,6 +17,7 @@ use std::fs;
 use std::ops::Range;
 use std::time::Duration;
 use xqos_wire::analysis::agreement::agreement;
+use xqos_wire::analysis::report::Figures;
 use xqos_wire::analysis::spans::{Span, Spans, length_until, union};
 use xqos_wire::analysis::states::States;
 use xqos_wire::analysis::{Analysis, Connection};
@@ -61,9 +62,22 @@ pub(in crate::experiments) struct Start {
     pub agreement: Option<[f64; 2]>,
     /// Predictions from raw X, captured at the program's end on the fastest line.
     pub predicted: Option<Predicted>,
+    /// Requests that have replies, captured as for `predicted`.
+    #[serde(default)]
+    pub requests: Vec<RequestCounts>,
     /// Round trips, from near's own report.
     pub waits: Option<Trips>,
     pub steady: Option<Steady>,
+}
+
+/// Requests of one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::experiments) struct RequestCounts {
+    pub name: String,
+    pub sent: u64,
+    /// Round trips that the program waited for, and those that it could avoid.
+    pub waits: u64,
+    pub avoidable: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,11 +171,25 @@ fn conclude(
         dropped: captured.dropped,
         agreement: agreed.map(|agreed| [agreed.requests, agreed.replies]),
         predicted: if predicts { Predicted::from_capture(&capture)? } else { None },
+        requests: if predicts { request_counts(&figures) } else { Vec::new() },
         ..Start::default()
     };
     let log = Reader::open(&log)?.map_while(Result::ok);
     add_link(&mut start, log, opened_ns[0]..until_ns, ended_ns);
     Ok(start)
+}
+
+/// The requests that were answered, those with the most waits first.
+fn request_counts(figures: &Figures) -> Vec<RequestCounts> {
+    let counts = |name: &String| {
+        let wait = figures.waits.iter().find(|wait| wait.name == *name);
+        let sent = figures.requests.get(name).map_or(0, |sum| sum.count);
+        let (waits, avoidable) = wait.map_or((0, 0), |wait| (wait.count, wait.avoidable));
+        RequestCounts { name: name.clone(), sent, waits, avoidable }
+    };
+    let mut list: Vec<_> = figures.replies.keys().map(counts).collect();
+    list.sort_by_key(|counts| std::cmp::Reverse((counts.waits, counts.sent)));
+    list
 }
 
 /// Time in which a connection was not idle, including a wait that was cut off by the end of the capture.

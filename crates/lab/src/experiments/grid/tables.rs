@@ -3,7 +3,7 @@
 //! compression, and failures.
 
 use super::super::far::{Cells, Line, Program, Route, Start, by_program, comparison_table};
-use super::{BASE, predicted, relative};
+use super::{BASE, predicted, relative, requests};
 use crate::papers::Published;
 use crate::statistics::Spread;
 use crate::study::{Columns, Table, figure, percent, spread_figure};
@@ -12,6 +12,7 @@ pub(super) fn all(cells: &Cells) -> Vec<Table> {
     let mut tables = vec![comparison(cells), added(cells)];
     tables.extend(cells.programs().into_iter().map(|program| delays(cells, program)));
     tables.extend(cells.programs().into_iter().map(|program| raw(cells, program)));
+    tables.extend(requests::tables(cells));
     tables.extend(predicted::tables(cells));
     tables.extend([bytes(cells), compressed(cells), cells.failed()]);
     tables.retain(|table| !table.rows.is_empty());
@@ -31,6 +32,12 @@ fn comparison(cells: &Cells) -> Table {
         Some(format!("{} kb/s", figure(best?)))
     });
     let paper = |figure_of: &str, published: Published, unit: &str| format!("{figure_of} {}{unit}", published.value());
+    let atoms = format!(
+        "Nautilus ({}), kedit {} ({})",
+        Published("packard-gettys-2003.nautilus_atom_waits").value(),
+        Published("packard-gettys-2003.kedit_atoms").value(),
+        Published("packard-gettys-2003.kedit_atom_waits").value()
+    );
     let kedit = paper("kedit over", Published("packard-gettys-2003.kedit_slowest"), " x");
     let nautilus = paper("Nautilus", Published("packard-gettys-2003.nautilus_round_trips"), "");
     let mozilla = paper("Mozilla about", Published("packard-gettys-2003.client_fonts"), " x");
@@ -38,6 +45,7 @@ fn comparison(cells: &Cells) -> Table {
     comparison_table([
         ("relative delay over 10 kb/s, 100 ms (ours: raw X)", kedit, growth),
         ("round trips at the start", nautilus, trips),
+        ("requests for atoms (replies waited for)", atoms, cells.of_each(|program| requests::atoms(cells, program))),
         ("client-side fonts over core fonts at 1 Mb/s", mozilla, fonts(cells)),
         ("10 kb/s, ssh -C: effective bandwidth", background, effective),
     ])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tests the grid's study with computed figures.
 
-use super::super::far::{Cell, Predicted, PredictedStart, Proxied, Start};
+use super::super::far::{Cell, Predicted, PredictedStart, Proxied, RequestCounts, Start};
 use super::*;
 use crate::render;
 use crate::study::Chart;
@@ -55,6 +55,9 @@ fn with_predictions() -> Grid {
     let all = Program::ALL.map(|program| (program, predicted(program)));
     for cell in grid.cells.0.iter_mut().filter(|cell| (cell.case.way, cell.case.line) == (Route::Raw, Line::FASTEST)) {
         if let Ok(start) = &mut cell.outcome {
+            let counts = |name: &str, sent, waits| RequestCounts { name: name.to_owned(), sent, waits, avoidable: 1 };
+            start.requests =
+                [counts("AllocColor", 30, 20), counts("InternAtom", 104, 6), counts("LookupColor", 2, 0)].into();
             start.predicted = all.iter().find(|(program, _)| *program == cell.case.program).map(|(_, all)| all.clone());
         }
     }
@@ -144,6 +147,18 @@ fn prediction_tables_exist_only_for_programs_with_predictions() {
     assert_eq!(tables.len(), 1 + 5);
     assert_eq!(tables[0].rows[0][1..], ["100", "60", "40", "20", "80"]);
     assert!(predicted::tables(&invented().cells).iter().all(|table| table.rows.is_empty()));
+}
+
+#[test]
+fn requests_are_shown_by_name_and_by_group() {
+    let study = with_predictions().study();
+    let groups = table(&study, "Raw X: requests at the start");
+    assert_eq!(groups.rows[0][1..], ["104 (6)", "0 (0)", "32 (20)", "0 (0)"]);
+    let names: Vec<_> = table(&study, "xterm, raw X: replies").rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(names, ["AllocColor", "InternAtom"], "nobody waited for LookupColor");
+    let paper = render::table(table(&study, "The paper's figures"));
+    assert!(paper.contains("kedit 104 (6)") && paper.contains("xterm 104 (6)"), "{paper}");
+    assert!(!render::table(table(&invented().study(), "The paper's figures")).contains("kedit 104"));
 }
 
 #[test]
