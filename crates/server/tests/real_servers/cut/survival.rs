@@ -11,8 +11,9 @@ use crate::flood::Random;
 use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
 use crate::wire::{Wire, opcode};
-use xqos_abi::{CutReport, Order, Request, ServerInfo};
+use xqos_abi::{CutReport, Order, PolicyChange, Request, ServerInfo};
 use xqos_client::Control;
+use xqos_core::PolicyKind;
 use xqos_lab::server::Setup;
 
 fn report(control: &Control) -> CutReport {
@@ -165,6 +166,25 @@ fn requests_are_whole_while_a_client_has_grabbed_the_server() {
     other.sync();
     sheet.assert_inverted(&mut other, &[LONG, LONG, 200, 30]);
     assert!(report(&control).cuts > before, "requests are cut again");
+    fixture.assert_armed();
+}
+
+#[test]
+fn a_pending_rest_is_executed_once_if_the_policy_changes_to_classic() {
+    let Some((_turn, mut fixture)) = start(|_| {}) else { return };
+    let control = fixture.control().unwrap();
+    let (mut owner, mut other) = (fixture.native(), fixture.native());
+    let sheet = Sheet::new(&mut owner);
+    let set = |policy| control.set_policy(PolicyChange { policy: Some(policy), ..PolicyChange::default() }).unwrap();
+    begin(&control, &mut owner, &sheet);
+    set(PolicyKind::Classic);
+    other.tell(&sheet.invert(&other, 7)).unwrap();
+    owner.sync();
+    sheet.assert_inverted(&mut other, &[LONG, 7]);
+    set(PolicyKind::Fair);
+    begin(&control, &mut owner, &sheet);
+    owner.sync();
+    sheet.assert_inverted(&mut other, &[LONG, 7, LONG]);
     fixture.assert_armed();
 }
 
