@@ -64,7 +64,7 @@ pub struct Work {
     pub last_request: u32,
     /// The client has more requests waiting.
     pub still_ready: bool,
-    /// A request was executed in part, and its client has not been served to the end.
+    /// A request was executed in part and handed back, to be dispatched again.
     pub is_cut: bool,
     /// If a request that was executed in parts has ended: its processor time, and that of its longest part.
     pub in_parts_ns: Option<(u64, u64)>,

@@ -164,7 +164,7 @@ impl Host for Dix {
             bytes: if self.sees_requests { per_request::bytes() } else { 0 },
             last_request: known.client.last_request(),
             still_ready: known.client.is_linked(),
-            is_cut: cut::is_pending(known.client),
+            is_cut: cut::take_returned(known.client),
             in_parts_ns: cut::take_ended(known.client),
         })
     }

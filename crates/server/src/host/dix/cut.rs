@@ -129,6 +129,8 @@ struct State {
     finished: Vec<(Client, u32, u64)>,
     /// The request executed in parts that ended last: its client, its processor time and that of its longest part.
     ended: Option<(Client, u64, u64)>,
+    /// The client whose request was handed back last, until the slice has ended.
+    returned: Option<Client>,
     record: Option<u8>,
     /// RECORD may have exchanged the request tables of clients.
     may_record: bool,
@@ -200,9 +202,9 @@ pub fn has_rests() -> bool {
     state().is_some_and(|state| !state.rests.is_empty())
 }
 
-/// Returns true if the rest of a request of this client is pending.
-pub fn is_pending(client: Client) -> bool {
-    state().is_some_and(|state| state.rests.iter().any(|rest| rest.client == client))
+/// Returns true if a request of this client has been handed back since the last call.
+pub fn take_returned(client: Client) -> bool {
+    state().and_then(|state| state.returned.take()) == Some(client)
 }
 
 /// If a request of this client that was executed in parts has ended since the last call: its processor time, and that
@@ -347,6 +349,7 @@ impl State {
             totals: CutTotals::default(),
             finished: Vec::new(),
             ended: None,
+            returned: None,
             record: opcode(c"RECORD"),
             may_record: false,
             dri3: opcode(c"DRI3"),
@@ -496,6 +499,7 @@ fn run(mut cut: Cut, may_return: bool) -> Outcome {
             here.server.return_request(cut.client);
             let (client, parts) = (ClientId(cut.head.index as u16), cut.parts.count);
             let what = Entry::Cut { client, request: cut.head.request, done: cut.done, parts };
+            here.returned = Some(cut.client);
             here.rests.push(cut);
             update_guard();
             note(kernel::now(), what);
