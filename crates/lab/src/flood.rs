@@ -29,9 +29,8 @@ pub enum Drawing {
     /// Twenty stripes of nearly the window's size per request, which take hundreds of microseconds. Executing a buffer
     /// of 4 KB from each client takes tens of milliseconds.
     Heavy,
-    /// 160 of these stripes, which take a millisecond or more, so an echo under the scheduler of 1987 takes 170 ms, as
-    /// on the machine of 2000.
-    Published,
+    /// Ten stripes, as many rectangles as the original sends, in a window with this side. The side sets their length.
+    Plaid(u16),
     /// This many rectangles every few milliseconds, ten per request, drawn into a pixmap, where no compositor sees
     /// them. The client waits until they are drawn.
     Part(usize),
@@ -42,13 +41,15 @@ const ROOM: u16 = 600;
 const SIDE: u16 = 250;
 /// With this many squares, a request is long enough on every known machine.
 const MOST_SQUARES: usize = 16_000;
-/// Side of a plaid's window. The server that shows an Xephyr, or a viewer, must also update the window, and no client
-/// scheduler can defer that work. The windows are therefore small, but much is drawn in each.
+/// Side of the window of [`Drawing::Heavy`]. The server that shows an Xephyr, or a viewer, must also update the window,
+/// and no client scheduler can defer that work. The window is therefore small, but much is drawn in it.
 const SMALL: u16 = 150;
 const ORIGINAL: (u16, u16) = (101, 201);
-/// Pixels by which half a side changes from one rectangle to the next; also the thickness of a stripe.
+/// Number of rectangles in a request of plaid, and the range of its window's sides.
+const IN_PLAID: usize = 10;
+const PLAID_SIDES: (f64, f64) = (16.0, 400.0);
+/// Pixels by which half a side changes from one rectangle to the next.
 const STEP: u16 = 2;
-const THICK: u16 = 110;
 /// Interval at which [`Drawing::Part`] draws, and the duration of one measurement of the server's load.
 const EVERY: Duration = Duration::from_millis(5);
 const LOAD_TIME: Duration = Duration::from_millis(1500);
@@ -180,25 +181,25 @@ impl Drawing {
     /// The smallest drawing request.
     pub const CHEAP: Drawing = Drawing::Squares(1, 1);
     /// Drawings that experiment files can use, with their names.
-    pub const ALL: [(&'static str, Drawing); 4] = [
-        ("cheap", Drawing::CHEAP),
-        ("original", Drawing::Original),
-        ("heavy", Drawing::Heavy),
-        ("published", Drawing::Published),
-    ];
+    pub const ALL: [(&'static str, Drawing); 2] = [("cheap", Drawing::CHEAP), ("original", Drawing::Original)];
 
-    /// A request that takes an otherwise idle server this long.
-    pub fn of_length(server: &Server, length: Duration) -> Result<Drawing> {
+    /// A request of squares, or of a plaid, that takes an otherwise idle server this long.
+    pub fn of_length(server: &Server, length: Duration, is_plaid: bool) -> Result<Drawing> {
         const TRIED: usize = 200;
-        let client = Client::connect(server, Drawing::CHEAP, 0)?;
+        let tried = if is_plaid { Drawing::Plaid(TRIED as u16) } else { Drawing::Squares(TRIED, SIDE) };
+        let client = Client::connect(server, tried, 0)?;
         // Use the shortest of several times, because the others include other work.
         let shortest = |drawing| -> Result<Duration> {
             let times: Result<Vec<Duration>> = (0..15).map(|_| client.time(drawing)).collect();
             times?.into_iter().min().ok_or_else(|| anyhow!("nothing was timed"))
         };
-        let of_all = shortest(Some(Drawing::Squares(TRIED, SIDE)))?.saturating_sub(shortest(None)?);
-        let of_one = (of_all.as_secs_f64() / TRIED as f64).max(1e-9);
-        let squares = (length.as_secs_f64() / of_one).round() as usize;
+        let took = shortest(Some(tried))?.saturating_sub(shortest(None)?);
+        let times = length.as_secs_f64() / took.as_secs_f64().max(1e-9);
+        if is_plaid {
+            let side = (TRIED as f64 * times.sqrt()).clamp(PLAID_SIDES.0, PLAID_SIDES.1);
+            return Ok(Drawing::Plaid(side as u16));
+        }
+        let squares = (TRIED as f64 * times).round() as usize;
         Ok(Drawing::Squares(squares.clamp(1, MOST_SQUARES), SIDE))
     }
 
@@ -229,7 +230,8 @@ impl Drawing {
             Drawing::Squares(..) => (ROOM, ROOM),
             Drawing::Part(_) => (100, 100),
             Drawing::Original => ORIGINAL,
-            Drawing::Heavy | Drawing::Published => (SMALL, SMALL),
+            Drawing::Heavy => (SMALL, SMALL),
+            Drawing::Plaid(side) => (side, side),
         }
     }
 
@@ -238,13 +240,13 @@ impl Drawing {
         match self {
             Drawing::Squares(..) | Drawing::Part(_) => CreateGCAux::new().foreground(screen.white_pixel),
             Drawing::Original => CreateGCAux::new().function(GX::INVERT).plane_mask(inverting),
-            Drawing::Heavy | Drawing::Published => CreateGCAux::new().function(GX::XOR).foreground(0x0055_aa33),
+            Drawing::Heavy | Drawing::Plaid(_) => CreateGCAux::new().function(GX::XOR).foreground(0x0055_aa33),
         }
     }
 
     /// True if the rectangles change from turn to turn. Others are computed once: a load is to use the server, not us.
     fn moves(self) -> bool {
-        matches!(self, Drawing::Original | Drawing::Heavy | Drawing::Published)
+        matches!(self, Drawing::Original | Drawing::Heavy | Drawing::Plaid(_))
     }
 
     /// Rectangles of one request.
@@ -252,9 +254,9 @@ impl Drawing {
         match self {
             Drawing::Squares(count, side) => (0..count).map(|index| square(index, side)).collect(),
             Drawing::Part(_) => vec![Rectangle { x: 0, y: 0, width: 100, height: 100 }; 10],
-            Drawing::Original => (0..10).map(|index| around_the_middle(turn * 10 + index)).collect(),
-            Drawing::Heavy => (0..20).map(|index| stripe(turn, index)).collect(),
-            Drawing::Published => (0..160).map(|index| stripe(turn, index)).collect(),
+            Drawing::Original => (0..IN_PLAID).map(|index| around_the_middle(turn * IN_PLAID + index)).collect(),
+            Drawing::Heavy => (0..20).map(|index| stripe(SMALL, turn, index)).collect(),
+            Drawing::Plaid(side) => (0..IN_PLAID).map(|index| stripe(side, turn, index)).collect(),
         }
     }
 }
@@ -277,12 +279,14 @@ fn around_the_middle(step: usize) -> Rectangle {
     Rectangle { x, y, width: 2 * across, height: 2 * down }
 }
 
-/// Stripes are horizontal in every other turn and vertical in between, and move from turn to turn.
-fn stripe(turn: usize, index: usize) -> Rectangle {
-    let at = (turn as i64 * 7 + index as i64 * 13).rem_euclid(i64::from(SMALL - THICK)) as i16;
+/// Stripes cover three quarters of the window. They are horizontal in every other turn and vertical in between, and
+/// move from turn to turn.
+fn stripe(side: u16, turn: usize, index: usize) -> Rectangle {
+    let thick = side - side / 4;
+    let at = ((turn * 7 + index * 13) % usize::from(side - thick)) as i16;
     match turn % 2 {
-        0 => Rectangle { x: 0, y: at, width: SMALL, height: THICK },
-        _ => Rectangle { x: at, y: 0, width: THICK, height: SMALL },
+        0 => Rectangle { x: 0, y: at, width: side, height: thick },
+        _ => Rectangle { x: at, y: 0, width: thick, height: side },
     }
 }
 
@@ -292,8 +296,9 @@ mod tests {
 
     #[test]
     fn all_rectangles_lie_in_the_window() {
-        for (_, drawing) in Drawing::ALL.into_iter().chain([("", Drawing::Squares(500, SIDE)), ("", Drawing::Part(20))])
-        {
+        let others = [Drawing::Squares(500, SIDE), Drawing::Part(20), Drawing::Heavy];
+        let plaids = [PLAID_SIDES.0, PLAID_SIDES.1].map(|side| Drawing::Plaid(side as u16));
+        for drawing in Drawing::ALL.map(|(_, drawing)| drawing).into_iter().chain(others).chain(plaids) {
             let (width, height) = drawing.room();
             let sides = |one: Rectangle| (one.x, one.y, one.width, one.height);
             let [first, second] =

@@ -85,8 +85,8 @@ pub(super) struct LoadOf {
 pub(super) enum Kind {
     Perf(String),
     Flood(Drawing),
-    /// A flood with requests of this length.
-    Long(Duration),
+    /// A flood with requests of this length; `true`: those of a plaid.
+    Long(Duration, bool),
     /// Long requests of one kind.
     Requests(Long),
     Silent,
@@ -346,7 +346,7 @@ impl Kind {
     fn name(&self) -> String {
         match self {
             Kind::Perf(test) => test.clone(),
-            Kind::Flood(_) | Kind::Long(_) => "flood".to_owned(),
+            Kind::Flood(_) | Kind::Long(..) => "flood".to_owned(),
             Kind::Requests(_) => "long".to_owned(),
             Kind::Silent => "silent".to_owned(),
             Kind::Fill(_) => "fill".to_owned(),
@@ -371,8 +371,10 @@ fn whole(text: &str) -> Result<u32, String> {
 }
 
 fn flood(text: &str) -> Result<Kind, String> {
+    let (length, is_plaid) = text.strip_prefix("plaid ").map_or((text, false), |length| (length, true));
+    let long = |known| time(length).map(|length| Kind::Long(length, is_plaid)).map_err(|what| (known, what));
     let known = one_of(&Drawing::ALL, text).map(Kind::Flood);
-    known.or_else(|known| time(text).map(Kind::Long).map_err(|length| format!("{known}, or a length: {length}")))
+    known.or_else(long).map_err(|(known, what)| format!("{known}, a length, or 'plaid' and a length: {what}"))
 }
 
 pub(super) fn time(text: &str) -> Result<Duration, String> {

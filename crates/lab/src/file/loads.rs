@@ -29,7 +29,7 @@ const USUAL_RUN: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(super) struct Calibrated {
     perfs: BTreeMap<String, Perf>,
-    lengths: BTreeMap<Duration, Drawing>,
+    lengths: BTreeMap<(Duration, bool), Drawing>,
     parts: BTreeMap<u32, Drawing>,
     wheel: Option<Habit>,
 }
@@ -57,8 +57,8 @@ impl Calibrated {
             Kind::Perf(test) if !self.perfs.contains_key(test) => {
                 self.perfs.insert(test.clone(), Perf::calibrate(server.display(), test)?);
             }
-            Kind::Long(length) if !self.lengths.contains_key(length) => {
-                self.lengths.insert(*length, Drawing::of_length(server, *length)?);
+            &Kind::Long(length, is_plaid) if !self.lengths.contains_key(&(length, is_plaid)) => {
+                self.lengths.insert((length, is_plaid), Drawing::of_length(server, length, is_plaid)?);
             }
             _ => {}
         }
@@ -81,7 +81,10 @@ impl Calibrated {
                 Clients::Perf(Load::start(display, &perf, load.clients, load.placement)?)
             }
             Kind::Flood(drawing) => Clients::Flood(Box::new(Flood::start(server, *drawing, load.clients)?)),
-            Kind::Long(length) => Clients::Flood(Box::new(Flood::start(server, self.lengths[length], load.clients)?)),
+            &Kind::Long(length, is_plaid) => {
+                let drawing = self.lengths[&(length, is_plaid)];
+                Clients::Flood(Box::new(Flood::start(server, drawing, load.clients)?))
+            }
             Kind::Requests(kind) => {
                 let start = |_| Actor::start(display, Role::Long { kind: *kind });
                 Clients::Actors((0..load.clients).map(start).collect::<Result<_>>()?)

@@ -11,7 +11,7 @@ use super::onscreen::OnScreen;
 use crate::light::{Light, Measured, Series};
 use crate::line;
 use crate::os_noise::OsNoise;
-use crate::periodic::animate;
+use crate::periodic::{ENGINE, animate};
 use crate::process::Owned;
 use crate::processor::now_ns;
 use crate::server::Server;
@@ -150,7 +150,7 @@ impl Measure {
                 found(samples, vec![("unanswered", unanswered)])
             }
             Measure::Frames => {
-                let frames = animate(server, case.reserve, case.count(quick, 400))?;
+                let frames = animate(server, ENGINE, case.reserve, case.count(quick, 400))?;
                 let interval = ("interval", frames.interval_by_server_ms());
                 found(vec![("drawing", frames.latency_ms()), interval, ("spacing", frames.interval_ms())], vec![])
             }

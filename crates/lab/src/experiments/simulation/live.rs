@@ -7,7 +7,7 @@ use crate::flood::{Drawing, Flood};
 use crate::light::{Light, Series};
 use crate::line;
 use crate::load::{Load, Perf, Placement};
-use crate::periodic::animate;
+use crate::periodic::{ANIMATION, animate};
 use crate::scheduler::{Scheduler, Stage};
 use anyhow::Result;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(super) fn alone(situation: Situation, bench: &Bench, stage: &Stage, schedule
             Ok(Times { response_ms: echoes.echo_ms(), interval_ms: Vec::new() })
         }
         Situation::Animation => {
-            let frames = animate(server, reservation, if bench.quick { 40 } else { 120 })?;
+            let frames = animate(server, ANIMATION, reservation, if bench.quick { 40 } else { 120 })?;
             Ok(Times { response_ms: frames.latency_ms(), interval_ms: frames.interval_ms() })
         }
         Situation::Ocbench => {
