@@ -47,6 +47,21 @@ fn wait_for(polled: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<
     }
 }
 
+/// `select` for reading, without waiting. Fails for descriptors of 1024 or more, for which `select` has no room.
+pub fn select(files: &[BorrowedFd<'_>]) -> io::Result<libc::c_int> {
+    let most = files.iter().map(AsRawFd::as_raw_fd).max().unwrap_or(0);
+    if most as usize >= libc::FD_SETSIZE {
+        return Err(Errno::MFILE.into());
+    }
+    // SAFETY: an all-zero fd_set is empty, and each descriptor has a bit in it. select writes only to its arguments.
+    let result = unsafe {
+        let (mut set, mut timeout): (libc::fd_set, libc::timeval) = mem::zeroed();
+        files.iter().for_each(|file| libc::FD_SET(file.as_raw_fd(), &mut set));
+        libc::select(most + 1, &mut set, ptr::null_mut(), ptr::null_mut(), &mut timeout)
+    };
+    crate::checked(result)
+}
+
 /// The pid of the process that listened at the other end of a Unix socket; `None` for other sockets.
 pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
     // rustix cannot represent pid 0, which a peer in another pid namespace has. SAFETY: an all-zero ucred is valid;

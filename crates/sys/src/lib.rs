@@ -24,7 +24,7 @@ mod signals;
 mod sockets;
 
 pub use child::{adopt_orphans, end_with_this_thread, fork, hand_over, isolate, reap, schedule, shared, wait};
-pub use files::{peer_pid, poll, readable, ready};
+pub use files::{peer_pid, poll, readable, ready, select};
 pub use network::{Interface, Namespaces, enter_before_exec, open_tun, unshare};
 pub use own::{
     calling_user, effective_ids, has_capabilities, host_name, own_path, realtime_offset_ns, terminal_columns,

@@ -228,10 +228,11 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Mistake::at(twice[0], format!("two loads are called '{}': give one a name = \"...\"", twice[0])));
     }
-    if case.measure == Measure::Command && case.command.is_empty() {
+    if matches!(case.measure, Measure::Command | Measure::Call) && case.command.is_empty() {
         return Err(Mistake::at(
             "command",
-            "measure = \"command\" needs command = [\"PROGRAM\", \"ARGUMENT\", ...]".into(),
+            "measure = \"command\" needs command = [\"PROGRAM\", \"ARGUMENT\", ...], and \"call\" command = [\"CALL\"]"
+                .into(),
         ));
     }
     let comes_and_goes = matches!(case.measure, Measure::Film | Measure::Wheel);

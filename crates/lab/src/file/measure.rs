@@ -15,6 +15,7 @@ use crate::periodic::{ENGINE, animate};
 use crate::process::Owned;
 use crate::processor::now_ns;
 use crate::server::Server;
+use crate::system_calls::cost_us;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -32,6 +33,7 @@ pub(super) enum Measure {
     Wheel,
     Drag,
     Pauses,
+    Call,
     OnScreen,
     Nothing,
     Command,
@@ -51,7 +53,7 @@ const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 impl Measure {
     /// Each kind with its name in experiment files, its samples and its values.
-    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 10] = [
+    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 11] = [
         (
             Measure::Light,
             "light",
@@ -87,6 +89,7 @@ impl Measure {
             ],
             &["delayed_beside", "reserved", "burst_late", "burst_depleted", "lost"],
         ),
+        (Measure::Call, "call", &[], &["cost"]),
         (Measure::Drag, "drag", &["redraw", "answer", "key"], &["moves", "redraws", "unanswered", "lost"]),
         (Measure::Pauses, "pauses", &[], &["pause_part", "pause_longest", "pause_wait"]),
         (Measure::OnScreen, "onscreen", &["shown", "echo"], &["frames", "player_frames", "compositor_cpu"]),
@@ -154,6 +157,7 @@ impl Measure {
                 let interval = ("interval", frames.interval_by_server_ms());
                 found(vec![("drawing", frames.latency_ms()), interval, ("spacing", frames.interval_ms())], vec![])
             }
+            Measure::Call => found(vec![], vec![("cost", cost_us(&case.command[0])?)]),
             Measure::Pauses => {
                 let OsNoise { part, longest_ms, mean_wait_ms } = OsNoise::measure(case.time(quick));
                 found(vec![], vec![("pause_part", part), ("pause_longest", longest_ms), ("pause_wait", mean_wait_ms)])
