@@ -56,6 +56,7 @@ pub fn all() -> Vec<Experiment> {
         file!("intervals"),
         file!("intervals_latency"),
         file!("intervals_ends"),
+        file!("xmark"),
         file!("system_calls"),
         file!("expose"),
         file!("endtoend"),

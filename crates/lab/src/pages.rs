@@ -12,10 +12,10 @@ macro_rules! pages {
     };
 }
 
-static PAGES: [(&str, &str); 36] = pages!(
+static PAGES: [(&str, &str); 37] = pages!(
     "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "cut" "demo" "desktop" "endtoend" "everyday" "expose"
     "fairness" "grid" "groups" "hard" "idle" "interactive" "intervals" "intervals_ends" "intervals_latency" "memory" "near" "ocbench" "player" "policies"
-    "response" "rules" "scale" "simulation" "soft" "system_calls" "throughput" "tracing"
+    "response" "rules" "scale" "simulation" "soft" "system_calls" "throughput" "tracing" "xmark"
 );
 
 /// The prose of an experiment's page, as HTML; `None` if there is no page.

@@ -48,7 +48,7 @@ pub(super) struct Measurement {
     pub to: Instant,
 }
 
-/// Time limit for a run of the user's own program.
+/// Time limit for a run of the user's own program, unless the case's `time` is longer.
 const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 impl Measure {
@@ -173,7 +173,7 @@ impl Measure {
             Measure::Command => {
                 let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
                 for _ in 0..case.count(quick, 20) {
-                    let (took, printed) = run(&case.command, server)?;
+                    let (took, printed) = run(&case.command, server, LONGEST_RUN.max(case.time(quick)))?;
                     samples.entry("run".to_owned()).or_default().push(took.as_secs_f64() * 1e3);
                     printed.into_iter().for_each(|(name, value)| samples.entry(name).or_default().push(value));
                 }
@@ -229,7 +229,7 @@ fn of_light(series: &Series) -> (Vec<(&'static str, Vec<f64>)>, f64) {
 }
 
 /// One run of the user's own program: its duration, and its lines `NAME NUMBER`.
-fn run(words: &[String], server: &Server) -> Result<(Duration, Vec<(String, f64)>)> {
+fn run(words: &[String], server: &Server, limit: Duration) -> Result<(Duration, Vec<(String, f64)>)> {
     let (program, arguments) = words.split_first().context("the command is empty")?;
     let mut command = Command::new(program);
     command.args(arguments).env("DISPLAY", server.display());
@@ -244,8 +244,8 @@ fn run(words: &[String], server: &Server) -> Result<(Duration, Vec<(String, f64)
         (text, Instant::now())
     });
     while process.is_running() {
-        if began.elapsed() > LONGEST_RUN {
-            bail!("{program} did not end within {} s: each run must end by itself", LONGEST_RUN.as_secs());
+        if began.elapsed() > limit {
+            bail!("{program} did not end within {} s: each run must end by itself", limit.as_secs());
         }
         std::thread::sleep(Duration::from_millis(1));
     }
