@@ -36,6 +36,7 @@ pub fn all() -> Vec<Experiment> {
         file!("below_cost"),
         file!("below_shares"),
         file!("hard"),
+        file!("families"),
         file!("soft"),
         file!("ocbench"),
         file!("bursts"),

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
+use x11rb::protocol::present::{ConnectionExt as _, Option as Presenting};
 use x11rb::protocol::render::{
     ConnectionExt as _, CreatePictureAux, Linefix, PictOp, Pictformat, Picture, Pointfix, Transform, Trapezoid,
 };
@@ -35,6 +36,7 @@ pub enum Long {
     CopyArea,
     Scale,
     Trapezoids,
+    Present,
 }
 
 /// Numbers of figures in a request, and the side of a figure.
@@ -49,7 +51,7 @@ const CIRCLE: i16 = 360 * 64;
 
 impl Long {
     /// All kinds, with their names in experiment files.
-    pub const ALL: [(&'static str, Long); 9] = [
+    pub const ALL: [(&'static str, Long); 10] = [
         ("rectangles", Long::Rectangles),
         ("arcs", Long::Arcs),
         ("put-image", Long::PutImage),
@@ -59,6 +61,7 @@ impl Long {
         ("copy-area", Long::CopyArea),
         ("scale", Long::Scale),
         ("trapezoids", Long::Trapezoids),
+        ("present", Long::Present),
     ];
 }
 
@@ -158,6 +161,13 @@ impl<'a> Client<'a> {
                 let pixmap = self.pixmap(width, height)?;
                 let copy = move || connection.copy_area(pixmap, window, context, 0, 0, 0, 0, width, height);
                 Box::new(move || sent(copy().map(drop)))
+            }
+            Long::Present => {
+                let (pixmap, now) = (self.pixmap(width, height)?, Presenting::ASYNC | Presenting::COPY);
+                let present = move || {
+                    connection.present_pixmap(window, pixmap, 0, 0, 0, 0, 0, 0, 0_u32, 0_u32, now.into(), 0, 0, 0, &[])
+                };
+                Box::new(move || sent(present().map(drop)))
             }
             Long::Scale => {
                 let format = self.format()?;
