@@ -41,6 +41,7 @@ pub fn all() -> Vec<Experiment> {
         file!("ocbench"),
         file!("bursts"),
         file!("player"),
+        file!("queue"),
         file!("auto"),
         Experiment::of::<rules::Rules>(),
         file!("fairness"),

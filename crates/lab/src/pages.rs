@@ -12,9 +12,9 @@ macro_rules! pages {
     };
 }
 
-static PAGES: [(&str, &str); 38] = pages!(
+static PAGES: [(&str, &str); 39] = pages!(
     "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "cut" "demo" "desktop" "endtoend" "everyday" "expose"
-    "fairness" "families" "grid" "groups" "hard" "idle" "interactive" "intervals" "intervals_ends" "intervals_latency" "memory" "near" "ocbench" "player" "policies"
+    "fairness" "families" "grid" "groups" "hard" "idle" "interactive" "intervals" "intervals_ends" "intervals_latency" "memory" "near" "ocbench" "player" "policies" "queue"
     "response" "rules" "scale" "simulation" "soft" "system_calls" "throughput" "tracing" "xmark"
 );
 

@@ -49,6 +49,8 @@ pub const OCBENCH: Habit = Habit { side: 600, spokes: 50, waits: true, rest: Dur
 /// The animation of the papers' experiments. Its frames are so short that the scheduler of 1987, which executes 4 KB of
 /// a client's requests per pass, keeps up with them while twelve plaids draw.
 pub const ENGINE: Habit = Habit { spokes: 4, ..ANIMATION };
+/// A player of 25 frames a second that queues frames without a limit, as the one of the QoS paper did.
+pub const STREAM: Habit = Habit { rest: Duration::from_millis(40), ..ENGINE };
 
 /// Time of a frame of ocbench on an idle server: `a` in the paper.
 const REDRAW: Duration = Duration::from_millis(2);

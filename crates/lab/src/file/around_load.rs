@@ -9,9 +9,10 @@ use super::bursts::Recorder;
 use super::case::Case;
 use super::data::{Figures, named};
 use super::loads::{Calibrated, Running};
+use super::measure::Measure;
 use crate::boost::Boost;
 use crate::mpv::{Drawn, Playing};
-use crate::periodic::{Periodic, Stretch};
+use crate::periodic::{Periodic, STREAM, Stretch};
 use crate::process::{Owned, SchedStat};
 use crate::processor::now_ns;
 use crate::program;
@@ -135,7 +136,9 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
     if let Some(wanted) = case.reserve {
         control.reserve(0, wanted.budget_us, wanted.period_us, wanted.kind)?;
     }
-    let ocbench = Periodic::new(control.connection()?, calibrated.wheel(server)?)?;
+    let is_stream = case.measure == Measure::Stream;
+    let habit = if is_stream { STREAM } else { calibrated.wheel(server)? };
+    let ocbench = Periodic::new(control.connection()?, habit)?;
     if let Some(level) = case.trace {
         ocbench.run(None, FIRST, |_| {})?;
         let mut trace = control.start_trace(level, CAPACITY)?;
@@ -168,6 +171,15 @@ pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, q
         ("at".to_owned(), frames.at_ns.iter().map(|at| (at - first_ns) as f64 / 1e9).collect()),
         ("latency".to_owned(), frames.latency_ms()),
     ]);
+    if is_stream {
+        let intervals = frames.interval_ms();
+        let ends = frames.drawn_ns.iter().skip(1).zip(&intervals).map(|(&end, &ms)| (end, end, ms));
+        samples.extend(stay.cut("interval", ends.skip(FIRST)));
+        samples.extend(stay.cut("latency", frames.latencies().skip(FIRST).map(whole)));
+        samples.insert("frame".to_owned(), (1..frames.drawn_ns.len()).map(|frame| frame as f64).collect());
+        samples.insert("interval".to_owned(), intervals);
+        return Ok((samples, named([("delayed_beside", stay.delayed), ("reserved", reserved)])));
+    }
     samples.extend(stay.cut("period", frames.periods().skip(FIRST).map(whole)));
     samples.extend(stay.cut("period_without_kernel", frames.periods().skip(FIRST).map(without)));
     samples.extend(stay.cut("latency", frames.latencies().skip(FIRST).map(whole)));

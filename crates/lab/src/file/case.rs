@@ -235,11 +235,11 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
                 .into(),
         ));
     }
-    let comes_and_goes = matches!(case.measure, Measure::Film | Measure::Wheel);
+    let comes_and_goes = matches!(case.measure, Measure::Film | Measure::Wheel | Measure::Stream);
     if (comes_and_goes || case.measure == Measure::Drag) && case.server.1.module.is_none() {
         return Err(Mistake::at(
             &server,
-            "film, wheel and drag need xqos in the server: write server = \"xqos\"".into(),
+            "film, wheel, stream and drag need xqos in the server: write server = \"xqos\"".into(),
         ));
     }
     if !comes_and_goes && (case.before.is_some() || case.finds_reservation) {

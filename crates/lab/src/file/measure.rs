@@ -31,6 +31,7 @@ pub(super) enum Measure {
     Frames,
     Film,
     Wheel,
+    Stream,
     Drag,
     Pauses,
     Call,
@@ -53,7 +54,7 @@ const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 impl Measure {
     /// Each kind with its name in experiment files, its samples and its values.
-    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 11] = [
+    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 12] = [
         (
             Measure::Light,
             "light",
@@ -89,6 +90,12 @@ impl Measure {
             ],
             &["delayed_beside", "reserved", "burst_late", "burst_depleted", "lost"],
         ),
+        (
+            Measure::Stream,
+            "stream",
+            &["activation", "at", "latency", "frame", "interval"],
+            &["delayed_beside", "reserved"],
+        ),
         (Measure::Call, "call", &[], &["cost"]),
         (Measure::Drag, "drag", &["redraw", "answer", "key"], &["moves", "redraws", "unanswered", "lost"]),
         (Measure::Pauses, "pauses", &[], &["pause_part", "pause_longest", "pause_wait"]),
@@ -105,7 +112,10 @@ impl Measure {
 
     /// True if the client's first samples do not count.
     pub fn warms_up(self) -> bool {
-        matches!(self, Measure::Light | Measure::Line | Measure::Film | Measure::Wheel | Measure::Drag)
+        matches!(
+            self,
+            Measure::Light | Measure::Line | Measure::Film | Measure::Wheel | Measure::Stream | Measure::Drag
+        )
     }
 
     /// Names of all samples and values of the client.
@@ -115,6 +125,7 @@ impl Measure {
         let cut: &[&str] = match self {
             Measure::Film => &["interval", "asking", "drawing", "behind"],
             Measure::Wheel => &["period", "period_without_kernel", "latency", "latency_without_kernel"],
+            Measure::Stream => &["interval", "latency"],
             _ => &[],
         };
         let cut = cut.iter().flat_map(|name| PARTS.map(|part| format!("{name}_{part}")));
@@ -139,7 +150,7 @@ impl Measure {
         let with = |(samples, values): Figures| Measurement { samples, values, ..found(vec![], vec![]) };
         Ok(match self {
             Measure::Film => with(around_load::film(case, server, calibrated, quick)?),
-            Measure::Wheel => with(around_load::wheel(case, server, calibrated, quick)?),
+            Measure::Wheel | Measure::Stream => with(around_load::wheel(case, server, calibrated, quick)?),
             Measure::Drag => with(drag(case, server, quick)?),
             Measure::Light => light(case, server, quick)?,
             Measure::Line => {
