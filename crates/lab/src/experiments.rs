@@ -45,6 +45,7 @@ pub fn all() -> Vec<Experiment> {
         file!("auto"),
         Experiment::of::<rules::Rules>(),
         file!("fairness"),
+        file!("priorities"),
         file!("groups"),
         file!("idle"),
         file!("memory"),

@@ -12,9 +12,9 @@ macro_rules! pages {
     };
 }
 
-static PAGES: [(&str, &str); 39] = pages!(
+static PAGES: [(&str, &str); 40] = pages!(
     "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "cut" "demo" "desktop" "endtoend" "everyday" "expose"
-    "fairness" "families" "grid" "groups" "hard" "idle" "interactive" "intervals" "intervals_ends" "intervals_latency" "memory" "near" "ocbench" "player" "policies" "queue"
+    "fairness" "families" "grid" "groups" "hard" "idle" "interactive" "intervals" "intervals_ends" "intervals_latency" "memory" "near" "ocbench" "player" "policies" "priorities" "queue"
     "response" "rules" "scale" "simulation" "soft" "system_calls" "throughput" "tracing" "xmark"
 );
 

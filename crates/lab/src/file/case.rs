@@ -38,6 +38,7 @@ pub(super) struct Case {
     pub loads: Vec<LoadOf>,
     /// Interval of the light client's turns, if it is not the usual one.
     pub period: Option<Duration>,
+    pub priority: Option<i32>,
     pub reserve: Option<Reservation>,
     /// True if the measuring client's reservation is found by measurement.
     pub finds_reservation: bool,
@@ -78,6 +79,7 @@ pub(super) struct LoadOf {
     pub run: Duration,
     pub reserve: Option<Reservation>,
     pub weight: Option<u32>,
+    pub priority: Option<i32>,
     pub group: Option<Group>,
 }
 
@@ -205,6 +207,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         measure,
         loads: loads.map(|load| load_of(load, setting.clients, &fill)).collect::<Result<_, _>>()?,
         period: read(&setting.period, fill, time)?,
+        priority: setting.priority,
         reserve: read(&given, fill, reservation)?,
         finds_reservation: given != setting.reserve,
         processor: read(&setting.processor, fill, processor)?,
@@ -331,15 +334,16 @@ fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> Stri
         run: text.run.as_ref().map(|run| time(run).map_err(at(run))).transpose()?.unwrap_or(Duration::from_millis(100)),
         reserve: reserve(&text.reserve)?,
         weight: text.weight.map(|weight| (weight * 100.0).round() as u32),
+        priority: text.priority,
         group: text.group.as_ref().map(group).transpose()?,
         kind,
     })
 }
 
 impl LoadOf {
-    /// The same clients without reservations, weights and groups.
+    /// The same clients without reservations, weights, priorities and groups.
     pub fn clients_alone(&self) -> LoadOf {
-        LoadOf { reserve: None, weight: None, group: None, ..self.clone() }
+        LoadOf { reserve: None, weight: None, priority: None, group: None, ..self.clone() }
     }
 }
 

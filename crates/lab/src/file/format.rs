@@ -110,6 +110,8 @@ settings! {
     clients: usize,
     /// Interval of the light client's turns.
     period: String,
+    /// SYNC priority of the light client.
+    priority: i32,
     /// Budget and period of the measuring client; with `auto`, they are found by measurement.
     reserve: String,
     /// Budget and period of processor time for the measuring client. Meanwhile the server has a raised priority.
@@ -192,6 +194,9 @@ pub(super) struct LoadText {
     pub reserve: Option<String>,
     #[serde(default)]
     pub weight: Option<f64>,
+    /// SYNC priority of each of its clients.
+    #[serde(default)]
+    pub priority: Option<i32>,
     /// Group of all its clients, with the group's settings.
     #[serde(default)]
     pub group: Option<String>,

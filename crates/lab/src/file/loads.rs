@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::ConnectionExt;
+use x11rb::protocol::sync::ConnectionExt as _;
+use x11rb::protocol::xproto::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::ClientEntry;
 use xqos_client::Control;
@@ -150,6 +151,11 @@ impl Running {
             }
             if let Some(weight) = load.weight {
                 control.set_weight(client, weight)?;
+            }
+            if let Some(priority) = load.priority {
+                let connection = control.connection()?;
+                connection.sync_initialize(3, 1)?.reply()?;
+                connection.sync_set_priority(client, priority)?.check()?;
             }
             if let Some(group) = &load.group {
                 control.set_client_group(client, &group.name)?;

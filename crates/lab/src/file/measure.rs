@@ -22,6 +22,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
+use x11rb::protocol::sync::ConnectionExt as _;
 
 /// A kind of measuring client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +201,10 @@ fn light(case: &Case, server: &Server, quick: bool) -> Result<Measurement> {
     let period = case.period.unwrap_or(usual.period);
     let light = Light { reservation: case.reserve, warm_up: case.warm_up, period, ..usual };
     let connection = server.connect()?;
+    if let Some(priority) = case.priority {
+        connection.sync_initialize(3, 1)?.reply()?;
+        connection.sync_set_priority(x11rb::NONE, priority)?.check()?;
+    }
     let base = connection.setup().resource_id_base;
     let start = |level| {
         let control = server.control()?;
