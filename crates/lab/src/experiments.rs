@@ -53,6 +53,7 @@ pub fn all() -> Vec<Experiment> {
         file!("crowds"),
         file!("blocking"),
         file!("cut"),
+        file!("sync"),
         file!("tracing"),
         file!("interactive"),
         file!("animation"),

@@ -21,7 +21,7 @@
 //! | [`scheduler`] | the schedulers of the papers, compared on one server |
 //! | [`line`] | a client of Packard's paper: a line that follows the [`pointer`] |
 //! | [`periodic`] | Packard's animation, and ocbench, the client of the QoS paper |
-//! | `system_calls` | the costs of system calls |
+//! | `waiting`, `system_calls` | a client that waits for a counter of SYNC, and the costs of system calls |
 //! | [`process`], [`tree`] | the processes that we start and end, and the kernel's figures for any process |
 //! | [`program`] | programs that experiments need, with their Debian packages |
 //! | [`statistics`], [`machine`], [`disturbance`], `os_noise` | statistics, and the conditions of measurements |
@@ -85,3 +85,4 @@ mod system_calls;
 pub mod tiles;
 pub mod tree;
 pub mod viewer;
+mod waiting;

@@ -12,10 +12,10 @@ macro_rules! pages {
     };
 }
 
-static PAGES: [(&str, &str); 40] = pages!(
+static PAGES: [(&str, &str); 41] = pages!(
     "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "cut" "demo" "desktop" "endtoend" "everyday" "expose"
     "fairness" "families" "grid" "groups" "hard" "idle" "interactive" "intervals" "intervals_ends" "intervals_latency" "memory" "near" "ocbench" "player" "policies" "priorities" "queue"
-    "response" "rules" "scale" "simulation" "soft" "system_calls" "throughput" "tracing" "xmark"
+    "response" "rules" "scale" "simulation" "soft" "sync" "system_calls" "throughput" "tracing" "xmark"
 );
 
 /// The prose of an experiment's page, as HTML; `None` if there is no page.

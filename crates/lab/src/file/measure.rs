@@ -16,6 +16,7 @@ use crate::process::Owned;
 use crate::processor::now_ns;
 use crate::server::Server;
 use crate::system_calls::cost_us;
+use crate::waiting;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -35,6 +36,7 @@ pub(super) enum Measure {
     Stream,
     Drag,
     Pauses,
+    Sync,
     Call,
     OnScreen,
     Nothing,
@@ -55,7 +57,7 @@ const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 impl Measure {
     /// Each kind with its name in experiment files, its samples and its values.
-    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 12] = [
+    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 13] = [
         (
             Measure::Light,
             "light",
@@ -97,6 +99,7 @@ impl Measure {
             &["activation", "at", "latency", "frame", "interval"],
             &["delayed_beside", "reserved"],
         ),
+        (Measure::Sync, "sync", &["released", "recognized"], &[]),
         (Measure::Call, "call", &[], &["cost"]),
         (Measure::Drag, "drag", &["redraw", "answer", "key"], &["moves", "redraws", "unanswered", "lost"]),
         (Measure::Pauses, "pauses", &[], &["pause_part", "pause_longest", "pause_wait"]),
@@ -168,6 +171,11 @@ impl Measure {
                 let frames = animate(server, ENGINE, case.reserve, case.count(quick, 400))?;
                 let interval = ("interval", frames.interval_by_server_ms());
                 found(vec![("drawing", frames.latency_ms()), interval, ("spacing", frames.interval_ms())], vec![])
+            }
+            Measure::Sync => {
+                let every = case.period.unwrap_or(Light::default().period);
+                let (released, recognized) = waiting::measure(server, every, case.count(quick, 100))?;
+                found(vec![("released", released), ("recognized", recognized)], vec![])
             }
             Measure::Call => found(vec![], vec![("cost", cost_us(&case.command[0])?)]),
             Measure::Pauses => {
