@@ -63,6 +63,7 @@ pub fn all() -> Vec<Experiment> {
         file!("xmark"),
         file!("system_calls"),
         file!("expose"),
+        file!("drag_priorities"),
         file!("endtoend"),
         Experiment::of::<simulation::Simulation>(),
         Experiment::of::<grid::Grid>(),

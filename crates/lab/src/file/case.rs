@@ -39,6 +39,8 @@ pub(super) struct Case {
     /// Interval of the light client's turns, if it is not the usual one.
     pub period: Option<Duration>,
     pub priority: Option<i32>,
+    /// Nice values of the server and of the window manager.
+    pub nice: Option<[i32; 2]>,
     pub reserve: Option<Reservation>,
     /// True if the measuring client's reservation is found by measurement.
     pub finds_reservation: bool,
@@ -208,6 +210,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         loads: loads.map(|load| load_of(load, setting.clients, &fill)).collect::<Result<_, _>>()?,
         period: read(&setting.period, fill, time)?,
         priority: setting.priority,
+        nice: read(&setting.nice, fill, nice)?,
         reserve: read(&given, fill, reservation)?,
         finds_reservation: given != setting.reserve,
         processor: read(&setting.processor, fill, processor)?,
@@ -402,6 +405,12 @@ fn reservation(text: &str) -> Result<Reservation, String> {
     }
     let quantity::Reservation { budget, period } = what.parse()?;
     Ok(Reservation { budget_us: budget.0, period_us: period.0, kind })
+}
+
+/// Nice values of the server and of the window manager: `-1/1`.
+fn nice(text: &str) -> Result<[i32; 2], String> {
+    let both = text.split_once('/').and_then(|(server, manager)| Some([server.parse().ok()?, manager.parse().ok()?]));
+    both.ok_or_else(|| format!("'{text}' is not two nice values: write those of the server and the manager, as -1/1"))
 }
 
 fn processor(text: &str) -> Result<(Duration, Duration), String> {

@@ -17,6 +17,7 @@ use crate::process::Owned;
 use crate::processor::{Pinned, SCENE, now_ns};
 use crate::server::Server;
 use anyhow::Result;
+use rustix::process::{Pid, setpriority_process};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -60,6 +61,11 @@ const BENEATH: usize = 0;
 pub(super) fn drag(case: &Case, server: &Server, quick: bool) -> Result<Figures> {
     let control = server.control()?;
     let mut scene = Scene::set(case, server)?;
+    if let Some([of_server, of_manager]) = case.nice {
+        let pid = |pid: u32| Pid::from_raw(pid as i32);
+        setpriority_process(pid(server.pid()), of_server)?;
+        setpriority_process(pid(scene.manager.pid()), of_manager)?;
+    }
     scene.play(case.warm_up)?;
     scene.moves()?;
     let mut trace = control.start_trace(Level::Slices, CAPACITY)?;

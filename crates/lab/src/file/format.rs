@@ -112,6 +112,8 @@ settings! {
     period: String,
     /// SYNC priority of the light client.
     priority: i32,
+    /// Nice values of the server and of the window manager in a drag, such as `-1/1`.
+    nice: String,
     /// Budget and period of the measuring client; with `auto`, they are found by measurement.
     reserve: String,
     /// Budget and period of processor time for the measuring client. Meanwhile the server has a raised priority.

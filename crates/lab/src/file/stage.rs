@@ -71,8 +71,8 @@ impl<'a> Stage<'a> {
         let is_refused = |(budget, period)| Reserved::this_thread(budget, period).is_err();
         let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here())
             || case.measure == Measure::Drag && case.command.first().is_some_and(|program| require(program).is_err());
-        // A loan and a boost need the same privilege as a reservation.
-        let least = (case.loan || case.boost.is_some()).then_some(LEAST);
+        // A loan, a boost and nice values need the same privilege as a reservation.
+        let least = (case.loan || case.boost.is_some() || case.nice.is_some()).then_some(LEAST);
         if case.processor.or(least).is_some_and(is_refused) || is_missing {
             return Ok(None);
         }
