@@ -20,6 +20,7 @@ mod onscreen;
 mod stage;
 mod started;
 mod study;
+mod texts;
 mod trace;
 
 use crate::bench::Bench;

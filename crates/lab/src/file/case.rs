@@ -5,6 +5,7 @@ use super::Mistake;
 use super::data::{AxisValues, Cell};
 use super::format::{Definition, LoadText, ServerText, Setting};
 use super::measure::Measure;
+use super::texts::{flood, groups, level, managers, nice, one_of, policy, processor, reservation, time, whole};
 use crate::actor::Long;
 use crate::composited::Managers;
 use crate::desk::Program;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
 use xqos_cli::quantity;
-use xqos_core::{PolicyKind, ReservationKind};
+use xqos_core::PolicyKind;
 
 /// A case that is ready to be measured.
 #[derive(Clone, Debug)]
@@ -361,72 +362,4 @@ impl Kind {
             Kind::Program(words) => words.first().cloned().unwrap_or_default(),
         }
     }
-}
-
-fn managers(text: &str) -> Result<Option<Managers>, String> {
-    if text == "none" { Ok(None) } else { one_of(&Managers::ALL, text).map(Some) }
-}
-
-/// The value with this name.
-fn one_of<T: Copy>(all: &[(&str, T)], text: &str) -> Result<T, String> {
-    let known = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let found = all.iter().find(|(name, _)| *name == text).map(|&(_, value)| value);
-    found.ok_or_else(|| format!("there is no '{text}' here: write {}", known()))
-}
-
-fn whole(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a whole number"))
-}
-
-fn flood(text: &str) -> Result<Kind, String> {
-    let (length, is_plaid) = text.strip_prefix("plaid ").map_or((text, false), |length| (length, true));
-    let long = |known| time(length).map(|length| Kind::Long(length, is_plaid)).map_err(|what| (known, what));
-    let known = one_of(&Drawing::ALL, text).map(Kind::Flood);
-    known.or_else(long).map_err(|(known, what)| format!("{known}, a length, or 'plaid' and a length: {what}"))
-}
-
-pub(super) fn time(text: &str) -> Result<Duration, String> {
-    text.parse().map(quantity::Micros::duration)
-}
-
-/// `3ms/10ms`, `3ms/10ms hard`, `3ms/10ms soft=paper`, or a fraction of a period: `1/6 of 30ms hard`.
-fn reservation(text: &str) -> Result<Reservation, String> {
-    let (what, kind) = match text.rsplit_once(' ').map(|(what, kind)| (what, ReservationKind::from_name(kind))) {
-        Some((what, Some(kind))) => (what, kind),
-        _ => (text, ReservationKind::Soft),
-    };
-    if let Some((part, period)) = what.split_once(" of ") {
-        let period: quantity::Micros = period.parse()?;
-        let (over, under) =
-            part.split_once('/').ok_or_else(|| format!("'{part}' is not a fraction: write one such as 1/6"))?;
-        let (over, under) = (u64::from(whole(over)?), u64::from(whole(under)?.max(1)));
-        let budget_us = (u64::from(period.0) * over / under) as u32;
-        return Ok(Reservation { budget_us, period_us: period.0, kind });
-    }
-    let quantity::Reservation { budget, period } = what.parse()?;
-    Ok(Reservation { budget_us: budget.0, period_us: period.0, kind })
-}
-
-/// Nice values of the server and of the window manager: `-1/1`.
-fn nice(text: &str) -> Result<[i32; 2], String> {
-    let both = text.split_once('/').and_then(|(server, manager)| Some([server.parse().ok()?, manager.parse().ok()?]));
-    both.ok_or_else(|| format!("'{text}' is not two nice values: write those of the server and the manager, as -1/1"))
-}
-
-fn processor(text: &str) -> Result<(Duration, Duration), String> {
-    let quantity::Reservation { budget, period } = text.parse()?;
-    Ok((budget.duration(), period.duration()))
-}
-
-fn policy(text: &str) -> Result<PolicyKind, String> {
-    let found = PolicyKind::ALL.into_iter().find(|policy| policy.name() == text);
-    found.ok_or_else(|| format!("there is no policy '{text}': write classic, smart, smart-strict, stock or fair"))
-}
-
-fn groups(text: &str) -> Result<Grouping, String> {
-    Grouping::from_name(text).ok_or_else(|| format!("there are no groups by '{text}': write none, app or user"))
-}
-
-fn level(text: &str) -> Result<Level, String> {
-    one_of(&[("slices", Level::Slices), ("requests", Level::Requests)], text)
 }
