@@ -121,6 +121,14 @@ pub enum Entry {
     Switch { cpu: u32, from: u32, to: u32, still_runnable: bool },
     /// From the kernel: a thread was woken.
     Wakeup { cpu: u32, thread: u32 },
+    /// From the kernel: the handler of an interrupt has run for this time, which ends at `at`.
+    Interrupt { cpu: u32, number: u32, is_soft: bool, ns: u64 },
+    /// From the kernel: the name of a thread, padded with zeros.
+    ThreadName { thread: u32, bytes: [u8; 16] },
+    /// From the kernel: the first sixteen bytes of an interrupt's name.
+    InterruptName { number: u32, is_soft: bool, bytes: [u8; 16] },
+    /// From the kernel: the process of a thread.
+    Thread { thread: u32, process: u32 },
 }
 
 impl Entry {
@@ -148,6 +156,19 @@ impl Entry {
             Entry::Fact(fact) | Entry::Refused(fact) => Some(fact),
             _ => None,
         }
+    }
+
+    /// Whether the event is from the kernel, not from the server.
+    pub fn is_of_kernel(&self) -> bool {
+        matches!(
+            self,
+            Entry::Switch { .. }
+                | Entry::Wakeup { .. }
+                | Entry::Interrupt { .. }
+                | Entry::ThreadName { .. }
+                | Entry::InterruptName { .. }
+                | Entry::Thread { .. }
+        )
     }
 
     pub fn client(&self) -> Option<ClientId> {

@@ -1,95 +1,204 @@
 // SPDX-License-Identifier: MIT
-//! Events of the kernel's scheduler on the trace's time axis: switches and wakeups of the server and its local clients.
+//! Events of the kernel on the trace's time axis: which thread each processor runs, wake-ups and interrupts.
+//!
+//! All threads of the machine are traced, because any of them can take a processor from the server or a client.
 
 use crate::tracefs::Instance;
 use anyhow::{Context, Result};
-use std::fs::OpenOptions;
-use std::io::Write;
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::Time;
 
-const PIDS: &str = "set_event_pid";
-const EVENTS: [&str; 2] = ["sched_switch", "sched_wakeup"];
+/// The events, each with its folder and its mark in a line of the trace.
+const EVENTS: [(&str, &str); 6] = [
+    ("sched", ": sched_switch: "),
+    ("sched", ": sched_wakeup: "),
+    ("irq", ": irq_handler_entry: "),
+    ("irq", ": irq_handler_exit: "),
+    ("irq", ": softirq_entry: "),
+    ("irq", ": softirq_exit: "),
+];
 
-/// A running trace of the kernel's scheduler.
+/// Buffer for each processor: some 60,000 switches, in case the recorder gets no processor for a while.
+const BUFFER_KB: &str = "4096";
+
+/// A running trace of the kernel.
 #[derive(Debug)]
 pub struct Kernel {
     instance: Instance,
+    lines: Lines,
 }
 
 impl Kernel {
-    /// Starts tracing these threads.
-    pub fn start(threads: &[u32]) -> Result<Kernel> {
-        let kernel = Kernel { instance: Instance::create()? };
-        kernel.begin(threads).context("cannot trace the kernel's scheduler")?;
+    pub fn start() -> Result<Kernel> {
+        let kernel = Kernel { instance: Instance::create()?, lines: Lines::default() };
+        kernel.instance.write("buffer_size_kb", BUFFER_KB)?;
+        for (folder, mark) in EVENTS {
+            let event = mark.trim_matches([':', ' ']);
+            let enabled = kernel.instance.write(&format!("events/{folder}/{event}/enable"), "1");
+            enabled.context("cannot trace the kernel's scheduler and interrupts")?;
+        }
         Ok(kernel)
     }
 
-    fn begin(&self, threads: &[u32]) -> Result<()> {
-        self.instance.write(PIDS, &threads.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))?;
-        EVENTS.iter().try_for_each(|event| self.instance.write(&format!("events/sched/{event}/enable"), "1"))
-    }
-
-    /// Adds a thread to the traced threads.
-    pub fn add(&self, thread: u32) {
-        let file = OpenOptions::new().append(true).open(self.instance.folder().join(PIDS));
-        // This fails if the client has exited in the meantime; it then needs no tracing.
-        let _ = file.and_then(|mut file| file.write_all(format!("{thread}\n").as_bytes()));
-    }
-
-    /// The events since the last call.
+    /// The events from the last call to this one. Events that come meanwhile stay in the kernel's buffer: a machine
+    /// may make them faster than they are read.
     pub fn read(&mut self) -> Vec<Event> {
-        let mut events = Vec::new();
+        let Kernel { instance, lines } = self;
+        let (mut events, now) = (Vec::<Event>::new(), now());
         // After an error, keep the events that were read before it.
-        let _ = self.instance.read(|line| events.extend(parse(line)));
+        let _ = instance.read(|line| {
+            lines.take(line, &mut events);
+            events.last().is_none_or(|event| event.at <= now)
+        });
         events
+    }
+
+    /// Number of events that were lost.
+    pub fn lost(&self) -> u64 {
+        self.instance.lost()
     }
 }
 
-/// Parses a line of trace_pipe: `Xvfb-77 [001] d..2. 12.345678: sched_switch: prev_comm=Xvfb prev_pid=77 prev_prio=120
-/// prev_state=R ==> next_comm=a next_pid=78 next_prio=120`, or `...: sched_wakeup: comm=Xvfb pid=77 prio=120
-/// target_cpu=001`.
-fn parse(line: &str) -> Option<Event> {
-    let is_switch = line.contains(": sched_switch: ");
-    let (head, fields) = line.split_once(if is_switch { ": sched_switch: " } else { ": sched_wakeup: " })?;
-    let (seconds, micros) = head.split_whitespace().last()?.split_once('.')?;
-    let at_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
-    let at = Time(at_ns.checked_mul(1000)?);
-    let cpu = head.rsplit_once('[')?.1.split_once(']')?.0.parse().ok()?;
-    // A program's name may contain anything, even field names, so search for fields from the end.
-    let after = |text: &str, name: &str| -> Option<String> {
-        let (_, value) = text.rsplit_once(name)?;
-        Some(value.split_whitespace().next()?.to_owned())
-    };
-    let what = if is_switch {
-        let (previous, next) = fields.rsplit_once(" ==> ")?;
-        Entry::Switch {
-            cpu,
-            from: after(previous, " prev_pid=")?.parse().ok()?,
-            to: after(next, " next_pid=")?.parse().ok()?,
-            still_runnable: after(previous, " prev_state=")?.starts_with('R'),
+/// The time by the clock of the events.
+fn now() -> Time {
+    let time = clock_gettime(ClockId::Monotonic);
+    Time(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// What earlier lines have said.
+#[derive(Debug, Default)]
+struct Lines {
+    threads: BTreeMap<u32, [u8; 16]>,
+    named: BTreeSet<(u32, bool)>,
+    /// Start of the handler that runs on a processor; separately for soft interrupts, which others interrupt.
+    handlers: BTreeMap<(u32, bool), Time>,
+}
+
+impl Lines {
+    /// Takes a line of trace_pipe: `Xvfb-77 [001] d..2. 12.345678: sched_wakeup: comm=a pid=78 prio=120
+    /// target_cpu=001`. `None` if the line is something else.
+    fn take(&mut self, line: &str, events: &mut Vec<Event>) -> Option<()> {
+        let found = |&(_, mark): &(&str, &'static str)| Some((mark, line.split_once(mark)?));
+        let (mark, (head, fields)) = EVENTS.iter().find_map(found)?;
+        let (seconds, micros) = head.split_whitespace().last()?.split_once('.')?;
+        let at_us = seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
+        let at = Time(at_us.checked_mul(1000)?);
+        let cpu = head.rsplit_once('[')?.1.split_once(']')?.0.parse().ok()?;
+        let is_soft = mark.contains("softirq");
+        let number = || fields.split_once('=')?.1.split(' ').next()?.parse::<u32>().ok();
+        let what = match mark.trim_matches([':', ' ']) {
+            "sched_switch" => {
+                let (previous, next) = fields.rsplit_once(" ==> ")?;
+                let (from, from_name) = task(previous, "prev_comm=", " prev_pid=")?;
+                let (to, to_name) = task(next, "next_comm=", " next_pid=")?;
+                let still_runnable = previous.rsplit_once(" prev_state=")?.1.starts_with('R');
+                self.name(at, from, from_name, events);
+                self.name(at, to, to_name, events);
+                Entry::Switch { cpu, from, to, still_runnable }
+            }
+            "sched_wakeup" => {
+                let (thread, name) = task(fields, "comm=", " pid=")?;
+                self.name(at, thread, name, events);
+                Entry::Wakeup { cpu, thread }
+            }
+            "irq_handler_entry" | "softirq_entry" => {
+                let (number, name) = (number()?, fields.rsplit_once('=')?.1.trim_end_matches(']'));
+                self.handlers.insert((cpu, is_soft), at);
+                if !self.named.insert((number, is_soft)) {
+                    return Some(());
+                }
+                Entry::InterruptName { number, is_soft, bytes: padded(name) }
+            }
+            _ => {
+                let ns = at.since(self.handlers.remove(&(cpu, is_soft))?);
+                Entry::Interrupt { cpu, number: number()?, is_soft, ns }
+            }
+        };
+        events.push(Event { at, what });
+        Some(())
+    }
+
+    /// Adds the name and the process of a thread if they are new. Thread 0 is the idle thread.
+    fn name(&mut self, at: Time, thread: u32, name: &str, events: &mut Vec<Event>) {
+        let bytes = padded(name);
+        if thread == 0 || self.threads.get(&thread) == Some(&bytes) {
+            return;
         }
-    } else {
-        Entry::Wakeup { cpu, thread: after(fields, " pid=")?.parse().ok()? }
-    };
-    Some(Event { at, what })
+        events.push(Event { at, what: Entry::ThreadName { thread, bytes } });
+        if let Some(process) = process_of(thread).filter(|&process| process != thread) {
+            events.push(Event { at, what: Entry::Thread { thread, process } });
+        }
+        self.threads.insert(thread, bytes);
+    }
+}
+
+/// The number and name of a thread. The name may contain anything, even the names of fields.
+fn task<'a>(fields: &'a str, name: &str, number: &str) -> Option<(u32, &'a str)> {
+    let (before, after) = fields.rsplit_once(number)?;
+    Some((after.split(' ').next()?.parse().ok()?, before.strip_prefix(name)?))
+}
+
+fn padded(name: &str) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes.iter_mut().zip(name.bytes()).for_each(|(byte, letter)| *byte = letter);
+    bytes
+}
+
+/// The process of a thread. `None` if the thread has exited.
+fn process_of(thread: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Threads of these tests have numbers that no thread has.
+    const NOBODY: u32 = 2_000_000_077;
+
+    fn events(lines: &[&str]) -> Vec<Event> {
+        let (mut reader, mut events) = (Lines::default(), Vec::new());
+        lines.iter().for_each(|line| _ = reader.take(line, &mut events));
+        events
+    }
+
     #[test]
-    fn kernel_lines_become_events() {
-        let switch = "            Xvfb-77      [001] d..2.    12.345678: sched_switch: prev_comm=Xvfb prev_pid=77 \
-                      prev_prio=120 prev_state=R+ ==> next_comm=a next_pid=1 b next_pid=78 next_prio=120";
-        let what = Entry::Switch { cpu: 1, from: 77, to: 78, still_runnable: true };
-        assert_eq!(parse(switch), Some(Event { at: Time(12_345_678_000), what }));
+    fn switches_and_wake_ups_become_events_and_names_come_once() {
+        let switch = "  Xvfb-2000000077  [001] d..2.  12.345678: sched_switch: prev_comm=Xvfb prev_pid=2000000077 \
+                      prev_prio=120 prev_state=R+ ==> next_comm=a next_pid=1 b next_pid=2000000078 next_prio=120";
         let sleeps = switch.replace("R+", "S");
-        let what = Entry::Switch { cpu: 1, from: 77, to: 78, still_runnable: false };
-        assert_eq!(parse(&sleeps).map(|event| event.what), Some(what));
-        let wakeup = " <idle>-0  [000] dN.4. 7.000001: sched_wakeup: comm=Xvfb pid=77 prio=120 target_cpu=000";
-        assert_eq!(parse(wakeup), Some(Event { at: Time(7_000_001_000), what: Entry::Wakeup { cpu: 0, thread: 77 } }));
+        let wakeup = " <idle>-0  [000] dN.4. 7.000001: sched_wakeup: comm=Xvfb pid=2000000077 prio=120 target_cpu=000";
+        let (at, then) = (Time(12_345_678_000), Time(7_000_001_000));
+        let name = |thread, name| Event { at, what: Entry::ThreadName { thread, bytes: padded(name) } };
+        let switched = |still_runnable| {
+            let (cpu, from, to) = (1, NOBODY, NOBODY + 1);
+            Event { at, what: Entry::Switch { cpu, from, to, still_runnable } }
+        };
+        let woken = Event { at: then, what: Entry::Wakeup { cpu: 0, thread: NOBODY } };
+        let names = [name(NOBODY, "Xvfb"), name(NOBODY + 1, "a next_pid=1 b")];
+        let expected = [names[0], names[1], switched(true), switched(false), woken];
+        assert_eq!(events(&[switch, &sleeps, wakeup]), expected);
+    }
+
+    #[test]
+    fn an_interrupt_inside_a_soft_interrupt_has_its_own_length() {
+        let line = |us: u32, event: &str| format!(" Xvfb-77 [001] d.h1. 5.{us:06}: {event}");
+        let lines = [
+            line(10, "softirq_entry: vec=1 [action=TIMER]"),
+            line(20, "irq_handler_entry: irq=34 name=virtio4-input"),
+            line(25, "irq_handler_exit: irq=34 ret=handled"),
+            line(50, "softirq_exit: vec=1 [action=TIMER]"),
+            line(60, "irq_handler_exit: irq=35 ret=handled"),
+        ];
+        let seen: Vec<Entry> = events(&lines.each_ref().map(String::as_str)).iter().map(|event| event.what).collect();
+        let (hard, soft) = ((34, false), (1, true));
+        let named = |(number, is_soft), name| Entry::InterruptName { number, is_soft, bytes: padded(name) };
+        let ran = |(number, is_soft), ns| Entry::Interrupt { cpu: 1, number, is_soft, ns };
+        assert_eq!(seen, [named(soft, "TIMER"), named(hard, "virtio4-input"), ran(hard, 5_000), ran(soft, 40_000)]);
     }
 
     #[test]
@@ -97,7 +206,19 @@ mod tests {
         for line in
             ["", "CPU:1 [LOST 45 EVENTS]", ": sched_switch: ", "x [0] 1.1: sched_wakeup: pid=", "a: sched_wakeup: b"]
         {
-            assert_eq!(parse(line), None, "{line}");
+            assert_eq!(events(&[line]), [], "{line}");
         }
+    }
+
+    #[test]
+    fn a_thread_names_its_process() {
+        let own = std::process::id();
+        let of_another_thread = || {
+            let path = fs::read_link("/proc/thread-self").unwrap();
+            let thread = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
+            (thread, process_of(thread))
+        };
+        let (thread, process) = std::thread::spawn(of_another_thread).join().unwrap();
+        assert!(thread != own && process == Some(own), "{thread} of {process:?}");
     }
 }

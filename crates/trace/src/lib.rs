@@ -6,7 +6,7 @@
 //! | `file` | records in a file that stays readable after a crash |
 //! | `model` | derives clients from records: shares, response times, waits and their causes |
 //! | `histogram` | durations in buckets that are at most 3 % wide |
-//! | `kernel` | events of the kernel's scheduler on the same time axis |
+//! | `kernel` | the kernel's switches, wake-ups and interrupts on the same time axis |
 //! | `tracefs` | a private trace instance in the kernel's tracefs |
 //! | `names` | names of requests |
 //! | `show`, `export` | output as text, CSV, Parquet, Perfetto trace and HTML page |

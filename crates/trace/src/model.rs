@@ -13,10 +13,13 @@ mod client;
 mod presence;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use blame::{Grab, Slice};
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use threads::Threads;
+pub use threads::text;
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Entry, Event};
 use xqos_core::{ClientId, Fact, Holder, Mode, PolicyKind, Scheduler, Service, Time};
@@ -58,8 +61,11 @@ pub struct Model {
     /// Intervals in which the server was runnable but did not run, from kernel events.
     absences: VecDeque<(Time, Time)>,
     runnable_since: Option<Time>,
-    /// For each thread of a client, the time since which it has been runnable without running.
+    /// For each main thread of a client, the time since which it has been runnable without running.
     runnable: BTreeMap<u32, Time>,
+    /// Processes that are or were clients.
+    local: BTreeSet<u32>,
+    threads: Threads,
     without_causes: bool,
 }
 
@@ -144,7 +150,7 @@ impl Model {
     pub fn take(&mut self, event: &Event) -> Option<Burst> {
         let at = event.at;
         let is_recorded_late = matches!(event.what, Entry::Fact(Fact::Arrived { .. }));
-        if !is_recorded_late && !matches!(event.what, Entry::Switch { .. } | Entry::Wakeup { .. }) {
+        if !is_recorded_late && !event.what.is_of_kernel() {
             self.began.get_or_insert(at);
             self.now = self.now.max(at);
         }
@@ -174,11 +180,19 @@ impl Model {
             Entry::Wakeup { thread, .. } if thread == self.server_pid => {
                 self.runnable_since.get_or_insert(at);
             }
-            Entry::Wakeup { thread, .. } => {
+            Entry::Wakeup { thread, .. } if self.local.contains(&thread) => {
                 self.runnable.entry(thread).or_insert(at);
             }
+            Entry::ThreadName { .. } | Entry::InterruptName { .. } | Entry::Thread { .. } => {
+                self.threads.take(&event.what)
+            }
             Entry::Cut { client, .. } => self.change(client, |client| client.figures(|figures| figures.cuts += 1)),
-            Entry::Finished { .. } | Entry::Refused(_) | Entry::State { .. } | Entry::Paced { .. } => {}
+            Entry::Finished { .. }
+            | Entry::Wakeup { .. }
+            | Entry::Interrupt { .. }
+            | Entry::Refused(_)
+            | Entry::State { .. }
+            | Entry::Paced { .. } => {}
         }
         None
     }

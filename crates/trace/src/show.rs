@@ -3,6 +3,7 @@
 
 mod causes;
 mod departed;
+mod kernel;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use crate::model::{Client, Figures, Model};
 use crate::names::Names;
 use causes::cause_of;
 use departed::Programs;
+use kernel::kernel_details;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Entry, Event, Reason};
@@ -115,11 +117,7 @@ fn details(event: &Event, names: &Names) -> String {
         }
         Entry::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), of_ns(ns)),
         Entry::Lost { records } => format!("{records} records are missing"),
-        Entry::Switch { cpu, from, to, still_runnable } => {
-            format!("cpu {cpu}: {from}{} -> {to}", if still_runnable { " (runnable)" } else { "" })
-        }
-        Entry::Wakeup { cpu, thread } => format!("cpu {cpu}: {thread} woken"),
-        Entry::State { .. } | Entry::End | Entry::Name { .. } => String::new(),
+        what => kernel_details(&what),
     }
 }
 

@@ -56,8 +56,19 @@ impl Instance {
         fs::write(self.folder.join(name), value).with_context(|| format!("cannot write {value} to {name}"))
     }
 
-    /// Passes on all complete lines that have arrived since the last call.
-    pub fn read(&mut self, mut take: impl FnMut(&str)) -> Result<()> {
+    /// Number of events so far that did not fit into the kernel's buffer.
+    pub fn lost(&self) -> u64 {
+        let processors = fs::read_dir(self.folder.join("per_cpu")).into_iter().flatten().flatten();
+        let lost = |stats: String| {
+            let line = stats.lines().find_map(|line| line.strip_prefix("overrun: ")?.trim().parse::<u64>().ok());
+            line.unwrap_or(0)
+        };
+        processors.filter_map(|entry| fs::read_to_string(entry.path().join("stats")).ok()).map(lost).sum()
+    }
+
+    /// Passes on all complete lines that have arrived since the last call, or until `take` returns false. The lines
+    /// that are read already are passed on in any case.
+    pub fn read(&mut self, mut take: impl FnMut(&str) -> bool) -> Result<()> {
         let Some(pipe) = &mut self.pipe else { return Ok(()) };
         let mut chunk = vec![0; 1 << 16];
         loop {
@@ -70,7 +81,11 @@ impl Instance {
             }
             let Some(end) = self.rest.iter().rposition(|&byte| byte == b'\n') else { continue };
             let lines: Vec<u8> = self.rest.drain(..=end).collect();
-            String::from_utf8_lossy(&lines).lines().for_each(&mut take);
+            let mut goes_on = true;
+            String::from_utf8_lossy(&lines).lines().for_each(|line| goes_on &= take(line));
+            if !goes_on {
+                return Ok(());
+            }
         }
     }
 }

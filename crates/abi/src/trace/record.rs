@@ -227,6 +227,10 @@ records! {
     26 "lost" (records TWO) { Entry::Lost { records } }
     27 "kernel" (cpu VALUE, from LOW, to HIGH, still_runnable FLAG) { Entry::Switch { cpu, from, to, still_runnable } }
     28 "kernel" (cpu VALUE, thread LOW) { Entry::Wakeup { cpu, thread } }
+    49 "interrupt" (cpu VALUE, number LOW, is_soft FLAG, ns THREE) { Entry::Interrupt { cpu, number, is_soft, ns } }
+    50 "interrupt" (number VALUE, is_soft FLAG, bytes Letters) { Entry::InterruptName { number, is_soft, bytes } }
+    51 "thread" (thread VALUE, bytes Letters) { Entry::ThreadName { thread, bytes } }
+    52 "thread" (thread VALUE, process LOW) { Entry::Thread { thread, process } }
     29 "paced" (client CLIENT, until TWO) { Entry::Paced { client, until } }
     40 "processor" (client CLIENT, ns TWO) { Entry::Processor { client, ns } }
     47 "cut" (client CLIENT, request VALUE, done LOW, parts HIGH) { Entry::Cut { client, request, done, parts } }

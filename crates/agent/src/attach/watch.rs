@@ -6,7 +6,6 @@ use super::events::{Event, WAITS};
 use super::peers::Peers;
 use crate::error::{Error, Result, bail, refused};
 use std::collections::HashMap;
-use std::fs;
 use std::time::{Duration, Instant};
 use xqos_cli::program::one_line;
 use xqos_trace::tracefs;
@@ -48,10 +47,12 @@ impl Watch {
     pub fn read(&mut self) -> Result<()> {
         let servers = &mut self.servers;
         let take = |line: &str| {
-            let Some(event) = Event::parse(line) else { return };
-            if let Some((account, peers)) = servers.get_mut(&event.pid) {
+            let event = Event::parse(line);
+            if let Some((event, (account, peers))) = event.and_then(|event| Some((event, servers.get_mut(&event.pid)?)))
+            {
                 peers.take(event, account);
             }
+            true
         };
         self.trace.read(take).map_err(|error| untraced(one_line(&error)))?;
         self.servers.values_mut().for_each(|(_, peers)| peers.look_up_new());
@@ -70,12 +71,7 @@ impl Watch {
 
     /// Number of events so far that did not fit into the kernel's buffer.
     pub fn lost(&self) -> u64 {
-        let processors = fs::read_dir(self.trace.folder().join("per_cpu")).into_iter().flatten().flatten();
-        let lost = |stats: String| {
-            let line = stats.lines().find_map(|line| line.strip_prefix("overrun: ")?.trim().parse::<u64>().ok());
-            line.unwrap_or(0)
-        };
-        processors.filter_map(|entry| fs::read_to_string(entry.path().join("stats")).ok()).map(lost).sum()
+        self.trace.lost()
     }
 }
 

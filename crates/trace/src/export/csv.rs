@@ -49,6 +49,15 @@ fn line(event: &Event, model: &Model, names: &Names) -> String {
         Entry::Lost { records } => format!(",,,,{records}"),
         Entry::Switch { from, to, .. } => format!(",,,,{from}>{to}"),
         Entry::Wakeup { thread, .. } => format!(",,,,{thread}"),
+        Entry::Interrupt { number, is_soft, ns, .. } => {
+            format!(",{ns},,,{}", quoted(&model.interrupt_name(number, is_soft)))
+        }
+        Entry::InterruptName { number, is_soft, .. } => {
+            format!(",,,,{}", quoted(&model.interrupt_name(number, is_soft)))
+        }
+        Entry::ThreadName { thread, .. } | Entry::Thread { thread, .. } => {
+            format!(",,,,{}", quoted(&model.thread_name(thread)))
+        }
         Entry::Fact(Fact::SyncPriority { priority, .. } | Fact::FixedPriority { priority, .. }) => {
             format!(",,,,{priority}")
         }

@@ -113,7 +113,7 @@ impl Model {
         self.kernel = true;
         if from == self.server_pid {
             self.runnable_since = still_runnable.then_some(at);
-        } else if still_runnable && from != 0 {
+        } else if still_runnable && self.local.contains(&from) {
             self.runnable.insert(from, at);
         }
         if let Some(since) = self.runnable.remove(&to) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Records that clients connect, are identified, and disconnect.
 
+use super::threads::text;
 use super::{Client, Model};
 use xqos_core::{ClientId, Time};
 
@@ -27,6 +28,7 @@ impl Model {
         if known != 0 && (known, self.clients[key].identity.pid) != (base, pid) {
             key = self.create(id, at);
         }
+        self.local.insert(pid);
         let identity = &mut self.clients[key].identity;
         (identity.pid, identity.base, identity.uid) = (pid, base, uid);
     }
@@ -38,9 +40,7 @@ impl Model {
             program.clear();
         }
         if program.len() < 256 {
-            let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-            let text = String::from_utf8_lossy(&bytes[..end]);
-            program.extend(text.chars().map(|letter| if letter.is_control() { '?' } else { letter }));
+            program.push_str(&text(bytes));
         }
     }
 

@@ -69,6 +69,8 @@ fn a_recording_gets_kernel_events_where_attach_works() {
     assert!(!said.contains("without the kernel"), "{said}");
     let shown = ended(xqos().args(["trace", "show", "--kind", "kernel", &file])).with(0).out;
     assert!(shown.lines().count() > 0, "the kernel put the server on a processor");
+    let named = ended(xqos().args(["trace", "show", "--kind", "thread", &file])).with(0).out;
+    assert!(named.lines().any(|line| line.ends_with(" is Xvfb")), "the server's thread has its name: {named}");
     assert!(!instances().contains(&own), "nothing is left");
 }
 

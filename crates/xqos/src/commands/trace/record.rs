@@ -62,7 +62,7 @@ pub struct Arguments {
     /// With --until-wait: how much of the time before the wait to keep
     #[arg(long, value_name = "TIME", default_value = "10s")]
     keep: Micros,
-    /// Also record when the kernel ran the server and its local clients (needs root)
+    /// Also record which threads the kernel ran, wake-ups and interrupts (needs root)
     #[arg(long)]
     kernel: bool,
     /// Size of the shared memory in records, if there is no other recording
@@ -110,7 +110,7 @@ impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let (session, info) = Session::open_armed(display)?;
         let level = Level::from(self.level);
-        let kernel = self.kernel.then(|| Kernel::start(&[info.server_pid])).and_then(|started| match started {
+        let kernel = self.kernel.then(Kernel::start).and_then(|started| match started {
             Ok(kernel) => Some(kernel),
             Err(error) => {
                 output::note(&format!("recording without the kernel's events: {}", one_line(&error)));
@@ -242,7 +242,6 @@ impl Recorder<'_> {
                 }
             }
         }
-        self.watch_new_clients(&records);
         let mut of_kernel = self.kernel.as_mut().map(Kernel::read).unwrap_or_default().into_iter().peekable();
         for words in records {
             // Records stay in the order of the scheduler's calls; the kernel's events are merged by time.
@@ -255,17 +254,6 @@ impl Recorder<'_> {
             self.take(event.encode())?;
         }
         if lost && self.ended.is_none() { self.begin_anew() } else { Ok(()) }
-    }
-
-    fn watch_new_clients(&self, records: &[Words]) {
-        let Some(kernel) = &self.kernel else { return };
-        for words in records {
-            if let Some(Event { what: Entry::Identity { pid, .. }, .. }) = Event::decode(*words) {
-                if pid != 0 {
-                    kernel.add(pid);
-                }
-            }
-        }
     }
 
     fn take(&mut self, words: Words) -> Result<()> {
@@ -320,6 +308,9 @@ impl Recorder<'_> {
                 self.model.lost,
                 if self.arguments.ring == 0 { xqos_abi::ring::DEFAULT_CAPACITY } else { self.arguments.ring }
             ));
+        }
+        if let Some(lost) = self.kernel.as_ref().map(Kernel::lost).filter(|&lost| lost > 0) {
+            output::note(&format!("{lost} events of the kernel arrived too fast and are missing"));
         }
         if let Some(why) = self.ended {
             output::note(why);
