@@ -13,8 +13,9 @@ use xqos_trace::names::Names;
 
 const MS: u64 = 1_000_000;
 const CLOCK_MONOTONIC: u32 = 3;
+const CLOCK_BOOTTIME: u32 = 6;
 
-/// Two clients that take turns. The second has a reservation.
+/// Two clients that take turns. The second has a reservation. At the end, processor 1 runs two threads of the second.
 fn events() -> Vec<Event> {
     let mut events = Vec::new();
     let mut add = |at: u64, what| events.push(Event { at: Time(at * MS), what });
@@ -47,6 +48,17 @@ fn events() -> Vec<Event> {
             add(at + 3, Entry::Fact(Fact::Input { client }));
         }
     }
+    let (client, request, by) = (ClientId(1), 70, ClientId(2));
+    add(511, Entry::Cut { client, request, done: 1, parts: 2 });
+    add(512, Entry::Finished { client, request, by, ns: 1000 });
+    add(520, Entry::ThreadName { thread: 102, bytes: *b"mpv\0\0\0\0\0\0\0\0\0\0\0\0\0" });
+    add(520, Entry::ThreadName { thread: 555, bytes: *b"vo\0\0\0\0\0\0\0\0\0\0\0\0\0\0" });
+    add(520, Entry::Thread { thread: 555, process: 102 });
+    add(520, Entry::InterruptName { number: 1, is_soft: false, bytes: *b"i8042\0\0\0\0\0\0\0\0\0\0\0" });
+    add(520, Entry::Switch { cpu: 1, from: 0, to: 102, still_runnable: false });
+    add(522, Entry::Wakeup { cpu: 1, thread: 555 });
+    add(524, Entry::Interrupt { cpu: 1, number: 1, is_soft: false, ns: MS });
+    add(526, Entry::Switch { cpu: 1, from: 102, to: 555, still_runnable: false });
     events
 }
 
@@ -56,7 +68,8 @@ fn perfettos_schema_reads_tracks_slices_and_counters() {
     perfetto::write(events().into_iter(), &Names::default(), &mut bytes).unwrap();
     let trace = Trace::decode(bytes.as_slice()).expect("the schema reads it");
     let (mut tracks, mut open): (BTreeMap<u64, String>, BTreeMap<u64, u64>) = Default::default();
-    let (mut slices, mut counters, mut instants) = (Vec::new(), BTreeSet::new(), 0);
+    let (mut slices, mut counters, mut instants) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+    let mut clocks = BTreeSet::new();
     for packet in &trace.packet {
         match packet.data.as_ref().expect("a packet has data") {
             Data::TrackDescriptor(descriptor) => {
@@ -85,19 +98,37 @@ fn perfettos_schema_reads_tracks_slices_and_counters() {
                         };
                         counters.insert((tracks[&track].clone(), value));
                     }
-                    Type::Instant => instants += 1,
+                    Type::Instant => {
+                        let Some(NameField::Name(name)) = &event.name_field else { panic!("a mark without a name") };
+                        *instants.entry(name.clone()).or_insert(0) += 1;
+                    }
                     other => panic!("{other:?}"),
                 }
+            }
+            Data::ClockSnapshot(snapshot) => {
+                assert_eq!(snapshot.primary_trace_clock, Some(CLOCK_MONOTONIC as i32));
+                clocks.extend(snapshot.clocks.iter().map(|clock| (clock.clock_id.unwrap(), clock.timestamp.unwrap())));
             }
             other => panic!("{other:?}"),
         }
     }
+    assert_eq!(
+        clocks,
+        [(CLOCK_MONOTONIC, MS), (CLOCK_BOOTTIME, MS)].into(),
+        "the viewer drops events of unknown clocks"
+    );
     assert!(open.is_empty(), "each slice ends");
     // A burst is named after its wait and the main cause.
     let count = |track: &str, name: &str| {
         slices.iter().filter(|slice| slice.0 == track && slice.1.split(": ").next() == Some(name)).count()
     };
-    assert_eq!((count("slices", "GetImage"), count("bursts", "waited 1.00 ms"), instants), (50, 50, 25));
+    assert_eq!((count("slices", "GetImage"), count("bursts", "waited 1.00 ms")), (50, 50));
+    let marks = [("cut", 1), ("finished", 1), ("input", 25), ("wakes mpv: vo (555)", 1)];
+    assert_eq!(instants, marks.map(|(name, count)| (name.to_owned(), count)).into());
+    for (track, name) in [("processor 1", "mpv (102)"), ("interrupts", "i8042 (1)")] {
+        assert_eq!(count(track, name), 1, "{track}: {slices:?}");
+    }
+    assert!(slices.contains(&("processor 1".to_owned(), "mpv: vo (555)".to_owned())), "{slices:?}");
     assert_eq!(counters, BTreeSet::from([("budget left, us".to_owned(), -5)]));
     for name in ["x11perf (101)", "mpv (102)"] {
         assert!(tracks.values().any(|track| track == name), "{tracks:?}");

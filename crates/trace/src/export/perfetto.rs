@@ -3,21 +3,23 @@
 //! schema, `protos/perfetto/trace/trace.proto`.
 //!
 //! Each client has a track of server grabs and, below it, a track of bursts (activation to deactivation), a
-//! track of slices, and a counter of its reservation's budget. The export omits flow arrows: with thousands of slices
-//! they would hide everything else.
+//! track of slices, and a counter of its reservation's budget. With records of the kernel, each processor has a track
+//! of the threads that it ran, with wake-ups as instants, and below it a track of interrupts. The export omits flow
+//! arrows: with thousands of slices they would hide everything else.
 
 use crate::file::write_varint;
 use crate::model::{Budget, Model};
 use crate::names::Names;
 use crate::show::cause;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use xqos_abi::trace::{Entry, Event};
 use xqos_cli::time::of_ns;
 use xqos_core::{ClientId, Fact, Service, Time};
 
-/// A builtin clock of Perfetto.
+/// Builtin clocks of Perfetto.
 const CLOCK_MONOTONIC: u64 = 3;
+const CLOCK_BOOTTIME: u64 = 6;
 const SEQUENCE: u64 = 1;
 /// SEQ_INCREMENTAL_STATE_CLEARED: the packet refers to no earlier packet.
 const STATE_CLEARED: u64 = 1;
@@ -25,6 +27,11 @@ const STATE_CLEARED: u64 = 1;
 /// Field numbers of the schema.
 mod field {
     pub const TRACE_PACKET: u32 = 1;
+    pub const CLOCK_SNAPSHOT: u32 = 6;
+    pub const CLOCKS: u32 = 1;
+    pub const CLOCK_ID: u32 = 1;
+    pub const CLOCK_TIMESTAMP: u32 = 2;
+    pub const PRIMARY_CLOCK: u32 = 2;
     pub const TIMESTAMP: u32 = 8;
     pub const SEQUENCE_ID: u32 = 10;
     pub const TRACK_EVENT: u32 = 11;
@@ -88,12 +95,27 @@ fn uuid(key: usize, track: Track) -> u64 {
     (key as u64 + 1) * 8 + track as u64
 }
 
+/// The track of a processor's threads. The next number is the track of its interrupts.
+fn processor_uuid(cpu: u32) -> u64 {
+    (1 << 40) + u64::from(cpu) * 2
+}
+
 pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl Write) -> io::Result<()> {
-    let mut writer = Writer { out, model: Model::new(), names, described: BTreeMap::new(), grab: None, first: true };
+    let mut writer = Writer {
+        out,
+        model: Model::new(),
+        names,
+        described: BTreeMap::new(),
+        grab: None,
+        processors: BTreeSet::new(),
+        running: BTreeSet::new(),
+        now: Time(0),
+        first: true,
+    };
     for event in events {
         writer.take(&event)?;
     }
-    Ok(())
+    writer.finish()
 }
 
 struct Writer<'a, W> {
@@ -104,11 +126,19 @@ struct Writer<'a, W> {
     described: BTreeMap<usize, (String, bool)>,
     /// The holder of the server grab.
     grab: Option<usize>,
+    /// The processors that are described, and those of them that run a thread.
+    processors: BTreeSet<u32>,
+    running: BTreeSet<u32>,
+    now: Time,
     first: bool,
 }
 
 impl<W: Write> Writer<'_, W> {
     fn take(&mut self, event: &Event) -> io::Result<()> {
+        if self.first {
+            self.clocks(event.at)?;
+        }
+        self.now = self.now.max(event.at);
         let burst = self.model.take(event);
         match event.what {
             Entry::Fact(Fact::Served(Service { client, start, requests, last_request, .. })) => {
@@ -131,7 +161,8 @@ impl<W: Write> Writer<'_, W> {
             }
             Entry::Fact(Fact::Input { client } | Fact::Exposed { client, .. })
             | Entry::Paced { client, .. }
-            | Entry::Cut { client, .. } => {
+            | Entry::Cut { client, .. }
+            | Entry::Finished { client, .. } => {
                 if let Some(key) = self.model.key(client) {
                     self.describe(key)?;
                     let instant = event_of(INSTANT, uuid(key, Track::Client));
@@ -139,6 +170,18 @@ impl<W: Write> Writer<'_, W> {
                 }
             }
             Entry::Fact(Fact::Grabbed { by }) => self.grab(by, event.at)?,
+            Entry::Switch { cpu, to, .. } => self.switch(cpu, to, event.at)?,
+            Entry::Wakeup { cpu, thread } => {
+                let name = format!("wakes {}", self.model.thread_name(thread));
+                let instant = event_of(INSTANT, self.processor(cpu)?);
+                self.packet(event.at, instant.text(field::EVENT_NAME, &name))?;
+            }
+            Entry::Interrupt { cpu, number, is_soft, ns } => {
+                let (track, name) = (self.processor(cpu)? + 1, self.model.interrupt_name(number, is_soft));
+                let began = Time(event.at.0.saturating_sub(ns));
+                self.packet(began, event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, &name))?;
+                self.packet(event.at, event_of(SLICE_END, track))?;
+            }
             _ => {}
         }
         if let Some(burst) = burst {
@@ -150,6 +193,52 @@ impl<W: Write> Writer<'_, W> {
             self.packet(burst.end, event_of(SLICE_END, track))?;
         }
         Ok(())
+    }
+
+    /// Relates the trace's clock to the viewer's, which drops events of a clock that it cannot convert. Both readings
+    /// are the same, because the trace does not say how long the machine slept.
+    fn clocks(&mut self, at: Time) -> io::Result<()> {
+        let mut snapshot = Message::default().number(field::PRIMARY_CLOCK, CLOCK_MONOTONIC);
+        for clock in [CLOCK_MONOTONIC, CLOCK_BOOTTIME] {
+            let clock = Message::default().number(field::CLOCK_ID, clock).number(field::CLOCK_TIMESTAMP, at.0);
+            snapshot = snapshot.message(field::CLOCKS, clock);
+        }
+        let packet = self.begin().message(field::CLOCK_SNAPSHOT, snapshot);
+        self.out.write_all(&Message::default().message(field::TRACE_PACKET, packet).0)
+    }
+
+    /// The track of a processor, which is described at its first use.
+    fn processor(&mut self, cpu: u32) -> io::Result<u64> {
+        let track = processor_uuid(cpu);
+        if self.processors.insert(cpu) {
+            let threads = Message::default().number(field::DESCRIPTOR_UUID, track);
+            self.descriptor(threads.text(field::DESCRIPTOR_NAME, &format!("processor {cpu}")))?;
+            let interrupts = Message::default().number(field::DESCRIPTOR_UUID, track + 1);
+            let interrupts = interrupts.text(field::DESCRIPTOR_NAME, "interrupts");
+            self.descriptor(interrupts.number(field::DESCRIPTOR_PARENT, track))?;
+        }
+        Ok(track)
+    }
+
+    /// A processor runs another thread; thread 0 is the idle thread.
+    fn switch(&mut self, cpu: u32, to: u32, at: Time) -> io::Result<()> {
+        let track = self.processor(cpu)?;
+        if self.running.remove(&cpu) {
+            self.packet(at, event_of(SLICE_END, track))?;
+        }
+        if to == 0 {
+            return Ok(());
+        }
+        self.running.insert(cpu);
+        let begin = event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, &self.model.thread_name(to));
+        self.packet(at, begin)
+    }
+
+    /// Ends what the processors were running.
+    fn finish(mut self) -> io::Result<()> {
+        std::mem::take(&mut self.running)
+            .into_iter()
+            .try_for_each(|cpu| self.packet(self.now, event_of(SLICE_END, processor_uuid(cpu))))
     }
 
     /// Ends the current grab and begins that of `holder`. A grab is a slice on its holder's track.
