@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! A stand-alone HTML page that shows a trace. The page needs no network, server or installation.
 //!
-//! `page.html` contains the structure, `page.css` the style and `page.js` the script; `web/` contains the parts that
-//! all pages share.
+//! `page.html` contains the structure, `page.css` the style and the other files the script; `web/` contains the parts
+//! that all pages share.
 //!
 //! Records become base64 arrays of numbers, which the script reads without parsing. The script finds the data for each
 //! pixel by binary search, so panning stays fast with a million records.
 
+mod processors;
 #[path = "../../../../web/page.rs"]
 mod web;
 
@@ -15,6 +16,7 @@ use crate::model::Model;
 use crate::names::Names;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
+use processors::Processors;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Entry, Event};
@@ -60,6 +62,10 @@ struct Lane {
     exposes: Column,
     /// Begin and end of each server grab.
     grabs: [Column; 2],
+    /// Times when a request of the client was cut.
+    cuts: Column,
+    /// Begin and end of each rest of a cut request that was executed for another client's request.
+    rests: [Column; 2],
 }
 
 #[derive(Serialize)]
@@ -72,6 +78,8 @@ struct Page {
     names: Vec<String>,
     lanes: Vec<Lane>,
     worst: Vec<PageWorst>,
+    #[serde(flatten)]
+    kernel: processors::Page,
 }
 
 #[derive(Serialize)]
@@ -86,6 +94,7 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
         model: Model::new(),
         names,
         lanes: BTreeMap::new(),
+        processors: Processors::default(),
         texts: Vec::new(),
         text_of: BTreeMap::new(),
         grab: None,
@@ -93,7 +102,8 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
     events.for_each(|event| lanes.take(&event));
     let json = web::json(&lanes.page(header))?;
     let style = [web::STYLE, include_str!("page/page.css")].concat();
-    let script = [web::SCRIPT, include_str!("page/page.js")].concat();
+    let own = [include_str!("page/data.js"), include_str!("page/processors.js"), include_str!("page/page.js")];
+    let script = [web::SCRIPT, &own.concat()].concat();
     // Insert the data last, so that no name in the data is mistaken for a placeholder.
     Ok(TEMPLATE.replace("/*STYLE*/", &style).replace("/*SCRIPT*/", &script).replacen(DATA_MARK, &json, 1))
 }
@@ -103,6 +113,7 @@ struct Lanes<'a> {
     model: Model,
     names: &'a Names,
     lanes: BTreeMap<usize, Lane>,
+    processors: Processors,
     /// Distinct names of requests, and the index of each request's name.
     texts: Vec<String>,
     text_of: BTreeMap<u32, u32>,
@@ -115,6 +126,7 @@ impl Lanes<'_> {
         let burst = self.model.take(event);
         let Some(began) = self.model.began else { return };
         let since = |at: Time| (i128::from(at.0) - i128::from(began.0)) as f64;
+        self.processors.take(event, began, since);
         if let Some(burst) = burst {
             let lane = self.lanes.entry(burst.key).or_default();
             lane.bursts[0].push(since(burst.activation));
@@ -143,6 +155,11 @@ impl Lanes<'_> {
             }
             Entry::Fact(Fact::Input { .. }) => lane.inputs.push(since(event.at)),
             Entry::Fact(Fact::Exposed { .. }) => lane.exposes.push(since(event.at)),
+            Entry::Cut { .. } => lane.cuts.push(since(event.at)),
+            Entry::Finished { ns, .. } => {
+                lane.rests[0].push(since(event.at) - ns as f64);
+                lane.rests[1].push(since(event.at));
+            }
             _ => {}
         }
     }
@@ -160,7 +177,7 @@ impl Lanes<'_> {
         if let Some(began) = self.model.began {
             self.grab(None, self.model.now, began);
         }
-        let Lanes { model, names, mut lanes, texts, .. } = self;
+        let Lanes { model, names, mut lanes, processors, texts, .. } = self;
         lanes.retain(|_, lane| !lane.slices[0].0.is_empty());
         for (&key, lane) in &mut lanes {
             lane.name = model.name(key);
@@ -178,6 +195,7 @@ impl Lanes<'_> {
             level: header.level.clone(),
             span_ns: model.span_ns() as f64,
             lost: model.lost,
+            kernel: processors.finish(&model, model.span_ns() as f64, since),
             names: texts,
             worst: worst.collect(),
             lanes: lanes.into_values().collect(),

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! Names of the kernel's threads and interrupts.
+//! Names of the kernel's threads and interrupts, and which threads belong to the server and its clients.
 
 use super::Model;
 use std::collections::BTreeMap;
 use xqos_abi::trace::Entry;
+
+/// The process to which a thread belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    Server,
+    Client,
+    Other,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Threads {
@@ -33,6 +41,14 @@ impl Model {
         let own = name(thread).map_or_else(|| format!("thread {thread}"), |own| format!("{own} ({thread})"));
         let process = Some(self.process_of(thread)).filter(|&process| process != thread);
         process.and_then(name).map_or_else(|| own.clone(), |main| format!("{main}: {own}"))
+    }
+
+    pub fn thread_owner(&self, thread: u32) -> Owner {
+        match self.process_of(thread) {
+            process if process == self.server_pid => Owner::Server,
+            process if self.local.contains(&process) => Owner::Client,
+            _ => Owner::Other,
+        }
     }
 
     /// The display name of an interrupt: "i8042 (1)", "soft: TIMER".

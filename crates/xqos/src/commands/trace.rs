@@ -273,9 +273,14 @@ Examples:
   xqos trace export desk.trace fleet.parquet   adds to a folder of tables
 
 The page has a lane for each client: when it had work, when it was served, its
-budget and deadlines, and the input it got. Drag and wheel move and zoom; a drag
-with shift zooms to the selected span. A click sets marker A, a click with shift
-sets marker B, and the table covers the time between them.
+budget and deadlines, the input it got, and where its requests were cut. For a
+recording with --kernel, it also has a lane for each processor on the same time
+axis: the thread that ran, interrupts, and wake-ups. Perfetto gets these as
+tracks.
+
+Drag and wheel move and zoom; a drag with shift zooms to the selected span. A
+click sets marker A, a click with shift sets marker B, and the table covers the
+time between them.
 
 Parquet is a folder of tables (sessions, clients, bursts, waits), partitioned by
 host, display and day, for any number of traces. DuckDB and Spark read it; the

@@ -1,35 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 // The page of a trace: a lane for each client, and statistics of the visible range.
 
-const data = JSON.parse(element("data").textContent);
-const LANE = 46, LABEL = 150;
-const timeline = new Timeline({ begin: 0, end: data.span_ns, min: 2000, left: LABEL, changed: ask });
-
-function bytes(text) {
-  const raw = atob(text), out = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i);
-  return out;
-}
-const floats = text => new Float64Array(bytes(text).buffer), integers = text => new Uint32Array(bytes(text).buffer);
 const lanes = data.lanes.map(lane => {
   const requests = integers(lane.slice_requests);
   return { name: lane.name, gone: lane.gone, requests, counted: sums(requests), sliceNames: integers(lane.slice_names),
     slices: intervals(lane.slices.map(floats)), bursts: intervals(lane.bursts.map(floats)),
     budgets: lane.budgets.map(floats), inputs: floats(lane.inputs), exposes: floats(lane.exposes),
-    grabs: intervals(lane.grabs.map(floats)) };
+    grabs: intervals(lane.grabs.map(floats)), cuts: floats(lane.cuts), rests: intervals(lane.rests.map(floats)) };
 });
 // Free the text, which is no longer needed and uses much of the page's memory.
 data.lanes = null;
 element("data").remove();
 
 function draw() {
-  const tall = TOP + LANE * lanes.length + 4;
+  const tall = CLIENTS + LANE * lanes.length + 4;
   canvas.style.height = tall + "px";
   prepare(Math.max(stage.clientWidth, LABEL + 50), tall);
   lanes.forEach(drawBand);
   drawGrid(TOP, height);
+  processors.forEach(drawProcessor);
   lanes.forEach(drawLane);
   pen.fillStyle = colours.paper; pen.fillRect(0, 0, LABEL - 1, height);
+  processors.forEach(drawProcessorName);
   lanes.forEach(drawName);
   drawTimes(); drawMarkers();
   describe();
@@ -37,14 +29,16 @@ function draw() {
 function drawBand(_, i) {
   if (i % 2 === 0) return;
   pen.fillStyle = colours.raised; pen.globalAlpha = 0.6;
-  pen.fillRect(LABEL, TOP + i * LANE, width, LANE);
+  pen.fillRect(LABEL, CLIENTS + i * LANE, width, LANE);
   pen.globalAlpha = 1;
 }
 function drawLane(lane, i) {
-  const top = TOP + i * LANE;
+  const top = CLIENTS + i * LANE;
   drawIntervals(lane.grabs, top + 2, 4, colours.grab);
   drawIntervals(lane.bursts, top + 8, 9, colours.burst);
   drawIntervals(lane.slices, top + 17, 16, colours.served);
+  drawIntervals(lane.rests, top + 17, 16, colours.cut);
+  drawMoments(lane.cuts, top + 12, colours.cut);
   drawBudget(lane, top);
   drawMoments(lane.exposes, top + 36, colours.soft); drawMoments(lane.inputs, top + 3, colours.input);
 }
@@ -52,7 +46,7 @@ function drawName(lane, i) {
   let name = lane.name;
   while (pen.measureText(name).width > LABEL - 12) name = name.slice(0, -2) + "…";
   pen.textAlign = "left"; pen.fillStyle = lane.gone ? colours.soft : colours.ink;
-  pen.fillText(name, 8, TOP + i * LANE + LANE / 2);
+  pen.fillText(name, 8, CLIENTS + i * LANE + LANE / 2);
 }
 
 // Draws whole pixel columns if intervals are denser than pixels, so that the cost depends only on the width.
@@ -119,19 +113,22 @@ function figures({ name, slices, bursts, counted }, from, to) {
   return { name, served, waited, requests: counted[Math.max(last, first)] - counted[first], worst };
 }
 
+// The interval that contains a time, or is near it.
+function under({ begins, ends }, time, near) {
+  const i = lower(ends, time - near);
+  return i < begins.length && begins[i] <= time + near ? i : null;
+}
 function about(lane, time) {
-  const { slices, bursts, budgets } = lane, step = timeline.length / 1000, near = timeAt(2) - timeAt(0);
+  const { slices, bursts, budgets, rests } = lane, step = timeline.length / 1000, near = timeAt(2) - timeAt(0);
   const lines = [lane.name, timeText(time, step)];
-  const under = ({ begins, ends }) => {
-    const i = lower(ends, time - near);
-    return i < begins.length && begins[i] <= time + near ? i : null;
-  };
-  const slice = under(slices), burst = under(bursts), grab = under(lane.grabs);
+  const [slice, burst, grab, rest] = [slices, bursts, lane.grabs, rests].map(some => under(some, time, near));
   if (grab !== null) lines.push(`holds the server grab for ${duration(lane.grabs.ends[grab] - lane.grabs.begins[grab])}`);
   if (slice !== null) {
     const length = duration(slices.ends[slice] - slices.begins[slice]), last = data.names[lane.sliceNames[slice]];
     lines.push(`served ${length}, ${counted(lane.requests[slice], "request")}, last ${last}`);
   }
+  if (lane.cuts[lower(lane.cuts, time - near)] <= time + near) lines.push("its request is cut here: others are served");
+  if (rest !== null) lines.push(`the rest of its cut request, for another client: ${duration(rests.ends[rest] - rests.begins[rest])}`);
   if (burst !== null) {
     const from = bursts.begins[burst], to = bursts.ends[burst], waiting = to - from - covered(slices, from, to);
     lines.push(`burst of ${duration(to - from)}, waited ${duration(waiting)}`);
@@ -146,8 +143,9 @@ function about(lane, time) {
 listen({
   click(event, px) { if (px >= LABEL) timeline.mark({ [event.shiftKey ? "b" : "a"]: timeAt(px) }); },
   hover(event, px, py) {
-    const lane = lanes[Math.floor((py - TOP) / LANE)];
-    showTip(event, lane && px >= LABEL && about(lane, timeAt(px)));
+    const one = py >= TOP && processors[Math.floor((py - TOP) / PROCESSOR)], lane = lanes[Math.floor((py - CLIENTS) / LANE)];
+    const text = px >= LABEL && (one ? aboutProcessor(one, timeAt(px)) : lane && about(lane, timeAt(px)));
+    showTip(event, text);
   },
 });
 bind(timeline.keys(pointed), { all: () => timeline.showAll(), span: () => timeline.showMarked(), clear: () => timeline.clear() });
@@ -166,6 +164,7 @@ element("facts").textContent = [data.policy && "policy " + data.policy, duration
   counted(lanes.length, "client"), data.level && "level " + data.level,
   data.lost && counted(data.lost, "record") + " missing"].filter(Boolean).join(" · ");
 element("waits").append(...data.worst.slice(0, 20).map(waitButton));
-useColours(["served", "burst", "budget", "deadline", "input", "grab"]);
+element("processors").hidden = !processors.length;
+useColours(["served", "burst", "budget", "deadline", "input", "grab", "cut", "interrupt", "wakeup"]);
 draw();
 document.documentElement.dataset.ready = "true";
