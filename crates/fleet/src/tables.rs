@@ -113,6 +113,9 @@ table! { "clients" Clients Client "A client's usage and waits in a session, on o
     grabs: number = "Number of server grabs.",
     grabbed_ns: number = "Time for which it held the server grab.",
     inputs: number = "Number of input events delivered to it.",
+    cuts: number = "Number of times that another client was served between two parts of its requests.",
+    finished: number = "Rests of its cut requests that were executed early, for another client's request.",
+    finished_ns: number = "Time for which these rests were executed.",
 } }
 
 table! { "bursts" Bursts Burst "Bursts: from the moment a client has work until all of it is done." {

@@ -187,8 +187,13 @@ impl Model {
                 self.threads.take(&event.what)
             }
             Entry::Cut { client, .. } => self.change(client, |client| client.figures(|figures| figures.cuts += 1)),
-            Entry::Finished { .. }
-            | Entry::Wakeup { .. }
+            Entry::Finished { client, ns, .. } => self.change(client, |client| {
+                client.figures(|figures| {
+                    figures.finished += 1;
+                    figures.finished_ns = figures.finished_ns.saturating_add(ns);
+                });
+            }),
+            Entry::Wakeup { .. }
             | Entry::Interrupt { .. }
             | Entry::Refused(_)
             | Entry::State { .. }

@@ -235,6 +235,8 @@ pub struct ClientStatistics {
     pub exposes: u64,
     /// Times another client was served between two parts of its requests.
     pub cuts: u64,
+    /// Rests of its cut requests that were executed early.
+    pub finished: u64,
     /// Time during which the client was runnable but had no processor; 0 without kernel events.
     pub without_processor_ms: f64,
     /// Figures by kind of request, if requests were traced.
@@ -382,6 +384,7 @@ impl ClientStatistics {
             inputs: figures.inputs,
             exposes: figures.exposes,
             cuts: figures.cuts,
+            finished: figures.finished,
             without_processor_ms: ms(figures.without_processor_ns),
             kinds,
         }

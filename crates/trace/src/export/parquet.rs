@@ -214,6 +214,9 @@ fn client_row<'a>(
         grabs: long(figures.grabs),
         grabbed_ns: long(figures.grabbed_ns),
         inputs: long(figures.inputs),
+        cuts: long(figures.cuts),
+        finished: long(figures.finished),
+        finished_ns: long(figures.finished_ns),
     }
 }
 
@@ -282,6 +285,9 @@ mod tests {
                 events.push(at(begin, Entry::Fact(Fact::Arrived { client })));
             }
             events.extend([served(1, begin, 5_000), served(2, begin.after(5_000), 1_000)]);
+            let (client, request, by) = (ClientId(1), 70, ClientId(2));
+            events.push(at(begin.after(7_000), Entry::Cut { client, request, done: 1, parts: 3 }));
+            events.push(at(begin.after(8_000), Entry::Finished { client, request, by, ns: 900 }));
         }
         events
     }
@@ -310,6 +316,8 @@ mod tests {
             let times: Vec<i64> = clients.iter().map(|row| row.get_long(5).unwrap()).collect();
             assert_eq!(times, [5_000, 1_000], "{day}");
             assert_eq!(clients[1].get_long(10).unwrap(), 5_000, "what it waited");
+            let cut = |row: &Row| [18, 19, 20].map(|column| row.get_long(column).unwrap());
+            assert_eq!([cut(&clients[0]), cut(&clients[1])], [[1, 1, 900], [0, 0, 0]], "cuts, rests, their time");
         }
         let session = &rows(&folder, "sessions", "1970-01-01")[0];
         assert_eq!(session.get_long(6).unwrap(), events().len() as i64);

@@ -51,6 +51,9 @@ pub struct Figures {
     pub inputs: u64,
     /// Times another client was served between two parts of its requests.
     pub cuts: u64,
+    /// Rests of its cut requests that were executed early, because a request of another client touched the same.
+    pub finished: u64,
+    pub finished_ns: u64,
     pub exposes: u64,
     /// Time during which the client was runnable but had no processor, according to kernel events.
     pub without_processor_ns: u64,

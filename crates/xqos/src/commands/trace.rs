@@ -143,7 +143,8 @@ trace's time), server_time_ms, reserved_time_ms, requests, slices, responses
 (count, mean_ms, p50_ms, p99_ms, worst_ms), waited_ms, longest_wait_ms,
 longest_request (null, or name, ms), depletions, misses, grabs, grabbed_ms,
 longest_grab_ms, inputs, exposes, cuts (times another client was served between
-two parts of its requests), without_processor_ms (with --kernel), kinds (name,
+two parts of its requests), finished (rests of cut requests that were executed
+early, for another client), without_processor_ms (with --kernel), kinds (name,
 count, ms, longest_ms, bytes; with level requests); departed, programs of which
 more than one client has left: an array of program (null if unknown), uid,
 clients (how many), share, server_time_ms, requests, waited_ms, longest_wait_ms;
