@@ -219,6 +219,9 @@ impl Model {
             Fact::Exposed { client, .. } => {
                 self.change(client, |client| client.figures(|figures| figures.exposes += 1))
             }
+            Fact::Reserve { holder: Holder::Client(client), reservation } => {
+                self.change(client, |client| client.reservation = Some(reservation))
+            }
             Fact::Release { holder: Holder::Client(client) } => self.change(client, |client| client.budget = None),
             Fact::SyncPriority { client, priority } => self.change(client, |client| client.sync_priority = priority),
             _ => {}
@@ -252,6 +255,7 @@ impl Model {
             }
             match scheduler.reservation(id) {
                 Some(state) => {
+                    self.clients[key].reservation = Some(state.reservation);
                     let (kind, depleted) = (state.reservation.kind, state.depleted);
                     let (left_ns, deadline) = (state.budget_left_ns, state.deadline);
                     self.clients[key].budget = Some(Budget { left_ns, deadline, kind, depleted, missed: false });

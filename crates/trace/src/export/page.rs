@@ -58,6 +58,8 @@ struct Lane {
     bursts: [Column; 2],
     /// Time, remaining budget, and deadline of each budget record.
     budgets: [Column; 3],
+    /// Budget and period of its last reservation.
+    reservation: Option<[f64; 2]>,
     inputs: Column,
     exposes: Column,
     /// Begin and end of each server grab.
@@ -102,8 +104,14 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
     events.for_each(|event| lanes.take(&event));
     let json = web::json(&lanes.page(header))?;
     let style = [web::STYLE, include_str!("page/page.css")].concat();
-    let own = [include_str!("page/data.js"), include_str!("page/processors.js"), include_str!("page/page.js")];
-    let script = [web::SCRIPT, &own.concat()].concat();
+    let script = [
+        web::SCRIPT,
+        include_str!("page/data.js"),
+        include_str!("page/processors.js"),
+        include_str!("page/accounting.js"),
+        include_str!("page/page.js"),
+    ]
+    .concat();
     // Insert the data last, so that no name in the data is mistaken for a placeholder.
     Ok(TEMPLATE.replace("/*STYLE*/", &style).replace("/*SCRIPT*/", &script).replacen(DATA_MARK, &json, 1))
 }
@@ -181,7 +189,9 @@ impl Lanes<'_> {
         lanes.retain(|_, lane| !lane.slices[0].0.is_empty());
         for (&key, lane) in &mut lanes {
             lane.name = model.name(key);
-            lane.gone = model.clients().get(key).is_some_and(|client| client.gone.is_some());
+            let Some(client) = model.clients().get(key) else { continue };
+            lane.gone = client.gone.is_some();
+            lane.reservation = client.reservation.map(|terms| [terms.budget_ns as f64, terms.period_ns as f64]);
         }
         let since = |at: Time| model.began.map_or(0.0, |began| at.since(began) as f64);
         let worst = model.worst().iter().map(|burst| PageWorst {

@@ -3,7 +3,7 @@
 
 use crate::histogram::Histogram;
 use std::collections::BTreeMap;
-use xqos_core::{ClientId, ReservationKind, Time};
+use xqos_core::{ClientId, Reservation, ReservationKind, Time};
 
 /// Identity of a client. The identity is kept after the client disconnects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,6 +102,8 @@ pub struct Client {
     pub connected: Time,
     pub gone: Option<Time>,
     pub budget: Option<Budget>,
+    /// The terms of its last reservation.
+    pub reservation: Option<Reservation>,
     pub total: Figures,
     /// Figures since the last call of [`Model::take_recent`](super::Model::take_recent).
     pub recent: Figures,

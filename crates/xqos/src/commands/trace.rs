@@ -277,7 +277,8 @@ The page has a lane for each client: when it had work, when it was served, its
 budget and deadlines, the input it got, and where its requests were cut. For a
 recording with --kernel, it also has a lane for each processor on the same time
 axis: the thread that ran, interrupts, and wake-ups. Perfetto gets these as
-tracks.
+tracks. The button Accounting draws the budget of each reservation over time, as
+in Figure 5 of the paper of 2008, with the original rule as a dashed line.
 
 Drag and wheel move and zoom; a drag with shift zooms to the selected span. A
 click sets marker A, a click with shift sets marker B, and the table covers the

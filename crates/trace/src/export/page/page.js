@@ -3,7 +3,7 @@
 
 const lanes = data.lanes.map(lane => {
   const requests = integers(lane.slice_requests);
-  return { name: lane.name, gone: lane.gone, requests, counted: sums(requests), sliceNames: integers(lane.slice_names),
+  return { name: lane.name, gone: lane.gone, reservation: lane.reservation, requests, counted: sums(requests), sliceNames: integers(lane.slice_names),
     slices: intervals(lane.slices.map(floats)), bursts: intervals(lane.bursts.map(floats)),
     budgets: lane.budgets.map(floats), inputs: floats(lane.inputs), exposes: floats(lane.exposes),
     grabs: intervals(lane.grabs.map(floats)), cuts: floats(lane.cuts), rests: intervals(lane.rests.map(floats)) };
@@ -13,7 +13,9 @@ data.lanes = null;
 element("data").remove();
 
 function draw() {
-  const tall = CLIENTS + LANE * lanes.length + 4;
+  let tall = CLIENTS;
+  for (const lane of lanes) { lane.top = tall; tall += LANE + chartOf(lane); }
+  tall += 4;
   canvas.style.height = tall + "px";
   prepare(Math.max(stage.clientWidth, LABEL + 50), tall);
   lanes.forEach(drawBand);
@@ -26,27 +28,27 @@ function draw() {
   drawTimes(); drawMarkers();
   describe();
 }
-function drawBand(_, i) {
+function drawBand(lane, i) {
   if (i % 2 === 0) return;
   pen.fillStyle = colours.raised; pen.globalAlpha = 0.6;
-  pen.fillRect(LABEL, CLIENTS + i * LANE, width, LANE);
+  pen.fillRect(LABEL, lane.top, width, LANE + chartOf(lane));
   pen.globalAlpha = 1;
 }
-function drawLane(lane, i) {
-  const top = CLIENTS + i * LANE;
+function drawLane(lane) {
+  const { top } = lane;
   drawIntervals(lane.grabs, top + 2, 4, colours.grab);
   drawIntervals(lane.bursts, top + 8, 9, colours.burst);
   drawIntervals(lane.slices, top + 17, 16, colours.served);
   drawIntervals(lane.rests, top + 17, 16, colours.cut);
   drawMoments(lane.cuts, top + 12, colours.cut);
-  drawBudget(lane, top);
+  drawBudget(lane, top); drawAccounting(lane);
   drawMoments(lane.exposes, top + 36, colours.soft); drawMoments(lane.inputs, top + 3, colours.input);
 }
-function drawName(lane, i) {
+function drawName(lane) {
   let name = lane.name;
   while (pen.measureText(name).width > LABEL - 12) name = name.slice(0, -2) + "…";
   pen.textAlign = "left"; pen.fillStyle = lane.gone ? colours.soft : colours.ink;
-  pen.fillText(name, 8, CLIENTS + i * LANE + LANE / 2);
+  pen.fillText(name, 8, lane.top + LANE / 2);
 }
 
 // Draws whole pixel columns if intervals are denser than pixels, so that the cost depends only on the width.
@@ -143,12 +145,13 @@ function about(lane, time) {
 listen({
   click(event, px) { if (px >= LABEL) timeline.mark({ [event.shiftKey ? "b" : "a"]: timeAt(px) }); },
   hover(event, px, py) {
-    const one = py >= TOP && processors[Math.floor((py - TOP) / PROCESSOR)], lane = lanes[Math.floor((py - CLIENTS) / LANE)];
+    const one = py >= TOP && processors[Math.floor((py - TOP) / PROCESSOR)], lane = lanes.findLast(({ top }) => py >= top);
     const text = px >= LABEL && (one ? aboutProcessor(one, timeAt(px)) : lane && about(lane, timeAt(px)));
     showTip(event, text);
   },
 });
-bind(timeline.keys(pointed), { all: () => timeline.showAll(), span: () => timeline.showMarked(), clear: () => timeline.clear() });
+bind(timeline.keys(pointed), { all: () => timeline.showAll(), span: () => timeline.showMarked(), clear: () => timeline.clear(),
+  accounting: () => { isAccounting = !isAccounting; ask(); } });
 
 function waitButton(wait) {
   const button = document.createElement("button"), room = Math.max(wait.end_ns - wait.begin_ns, 1e5) / 2;
@@ -164,6 +167,7 @@ element("facts").textContent = [data.policy && "policy " + data.policy, duration
   counted(lanes.length, "client"), data.level && "level " + data.level,
   data.lost && counted(data.lost, "record") + " missing"].filter(Boolean).join(" · ");
 element("waits").append(...data.worst.slice(0, 20).map(waitButton));
+element("accounting").hidden = !lanes.some(lane => lane.reservation && lane.budgets[0].length);
 element("processors").hidden = !processors.length;
 useColours(["served", "burst", "budget", "deadline", "input", "grab", "cut", "interrupt", "wakeup"]);
 draw();
