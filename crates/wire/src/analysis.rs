@@ -14,6 +14,7 @@
 //! | [`counts`] | messages and bytes by name |
 //! | [`bandwidth`], [`compression`] | bytes by use, and how well they compress |
 //! | [`redundancy`] | unused bytes, repeated coordinates |
+//! | [`images`] | how well images and glyphs compress, and the processor time that it takes |
 //! | [`report`], [`table`] | all figures, as JSON and as CSV |
 //! | [`parquet`] | the same figures as Parquet tables |
 //! | [`agreement`] | compares the states with the log of an emulated link |
@@ -30,6 +31,7 @@ pub mod compare;
 pub mod compression;
 pub mod counts;
 pub mod handshake;
+pub mod images;
 mod merge;
 pub mod names;
 pub mod parquet;

@@ -15,6 +15,7 @@ use xqos_sys as sys;
 use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::budget::Budget;
 use xqos_wire::analysis::compare::compare;
+use xqos_wire::analysis::images::Images;
 use xqos_wire::analysis::parquet;
 use xqos_wire::analysis::proxied::Proxy;
 use xqos_wire::analysis::report::Report;
@@ -50,6 +51,9 @@ pub struct Arguments {
     /// Print each message as a line, instead of figures; with --json, as a JSON object
     #[arg(long, conflicts_with_all = ["csv", "compare", "parquet", "budget", "proxy", "predict"])]
     messages: bool,
+    /// Compress each image and each set of glyphs with zlib, zstd, LZ4, PNG and JPEG XL, instead of printing figures
+    #[arg(long, conflicts_with_all = ["csv", "compare", "parquet", "budget", "proxy", "predict", "messages", "connection"])]
+    images: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -87,6 +91,7 @@ Examples:
   xqos analyse --predict rate=1mbit,delay=50ms editor.pcapng
   xqos analyse --parquet fleet.parquet editor.pcapng
   xqos analyse --messages --connection 1 editor.pcapng
+  xqos analyse --images editor.pcapng
   xqos analyse --json editor.pcapng | jq '.connections[0].waits[:3]'
 
 Words:
@@ -123,6 +128,9 @@ Lines of --messages: seconds since the first packet, number of the connection,
 JSON: kind (of the message, or opened, joined, program, gap, ended), seconds,
 connection, sequence, name, length, fields {NAME: TEXT}.
 
+--images compresses each image alone, and reports the processor time of this
+machine. JSON: [{of, codec, requests, bytes, compressed_bytes, processor_s}].
+
 Limits of --budget apply to all connections together: round-trips, avoidable,
 bytes (X data both ways; 200k, 5M), waits (time spent waiting for replies),
 seconds (until the last client was quiet for 2 s), errors.
@@ -154,6 +162,7 @@ impl Arguments {
         match (self.files.as_slice(), self.compare) {
             ([before, after], true) => self.perform_compare(before, after),
             ([file], false) if self.messages => self.print_messages(file),
+            ([file], false) if self.images => self.print_images(file),
             ([_], false) if self.json && self.connection.is_some() => {
                 bail!("--json has all connections: leave out --connection, or add --messages")
             }
@@ -193,6 +202,13 @@ impl Arguments {
             }
             _ => Ok(()),
         }
+    }
+
+    fn print_images(&self, file: &Path) -> Result<()> {
+        let mut images = Images::default();
+        read(file, &self.port, vec![&mut images])?;
+        let figures = images.figures();
+        if self.json { output::json(&figures) } else { output::print(&text::images(&figures)) }
     }
 
     fn write_tables(&self, report: &Report, file: &Path) -> Result<()> {

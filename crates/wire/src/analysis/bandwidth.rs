@@ -54,7 +54,7 @@ const MAX_PENDING: usize = 256;
 
 /// Bytes in one direction that are not yet assigned.
 #[derive(Debug, Default)]
-struct HeldBytes {
+pub(super) struct HeldBytes {
     bytes: Vec<u8>,
     /// Number of bytes at the front that are already assigned. Removing them message by message would be slow.
     taken: usize,
@@ -79,7 +79,15 @@ impl HeldBytes {
         self.bytes.extend_from_slice(bytes);
     }
 
-    fn take(&mut self, until: u64, mut each: impl FnMut(&[u8])) {
+    /// Adds bytes at an offset. After a gap, or if more than `most` bytes are held, starts again at that offset.
+    pub(super) fn add_at(&mut self, offset: u64, bytes: &[u8], most: usize) {
+        if offset != self.end() || self.left().len() > most {
+            *self = HeldBytes { offset, ..HeldBytes::default() };
+        }
+        self.add(bytes);
+    }
+
+    pub(super) fn take(&mut self, until: u64, mut each: impl FnMut(&[u8])) {
         let wanted = usize::try_from(until.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let left = self.left();
         let count = wanted.min(left.len());
@@ -109,11 +117,7 @@ impl Bandwidth {
     pub fn bytes(&mut self, direction: Direction, offset: u64, bytes: &[u8], samples: &mut Samples) {
         samples.directions[direction as usize].add(bytes);
         self.flush_excess(direction, samples);
-        let held = &mut self.held[direction as usize];
-        if offset != held.end() {
-            *held = HeldBytes { offset, ..HeldBytes::default() };
-        }
-        held.add(bytes);
+        self.held[direction as usize].add_at(offset, bytes, usize::MAX);
     }
 
     /// Assigns the held bytes early if there are too many. All earlier messages were already reported, so these bytes

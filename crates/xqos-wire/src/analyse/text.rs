@@ -9,6 +9,7 @@ use std::fmt::Write;
 use xqos_cli::table::{Column, Table};
 use xqos_wire::analysis::compare::{Change, Comparison, Unit, Verdict};
 use xqos_wire::analysis::counts::MessageSum;
+use xqos_wire::analysis::images::CodecFigures;
 use xqos_wire::analysis::report::{
     ConnectionReport, Figures, PhaseFigures, Report, Session, StartupFigures, StreamFigures, WaitFigures,
 };
@@ -175,6 +176,21 @@ fn compression(session: &Session) -> String {
         table.row(vec![(*name).to_owned(), sample.sampled_bytes.to_string(), zstd, deflate]);
     }
     section("Compression: what remains", &table)
+}
+
+/// How well images and glyphs compress, and how fast.
+pub fn images(list: &[CodecFigures]) -> String {
+    let mut table = Table::new(vec![Column::words("OF", 0), Column::words("CODEC", 0)])
+        .numbers(0, &["REQUESTS", "BYTES", "COMPRESSED", "LEFT", "CPU s", "MB/s"]);
+    for CodecFigures { of, codec, requests, bytes, compressed_bytes, processor_s } in list {
+        let left = format!("{:.1}%", 100.0 * *compressed_bytes as f64 / (*bytes).max(1) as f64);
+        let rate = format!("{:.0}", *bytes as f64 / 1e6 / processor_s.max(1e-9));
+        let mut row = vec![(*of).to_owned(), (*codec).to_owned()];
+        row.extend([requests, bytes, compressed_bytes].map(ToString::to_string));
+        row.extend([left, seconds(*processor_s), rate]);
+        table.row(row);
+    }
+    section("Compression of each image, and of the glyphs of each request", &table).trim_start().to_owned()
 }
 
 fn startup(title: &str, startup: &StartupFigures) -> String {

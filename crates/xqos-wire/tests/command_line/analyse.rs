@@ -124,6 +124,25 @@ fn messages_are_lines_of_text_or_json() {
 }
 
 #[test]
+fn images_are_compressed_in_five_ways() {
+    let folder = Folder::new("images");
+    let file = capture(&folder);
+    let json = ended(xqos().args(["analyse", "--images", "--json", &file])).with(0).out;
+    let list: Value = serde_json::from_str(&json).unwrap();
+    let images: Vec<_> = list.as_array().unwrap().iter().filter(|row| row["of"] == "images").collect();
+    let number = |row: &Value, name: &str| row[name].as_u64().unwrap();
+    assert_eq!(images.len(), 5, "{json}");
+    for row in &images {
+        assert!((1..number(row, "bytes") / 10).contains(&number(row, "compressed_bytes")), "flat colours: {row}");
+        assert!(row["processor_s"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    let text = ended(xqos().args(["analyse", "--images", &file])).with(0).out;
+    assert!(text.contains("JPEG XL") && text.contains("glyphs"), "{text}");
+    ended(xqos().args(["analyse", "--images", "--messages", &file])).with(2);
+    ended(xqos().args(["analyse", "--images", "/etc/passwd"])).failed_saying(&["neither a pcap"]);
+}
+
+#[test]
 fn invalid_values_end_with_status_2_and_one_line() {
     for (arguments, words) in [
         (["--proxy", "nx"], "write lbx, strict, relaxed or batch"),
