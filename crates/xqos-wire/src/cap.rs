@@ -131,7 +131,8 @@ Scrubbing: --scrub overwrites names of programs, properties, drawn text and its
 glyphs, images, messages between clients, key codes of events, and unknown
 messages. Names of atoms, fonts and extensions stay, and so do lengths: it
 remains visible how much was typed, and when. A scrubbed file no longer shows
-how well bytes compress, or whether a property that was read twice had changed.
+how well bytes compress, what unused bytes and coordinates contain, or whether a
+property that was read twice had changed.
 Packets other than TCP are left out. Checksums stay those of the original.
 
 Interfaces: with -i, the capture runs at nice -20, if this user may do that, so
