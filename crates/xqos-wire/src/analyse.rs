@@ -145,13 +145,14 @@ blocked_network_s, blocked_receiver_s (these three add up to seconds, for either
 stream), reply_wait_s, network_delay_s, round_trips, avoidable, pipelined,
 saving_s (of avoidable at latency_s), bytes, missing_bytes, bandwidth
 {USE: bytes}, unused {NAME: {count, bytes, not_zero}}, repeated {NAME: {shapes,
-coordinates, repeated}}, streams {requests, replies: {packets, bytes, retransmitted_bytes,
-missing_bytes, idle_s, blocked_link_s, blocked_window_s, blocked_receiver_s,
-link_bytes_per_s, round_trip_s}}, startup {window, quiet: {seconds, requests,
-bytes, round_trips, avoidable, saving_s, reply_wait_s, blocked_s, client_s
-(these three add up to seconds), waits}, is_quiet}; with --proxy, proxy {proxy,
-waits, left, saving_s, names [{name, waits, left, saving_s}]}], with --predict
-predictions [{rate_bit_per_s, delay_s, seconds, network_delay_s, reply_wait_s,
+coordinates, repeated}}, streams {requests, replies: {packets, bytes,
+retransmitted_bytes, missing_bytes, idle_s, blocked_link_s, blocked_window_s,
+blocked_receiver_s, link_bytes_per_s, round_trip_s}}, startup {window, quiet:
+{seconds, requests, bytes, round_trips, avoidable, saving_s, reply_wait_s,
+blocked_s, client_s (these three add up to seconds), waits}, is_quiet}; with
+--proxy, proxy {proxy, waits, left, saving_s, names [{name, waits, left,
+saving_s}]}], with --predict predictions
+[{rate_bit_per_s, delay_s, seconds, network_delay_s, reply_wait_s,
 round_trips, link_bytes, proxy {the same five}}], and session: the same totals,
 connections, left_out, quiet_s, compression {USE: {bytes, sampled_bytes, zstd,
 deflate (the fraction that remains)}}. With --compare: sums, round_trips and

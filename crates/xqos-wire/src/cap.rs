@@ -136,7 +136,8 @@ property that was read twice had changed.
 Packets other than TCP are left out. Checksums stay those of the original.
 
 Interfaces: with -i, the capture runs at nice -20, if this user may do that, so
-that the kernel drops no packets. -i needs root or CAP_NET_RAW, which you can give to this program by
+that the kernel drops no packets. -i needs root or CAP_NET_RAW, which you can
+give to this program by
 sudo setcap cap_net_raw+ep $(which xqos-wire)
 
 Exit status: that of the program, or 128 + n if signal n ended it; 1 if nothing

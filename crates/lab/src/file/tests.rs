@@ -75,7 +75,7 @@ fn an_invalid_file_is_refused_with_line_and_correction() {
         ("x11perf = \"{load}\"", "long = \"circles\"", 6, "there is no 'circles' here: write rectangles, arcs"),
         ("load = [\"noop\", \"dot\"]", "load = []", 8, "has no values"),
         ("server = \"stock\"", "server = \"xorg\"", 10, "there is no server 'xorg': write stock, xqos"),
-        ("policy = \"fair\"", "policy = \"best\"", 11, "write classic, smart, stock or fair"),
+        ("policy = \"fair\"", "policy = \"best\"", 11, "write classic, smart, smart-strict, stock or fair"),
         ("rows = [\"case\"]", "rows = [\"cases\"]", 15, "there is no axis 'cases', only load, case"),
         ("\"mean(response)\"]", "\"avg(response)\"]", 16, "there is no function 'avg': choose from mean"),
         ("\"mean(response)\"]", "\"mean(respons)\"]", 16, "nothing measures 'respons': choose from again, at"),
