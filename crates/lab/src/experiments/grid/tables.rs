@@ -34,7 +34,7 @@ fn comparison(cells: &Cells) -> Table {
     let paper = |figure_of: &str, published: Published, unit: &str| format!("{figure_of} {}{unit}", published.value());
     let atoms = format!(
         "Nautilus ({}), kedit {} ({})",
-        Published("packard-gettys-2003.nautilus_atom_waits").value(),
+        Published("packard-gettys-2003.nautilus_atoms").value(),
         Published("packard-gettys-2003.kedit_atoms").value(),
         Published("packard-gettys-2003.kedit_atom_waits").value()
     );
