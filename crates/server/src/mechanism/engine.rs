@@ -17,6 +17,7 @@ mod loan;
 mod notify;
 mod settings;
 mod slots;
+mod watch;
 
 pub use settings::Target;
 pub use slots::{RESOURCE_ID_BITS, Slot};
@@ -33,9 +34,8 @@ use crate::mechanism::settings::{FaultPlace, Settings};
 use crate::mechanism::traced_scheduler::TracedScheduler;
 use contention::ContentionState;
 use xqos_abi::NotifyKind;
-use xqos_abi::trace::Entry;
 use xqos_core::{
-    Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Pacing, PolicyKind, Rank, Scheduler, Service, Slice, Time,
+    Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Pacing, PolicyKind, Scheduler, Service, Slice, Time,
 };
 
 /// The server ends every slice by itself after at most this time, so xqos needs no timer for a later end.
@@ -44,8 +44,6 @@ const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;
 const SERVER_INTERVAL_NS: u64 = 5_000_000;
 /// The maximum charge for a slice without a complete request: the server may have spent the time on input.
 const READING_NS: u64 = 50_000;
-/// If the server was off the processor for less than this time, the whole slice counts as work.
-const WITHOUT_PROCESSOR_NS: u64 = 20_000;
 /// One decision starts to watch at most this many clients. The next decision continues with the remaining ones.
 const WATCHED_AT_ONCE: usize = 64;
 #[derive(Clone, Copy, Debug)]
@@ -270,17 +268,6 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Returns true if the slice may end because of a cap.
-    fn is_capped(&self, slice: &Slice) -> bool {
-        let Choice::Client(id, _) = slice.choice else { return false };
-        self.slot(id).is_some_and(|slot| self.scheduler.cap_ppm(slot.group) > 0)
-    }
-
-    /// False if the server chooses (a stock server ends no slice for input) or under `classic` (its slices are short).
-    fn server_fds_may_preempt(&self, slice: &Slice, now: Time) -> bool {
-        matches!(slice.choice, Choice::Client(..)) && slice.requests == 0 && self.scheduler.had_long_slice(now)
-    }
-
     fn end_slice(&mut self, now: Time) {
         let Some(running) = self.running.take() else { return };
         let overran_ns = self.host.unwatch().filter(|_| now < running.whole_at);
@@ -351,16 +338,6 @@ impl<H: Host> Engine<H> {
         own_end
     }
 
-    /// Records in the trace how long the server ran during a slice, if the kernel ran something else meanwhile.
-    fn note_processor(&mut self, service: &Service, since: Option<u64>) {
-        let length_ns = service.end.since(service.start);
-        let Some(since) = since.filter(|_| length_ns > WITHOUT_PROCESSOR_NS) else { return };
-        let (client, ns) = (service.client, self.host.cpu_ns().saturating_sub(since));
-        if length_ns > ns.saturating_add(WITHOUT_PROCESSOR_NS) {
-            self.scheduler.trace.note(service.end, Entry::Processor { client, ns });
-        }
-    }
-
     /// Lists the ready clients and reports changes to the scheduler.
     fn find_ready(&mut self, now: Time) -> Outcome<H> {
         self.round = self.round.wrapping_add(1);
@@ -401,23 +378,6 @@ impl<H: Host> Engine<H> {
                 self.set_linked(id, false);
                 self.scheduler.handle(now, Fact::Withdrawn { client: id });
             }
-        }
-    }
-
-    fn watch_client(&mut self, id: ClientId, rank: Rank) {
-        if self.slot(id).is_some() && self.host.is_open(id) {
-            let loan_ns = self.scheduler.reservation_in_use(id).map_or(0, |state| state.reservation.budget_ns);
-            self.host.watch_client(id, rank, loan_ns);
-        }
-    }
-
-    /// Makes the server wake up when a held client gets new budget.
-    fn program_wakeup(&mut self) {
-        let at = self.scheduler.next_replenish().filter(|_| self.slots.iter().flatten().any(|slot| slot.held));
-        let at = at.unwrap_or(Time::NEVER).min(self.grab_check_at());
-        if at != self.wake_at {
-            self.wake_at = at;
-            self.host.wake_at(at);
         }
     }
 }

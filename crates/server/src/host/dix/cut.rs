@@ -9,6 +9,8 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `begin` | whether a new request is cut |
+//! | `run` | the execution of parts |
 //! | `cost` | the measured cost of each kind of request |
 //! | `guard`, `requests.txt` | which requests of other clients may run while a rest is pending |
 //! | `server` | the server's records, through the shim |
@@ -24,8 +26,10 @@
 //! | its client's connection breaks, the server resets | is dropped, as requests that were not read yet are |
 //! | input, timers, the server's own drawing | stays: none of them reads or draws a client's pixels |
 
+mod begin;
 mod cost;
 mod guard;
+mod run;
 mod server;
 
 use crate::host::CutTotals;
@@ -33,23 +37,17 @@ use crate::host::dix::client::{Client, Head};
 use crate::host::dix::hooks::with_engine;
 use crate::host::dix::order_of;
 use crate::host::dix::per_request::{self, ENTRIES, call, set_cuts, set_guard};
-use crate::host::dix::symbols::{RequestProc, Symbols, symbols, x_error};
+use crate::host::dix::symbols::{RequestProc, Symbols, symbols};
 use crate::host::engine_cell::OnServerThread;
 use crate::host::kernel;
-use crate::parts::{Extensions, Kind, MAX_HEADER, Parts, i16_at, u16_at, u32_at};
+use crate::parts::{Extensions, Kind, MAX_HEADER, Parts};
+use begin::Plan;
 use cost::Costs;
 use guard::{Footprint, Guard};
+use run::run;
 use server::{CutServer, Image, Used};
-use std::ops::Range;
 use xqos_abi::trace::Entry;
 use xqos_core::{ClientId, Time};
-
-/// A request below this part of the limit is not timed. A longer one is, so that its cost becomes known.
-const UNTIMED: u64 = 4;
-/// At most this many rests are pending; then requests are executed whole.
-const MAX_RESTS: usize = 64;
-/// The images of all pending GetImage requests have at most this many bytes.
-const MAX_IMAGE_BYTES: usize = 64 << 20;
 
 /// When requests are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -329,13 +327,6 @@ fn state_learns(kind: Kind, ns: u64, work: u64) {
     }
 }
 
-enum Plan {
-    Whole,
-    /// Short enough, but long enough to learn its cost.
-    Timed(Kind, u64),
-    Cut(Box<Cut>),
-}
-
 impl State {
     fn new(symbols: &Symbols, limit: Limit) -> Option<State> {
         let opcode = |name| symbols.extension(name).and_then(|entry| u8::try_from(entry.base).ok());
@@ -367,229 +358,4 @@ impl State {
         self.may_share |= self.extensions.shm == major && minor == 5;
         self.may_share |= self.dri3 == Some(major) && matches!(minor, 2 | 7);
     }
-
-    fn begin(&mut self, client: Client, head: &Head, procedure: RequestProc) -> Plan {
-        let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
-        let kind = Kind::of(major, minor, self.extensions).filter(|_| self.limit.ns > 0 && head.swapped == 0);
-        let Some(kind) = kind else { return Plan::Whole };
-        // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
-        let request = unsafe { client.request_bytes() };
-        let Some(parts) = Parts::of(kind, request) else { return Plan::Whole };
-        let limit = self.costs.work_in(kind, self.limit.ns);
-        let work = parts.work_up_to(request, limit + 1);
-        if !self.limit.always && work <= limit {
-            return if work < limit / UNTIMED { Plan::Whole } else { Plan::Timed(kind, work) };
-        }
-        self.cut(client, head, procedure, parts, request).map_or(Plan::Whole, |cut| Plan::Cut(Box::new(cut)))
-    }
-
-    /// A request that is to be executed in parts; `None` if its parts are not exactly the whole.
-    fn cut(
-        &mut self,
-        client: Client,
-        head: &Head,
-        procedure: RequestProc,
-        parts: Parts,
-        request: &[u8],
-    ) -> Option<Cut> {
-        let mut exposes = None;
-        let mut image = None;
-        match parts.kind {
-            // Wide arcs that touch are joined, and a dash pattern continues.
-            Kind::Arcs => (self.server.context(u32_at(request, 8))?.is_thin != 0).then_some(())?,
-            Kind::CopyArea => {
-                let context = u32_at(request, 12);
-                let [source, written] = [4, 8].map(|at| self.server.drawable(u32_at(request, at)));
-                let (source, written, used) = (source?, written?, self.server.context(context)?);
-                // With two names of one memory, the server copies one rectangle of the clip after the other, not row by
-                // row. Windows are clipped to different parts of the memory unless they include their inferiors.
-                let are_apart = source.is_window != 0 && written.is_window != 0 && used.has_inferiors == 0;
-                let is_same = source.drawable == written.drawable;
-                (is_same || are_apart || source.backing != written.backing).then_some(())?;
-                if used.has_exposures != 0 {
-                    // Then one NoExpose event is due. It is only certain if all of the source is there.
-                    let copied = Image {
-                        x: i16_at(request, 16),
-                        y: i16_at(request, 18),
-                        width: u16_at(request, 24),
-                        height: u16_at(request, 26),
-                        planes: 0,
-                    };
-                    self.server.is_within(&source, &copied).then_some(())?;
-                    exposes = Some(context);
-                }
-            }
-            Kind::Composite => {
-                let pictures = [8, 12].map(|at| self.server.picture(u32_at(request, at)));
-                let written = self.server.picture(u32_at(request, 16))?;
-                // A part would see what an earlier one has drawn.
-                let overlaps = |used: &Used| !used.drawable.is_null() && used.backing == written.backing;
-                (!pictures.iter().flatten().any(overlaps)).then_some(())?;
-            }
-            Kind::GetImage | Kind::ShmGetImage => image = Some(self.image(client, parts, request)?),
-            Kind::Trapezoids => parts.has_headers(request).then_some(())?,
-            _ => {}
-        }
-        let header = parts.header_of(request);
-        let footprint = self.guard.footprint(&self.server, head.request, request, order_of(client))?;
-        Some(Cut {
-            client,
-            procedure,
-            header,
-            parts,
-            done: 0,
-            head: *head,
-            footprint,
-            image,
-            exposes,
-            result: None,
-            used_ns: 0,
-            held_ns: 0,
-            longest_ns: 0,
-        })
-    }
-
-    fn image(&mut self, client: Client, parts: Parts, request: &[u8]) -> Option<ReadImage> {
-        let drawable = self.server.drawable(u32_at(request, 4))?;
-        let (x, y) = (i16_at(request, 8), i16_at(request, 10));
-        let (width, height) = (u16_at(request, 12), u16_at(request, 14));
-        let whole = Image { x, y, width, height, planes: u32_at(request, 16) };
-        let row_bytes = self.server.row_bytes(client, &drawable, &whole);
-        let bytes = (row_bytes as usize).checked_mul(height.into())?;
-        let pending: usize = self.rests.iter().flat_map(|rest| &rest.image).map(|image| image.data.len()).sum();
-        (row_bytes > 0 && pending + bytes <= MAX_IMAGE_BYTES).then_some(())?;
-        let data = if parts.kind == Kind::GetImage {
-            let mut data = std::mem::take(&mut self.spare);
-            data.resize(bytes, 0);
-            data
-        } else {
-            Vec::new()
-        };
-        Some(ReadImage { drawable, whole, row_bytes, data })
-    }
-
-    /// Returns true if the request may be handed back to the server now.
-    fn may_return(&mut self, client: Client, symbols: &Symbols) -> bool {
-        self.rests.len() < MAX_RESTS
-            && !self.is_grabbed
-            && client.request_vector().cast() == symbols.proc_vector.cast_const()
-            && !(self.may_record && symbols.is_recorded())
-    }
-}
-
-/// Executes the parts that are left. If `may_return`, stops when another client waits.
-fn run(mut cut: Cut, may_return: bool) -> Outcome {
-    let (Some(here), Ok(symbols)) = (state(), symbols()) else { return Outcome::whole(x_error::IMPLEMENTATION) };
-    here.totals.requests += u64::from(cut.done == 0);
-    let (base, words) = (cut.client.request_start(), here.server.request_words(cut.client));
-    let mut status = x_error::SUCCESS;
-    let mut before = kernel::thread_cpu_ns();
-    // Each dispatch executes a part, so that the request ends whatever happens.
-    let mut has_run = false;
-    while cut.done < cut.parts.count && status == x_error::SUCCESS {
-        let Some(here) = state() else { break };
-        let is_returnable = has_run && may_return && here.may_return(cut.client, symbols);
-        if is_returnable {
-            cut.held_ns = 0;
-        }
-        if is_returnable && (here.limit.always || symbols.should_yield()) {
-            here.totals.cuts += 1;
-            // SAFETY: this is the request that the server is dispatching.
-            unsafe { here.server.set_request(cut.client, base, words) };
-            here.server.return_request(cut.client);
-            let (client, parts) = (ClientId(cut.head.index as u16), cut.parts.count);
-            let what = Entry::Cut { client, request: cut.head.request, done: cut.done, parts };
-            here.returned = Some(cut.client);
-            here.rests.push(cut);
-            update_guard();
-            note(kernel::now(), what);
-            return Outcome { status, end: End::Returned };
-        }
-        let limit = if here.limit.always { 0 } else { here.costs.work_in(cut.parts.kind, here.limit.ns) };
-        // SAFETY: the request is in the client's buffer, which the server leaves alone until the request is done.
-        let request = unsafe { std::slice::from_raw_parts(base, cut.parts.header + cut.parts.payload()) };
-        let (count, work) = cut.parts.fitting(request, cut.done, limit);
-        here.totals.parts += 1;
-        let range = cut.done..cut.done + count;
-        cut.done += count;
-        has_run = true;
-        status = execute_part(&mut cut, range, base);
-        let now = kernel::thread_cpu_ns();
-        let ns = now.saturating_sub(before);
-        state_learns(cut.parts.kind, ns, work);
-        cut.used_ns += ns;
-        cut.held_ns += ns;
-        cut.longest_ns = cut.longest_ns.max(cut.held_ns);
-        before = now;
-    }
-    let outcome = Outcome { status, end: End::InParts(cut.used_ns) };
-    let Some(here) = state() else { return outcome };
-    // SAFETY: this is the request that the server is dispatching.
-    unsafe { here.server.set_request(cut.client, base, words) };
-    if let Some(image) = cut.image.take().filter(|_| status == x_error::SUCCESS) {
-        let bytes = image.row_bytes * u32::from(image.whole.height);
-        let data = Some(image.data.as_slice()).filter(|data| !data.is_empty());
-        here.server.send_image(cut.client, &image.drawable, bytes, data);
-        if let Some(here) = state() {
-            here.spare = image.data;
-        }
-    }
-    if may_return {
-        here.ended = Some((cut.client, cut.used_ns, cut.longest_ns));
-    } else {
-        cut.result = Some(status);
-        here.rests.push(cut);
-    }
-    outcome
-}
-
-/// Executes these parts.
-fn execute_part(cut: &mut Cut, range: Range<u32>, base: *mut u8) -> i32 {
-    let Some(here) = state() else { return x_error::IMPLEMENTATION };
-    let rows = cut.parts.rows(&range);
-    if let Some(image) = cut.image.as_mut().filter(|image| !image.data.is_empty()) {
-        let Image { y, .. } = image.whole;
-        let part = Image { y: y + rows.start as i16, height: (rows.end - rows.start) as u16, ..image.whole };
-        let bytes = |row: u32| row as usize * image.row_bytes as usize;
-        here.server.read_rows(cut.client, &image.drawable, &part, &mut image.data[bytes(rows.start)..bytes(rows.end)]);
-        return x_error::SUCCESS;
-    }
-    let figures = [0, range.start].map(|part| {
-        // SAFETY: as in `run`.
-        unsafe {
-            std::slice::from_raw_parts(base.add(cut.parts.header + part as usize * cut.parts.bytes), cut.parts.bytes)
-        }
-    });
-    let row_bytes = cut.image.as_ref().map_or(0, |image| image.row_bytes);
-    let Some(mut header) = cut.parts.header_for(&cut.header, &range, figures, row_bytes) else {
-        return x_error::IMPLEMENTATION;
-    };
-    let length = cut.parts.header;
-    let words = (length + (range.end - range.start) as usize * cut.parts.bytes) / 4;
-    header[2..4].copy_from_slice(&u16::try_from(words).unwrap_or(0).to_ne_bytes());
-    // SAFETY: the header goes in front of the part's figures, over the end of those that are done, in the buffer that
-    // holds the whole request. The bytes are put back below.
-    let (place, saved) = unsafe {
-        let place = base.add(range.start as usize * cut.parts.bytes);
-        let mut saved = [0; MAX_HEADER];
-        std::ptr::copy_nonoverlapping(place, saved.as_mut_ptr(), length);
-        std::ptr::copy_nonoverlapping(header.as_ptr(), place, length);
-        here.server.set_request(cut.client, place, words as u32);
-        (place, saved)
-    };
-    let is_last = range.end == cut.parts.count;
-    let status = match (cut.exposes, &cut.image) {
-        (Some(context), _) if !is_last => {
-            here.server.set_exposures(context, false);
-            let status = call(cut.procedure, cut.client.raw());
-            here.server.set_exposures(context, true);
-            status
-        }
-        // The reply is sent at the end.
-        (_, Some(_)) => here.server.muted(cut.client, || call(cut.procedure, cut.client.raw())),
-        _ => call(cut.procedure, cut.client.raw()),
-    };
-    // SAFETY: as above.
-    unsafe { std::ptr::copy_nonoverlapping(saved.as_ptr(), place, length) };
-    status
 }

@@ -15,6 +15,8 @@ const NOTIFY_INTERVAL_NS: u64 = 100_000_000;
 /// Grabs up to this length are not watched, because window managers make many of them. During a longer grab, reported
 /// waits are too short by at most this time.
 const SHORT_GRAB_NS: u64 = 5_000_000;
+/// If the server was off the processor for less than this time, the whole slice counts as work.
+const WITHOUT_PROCESSOR_NS: u64 = 20_000;
 
 impl<H: Host> Engine<H> {
     pub fn select_events(&mut self, id: ClientId, mask: u32) {
@@ -159,6 +161,16 @@ impl<H: Host> Engine<H> {
             self.host.log(&format!(
                 "{program} (pid {pid}, client {base:#x}) has held the server grab for more than {ms} ms; no other client is served meanwhile"
             ));
+        }
+    }
+
+    /// Records in the trace how long the server ran during a slice, if the kernel ran something else meanwhile.
+    pub(super) fn note_processor(&mut self, service: &Service, since: Option<u64>) {
+        let length_ns = service.end.since(service.start);
+        let Some(since) = since.filter(|_| length_ns > WITHOUT_PROCESSOR_NS) else { return };
+        let (client, ns) = (service.client, self.host.cpu_ns().saturating_sub(since));
+        if length_ns > ns.saturating_add(WITHOUT_PROCESSOR_NS) {
+            self.scheduler.trace.note(service.end, Entry::Processor { client, ns });
         }
     }
 }
