@@ -32,6 +32,7 @@ pub(crate) use results::Finding;
 #[cfg(test)]
 pub(crate) use results::{read_all, text};
 pub(crate) use summary::conclusions;
+pub(crate) use tables::with_figures;
 
 use crate::server::{Kind, Module, Server, Setup};
 use crate::tiles::SCREEN;

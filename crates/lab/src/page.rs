@@ -31,6 +31,8 @@ const SCRIPT: &str = concat!(
     include_str!("page/page.js")
 );
 
+const PAPERS: &str = "The papers, item by item";
+
 /// More verdicts than this are shown as a table.
 const MOST_CARDS: usize = 4;
 
@@ -40,6 +42,9 @@ pub(crate) fn html(findings: &[Finding]) -> Result<String> {
     let build = Build::of(findings);
     for finding in findings {
         write_study(&mut body, finding, (findings.len() == 1, build), &mut charts);
+    }
+    if findings.len() > 1 {
+        let _ = write!(body, "<section id=\"papers\"><h2>{PAPERS}</h2>{}</section>", pages::papers(findings));
     }
     let conclusions = list(&conclusions(findings));
     // The page of one experiment starts with its result; the page of several starts with the conclusions.
@@ -75,7 +80,8 @@ fn contents(findings: &[Finding]) -> String {
         let mark = build.mark(finding).map_or(String::new(), |mark| format!(" <small>{mark}</small>"));
         format!("<li><a href=\"#{}\">{}</a> {score}{mark}</li>", finding.experiment, escape(&finding.study.title))
     });
-    format!("<nav><ul>{}</ul></nav>", links.collect::<String>())
+    let papers = format!("<li><a href=\"#papers\">{PAPERS}</a></li>");
+    format!("<nav><ul>{}{papers}</ul></nav>", links.collect::<String>())
 }
 
 fn count(study: &Study) -> (usize, usize) {

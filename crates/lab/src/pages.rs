@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! The pages of the experiments, docs/experiments/NAME.md: the question, the measurement, and how to read the result.
+//! The pages of the experiments, docs/experiments/NAME.md: the question, the measurement, and how to read the result;
+//! and the items of the papers, docs/papers.md.
 //!
 //! A report includes the prose of the page, so the prose is written only once. Tables come from the report itself.
 //! Links are reduced to their text, since a report is self-contained.
 
-use pulldown_cmark::{Event, Parser, Tag, TagEnd, html};
+use crate::bench::{Finding, with_figures};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 macro_rules! pages {
     ($($name:literal)*) => {
@@ -13,21 +15,37 @@ macro_rules! pages {
 }
 
 static PAGES: [(&str, &str); 42] = pages!(
-    "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "cut" "demo" "desktop" "drag_priorities" "endtoend" "everyday" "expose"
-    "fairness" "families" "grid" "groups" "hard" "idle" "interactive" "intervals" "intervals_ends" "intervals_latency" "memory" "near" "ocbench" "player" "policies" "priorities" "queue"
-    "response" "rules" "scale" "simulation" "soft" "sync" "system_calls" "throughput" "tracing" "xmark"
+    "animation" "auto" "below" "below_cost" "below_shares" "blocking" "bursts" "crowds" "cut" "demo" "desktop"
+    "drag_priorities" "endtoend" "everyday" "expose" "fairness" "families" "grid" "groups" "hard" "idle" "interactive"
+    "intervals" "intervals_ends" "intervals_latency" "memory" "near" "ocbench" "player" "policies" "priorities"
+    "queue" "response" "rules" "scale" "simulation" "soft" "sync" "system_calls" "throughput" "tracing" "xmark"
 );
+
+/// The items of the papers.
+static PAPERS: &str = include_str!("../../../docs/papers.md");
 
 /// The prose of an experiment's page, as HTML; `None` if there is no page.
 pub(crate) fn html(name: &str) -> Option<String> {
     let (_, page) = PAGES.iter().find(|(of, _)| *of == name)?;
+    Some(without_links(&prose(page)))
+}
+
+/// The items of the papers with the figures of these results, as HTML.
+pub(crate) fn papers(found: &[Finding]) -> String {
+    let items = with_figures(PAPERS, found);
+    let title = items.lines().next().unwrap_or_default();
+    // The headings of the page become lower than those of the report.
+    without_links(&items.replacen(title, "", 1).replace("\n## ", "\n### "))
+}
+
+fn without_links(markdown: &str) -> String {
     let is_kept = |event: &Event| {
         !matches!(event, Event::Start(Tag::Link { .. } | Tag::Image { .. }) | Event::End(TagEnd::Link | TagEnd::Image))
             && !matches!(event, Event::Html(_) | Event::InlineHtml(_))
     };
     let mut out = String::new();
-    html::push_html(&mut out, Parser::new(&prose(page)).filter(is_kept));
-    Some(out)
+    html::push_html(&mut out, Parser::new_ext(markdown, Options::ENABLE_TABLES).filter(is_kept));
+    out
 }
 
 /// The page without its title, its command and its section of figures.
@@ -51,6 +69,14 @@ mod tests {
         let html = html("blocking").unwrap();
         assert!(html.contains("<h4>Method</h4>") && !html.contains("<a ") && !html.contains("<table"), "{html}");
         assert_eq!(super::html("nothing"), None);
+    }
+
+    #[test]
+    fn the_items_of_the_papers_have_a_dash_where_the_results_have_no_figure() {
+        let html = papers(&[]);
+        assert_eq!(html.matches("<tr>").count(), 133 + html.matches("<table>").count());
+        let echo = html.lines().find(|line| line.contains("<td>A23</td>")).expect("an item");
+        assert!(echo.contains("170 ms") && echo.contains("<code>smart</code> - ms") && !html.contains("<a "), "{echo}");
     }
 
     #[test]

@@ -77,6 +77,12 @@ fn filled(text: &str, found: &[Finding]) -> Result<Option<String>> {
     Ok(with_figures.or(with_tables))
 }
 
+/// The text with the figures of these results, and a dash where they have none.
+pub(crate) fn with_figures(text: &str, found: &[Finding]) -> String {
+    let value = |what: &str| Ok(figure(what, found).unwrap_or_else(|_| "-".to_owned()));
+    replaced(text, FIGURE, value).ok().flatten().unwrap_or_else(|| text.to_owned())
+}
+
 /// Replaces what stands between the comments `begin WHAT begin_ends` and `end`; `None` if the text has no such comment.
 fn replaced(
     text: &str,
