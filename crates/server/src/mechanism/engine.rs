@@ -270,6 +270,7 @@ impl<H: Host> Engine<H> {
 
     fn end_slice(&mut self, now: Time) {
         let Some(running) = self.running.take() else { return };
+        let marked = self.marked.take();
         let overran_ns = self.host.unwatch().filter(|_| now < running.whole_at);
         if let Some(overran_ns) = overran_ns {
             self.totals.early_ends += 1;
@@ -314,7 +315,7 @@ impl<H: Host> Engine<H> {
         if is_used_up || self.is_held_with_group(id) {
             self.sync_holds();
         }
-        if let Some(marked) = self.marked.take() {
+        if let Some(marked) = marked {
             self.exposed(marked, None);
         }
         if let Some(held) = self.to_hold.take() {

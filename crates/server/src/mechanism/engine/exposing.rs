@@ -9,6 +9,9 @@ use xqos_core::{Choice, ClientId, Fact, Outcome, Pacing, Time};
 /// The time allowed for an answer to input while another client redraws. Most clients need less than a millisecond.
 const INPUT_ANSWER_NS: u64 = 10_000_000;
 
+/// A mark that a client gives itself counts at most once in this time, so that no client is preferred all the time.
+const MARK_INTERVAL_NS: u64 = 10_000_000;
+
 /// Pacing if only some clients are paced: at most 40 ms per Expose, at least 20 frames a second.
 const PACING_OF_SOME: Pacing = Pacing { limit_ns: 40_000_000, floor_ns: 50_000_000 };
 
@@ -26,6 +29,9 @@ impl<H: Host> Engine<H> {
 
     /// The client reports that it is about to redraw. Its requests in the current slice do not count as the redraw.
     pub fn mark_exposing(&mut self, id: ClientId) {
+        let now = self.host.now();
+        let Some(slot) = self.slot_mut(id).filter(|slot| slot.unmarked_until <= now) else { return };
+        slot.unmarked_until = now.after(MARK_INTERVAL_NS);
         if self.running_client() == Some(id) {
             self.marked = Some(id);
         } else {

@@ -38,6 +38,8 @@ pub struct Slot {
     pub longest_part_ns: u64,
     /// How often another client was served between two parts of its requests.
     pub cuts: u32,
+    /// The client's own marks are ignored until then.
+    pub(super) unmarked_until: Time,
     pub(super) linked: bool,
     pub(super) held: bool,
     /// The last round in which the client was ready.

@@ -98,6 +98,8 @@ fn a_client_that_marks_itself_is_exposing_until_its_next_requests_are_served() {
     assert_eq!(kinds(&mut server, Time(30 * MS)), [NotifyKind::Exposing, NotifyKind::Answered]);
     server.ask(listener, Request::MarkExposing { client: base(painter) }).unwrap();
     assert_eq!(kinds(&mut server, Time(31 * MS))[2..], [NotifyKind::Exposing]);
+    server.send_at(Time(32 * MS), painter, 1000, Effect::Mark);
+    assert_eq!(kinds(&mut server, Time(38 * MS))[3..], [NotifyKind::Answered], "a second mark comes too soon");
 }
 
 #[test]
