@@ -13,6 +13,7 @@ use crate::x11::fields;
 use serde_json::{Map, Value, json};
 use std::fmt::Arguments;
 use std::io::{self, Write};
+use std::sync::{Arc, OnceLock};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -30,28 +31,36 @@ pub struct MessageLog<W> {
     only: Option<u32>,
     start_ns: Option<u64>,
     last_ns: u64,
-    result: io::Result<()>,
+    failed: Arc<OnceLock<io::Error>>,
 }
 
 impl<W: Write> MessageLog<W> {
     pub fn new(out: W, format: Format, only: Option<u32>) -> MessageLog<W> {
-        MessageLog { out, format, only, start_ns: None, last_ns: 0, result: Ok(()) }
+        MessageLog { out, format, only, start_ns: None, last_ns: 0, failed: Arc::default() }
+    }
+
+    /// Will hold the first error.
+    pub fn failed(&self) -> Arc<OnceLock<io::Error>> {
+        Arc::clone(&self.failed)
     }
 
     /// Returns the first error.
     pub fn finish(mut self) -> io::Result<()> {
-        self.result.and_then(|()| self.out.flush())
+        match self.failed.get() {
+            Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            None => self.out.flush(),
+        }
     }
 
     fn line(&mut self, id: ConnectionId, at_ns: u64, text: Arguments<'_>, value: impl FnOnce() -> Value) {
         self.last_ns = at_ns;
         let ns = at_ns.saturating_sub(*self.start_ns.get_or_insert(at_ns));
         let number = id.0.saturating_add(1);
-        if self.result.is_err() || self.only.is_some_and(|only| only != number) {
+        if self.failed.get().is_some() || self.only.is_some_and(|only| only != number) {
             return;
         }
         let seconds = format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000);
-        self.result = match self.format {
+        let result = match self.format {
             Format::Text => writeln!(self.out, "{seconds} {number} {text}"),
             Format::Json => {
                 let mut value = value();
@@ -60,6 +69,9 @@ impl<W: Write> MessageLog<W> {
                 writeln!(self.out, "{value}")
             }
         };
+        if let Err(error) = result {
+            let _ = self.failed.set(error);
+        }
     }
 }
 

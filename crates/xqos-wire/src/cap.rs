@@ -14,11 +14,12 @@ mod quantity;
 mod rewrite;
 
 use crate::program::counted;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{ArgGroup, Args};
 use quantity::{ports, start, stop, time};
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -67,11 +68,11 @@ pub struct Arguments {
     /// Begin the file at this event: now, key, or first-window
     #[arg(long, value_name = "EVENT", default_value = "now", value_parser = start, requires = "output")]
     start_on: Start,
-    /// End the file at this event: key, first-window, or quiet=TIME (no message for that time)
+    /// End the recording at this event: key, first-window, or quiet=TIME (no message for that time)
     #[arg(long, value_name = "EVENT", value_parser = stop)]
     stop_on: Option<Stop>,
     /// With --start-on: how much of the time before the event to keep
-    #[arg(long, value_name = "TIME", default_value = "5s")]
+    #[arg(long, value_name = "TIME", default_value = "5s", requires = "output")]
     before: Micros,
     /// Keep at most this many bytes of each packet; 96 cover the headers and the beginning of a message
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(64..), requires = "output")]
@@ -82,7 +83,7 @@ pub struct Arguments {
     /// Keep the X server's cookie in the file
     #[arg(long, conflicts_with = "scrub", requires = "output")]
     keep_cookie: bool,
-    /// Print nothing on success
+    /// Do not print the summary
     #[arg(long, short)]
     quiet: bool,
     /// The program and its arguments
@@ -102,7 +103,7 @@ Examples:
   xqos cap -- xclock                      print each message as it arrives
 
 Without -o, each message is one line, as in `xqos analyse --messages`. The lines
-have typed text.
+contain typed text, and mix with the program's own output.
 
 Events: key is a key press; first-window is the first window that is mapped;
 quiet counts from the last message. After the file has ended, the program
@@ -136,7 +137,7 @@ property that was read twice had changed.
 Packets other than TCP are left out. Checksums stay those of the original.
 
 Interfaces: with -i, the capture runs at nice -20, if this user may do that, so
-that the kernel drops no packets. -i needs root or CAP_NET_RAW, which you can
+that the kernel drops fewer packets. -i needs root or CAP_NET_RAW, which you can
 give to this program by
 sudo setcap cap_net_raw+ep $(which xqos-wire)
 
@@ -175,6 +176,10 @@ impl Arguments {
     fn conclude(&self, recorded: &Recorded, path: &Path, about: &str) -> Result<()> {
         let Recorded { packets, bytes, .. } = recorded;
         let file = path.display();
+        if let (Some(error), None) = (&recorded.error, &self.output) {
+            let is_closed = error.kind() == ErrorKind::BrokenPipe;
+            return if is_closed { Ok(()) } else { Err(anyhow!("cannot write to standard output: {error}")) };
+        }
         if let Some(error) = &recorded.error {
             bail!("{file} is incomplete, it ends after {packets} packets: {error}");
         }

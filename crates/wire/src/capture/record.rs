@@ -18,6 +18,7 @@ use crate::session::Session;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter, Stdout};
+use std::sync::{Arc, OnceLock};
 
 /// Maximum memory for packets that arrived before the start.
 const MAX_HELD_BYTES: usize = 256 << 20;
@@ -78,6 +79,8 @@ pub struct Recorder<'a> {
     watcher: EventWatcher,
     scrubber: Option<Scrubber>,
     output: Output,
+    /// The error because of which no more messages are printed.
+    unprinted: Option<Arc<OnceLock<io::Error>>>,
 }
 
 impl<'a> Recorder<'a> {
@@ -97,6 +100,7 @@ impl<'a> Recorder<'a> {
         let scrubber = settings.scrub.map(|_| Scrubber::new(&watchers.marker));
         let watcher = watchers.watcher.clone();
         let needs_session = settings.scrub.is_some() || settings.trigger.needs_messages() || settings.prints_messages;
+        let unprinted = watchers.log.as_ref().map(MessageLog::failed);
         let session = needs_session.then(|| {
             let mut observers: Vec<&mut dyn Observer> = vec![&mut watchers.marker, &mut watchers.watcher];
             observers.extend(watchers.log.as_mut().map(|log| log as &mut dyn Observer));
@@ -112,7 +116,7 @@ impl<'a> Recorder<'a> {
             held_bytes: 0,
             recorded: Recorded::default(),
         };
-        Ok(Recorder { session, watcher, scrubber, output })
+        Ok(Recorder { session, watcher, scrubber, output, unprinted })
     }
 
     pub fn take(&mut self, record: &Record<'_>) {
@@ -120,9 +124,13 @@ impl<'a> Recorder<'a> {
         if self.is_over() {
             return;
         }
-        let Recorder { session, watcher, scrubber, output } = self;
+        let Recorder { session, watcher, scrubber, output, unprinted } = self;
         if let Some(session) = session {
             session.packet(record);
+        }
+        if let Some(error) = unprinted.as_ref().and_then(|failed| failed.get()) {
+            output.write(|_| Err(io::Error::new(error.kind(), error.to_string())));
+            return;
         }
         let seen = watcher.take();
         match scrubber {

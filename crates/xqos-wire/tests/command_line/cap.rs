@@ -3,7 +3,7 @@
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, is_ignored, kill, xqos};
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -167,6 +167,10 @@ fn without_a_file_each_message_is_printed() {
     assert!(told.err.contains("bytes\n") && !told.err.contains("/dev/null"), "{}", told.err);
     let told = server.ask(&["cap", "-q", "--stop-on", "first-window", "--", "xterm", "-e", "true"]).with(0);
     assert!(told.out.contains("CreateWindow") && !told.out.contains(" 1 ended "), "nothing follows the stop event");
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = server.xqos(&["cap", "--", "sh", "-c", "xlsatoms > /dev/null"]);
+    let told = ended(command.stdout(full)).with(1);
+    assert!(told.err.contains("cannot write to standard output: No space left"), "{}", told.err);
 }
 
 #[test]
