@@ -226,7 +226,7 @@ XQOS_PUBLIC int xqos_clear_group_reservation(xqos_t *xqos, uint32_t client);
  * Errors: VALUE, ACCESS (another client), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_set_client_pacing(xqos_t *xqos, uint32_t client, uint32_t pacing);
 
-/* Tells xqos that a client is about to redraw, as if an Expose had been delivered to it. xqos sees Exposes itself, so
+/* Reports that a client is about to redraw, as if an Expose had been delivered to it. xqos sees Exposes itself, so
  * this is for redraws that no Expose announces: of a toolkit whose windows a compositor keeps, or after a scroll. The
  * client counts as exposing until its next requests have been served, for at most the limit of pacing, or 40 ms.
  * `xqos boost` raises it meanwhile, and the policy fair prefers it once. To mark the program that the user drags, use

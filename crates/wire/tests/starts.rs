@@ -40,10 +40,9 @@ fn script(program: &str, proxy: Option<Proxy>) -> Script {
     recorder.script().expect("a whole start")
 }
 
-/// Number of waits: in total, then those that remain with LBX, in strict and relaxed order, and in batches. The
-/// strict goals
-/// are 45, 75, 20 and 20. gtk3-demo exceeds its goal because it reads a property for each frame, after a CopyArea.
-/// emacs asks for the focus 49 times, and only the server may answer that.
+/// Number of waits: in total, then those that remain with LBX, in strict and relaxed order, and in batches. The strict
+/// goals are 45, 75, 20 and 20. gtk3-demo exceeds its goal because it reads a property for each frame, after a
+/// CopyArea. emacs asks for the focus 49 times, and only the server may answer that.
 #[test]
 fn these_waits_remain_with_a_proxy() {
     for (program, expected) in [
