@@ -253,6 +253,13 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         let at = if case.finds_reservation { "reserve = \"auto\"" } else { "before" };
         return Err(Mistake::at(at, "before and reserve = \"auto\" are for measure = \"film\" and \"wheel\"".into()));
     }
+    if case.nice.is_some() && (case.measure != Measure::Drag || definition.order.new_servers.as_deref() != Some("case"))
+    {
+        return Err(Mistake::at("nice", "nice is for measure = \"drag\" with new_servers = \"case\"".into()));
+    }
+    if case.priority.is_some() && case.measure != Measure::Light {
+        return Err(Mistake::at("priority", "priority is for measure = \"light\"".into()));
+    }
     Ok(case)
 }
 

@@ -68,7 +68,8 @@ pub(super) fn processor(text: &str) -> Result<(Duration, Duration), String> {
 
 pub(super) fn policy(text: &str) -> Result<PolicyKind, String> {
     let found = PolicyKind::ALL.into_iter().find(|policy| policy.name() == text);
-    found.ok_or_else(|| format!("there is no policy '{text}': write classic, smart, smart-strict, stock or fair"))
+    found
+        .ok_or_else(|| format!("there is no policy '{text}': write classic, smart, smart-strict, stock, fair or fixed"))
 }
 
 pub(super) fn groups(text: &str) -> Result<Grouping, String> {
