@@ -229,8 +229,8 @@ XQOS_PUBLIC int xqos_set_client_pacing(xqos_t *xqos, uint32_t client, uint32_t p
 /* Reports that a client is about to redraw, as if an Expose had been delivered to it. xqos sees Exposes itself, so
  * this is for redraws that no Expose announces: of a toolkit whose windows a compositor keeps, or after a scroll. The
  * client counts as exposing until its next requests have been served, for at most the limit of pacing, or 40 ms.
- * `xqos boost` raises it meanwhile, and the policy fair prefers it once. To mark the program that the user drags, use
- * xqos_set_client_pacing with XQOS_PACING_ALWAYS.
+ * `xqos boost` raises it meanwhile, and the policy fair prefers it once. Marks less than 10 ms after an earlier one are
+ * ignored. To mark the program that the user drags, use xqos_set_client_pacing with XQOS_PACING_ALWAYS.
  * Errors: VALUE, ACCESS (another client), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_mark_exposing(xqos_t *xqos, uint32_t client);
 
