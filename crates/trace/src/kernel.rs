@@ -22,7 +22,9 @@ const EVENTS: [(&str, &str); 6] = [
 ];
 
 /// Buffer for each processor: some 60,000 switches, in case the recorder gets no processor for a while.
-const BUFFER_KB: &str = "4096";
+const BUFFER_KB: usize = 4096;
+/// All buffers together, on a machine with many processors.
+const ALL_BUFFERS_KB: usize = 128 * 1024;
 
 /// A running trace of the kernel.
 #[derive(Debug)]
@@ -34,7 +36,9 @@ pub struct Kernel {
 impl Kernel {
     pub fn start() -> Result<Kernel> {
         let kernel = Kernel { instance: Instance::create()?, lines: Lines::default() };
-        kernel.instance.write("buffer_size_kb", BUFFER_KB)?;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let buffer_kb = BUFFER_KB.min(ALL_BUFFERS_KB / processors).max(64);
+        kernel.instance.write("buffer_size_kb", &buffer_kb.to_string())?;
         for (folder, mark) in EVENTS {
             let event = mark.trim_matches([':', ' ']);
             let enabled = kernel.instance.write(&format!("events/{folder}/{event}/enable"), "1");
@@ -128,10 +132,11 @@ impl Lines {
             return;
         }
         events.push(Event { at, what: Entry::ThreadName { thread, bytes } });
-        if let Some(process) = process_of(thread).filter(|&process| process != thread) {
+        let was_known = self.threads.insert(thread, bytes).is_some();
+        // A new name may mean that the number belongs to another thread now.
+        if let Some(process) = process_of(thread).filter(|&process| was_known || process != thread) {
             events.push(Event { at, what: Entry::Thread { thread, process } });
         }
-        self.threads.insert(thread, bytes);
     }
 }
 
