@@ -28,11 +28,12 @@ pub fn measure(server: &Server, every: Duration, count: usize) -> Result<(Vec<f6
         let trigger = Trigger { counter, wait_type, wait_value, test_type };
         // No event is wanted, however far the counter is beyond the value.
         let event_threshold = Int64 { hi: i32::MAX, lo: u32::MAX };
-        waiter.get_input_focus()?.reply()?;
+        let before = waiter.get_input_focus()?;
         waiter.sync_await_(&[Waitcondition { trigger, event_threshold }])?;
         let answer = waiter.get_input_focus()?;
         waiter.flush()?;
-        // The server has to execute Await before the counter is set.
+        // The server sends replies after the client's turn, so it has executed Await.
+        before.reply()?;
         std::thread::sleep(every);
         let began = Instant::now();
         setter.sync_set_counter(counter, wait_value)?;
