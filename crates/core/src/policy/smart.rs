@@ -21,7 +21,7 @@
 //! - A level is worth ten intervals, at most [`MOST_LEVEL_NS`]. A client is served before a client of higher priority
 //!   if it has waited longer by this time per level of difference.
 //! - A client that got less than half of an equal share since its previous turn regains the levels for which it waited,
-//!   up to the base. Therefore it waits for all levels at most once.
+//!   up to the base. So it cannot wait repeatedly for the full 20 levels.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::word_reader::WordReader;
@@ -90,7 +90,7 @@ impl Smart {
         self.timer_interval_ns.saturating_mul(LEVEL_INTERVALS).min(MOST_LEVEL_NS)
     }
 
-    /// The levels that a client regains at the end of its turn.
+    /// Levels that a starved client regains at the end of its turn.
     fn regained(&self, &Standing { used_ns, turn_over_ns, .. }: &Standing) -> i8 {
         let since_ns = self.service_clock_ns.saturating_sub(turn_over_ns);
         let is_starved = !self.is_strict && since_ns > (2 * self.ready).saturating_mul(used_ns);

@@ -16,7 +16,7 @@ use zune_core::bit_depth::BitDepth;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::EncoderOptions;
 
-/// Longest request that is measured; the protocol allows 16 MB.
+/// Longest request that is measured; X.Org accepts 16 MB by default.
 const MAX_BYTES: usize = 64 << 20;
 /// Default levels of `ssh -C` and zstd.
 const ZLIB_LEVEL: u32 = 6;
