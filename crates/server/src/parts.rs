@@ -288,7 +288,8 @@ fn ends_on_screen(request: &[u8], at: usize, rows: u32) -> Option<()> {
     i16::try_from(i64::from(i16_at(request, at)) + i64::from(rows)).ok().map(|_| ())
 }
 
-/// The work of figures of `BYTES` bytes, or `enough`. The inner loop has no other exit, so it can use vector operations.
+/// The work of figures of `BYTES` bytes, or `enough`. The inner loop has no second exit, so it can use vector
+/// operations.
 #[inline(always)]
 fn total<const BYTES: usize>(kind: Kind, figures: &[u8], enough: u64) -> u64 {
     let mut work = 0;
