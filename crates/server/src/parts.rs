@@ -58,14 +58,40 @@ impl Kind {
     const RENDER: [(u8, Kind); 4] =
         [(8, Kind::Composite), (10, Kind::Trapezoids), (26, Kind::RenderRectangles), (32, Kind::AddTraps)];
 
+    /// `CORE` by opcode, because this is looked up for each request.
+    const BY_OPCODE: [Option<Kind>; 128] = {
+        let (mut kinds, mut at) = ([None; 128], 0);
+        while at < Kind::CORE.len() {
+            kinds[Kind::CORE[at].0 as usize] = Some(Kind::CORE[at].1);
+            at += 1;
+        }
+        kinds
+    };
+
     pub fn of(major: u8, minor: u8, extensions: Extensions) -> Option<Kind> {
-        let (table, opcode): (&[(u8, Kind)], u8) = match major {
-            0 => return None,
-            _ if major == extensions.shm => (&Kind::SHM, minor),
-            _ if major == extensions.render => (&Kind::RENDER, minor),
-            _ => (&Kind::CORE, major),
+        if let Some(kind) = Kind::BY_OPCODE.get(usize::from(major)) {
+            return *kind;
+        }
+        let table: &[(u8, Kind)] = match major {
+            _ if major == extensions.shm => &Kind::SHM,
+            _ if major == extensions.render => &Kind::RENDER,
+            _ => return None,
         };
-        table.iter().find(|&&(of, _)| of == opcode).map(|&(_, kind)| kind)
+        table.iter().find(|&&(of, _)| of == minor).map(|&(_, kind)| kind)
+    }
+
+    /// An upper bound of the work of a request that consists of rows; `None` for other kinds, and if it is too short.
+    #[inline]
+    pub fn rows_at_most(self, request: &[u8]) -> Option<u64> {
+        let at = match self {
+            Kind::PutImage | Kind::GetImage | Kind::ShmGetImage => 12,
+            Kind::ShmPutImage => 20,
+            Kind::CopyArea => 24,
+            Kind::Composite => 32,
+            _ => return None,
+        };
+        let sizes = request.get(at..at + 4)?;
+        Some(u64::from(u16_at(sizes, 2)) * (FIGURE + 4 * u64::from(u16_at(sizes, 0))))
     }
 
     /// The bytes of the header, and of one figure; 0 if the parts are not in the request.
@@ -174,6 +200,21 @@ impl Parts {
             return self.row;
         }
         figure_work(self.kind, &request[self.header + part as usize * self.bytes..][..self.bytes]).into()
+    }
+
+    /// An upper bound of the work of the whole request, found with a few operations for each figure: no width or height
+    /// is more than all of them united bit by bit.
+    pub fn work_at_most(&self, request: &[u8]) -> u64 {
+        if self.row > 0 {
+            return self.row * u64::from(self.count);
+        }
+        let figures = &request[self.header..][..self.payload()];
+        let sizes = match self.kind {
+            Kind::Rectangles | Kind::FilledRectangles | Kind::RenderRectangles => union_of_sizes::<8>(figures),
+            Kind::Arcs | Kind::FilledArcs => union_of_sizes::<12>(figures),
+            _ => return u64::MAX,
+        };
+        u64::from(self.count) * u64::from(figure_work(self.kind, [[0; 4], sizes.to_ne_bytes()].as_flattened()))
     }
 
     /// The work of the whole request, or `enough` if it is more.
@@ -288,13 +329,26 @@ fn ends_on_screen(request: &[u8], at: usize, rows: u32) -> Option<()> {
     i16::try_from(i64::from(i16_at(request, at)) + i64::from(rows)).ok().map(|_| ())
 }
 
+/// The widths and heights of all figures, united bit by bit.
+fn union_of_sizes<const BYTES: usize>(figures: &[u8]) -> u32 {
+    let mut sizes = 0;
+    for figure in figures.chunks_exact(BYTES) {
+        sizes |= u32_at(figure, 4);
+    }
+    sizes
+}
+
 /// The work of figures of `BYTES` bytes, or `enough`. The inner loop has no second exit, so it can use vector
 /// operations.
 #[inline(always)]
 fn total<const BYTES: usize>(kind: Kind, figures: &[u8], enough: u64) -> u64 {
     let mut work = 0;
     for block in figures.chunks(64 * BYTES) {
-        work += u64::from(block.chunks_exact(BYTES).map(|figure| figure_work(kind, figure)).sum::<u32>());
+        let mut of_block = 0;
+        for figure in block.chunks_exact(BYTES) {
+            of_block += figure_work(kind, figure);
+        }
+        work += u64::from(of_block);
         if work >= enough {
             return enough;
         }
@@ -390,6 +444,8 @@ mod tests {
         assert!(parts.count > 1 && parts.header + parts.payload() <= request.len());
         let exact: u64 = (0..parts.count).map(|part| parts.work(request, part)).sum();
         assert_eq!(parts.work_up_to(request, u64::MAX), exact);
+        assert!(parts.work_at_most(request) >= exact);
+        assert!(kind.rows_at_most(request).is_none_or(|most| most >= exact));
         if !parts.has_headers(request) {
             return false;
         }

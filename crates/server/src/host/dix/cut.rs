@@ -41,7 +41,7 @@ use crate::host::dix::symbols::{RequestProc, Symbols, symbols};
 use crate::host::engine_cell::OnServerThread;
 use crate::host::kernel;
 use crate::parts::{Extensions, Kind, MAX_HEADER, Parts};
-use begin::Plan;
+use begin::{Plan, UNTIMED};
 use cost::Costs;
 use guard::{Footprint, Guard};
 use run::run;
@@ -163,7 +163,9 @@ pub fn configure(symbols: &Symbols, limit: Limit) {
         unsafe { *STATE.get() = new };
     }
     if let Some(state) = state() {
-        state.limit = limit;
+        if state.limit != limit {
+            (state.limit, state.costs) = (limit, Costs::new(limit.ns));
+        }
     }
     wrap(symbols);
 }
@@ -232,6 +234,16 @@ pub fn gone(client: Client) {
         state.finished.retain(|&(of, ..)| of != client);
         update_guard();
     }
+}
+
+/// Returns true if this request and no rest is pending for its client, and its sizes alone say that it is short. This
+/// is quicker than [`execute`], which finds out the same.
+pub fn is_short(client: Client, head: &Head) -> bool {
+    let Some(state) = state().filter(|state| state.rests.is_empty() && !state.limit.always) else { return false };
+    let (major, minor) = (head.request as u8, (head.request >> 16) as u8);
+    let Some(kind) = Kind::of(major, minor, state.extensions).filter(|_| head.swapped == 0) else { return false };
+    // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
+    kind.rows_at_most(unsafe { client.request_bytes() }).is_some_and(|work| work < state.costs.work(kind) / UNTIMED)
 }
 
 /// Executes a request of a kind that may have parts, or goes on with its rest. `may_cut`: it may be cut if it is new.
@@ -335,7 +347,7 @@ impl State {
             guard: Guard::new(symbols),
             extensions: Extensions { shm: opcode(c"MIT-SHM").unwrap_or(0), render: opcode(c"RENDER").unwrap_or(0) },
             limit,
-            costs: Costs::new(),
+            costs: Costs::new(limit.ns),
             rests: Vec::new(),
             totals: CutTotals::default(),
             finished: Vec::new(),

@@ -11,7 +11,7 @@ use crate::host::dix::symbols::RequestProc;
 use crate::parts::{Kind, Parts, i16_at, u16_at, u32_at};
 
 /// A request below this part of the limit is not timed. A longer one is, so that its cost becomes known.
-const UNTIMED: u64 = 4;
+pub(super) const UNTIMED: u64 = 4;
 /// The images of all pending GetImage requests have at most this many bytes.
 const MAX_IMAGE_BYTES: usize = 64 << 20;
 
@@ -31,10 +31,15 @@ impl State {
         // SAFETY: the request is being dispatched, and the slice is used before its procedure runs.
         let request = unsafe { client.request_bytes() };
         let Some(parts) = Parts::of(kind, request) else { return Plan::Whole };
-        let limit = self.costs.work_in(kind, self.limit.ns);
-        let work = parts.work_up_to(request, limit + 1);
-        if !self.limit.always && work <= limit {
-            return if work < limit / UNTIMED { Plan::Whole } else { Plan::Timed(kind, work) };
+        let limit = self.costs.work(kind);
+        if !self.limit.always {
+            if parts.work_at_most(request) < limit / UNTIMED {
+                return Plan::Whole;
+            }
+            let work = parts.work_up_to(request, limit + 1);
+            if work <= limit {
+                return if work < limit / UNTIMED { Plan::Whole } else { Plan::Timed(kind, work) };
+            }
         }
         self.cut(client, head, procedure, parts, request).map_or(Plan::Whole, |cut| Plan::Cut(Box::new(cut)))
     }

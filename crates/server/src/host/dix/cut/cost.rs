@@ -10,22 +10,31 @@ const MAX_RISE: f64 = 4.0;
 
 /// The costs of all kinds. A cost rises immediately and falls slowly: a part should rather be too short than too long.
 #[derive(Debug)]
-pub struct Costs([f64; Kind::COUNT]);
+pub struct Costs {
+    /// In nanoseconds.
+    limit: f64,
+    costs: [f64; Kind::COUNT],
+    /// What [`Costs::work`] returns: it is needed for each request, and a division would take as long as the rest.
+    work: [u64; Kind::COUNT],
+}
 
 impl Costs {
-    pub const fn new() -> Costs {
-        Costs([UNKNOWN; Kind::COUNT])
+    /// With the time that a part should take.
+    pub fn new(limit_ns: u64) -> Costs {
+        let limit = limit_ns as f64;
+        Costs { limit, costs: [UNKNOWN; Kind::COUNT], work: [(limit / UNKNOWN) as u64; Kind::COUNT] }
     }
 
-    /// How much work of this kind takes this time.
-    pub fn work_in(&self, kind: Kind, ns: u64) -> u64 {
-        (ns as f64 / self.0[kind as usize]) as u64
+    /// How much work of this kind takes as long as a part should.
+    pub fn work(&self, kind: Kind) -> u64 {
+        self.work[kind as usize]
     }
 
     pub fn learn(&mut self, kind: Kind, ns: u64, work: u64) {
-        let cost = &mut self.0[kind as usize];
+        let cost = &mut self.costs[kind as usize];
         let measured = (ns as f64 / work.max(1) as f64).max(0.001);
         *cost = if measured > *cost { measured.min(*cost * MAX_RISE) } else { 0.75 * *cost + 0.25 * measured };
+        self.work[kind as usize] = (self.limit / *cost) as u64;
     }
 }
 
@@ -35,17 +44,17 @@ mod tests {
 
     #[test]
     fn a_cost_rises_immediately_and_falls_slowly() {
-        let mut costs = Costs::new();
+        let mut costs = Costs::new(250_000);
         for _ in 0..200 {
             costs.learn(Kind::Points, 1000, 1000);
         }
-        assert_eq!(costs.work_in(Kind::Points, 250_000) / 1000, 249);
+        assert_eq!(costs.work(Kind::Points) / 1000, 249);
         costs.learn(Kind::Points, 2000, 1000);
-        assert_eq!(costs.work_in(Kind::Points, 250_000) / 1000, 125);
+        assert_eq!(costs.work(Kind::Points) / 1000, 125);
         costs.learn(Kind::Points, 1000, 1000);
-        assert_eq!(costs.work_in(Kind::Points, 250_000) / 1000, 142);
-        assert_eq!(costs.work_in(Kind::Arcs, 250_000), 62_500, "each kind has its own cost");
+        assert_eq!(costs.work(Kind::Points) / 1000, 142);
+        assert_eq!(costs.work(Kind::Arcs), 62_500, "each kind has its own cost");
         costs.learn(Kind::Points, u64::MAX, 0);
-        assert!(costs.work_in(Kind::Points, 250_000) > 30_000, "one measurement alone is not believed");
+        assert!(costs.work(Kind::Points) > 30_000, "one measurement alone is not believed");
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn run(mut cut: Cut, may_return: bool) -> Outcome {
             note(kernel::now(), what);
             return Outcome { status, end: End::Returned };
         }
-        let limit = if here.limit.always { 0 } else { here.costs.work_in(cut.parts.kind, here.limit.ns) };
+        let limit = if here.limit.always { 0 } else { here.costs.work(cut.parts.kind) };
         // SAFETY: the request is in the client's buffer, which the server leaves alone until the request is done.
         let request = unsafe { std::slice::from_raw_parts(base, cut.parts.header + cut.parts.payload()) };
         let (count, work) = cut.parts.fitting(request, cut.done, limit);
