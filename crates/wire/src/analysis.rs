@@ -54,7 +54,7 @@ use crate::observe::{ConnectionId, Direction, Ending, Message, MissingBytes, Obs
 use bandwidth::{Bandwidth, Samples};
 use counts::Counts;
 use names::Names;
-use proxied::{Proxied, Proxy};
+use proxied::{Proxied, Remedy};
 use redundancy::Redundancy;
 use startup::Startup;
 use states::States;
@@ -90,12 +90,12 @@ pub struct Connection {
     pub startup: Startup,
     pub bandwidth: Bandwidth,
     pub redundancy: Redundancy,
-    /// The waits that would remain with the requested proxy.
+    /// The waits that would remain with the requested remedy.
     pub proxied: Option<Box<Proxied>>,
 }
 
 impl Connection {
-    fn new(opened: &Opened, proxy: Option<Proxy>) -> Connection {
+    fn new(opened: &Opened, remedy: Option<Remedy>) -> Connection {
         Connection {
             opened: *opened,
             program: None,
@@ -109,7 +109,7 @@ impl Connection {
             startup: Startup::default(),
             bandwidth: Bandwidth::default(),
             redundancy: Redundancy::default(),
-            proxied: proxy.map(|proxy| Box::new(Proxied::new(proxy))),
+            proxied: remedy.map(|remedy| Box::new(Proxied::new(remedy))),
         }
     }
 
@@ -129,13 +129,13 @@ pub struct Analysis {
     pub samples: Samples,
     /// Number of connections beyond the maximum, which are not analysed.
     pub left_out: u64,
-    proxy: Option<Proxy>,
+    remedy: Option<Remedy>,
 }
 
 impl Analysis {
-    /// Also computes the waits that would remain with this proxy.
-    pub fn with_proxy(proxy: Option<Proxy>) -> Analysis {
-        Analysis { proxy, ..Analysis::default() }
+    /// Also computes the waits that would remain with this remedy.
+    pub fn with_remedy(remedy: Option<Remedy>) -> Analysis {
+        Analysis { remedy, ..Analysis::default() }
     }
 }
 
@@ -145,7 +145,7 @@ impl Observer for Analysis {
             self.left_out += 1;
             return;
         }
-        self.connections.insert(id, Connection::new(opened, self.proxy));
+        self.connections.insert(id, Connection::new(opened, self.remedy));
     }
 
     fn named(&mut self, id: ConnectionId, program: &str) {

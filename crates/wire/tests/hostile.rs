@@ -50,8 +50,8 @@ fn check(packets: &[Captured]) {
 
 /// Predicts the start, if there is one, with a proxy.
 fn check_prediction(packets: &[Captured]) {
-    let proxy = Some(Proxy::Relaxed);
-    let (mut recorder, mut analysis) = (ScriptRecorder::with_proxy(proxy), Analysis::with_proxy(proxy));
+    let remedy = Some(Proxy::Relaxed.into());
+    let (mut recorder, mut analysis) = (ScriptRecorder::with_remedy(remedy), Analysis::with_remedy(remedy));
     let mut session = Session::new(vec![&mut recorder, &mut analysis]);
     packets.iter().for_each(|packet| session.packet(&packet.record()));
     session.finish();

@@ -5,8 +5,8 @@ use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use xqos_wire::analysis::Analysis;
-use xqos_wire::analysis::proxied::Proxy;
 use xqos_wire::analysis::proxied::figures::ProxyFigures;
+use xqos_wire::analysis::proxied::{Proxy, Remedy};
 use xqos_wire::capture::Reader;
 use xqos_wire::observe::Observer;
 use xqos_wire::predict::script::{Script, ScriptRecorder};
@@ -28,14 +28,14 @@ fn see(program: &str, observer: &mut dyn Observer) {
     session.finish();
 }
 
-fn with_proxy(program: &str, proxy: Proxy) -> ProxyFigures {
-    let mut analysis = Analysis::with_proxy(Some(proxy));
+fn with_remedy(program: &str, remedy: Remedy) -> ProxyFigures {
+    let mut analysis = Analysis::with_remedy(Some(remedy));
     see(program, &mut analysis);
     analysis.report(0.1).session.figures.proxy.unwrap()
 }
 
 fn script(program: &str, proxy: Option<Proxy>) -> Script {
-    let mut recorder = ScriptRecorder::with_proxy(proxy);
+    let mut recorder = ScriptRecorder::with_remedy(proxy.map(Remedy::Proxy));
     see(program, &mut recorder);
     recorder.script().expect("a whole start")
 }
@@ -51,7 +51,7 @@ fn these_waits_remain_with_a_proxy() {
         ("speedcrunch", [77, 50, 20, 15, 53]),
         ("xterm", [259, 29, 14, 6, 244]),
     ] {
-        let [lbx, strict, relaxed, batch] = Proxy::ALL.map(|proxy| with_proxy(program, proxy));
+        let [lbx, strict, relaxed, batch] = Remedy::ALL.map(|remedy| with_remedy(program, remedy));
         let counts = [lbx.waits, lbx.left, strict.left, relaxed.left, batch.left];
         assert_eq!(counts, expected, "{program}: {:#?}", strict.names);
         assert!((strict.saving_s - (strict.waits - strict.left) as f64 * 0.2).abs() < 1e-6, "{program}");

@@ -17,7 +17,7 @@ use xqos_wire::analysis::budget::Budget;
 use xqos_wire::analysis::compare::compare;
 use xqos_wire::analysis::images::Images;
 use xqos_wire::analysis::parquet;
-use xqos_wire::analysis::proxied::Proxy;
+use xqos_wire::analysis::proxied::Remedy;
 use xqos_wire::analysis::report::Report;
 use xqos_wire::analysis::table::csv;
 use xqos_wire::contents::Contents;
@@ -74,7 +74,7 @@ pub struct Arguments {
     budget: Option<Budget>,
     /// Show which waits would remain with a proxy next to the program: lbx, strict, relaxed; or batch
     #[arg(long, value_name = "ORDER", conflicts_with_all = ["csv", "compare"])]
-    proxy: Option<Proxy>,
+    proxy: Option<Remedy>,
     /// Predict start-up time over a simulated link: rate, delay, queue; or grid, for twenty links
     #[arg(long, value_name = "LINK", conflicts_with_all = ["csv", "compare", "connection"])]
     predict: Option<Links>,
@@ -235,11 +235,11 @@ impl Arguments {
     }
 
     fn read(&self, file: &Path) -> Result<Report> {
-        let mut analysis = Analysis::with_proxy(self.proxy);
+        let mut analysis = Analysis::with_remedy(self.proxy);
         let mut recorders: Vec<ScriptRecorder> = match (&self.predict, self.proxy) {
             (None, _) => Vec::new(),
             (Some(_), None) => vec![ScriptRecorder::default()],
-            (Some(_), proxy) => vec![ScriptRecorder::default(), ScriptRecorder::with_proxy(proxy)],
+            (Some(_), proxy) => vec![ScriptRecorder::default(), ScriptRecorder::with_remedy(proxy)],
         };
         let mut observers: Vec<&mut dyn Observer> = vec![&mut analysis];
         observers.extend(recorders.iter_mut().map(|recorder| recorder as &mut dyn Observer));

@@ -7,7 +7,7 @@
 //! | [`Proxy::Lbx`] | the requests that LBX (1996) answered; atoms are known | always |
 //! | [`Proxy::Strict`] | the requests in that list | if the previous request had a reply or is silent ([`is_silent`]) |
 //! | [`Proxy::Relaxed`] | the requests in that list | always, except from a barrier to the next reply from the server |
-//! | [`Proxy::Batch`] | atoms; extensions and their versions; properties | after the first; properties in a row |
+//! | [`Remedy::Batch`] | atoms; extensions and their versions; properties | after the first; properties in a row |
 //!
 //! The proxy is assumed to have kept every possible answer from the program's last start, except properties of windows
 //! that are neither the program's own nor a root. Replies arrive in order. The wait for a batch therefore remains if
@@ -31,28 +31,41 @@ pub enum Proxy {
     Lbx,
     Strict,
     Relaxed,
-    /// No proxy: requests that ask for many answers.
+}
+
+/// What saves waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remedy {
+    Proxy(Proxy),
+    /// Requests that ask for many answers.
     Batch,
 }
 
-impl Proxy {
-    pub const ALL: [Proxy; 4] = [Proxy::Lbx, Proxy::Strict, Proxy::Relaxed, Proxy::Batch];
+impl From<Proxy> for Remedy {
+    fn from(proxy: Proxy) -> Remedy {
+        Remedy::Proxy(proxy)
+    }
+}
+
+impl Remedy {
+    pub const ALL: [Remedy; 4] =
+        [Remedy::Proxy(Proxy::Lbx), Remedy::Proxy(Proxy::Strict), Remedy::Proxy(Proxy::Relaxed), Remedy::Batch];
 
     pub fn name(self) -> &'static str {
         match self {
-            Proxy::Lbx => "lbx",
-            Proxy::Strict => "strict",
-            Proxy::Relaxed => "relaxed",
-            Proxy::Batch => "batch",
+            Remedy::Proxy(Proxy::Lbx) => "lbx",
+            Remedy::Proxy(Proxy::Strict) => "strict",
+            Remedy::Proxy(Proxy::Relaxed) => "relaxed",
+            Remedy::Batch => "batch",
         }
     }
 }
 
-impl FromStr for Proxy {
+impl FromStr for Remedy {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Proxy, String> {
-        let found = Proxy::ALL.into_iter().find(|proxy| proxy.name() == text);
+    fn from_str(text: &str) -> Result<Remedy, String> {
+        let found = Remedy::ALL.into_iter().find(|remedy| remedy.name() == text);
         found.ok_or_else(|| format!("'{text}' is not a proxy: write lbx, strict, relaxed or batch"))
     }
 }
@@ -64,10 +77,10 @@ pub struct WaitCounts {
     pub left: u64,
 }
 
-/// State of one client with one kind of proxy.
+/// State of one client with one remedy.
 #[derive(Debug)]
 pub struct Proxied {
-    pub proxy: Proxy,
+    pub remedy: Remedy,
     pub by_name: BTreeMap<NameId, WaitCounts>,
     client_model: ClientModel,
     /// True if a request was forwarded to the server, and the client has not waited since.
@@ -76,15 +89,15 @@ pub struct Proxied {
     is_after_one_way: bool,
     /// Sequence number of the last barrier, until a reply from the server follows it.
     barrier: Option<u64>,
-    /// For [`Proxy::Batch`]: whether atoms and extensions were asked for, and whether the last request that has a reply
+    /// For [`Remedy::Batch`]: whether atoms and extensions were asked for, and whether the last request with a reply
     /// asked for a property.
     asked: [bool; 3],
 }
 
 impl Proxied {
-    pub fn new(proxy: Proxy) -> Proxied {
+    pub fn new(remedy: Remedy) -> Proxied {
         Proxied {
-            proxy,
+            remedy,
             by_name: BTreeMap::new(),
             client_model: ClientModel::default(),
             is_pending: false,
@@ -122,9 +135,9 @@ impl Proxied {
         let mut is_answered = None;
         if message.has_reply {
             let row = row(message.name);
-            let is_known = match self.proxy {
-                Proxy::Batch => self.is_batched(message.name),
-                _ => self.is_allowed(&row) && self.client_model.can_answer(&row, message),
+            let is_known = match self.remedy {
+                Remedy::Batch => self.is_batched(message.name),
+                Remedy::Proxy(proxy) => self.is_allowed(proxy, &row) && self.client_model.can_answer(&row, message),
             };
             self.is_pending |= !is_known;
             is_answered = Some(is_known);
@@ -159,12 +172,11 @@ impl Proxied {
     }
 
     /// True if the order of requests allows an answer.
-    fn is_allowed(&self, row: &Row) -> bool {
-        match self.proxy {
+    fn is_allowed(&self, proxy: Proxy, row: &Row) -> bool {
+        match proxy {
             Proxy::Lbx => row.lbx == Lbx::Answered,
             Proxy::Strict => row.class != Class::Never && !self.is_after_one_way,
             Proxy::Relaxed => row.class != Class::Never && self.barrier.is_none(),
-            Proxy::Batch => false,
         }
     }
 
@@ -174,7 +186,7 @@ impl Proxied {
             self.barrier = None;
         }
         // The proxy cannot predict an error, nor that an atom is still missing, because any client may create it.
-        if self.proxy == Proxy::Batch {
+        if self.remedy == Remedy::Batch {
             return None;
         }
         let is_unknown = message.kind == Kind::Error || message.name == "InternAtom" && atom(message) == Some(0);

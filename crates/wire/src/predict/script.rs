@@ -17,7 +17,7 @@
 
 use crate::analysis::handshake::Handshake;
 use crate::analysis::names::Names;
-use crate::analysis::proxied::{Proxied, Proxy};
+use crate::analysis::proxied::{Proxied, Proxy, Remedy};
 use crate::analysis::startup::QUIET_NS;
 use crate::analysis::waits::Waits;
 use crate::answerable::{Class, Lbx, row};
@@ -85,7 +85,7 @@ pub struct ScriptRecorder {
     script: Script,
     names: Names,
     connections: HashMap<ConnectionId, ConnectionRecording>,
-    proxy: Option<Proxy>,
+    remedy: Option<Remedy>,
     /// Connection and end time of the last step.
     last_step: Option<(usize, u64)>,
     /// The reply that the program has waited for since the last step.
@@ -135,9 +135,9 @@ struct ConnectionRecording {
 }
 
 impl ScriptRecorder {
-    /// Records the start as it would be with a proxy next to the program.
-    pub fn with_proxy(proxy: Option<Proxy>) -> ScriptRecorder {
-        ScriptRecorder { proxy, ..ScriptRecorder::default() }
+    /// Records the start as it would be with a proxy next to the program, or with batches.
+    pub fn with_remedy(remedy: Option<Remedy>) -> ScriptRecorder {
+        ScriptRecorder { remedy, ..ScriptRecorder::default() }
     }
 
     /// The script, at the end of the capture. `None` if no connection was captured completely from its start.
@@ -198,11 +198,11 @@ impl ScriptRecorder {
 }
 
 impl ConnectionRecording {
-    fn new(index: usize, proxy: Option<Proxy>) -> ConnectionRecording {
+    fn new(index: usize, remedy: Option<Remedy>) -> ConnectionRecording {
         ConnectionRecording {
             index,
             waits: Waits::default(),
-            proxied: proxy.map(Proxied::new),
+            proxied: remedy.map(Proxied::new),
             requests: Vec::new(),
             sent: 0,
             last_message_ns: 0,
@@ -217,7 +217,7 @@ impl ConnectionRecording {
         let bytes = match self.answered_by(message) {
             _ if message.kind == Kind::Setup => message.length,
             AnsweredBy::Server | AnsweredBy::Both => message.length,
-            AnsweredBy::Proxy if self.proxy() == Some(Proxy::Lbx) => 0,
+            AnsweredBy::Proxy if self.is_lbx() => 0,
             AnsweredBy::Proxy => PLACEHOLDER_BYTES.min(message.length),
         };
         self.sent += bytes;
@@ -239,7 +239,7 @@ impl ConnectionRecording {
         let answer = if is_reply { self.answered_by(message) } else { AnsweredBy::Server };
         let mut index = self.last_reply;
         if answer != AnsweredBy::Proxy {
-            let is_tagged = self.proxy() == Some(Proxy::Lbx) && row(message.name).lbx == Lbx::Tagged && is_reply;
+            let is_tagged = self.is_lbx() && row(message.name).lbx == Lbx::Tagged && is_reply;
             let bytes = if is_tagged { TAG_BYTES.min(message.length) } else { message.length };
             list.push(ServerMessage { cause, service_ns, bytes });
         }
@@ -255,17 +255,22 @@ impl ConnectionRecording {
         Received { after, at_ns, to_client_ns: self.handshake.to_client_ns }
     }
 
-    fn proxy(&self) -> Option<Proxy> {
-        self.proxied.as_ref().map(|proxied| proxied.proxy)
+    fn remedy(&self) -> Option<Remedy> {
+        self.proxied.as_ref().map(|proxied| proxied.remedy)
+    }
+
+    fn is_lbx(&self) -> bool {
+        self.remedy() == Some(Remedy::Proxy(Proxy::Lbx))
     }
 
     fn answered_by(&self, message: &Message<'_>) -> AnsweredBy {
         let is_answered = self.answered.get(&message.sequence) == Some(&true);
-        match self.proxy() {
+        match self.remedy() {
             // One request for many answers moves all of them.
-            Some(Proxy::Batch) if is_answered => AnsweredBy::Both,
-            Some(proxy) if is_answered && (proxy == Proxy::Lbx || row(message.name).class == Class::Constant) => {
-                AnsweredBy::Proxy
+            Some(Remedy::Batch) if is_answered => AnsweredBy::Both,
+            Some(Remedy::Proxy(_)) if is_answered => {
+                let is_alone = self.is_lbx() || row(message.name).class == Class::Constant;
+                if is_alone { AnsweredBy::Proxy } else { AnsweredBy::Both }
             }
             Some(_) if is_answered => AnsweredBy::Both,
             _ => AnsweredBy::Server,
@@ -282,7 +287,7 @@ impl Observer for ScriptRecorder {
         self.incomplete |= opened.started_midstream;
         let index = self.script.messages.len();
         self.script.messages.push(Vec::new());
-        self.connections.insert(id, ConnectionRecording::new(index, self.proxy));
+        self.connections.insert(id, ConnectionRecording::new(index, self.remedy));
         self.step(index, (opened.at_ns, opened.at_ns), Action::Open);
     }
 

@@ -7,13 +7,13 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use xqos_wire::analysis::Analysis;
-use xqos_wire::analysis::proxied::Proxy;
+use xqos_wire::analysis::proxied::Remedy;
 use xqos_wire::observe::Observer;
 use xqos_wire::predict::script::{Script, ScriptRecorder};
 use xqos_wire::predict::{grid, predict_start};
 use xqos_wire::session::{self, Session};
 
-/// The prediction without a proxy, followed by those of [`Proxy::ALL`].
+/// The prediction without a proxy, followed by those of [`Remedy::ALL`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::experiments) struct Predicted(pub Vec<Proxied>);
 
@@ -33,9 +33,9 @@ pub(in crate::experiments) struct PredictedStart {
 impl Predicted {
     /// `None` if the capture is incomplete.
     pub fn from_capture(capture: &Path) -> Result<Option<Predicted>> {
-        let proxies = || [None].into_iter().chain(Proxy::ALL.map(Some));
-        let mut analyses: Vec<Analysis> = proxies().map(Analysis::with_proxy).collect();
-        let mut recorders: Vec<ScriptRecorder> = proxies().map(ScriptRecorder::with_proxy).collect();
+        let remedies = || [None].into_iter().chain(Remedy::ALL.map(Some));
+        let mut analyses: Vec<Analysis> = remedies().map(Analysis::with_remedy).collect();
+        let mut recorders: Vec<ScriptRecorder> = remedies().map(ScriptRecorder::with_remedy).collect();
         let observers = analyses.iter_mut().map(|analysis| analysis as &mut dyn Observer);
         let observers = observers.chain(recorders.iter_mut().map(|recorder| recorder as &mut dyn Observer));
         session::read(capture, Session::new(observers.collect()))?;

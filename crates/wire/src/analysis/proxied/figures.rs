@@ -38,7 +38,7 @@ impl Proxied {
             left: left.left,
             saving_s: saving_s(left.waits - left.left, latency_s),
         });
-        let mut figures = ProxyFigures { proxy: self.proxy.name(), ..ProxyFigures::default() };
+        let mut figures = ProxyFigures { proxy: self.remedy.name(), ..ProxyFigures::default() };
         figures.add(&list.collect::<Vec<_>>());
         figures
     }

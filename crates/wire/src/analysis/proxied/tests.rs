@@ -12,7 +12,7 @@ const FOREIGN: u32 = 0x60_0001;
 
 #[test]
 fn one_request_asks_for_many_atoms_extensions_or_properties_in_a_row() {
-    let mut client = Client::new(Proxy::Batch);
+    let mut client = Client::new(Remedy::Batch);
     assert_eq!((client.ask("InternAtom", &[1]), client.ask_for("InternAtom", &[2], 0)), (1, 1), "an atom is missing");
     assert_eq!((client.ask("QueryExtension", &[1]), client.ask("RENDER::QueryVersion", &[0])), (2, 2));
     assert_eq!((client.ask("GetProperty", &[OWN, 1]), client.ask("GetProperty", &[OWN, 2])), (3, 3));
@@ -32,11 +32,11 @@ struct Client {
 }
 
 impl Client {
-    fn new(proxy: Proxy) -> Client {
+    fn new(remedy: impl Into<Remedy>) -> Client {
         let mut client = Client {
             waits: Waits::default(),
             names: Names::default(),
-            proxied: Proxied::new(proxy),
+            proxied: Proxied::new(remedy.into()),
             sequence: 0,
             at_ns: 0,
         };

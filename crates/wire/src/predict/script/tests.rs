@@ -16,7 +16,7 @@ struct Wire {
 
 impl Wire {
     fn new(proxy: Option<Proxy>) -> Wire {
-        Wire { recorder: ScriptRecorder::with_proxy(proxy), sequence: [0; 4] }
+        Wire { recorder: ScriptRecorder::with_remedy(proxy.map(Remedy::Proxy)), sequence: [0; 4] }
     }
 
     fn open(&mut self, id: u32, at_us: u64, started_midstream: bool) {
