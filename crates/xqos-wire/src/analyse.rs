@@ -120,8 +120,9 @@ its last start.
 Links of --predict: rate=1mbit,delay=50ms (one way). queue=64k sets the queue;
 the default is what arrives in one round trip. grid is 100 Mb/s to 10 kb/s by
 0.1 to 100 ms. Start-up lasts from the first packet until 2 s of silence after
-the first window. The capture must be from a fast link. With --proxy, start-up
-behind that proxy is predicted too.
+the first window, or without a window, until the first 2 s of silence. The
+capture must be from a fast link. With --proxy, start-up behind that proxy is
+predicted too.
 
 Lines of --messages: seconds since the first packet, number of the connection,
 > to the server or < back, sequence number, kind, name, length, known fields.
@@ -284,7 +285,7 @@ fn missing(counts: &Contents) -> Vec<String> {
         ),
         line(counts.skipped_bytes, "bytes could not be understood"),
         line(counts.not_followed_packets, "packets were left out: they belong to too many simultaneous connections"),
-        line(counts.copies, "packets were captured twice, as on a bridge and its port; each is line once"),
+        line(counts.copies, "packets were captured twice, as on a bridge and its port; each is counted once"),
         line(counts.unknown_links, "packets were left out: their link type is unknown"),
         line(counts.broken_packets, "packets are damaged or cut inside their headers: capture more bytes per packet"),
     ];

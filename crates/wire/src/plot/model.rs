@@ -218,7 +218,9 @@ impl Observer for Plot {
 
     fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
         let at_ns = self.since(gap.at_ns);
-        if !self.connections.contains_key(&id) {
+        let Some(connection) = self.connections.get(&id) else { return };
+        // Packet and message are drawn in full.
+        if connection.tracks[gap.direction as usize].is_cut_off(gap) {
             return;
         }
         let is_taken = self.takes_packet(at_ns);

@@ -8,6 +8,7 @@ use super::rows::Rows;
 /// The kept time, both ends included.
 pub use crate::analysis::spans::Span as Window;
 use crate::observe::{Kind, Message, MissingBytes, Packet};
+use std::ops::Range;
 
 /// Larger numbers are not exact in the page's script. They mean a damaged capture.
 const FARTHEST: u64 = 1 << 52;
@@ -67,6 +68,8 @@ pub struct Track {
     pub gaps: Rows<3>,
     /// Payload bytes without retransmissions.
     pub bytes: u64,
+    /// Range of the last packet's bytes.
+    last_packet: Range<u64>,
     step: Option<Step>,
     /// True if the last step is already in `acknowledgements`.
     is_stored: bool,
@@ -81,6 +84,7 @@ impl Track {
         }
         let flags = u64::from(packet.is_retransmission) | (u64::from(packet.is_control) << 1);
         let offset = packet.offset.min(FARTHEST);
+        self.last_packet = offset..offset + u64::from(packet.length);
         self.bytes += if packet.is_retransmission { 0 } else { u64::from(packet.length) };
         self.packets.push([at_ns, offset, u64::from(packet.length), flags]);
     }
@@ -125,6 +129,13 @@ impl Track {
         self.next_offset = self.next_offset.max(offset).saturating_add(length);
         let kind_and_name = (name << 3) | kind;
         self.messages.push([last_ns, lag_ns, skipped, length, message.sequence, kind_and_name, text]);
+    }
+
+    /// True if the bytes are the end of the last packet, which a snap length has cut off.
+    pub fn is_cut_off(&self, gap: &MissingBytes) -> bool {
+        gap.is_within_message
+            && self.last_packet.contains(&gap.offset)
+            && gap.offset.saturating_add(gap.length) <= self.last_packet.end
     }
 
     pub fn gap(&mut self, at_ns: u64, gap: &MissingBytes) {

@@ -12,6 +12,8 @@
 //! | a server message within [`PROMPT_NS`] and after the previous step | that message, which woke the program |
 //! | anything else | nothing: the program was thinking |
 //!
+//! The start ends with two seconds of silence after the first window, or without a window, with the first such silence.
+//!
 //! All connections of a capture count as one thread of control: each step follows the previous one, on any connection.
 //! Programs that start in parallel are therefore predicted as if they started one after the other.
 
@@ -96,7 +98,16 @@ pub struct ScriptRecorder {
     messages: usize,
     bytes: u64,
     has_window: bool,
+    first_silence: Option<Silence>,
     is_over: bool,
+    incomplete: bool,
+}
+
+/// Lengths of the script at the first silence, where the start ends if there is never a window.
+#[derive(Debug)]
+struct Silence {
+    steps: usize,
+    messages: Vec<usize>,
     incomplete: bool,
 }
 
@@ -117,13 +128,21 @@ enum AnsweredBy {
     Both,
 }
 
+/// End offset and time of a client message, and whether it has a reply.
+#[derive(Clone, Copy, Debug)]
+struct SentRequest {
+    end: u64,
+    at_ns: u64,
+    has_reply: bool,
+}
+
 #[derive(Debug)]
 struct ConnectionRecording {
     index: usize,
     waits: Waits,
     proxied: Option<Proxied>,
-    /// End offset and time of each client message, by sequence number from 0.
-    requests: Vec<(u64, u64)>,
+    /// Each client message, by sequence number from 0.
+    requests: Vec<SentRequest>,
     sent: u64,
     last_message_ns: u64,
     /// The last reply that came from the server.
@@ -141,15 +160,35 @@ impl ScriptRecorder {
     }
 
     /// The script, at the end of the capture. `None` if no connection was captured completely from its start.
-    pub fn script(self) -> Option<Script> {
+    pub fn script(mut self) -> Option<Script> {
+        if let (false, Some(silence)) = (self.has_window, self.first_silence) {
+            self.incomplete = silence.incomplete;
+            self.script.steps.truncate(silence.steps);
+            self.script.messages.truncate(silence.messages.len());
+            self.script.messages.iter_mut().zip(silence.messages).for_each(|(list, length)| list.truncate(length));
+        }
         (!self.script.steps.is_empty() && !self.incomplete).then_some(self.script)
     }
 
-    /// True if the start is over: it ends with two seconds of silence after the first window.
+    /// Notes two seconds of silence. After the first window, they end the start.
+    fn note_silence(&mut self, at_ns: u64) {
+        if self.messages == 0 || at_ns.saturating_sub(self.last_ns) < QUIET_NS {
+            return;
+        }
+        self.is_over |= self.has_window;
+        let Script { steps, messages } = &self.script;
+        self.first_silence.get_or_insert_with(|| Silence {
+            steps: steps.len(),
+            messages: messages.iter().map(Vec::len).collect(),
+            incomplete: self.incomplete,
+        });
+    }
+
+    /// True if the start is over.
     fn is_over(&mut self, message: &Message<'_>) -> bool {
-        let is_quiet = self.has_window && message.first_ns.saturating_sub(self.last_ns) >= QUIET_NS;
+        self.note_silence(message.first_ns);
         let is_too_long = self.messages >= MAX_MESSAGES || self.bytes.saturating_add(message.length) > MAX_BYTES;
-        self.is_over |= is_quiet || is_too_long;
+        self.is_over |= is_too_long;
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(message.length);
         self.last_ns = self.last_ns.max(message.last_ns);
@@ -221,7 +260,7 @@ impl ConnectionRecording {
             AnsweredBy::Proxy => PLACEHOLDER_BYTES.min(message.length),
         };
         self.sent += bytes;
-        self.requests.push((self.sent, message.last_ns));
+        self.requests.push(SentRequest { end: self.sent, at_ns: message.last_ns, has_reply: message.has_reply });
         bytes
     }
 
@@ -229,13 +268,14 @@ impl ConnectionRecording {
     fn server_message(&mut self, lists: &mut [Vec<ServerMessage>], message: &Message<'_>) -> Option<Received> {
         let list = lists.get_mut(self.index)?;
         let sequence = usize::try_from(message.sequence).unwrap_or(usize::MAX).min(self.requests.len().checked_sub(1)?);
-        let (cause, asked_ns) = self.requests[sequence];
+        let SentRequest { end: cause, at_ns: asked_ns, has_reply } = self.requests[sequence];
         let since_ns = asked_ns.max(self.last_message_ns);
         let is_fresh = since_ns == asked_ns;
         let round_trip_ns = if is_fresh { self.handshake.to_server_ns } else { 0 };
         let service_ns = message.last_ns.saturating_sub(since_ns).saturating_sub(round_trip_ns);
         self.last_message_ns = message.last_ns;
-        let is_reply = message.kind != Kind::Event;
+        // Nobody waits for an error of a request that has no reply.
+        let is_reply = message.kind != Kind::Event && (message.kind != Kind::Error || has_reply);
         let answer = if is_reply { self.answered_by(message) } else { AnsweredBy::Server };
         let mut index = self.last_reply;
         if answer != AnsweredBy::Proxy {
@@ -272,7 +312,6 @@ impl ConnectionRecording {
                 let is_alone = self.is_lbx() || row(message.name).class == Class::Constant;
                 if is_alone { AnsweredBy::Proxy } else { AnsweredBy::Both }
             }
-            Some(_) if is_answered => AnsweredBy::Both,
             _ => AnsweredBy::Server,
         }
     }
@@ -280,6 +319,7 @@ impl ConnectionRecording {
 
 impl Observer for ScriptRecorder {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {
+        self.note_silence(opened.at_ns);
         self.is_over |= self.script.messages.len() >= MAX_CONNECTIONS;
         if self.is_over {
             return;

@@ -125,6 +125,45 @@ fn two_seconds_of_silence_after_a_window_end_the_start() {
 }
 
 #[test]
+fn without_a_window_the_first_silence_ends_the_start() {
+    let mut wire = Wire::new(None);
+    wire.open(0, 0, false);
+    wire.greet(0, 50);
+    wire.say(0, Kind::Request, "InternAtom", 1_000, &[0; 20]);
+    wire.say(0, Kind::Reply, "InternAtom", 1_300, &[0; 32]);
+    wire.open(1, 3_000_000, false);
+    wire.greet(1, 3_000_100);
+    wire.say(0, Kind::Request, "InternAtom", 9_000_000, &[0; 20]);
+    let script = wire.script();
+    let lengths: Vec<usize> = script.messages.iter().map(Vec::len).collect();
+    assert_eq!((script.steps.len(), lengths), (3, vec![2]), "one connection with a setup and a reply");
+}
+
+#[test]
+fn a_connection_after_the_silence_is_no_part_of_the_start() {
+    let mut wire = Wire::new(None);
+    wire.open(0, 0, false);
+    wire.greet(0, 50);
+    wire.say(0, Kind::Request, "MapWindow", 1_000, &[0; 8]);
+    wire.open(1, 3_001_000, false);
+    wire.greet(1, 3_001_100);
+    assert_eq!(wire.script().steps.len(), 3);
+}
+
+#[test]
+fn an_error_of_a_request_without_a_reply_is_no_round_trip() {
+    for (name, is_reply) in [("PutImage", false), ("InternAtom", true)] {
+        let mut wire = Wire::new(None);
+        wire.open(0, 0, false);
+        wire.greet(0, 50);
+        wire.say(0, Kind::Request, name, 10_000, &[0; 20]);
+        wire.say(0, Kind::Error, "Value", 10_300, &[0; 32]);
+        wire.say(0, Kind::Request, "MapWindow", 10_400, &[0; 8]);
+        assert_eq!(thoughts(&wire.script())[3].1, Some((1, is_reply)), "{name}");
+    }
+}
+
+#[test]
 fn requests_that_a_proxy_answers_cost_no_wait() {
     for (proxy, bytes) in [(Proxy::Strict, 4), (Proxy::Lbx, 0)] {
         let mut wire = Wire::new(Some(proxy));
