@@ -10,6 +10,7 @@
 
 use crate::observe::{ConnectionId, Direction, Ending, Message, MissingBytes, Observer, Opened};
 use crate::x11::fields;
+use crate::x11::message_name::Filter;
 use serde_json::{Map, Value, json};
 use std::fmt::Arguments;
 use std::io::{self, Write};
@@ -29,14 +30,16 @@ pub struct MessageLog<W> {
     format: Format,
     /// Number of the only connection to log, counted from 1.
     only: Option<u32>,
+    /// The messages to log.
+    filter: Filter,
     start_ns: Option<u64>,
     last_ns: u64,
     failed: Arc<OnceLock<io::Error>>,
 }
 
 impl<W: Write> MessageLog<W> {
-    pub fn new(out: W, format: Format, only: Option<u32>) -> MessageLog<W> {
-        MessageLog { out, format, only, start_ns: None, last_ns: 0, failed: Arc::default() }
+    pub fn new(out: W, format: Format, only: Option<u32>, filter: Filter) -> MessageLog<W> {
+        MessageLog { out, format, only, filter, start_ns: None, last_ns: 0, failed: Arc::default() }
     }
 
     /// Will hold the first error.
@@ -52,11 +55,23 @@ impl<W: Write> MessageLog<W> {
         }
     }
 
-    fn line(&mut self, id: ConnectionId, at_ns: u64, text: Arguments<'_>, value: impl FnOnce() -> Value) {
+    /// Writes a line about a message, or if there is a filter, about nothing else.
+    fn line(
+        &mut self,
+        id: ConnectionId,
+        at_ns: u64,
+        message: Option<&Message<'_>>,
+        text: Arguments<'_>,
+        value: impl FnOnce() -> Value,
+    ) {
         self.last_ns = at_ns;
         let ns = at_ns.saturating_sub(*self.start_ns.get_or_insert(at_ns));
         let number = id.0.saturating_add(1);
-        if self.failed.get().is_some() || self.only.is_some_and(|only| only != number) {
+        let is_wanted = match message {
+            Some(message) => self.filter.takes(message.kind, message.name),
+            None => self.filter == Filter::default(),
+        };
+        if !is_wanted || self.failed.get().is_some() || self.only.is_some_and(|only| only != number) {
             return;
         }
         let seconds = format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000);
@@ -90,12 +105,12 @@ impl<W: Write> Observer for MessageLog<W> {
         let Opened { at_ns, client, server, started_midstream } = *opened;
         let how = if started_midstream { "joined" } else { "opened" };
         let value = || json!({"kind": how, "client": client.to_string(), "server": server.to_string()});
-        self.line(id, at_ns, format_args!("{how} {client} {server}"), value);
+        self.line(id, at_ns, None, format_args!("{how} {client} {server}"), value);
     }
 
     fn named(&mut self, id: ConnectionId, program: &str) {
         let value = || json!({"kind": "program", "name": program});
-        self.line(id, self.last_ns, format_args!("program {}", program.escape_debug()), value);
+        self.line(id, self.last_ns, None, format_args!("program {}", program.escape_debug()), value);
     }
 
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
@@ -107,17 +122,17 @@ impl<W: Write> Observer for MessageLog<W> {
             let fields = as_object(&fields);
             json!({"kind": kind, "sequence": sequence, "name": name, "length": length, "fields": fields})
         };
-        self.line(id, last_ns, text, value);
+        self.line(id, last_ns, Some(message), text, value);
     }
 
     fn gap(&mut self, id: ConnectionId, gap: &MissingBytes) {
         let MissingBytes { direction, at_ns, offset, length, .. } = *gap;
         let arrow = arrow(direction);
         let value = || json!({"kind": "gap", "direction": arrow, "offset": offset, "length": length});
-        self.line(id, at_ns, format_args!("{arrow} gap {offset} {length}"), value);
+        self.line(id, at_ns, None, format_args!("{arrow} gap {offset} {length}"), value);
     }
 
     fn ended(&mut self, id: ConnectionId, at_ns: u64, ending: Ending) {
-        self.line(id, at_ns, format_args!("ended {ending:?}"), || json!({"kind": "ended", "ending": ending}));
+        self.line(id, at_ns, None, format_args!("ended {ending:?}"), || json!({"kind": "ended", "ending": ending}));
     }
 }

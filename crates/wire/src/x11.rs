@@ -10,6 +10,7 @@ pub mod framing;
 pub mod greeting;
 pub(crate) mod library;
 pub mod names;
+pub mod message_name;
 mod pending;
 mod plausible;
 mod search;

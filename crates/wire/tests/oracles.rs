@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use xqos_wire::capture::Reader;
 use xqos_wire::messages::{Format, MessageLog};
 use xqos_wire::session::Session;
+use xqos_wire::x11::message_name::Filter;
 
 const NAMES: [&str; 5] = ["xterm", "gtk3-demo", "qt5", "emacs", "x11perf"];
 
@@ -37,7 +38,7 @@ fn printed(name: &str) -> String {
     let packed = File::open(file(&format!("{name}.pcapng.zst"))).expect("it is committed");
     let mut reader = Reader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
     let mut out = Vec::new();
-    let mut log = MessageLog::new(&mut out, Format::Text, None);
+    let mut log = MessageLog::new(&mut out, Format::Text, None, Filter::default());
     let mut session = Session::new(vec![&mut log]);
     while let Some(record) = reader.next() {
         session.packet(&record);

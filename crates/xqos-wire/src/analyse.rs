@@ -26,6 +26,7 @@ use xqos_wire::observe::Observer;
 use xqos_wire::predict::figures::predictions;
 use xqos_wire::predict::script::ScriptRecorder;
 use xqos_wire::session::{self, Session};
+use xqos_wire::x11::message_name::Filter;
 
 /// Shows where a program's time and bytes went in a capture, and what it could avoid
 ///
@@ -48,6 +49,9 @@ pub struct Arguments {
     /// Show only this connection, by its number in the table
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["csv", "compare"])]
     connection: Option<usize>,
+    /// Show only rows or lines of these messages, such as message=CreateWindow,MapWindow; totals stay
+    #[arg(long = "where", value_name = "FILTER", conflicts_with_all = ["csv", "compare", "parquet", "images"])]
+    filter: Option<Filter>,
     /// Print each message as a line, instead of figures; with --json, as a JSON object
     #[arg(long, conflicts_with_all = ["csv", "compare", "parquet", "budget", "proxy", "predict"])]
     messages: bool,
@@ -91,6 +95,7 @@ Examples:
   xqos analyse --predict rate=1mbit,delay=50ms editor.pcapng
   xqos analyse --parquet fleet.parquet editor.pcapng
   xqos analyse --messages --connection 1 editor.pcapng
+  xqos analyse --messages --where message=MapWindow,BadWindow editor.pcapng
   xqos analyse --images editor.pcapng
   xqos analyse --json editor.pcapng | jq '.connections[0].waits[:3]'
 
@@ -123,6 +128,9 @@ the default is what arrives in one round trip. grid is 100 Mb/s to 10 kb/s by
 the first window, or without a window, until the first 2 s of silence. The
 capture must be from a fast link. With --proxy, start-up behind that proxy is
 predicted too.
+
+Names of --where are those of requests (with their replies), events and errors:
+InternAtom, RENDER::Composite, Expose, BadWindow.
 
 Lines of --messages: seconds since the first packet, number of the connection,
 > to the server or < back, sequence number, kind, name, length, known fields.
@@ -175,7 +183,10 @@ impl Arguments {
     }
 
     fn perform_one(&self, file: &Path) -> Result<()> {
-        let report = self.read(file)?;
+        let mut report = self.read(file)?;
+        if let Some(filter) = &self.filter {
+            report.keep(filter);
+        }
         match () {
             () if self.json => output::json(&report)?,
             () if self.csv => output::print(&csv(&report))?,
@@ -193,7 +204,8 @@ impl Arguments {
     fn print_messages(&self, file: &Path) -> Result<()> {
         let format = if self.json { Format::Json } else { Format::Text };
         let only = self.connection.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
-        let mut log = MessageLog::new(BufWriter::new(io::stdout().lock()), format, only);
+        let filter = self.filter.clone().unwrap_or_default();
+        let mut log = MessageLog::new(BufWriter::new(io::stdout().lock()), format, only, filter);
         let contents = read(file, &self.port, vec![&mut log])?;
         if let Some(number) = self.connection.filter(|&number| number == 0 || number as u64 > contents.connections) {
             bail!("there is no connection {number}: the capture has {}", contents.connections);

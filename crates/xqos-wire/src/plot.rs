@@ -11,6 +11,7 @@ use xqos_cli::quantity::Micros;
 use xqos_wire::plot::model::{Choice, Connection, LeftOut, Plot};
 use xqos_wire::plot::track::Window;
 use xqos_wire::plot::{page, svg, xpl};
+use xqos_wire::x11::message_name::Filter;
 
 /// Draws a capture of X traffic: time against bytes, with every packet and message
 ///
@@ -39,6 +40,9 @@ pub struct Arguments {
     /// End at this time
     #[arg(long, value_name = "TIME")]
     to: Option<Micros>,
+    /// Draw only these messages, such as message=CreateWindow,Expose; packets stay
+    #[arg(long = "where", value_name = "FILTER")]
+    filter: Option<Filter>,
     /// The title above the plot [default: the capture's name]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -55,6 +59,7 @@ Examples:
   xqos plot editor.pcapng                          a page: plot.html
   xqos plot editor.pcapng -o editor.html --title 'An editor over 50 ms'
   xqos plot editor.pcapng -o start.svg --connection 2 --to 1.5s
+  xqos plot editor.pcapng --where message=CreateWindow,MapWindow,Expose
   xqos plot editor.pcapng -o editor.xpl && xplot.org -x editor.xpl
 
 An existing file is replaced once the new one is complete.
@@ -118,6 +123,7 @@ impl Arguments {
         let plot = self.read(Choice {
             connection: self.connection,
             window,
+            filter: self.filter.clone().unwrap_or_default(),
             with_fields: format == Format::Html && !self.no_fields,
         })?;
         let mut out = BufWriter::new(file.file().with_context(failed)?);
@@ -155,6 +161,9 @@ impl Arguments {
         if plot.connections.values().all(Connection::is_empty) {
             let seconds = plot.ended_ns as f64 / 1e9;
             bail!("nothing was sent in this time: choose --from and --to within the {seconds:.3} s of the capture");
+        }
+        if self.filter.is_some() && plot.connections.values().all(Connection::has_no_message) {
+            bail!("there is no message of --where in this time: `xqos analyse` lists the names of all messages");
         }
         Ok(plot)
     }

@@ -3,6 +3,8 @@
 //!
 //! Field names are part of the JSON format and do not change. Times are in seconds, lengths in bytes.
 
+mod filter;
+
 use super::avoidable::Reason;
 use super::bandwidth::ByteUse;
 use super::compression::Compression;

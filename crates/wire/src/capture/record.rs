@@ -15,6 +15,7 @@ use super::{Link, Record, Writer};
 use crate::messages::{Format, MessageLog};
 use crate::observe::Observer;
 use crate::session::Session;
+use crate::x11::message_name::Filter;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter, Stdout};
@@ -68,7 +69,9 @@ impl Watchers {
         Watchers {
             marker: Marker::new(settings.scrub.unwrap_or(Extent::Cookie)),
             watcher: EventWatcher::default(),
-            log: settings.prints_messages.then(|| MessageLog::new(io::stdout(), Format::Text, None)),
+            log: settings
+                .prints_messages
+                .then(|| MessageLog::new(io::stdout(), Format::Text, None, Filter::default())),
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::analysis::names::Names;
 use crate::analysis::spans::Spans;
 use crate::analysis::states::States;
 use crate::analysis::waits::Waits;
-use crate::observe::{ConnectionId, Ending, Message, MissingBytes, Observer, Opened, Packet};
+use crate::observe::{ConnectionId, Ending, Kind, Message, MissingBytes, Observer, Opened, Packet};
+use crate::x11::message_name::Filter;
 use std::collections::BTreeMap;
 
 /// Maximum number of messages of all connections, about ten bytes each.
@@ -22,19 +23,22 @@ const MAX_CONNECTIONS: usize = 4_096;
 const MAX_NS: u64 = 1 << 52;
 
 /// The part of a capture that is kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Choice {
     /// Number of the only connection to keep, counted from 1 by first appearance.
     pub connection: Option<u32>,
     /// Time since the first connection's start.
     pub window: Window,
+    /// The messages to keep. Packets stay.
+    pub filter: Filter,
     /// Keep the fields of messages as text.
     pub with_fields: bool,
 }
 
 impl Default for Choice {
     fn default() -> Choice {
-        Choice { connection: None, window: Window { from_ns: 0, to_ns: u64::MAX }, with_fields: false }
+        let window = Window { from_ns: 0, to_ns: u64::MAX };
+        Choice { connection: None, window, filter: Filter::default(), with_fields: false }
     }
 }
 
@@ -87,6 +91,10 @@ impl Connection {
     /// True if the kept time contains no packet or message of the connection.
     pub fn is_empty(&self) -> bool {
         self.tracks.iter().all(|track| track.packets.is_empty() && track.messages.is_empty())
+    }
+
+    pub fn has_no_message(&self) -> bool {
+        self.tracks.iter().all(|track| track.messages.is_empty())
     }
 
     fn end(&mut self, at_ns: u64, began_ns: u64, window: &Window) {
@@ -197,7 +205,8 @@ impl Observer for Plot {
             return;
         }
         let times = [message.first_ns, message.last_ns].map(|at_ns| self.since(at_ns));
-        let is_taken = self.takes_message(times[1]);
+        let is_wanted = self.choice.filter.takes(message.kind, message.name);
+        let is_taken = is_wanted && self.takes_message(times[1]);
         let text = if is_taken && self.choice.with_fields { self.texts.number(message) } else { 0 };
         let name = self.names.id(message.name);
         let (began_ns, window) = (self.began_ns, self.choice.window);
@@ -205,7 +214,8 @@ impl Observer for Plot {
         if let Some(wait) = connection.waits.message(message, name, &mut self.names) {
             let since = |at_ns: u64| at_ns.saturating_sub(began_ns).min(MAX_NS);
             let (from_ns, to_ns) = (since(wait.from_ns), since(wait.to_ns));
-            if window.contains(to_ns) {
+            let is_wanted = self.choice.filter.takes(Kind::Request, self.names.name(wait.name));
+            if is_wanted && window.contains(to_ns) {
                 let reason = wait.avoidable.map_or(0, |reason| reason as u64 + 1);
                 connection.trips.push([from_ns, to_ns.saturating_sub(from_ns), u64::from(wait.name.0), reason]);
             }

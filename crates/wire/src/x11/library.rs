@@ -45,6 +45,12 @@ pub static CORE: LazyLock<Table> = LazyLock::new(|| tables().remove(CORE_NAME).u
 
 const CORE_NAME: &str = "";
 
+/// Letter and name of each message: `q` request, `r` reply, `e` or `g` event, `x` error, `s` setup.
+pub fn described() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let words = |line: &'static str| line.split_once('\t').zip(line.split('\t').nth(2));
+    DESCRIBED.lines().chain(OURS.lines()).filter_map(words).map(|((letter, _), name)| (letter, name))
+}
+
 fn tables() -> HashMap<&'static str, Table> {
     let mut tables = HashMap::new();
     for line in DESCRIBED.lines().chain(OURS.lines()) {

@@ -124,6 +124,31 @@ fn messages_are_lines_of_text_or_json() {
 }
 
 #[test]
+fn a_filter_leaves_only_messages_with_its_names() {
+    let folder = Folder::new("where");
+    let file = capture(&folder);
+    let analyse = |arguments: &[&str]| ended(xqos().arg("analyse").args(arguments).arg(&file)).with(0).out;
+    let all = analyse(&["--messages"]);
+    let wanted = |line: &&str| [" InternAtom ", " MapWindow "].iter().any(|name| line.contains(name));
+    let expected: Vec<&str> = all.lines().filter(wanted).collect();
+    let shown = analyse(&["--messages", "--where", "message=internatom,MapWindow"]);
+    assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
+    assert!(expected.len() > 10 && expected.len() < all.lines().count());
+    assert_eq!(analyse(&["--messages", "--where", "message=BadWindow"]), "");
+    let report = |arguments: &[&str]| -> Value { serde_json::from_str(&analyse(arguments)).unwrap() };
+    let (whole, part) = (report(&["--json"]), report(&["--json", "--where", "message=InternAtom"]));
+    for place in ["/connections/0", "/session"] {
+        let (whole, part) = (whole.pointer(place).unwrap(), part.pointer(place).unwrap());
+        assert_eq!(part["requests"].as_object().unwrap().keys().collect::<Vec<_>>(), ["InternAtom"]);
+        assert_eq!(part["requests"]["InternAtom"], whole["requests"]["InternAtom"]);
+        assert_eq!(part["round_trips"], whole["round_trips"], "totals stay");
+        let names: Vec<_> = part["waits"].as_array().unwrap().iter().map(|wait| &wait["name"]).collect();
+        assert_eq!(names, ["InternAtom"]);
+        assert_eq!(part["events"].as_object().unwrap().len(), 0);
+    }
+}
+
+#[test]
 fn images_are_compressed_in_five_ways() {
     let folder = Folder::new("images");
     let file = capture(&folder);
@@ -153,6 +178,8 @@ fn invalid_values_end_with_status_2_and_one_line() {
         (["--predict", "rate=1mbit,delay=3h"], "10s at most"),
         (["--predict", "rate=1mbit,rate=1mbit"], "twice"),
         (["--predict", "delay=-1ms"], "such as 3ms"),
+        (["--where", "InternAtom"], "write message=NAME"),
+        (["--where", "message=InternAtm"], "such as CreateWindow"),
         (["--latency", "50"], "50ms"),
         (["--latency", "0ms"], "above 0"),
         (["--latency", "9999h"], "too long"),

@@ -36,6 +36,10 @@ fn a_capture_becomes_a_page_a_picture_and_a_file_for_xplot() {
     ended(xqos().current_dir(&folder.path).args(["plot", &capture, "--to", "1s"])).with(0);
     let part = fs::read(folder.file("plot.html")).unwrap();
     assert!(part.len() < fs::read(folder.file("a.html")).unwrap().len());
+    let some = folder.file("some.html");
+    ended(xqos().args(["plot", &capture, "-o", &some, "--where", "message=CreateWindow,Expose"])).with(0);
+    let text = fs::read_to_string(&some).unwrap();
+    assert!(text.contains("override_redirect") && !text.contains("only_if_exists"), "fields of CreateWindow alone");
     let bare = folder.file("bare.html");
     ended(xqos().args(["plot", &capture, "-o", &bare, "--to", "1s", "--no-fields"])).with(0);
     assert!(fs::read(&bare).unwrap().len() < part.len(), "fields take room");
@@ -52,6 +56,7 @@ fn failures_are_reported_in_one_line() {
     plot(&[&capture, "-o", "/nowhere/x.html"]).failed_saying(&["/nowhere/x.html"]);
     plot(&[&capture, "-o", &html, "--connection", "7"]).failed_saying(&["no connection 7", "has 2"]);
     plot(&[&capture, "-o", &html, "--from", "100s"]).failed_saying(&["nothing was sent", "5.993 s"]);
+    plot(&[&capture, "-o", &html, "--where", "message=BadAlloc"]).failed_saying(&["no message of --where"]);
     plot(&[&capture, "-o", &html, "--from", "2s", "--to", "1s"]).failed_saying(&["--from", "before"]);
     let text = folder.file("text.pcap");
     File::create(&text).unwrap().write_all(b"no capture at all, but long enough to be one").unwrap();
