@@ -60,7 +60,10 @@ fn read(bytes: &[u8], mut session: Session<'_>) {
         return;
     }
     let mut numbers = [1_u32, 1];
-    let mut rest = bytes;
+    // A first byte of '{' begins a checkpoint, which ends with a line.
+    let text = bytes.strip_prefix(b"{").and_then(|_| bytes.split(|&byte| byte == b'\n').next());
+    let checkpoint = text.and_then(|text| std::str::from_utf8(text).ok());
+    let mut rest = &bytes[checkpoint.map_or(0, str::len)..];
     let mut at_ns = 0;
     // The highest bit of the first byte selects the sender; the others give the length.
     while let Some((&first, behind)) = rest.split_first() {
@@ -69,7 +72,8 @@ fn read(bytes: &[u8], mut session: Session<'_>) {
         rest = behind;
         at_ns += 1_000_000;
         let packet = packet(from_server, &mut numbers, said);
-        session.packet(&Record { at_ns, link: Link::RAW, length: packet.len() as u32, bytes: &packet, program: None });
+        let (link, length) = (Link::RAW, packet.len() as u32);
+        session.packet(&Record { at_ns, link, length, bytes: &packet, program: None, checkpoint });
     }
     session.finish();
 }

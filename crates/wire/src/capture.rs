@@ -12,7 +12,7 @@
 //! | [`relay`] | captures local clients with a relay between them and their server |
 //! | [`conversation`] | makes packets for connections that have none |
 //! | [`rewrite`] | records an existing file again |
-//! | [`record`] | records packets to a file |
+//! | [`record`] | records packets to a file, or to numbered files |
 //! | [`trigger`] | decides when recording starts and stops |
 //! | [`scrub`] | removes confidential data |
 
@@ -43,4 +43,32 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
     /// Name of the client's program, on a connection's first packet. Stored as a packet comment.
     pub program: Option<&'a str>,
+    /// How to decode the connection from this packet on ([`Checkpoint`](crate::x11::checkpoint::Checkpoint)), if the
+    /// file begins in its middle. Stored as a packet comment.
+    pub checkpoint: Option<&'a str>,
+}
+
+/// A packet that waits in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptRecord {
+    at_ns: u64,
+    link: Link,
+    length: u32,
+    pub bytes: Vec<u8>,
+    pub program: Option<Box<str>>,
+    checkpoint: Option<Box<str>>,
+}
+
+impl KeptRecord {
+    pub fn new(record: &Record<'_>) -> KeptRecord {
+        let Record { at_ns, link, length, bytes, program, checkpoint } = *record;
+        let (program, checkpoint) = (program.map(Into::into), checkpoint.map(Into::into));
+        KeptRecord { at_ns, link, length, bytes: bytes.into(), program, checkpoint }
+    }
+
+    pub fn record(&self) -> Record<'_> {
+        let KeptRecord { at_ns, link, length, .. } = *self;
+        let (program, checkpoint) = (self.program.as_deref(), self.checkpoint.as_deref());
+        Record { at_ns, link, length, bytes: &self.bytes, program, checkpoint }
+    }
 }

@@ -5,6 +5,7 @@ use crate::contents::Contents;
 use crate::frame::Segment;
 use crate::observe::{ConnectionId, Direction, Ending, Message, MissingBytes, Observer, Opened, Packet};
 use crate::stream::{Piece, Stream};
+use crate::x11::checkpoint::Checkpoint;
 use crate::x11::connection::{Connection, is_setup};
 use crate::x11::names::Names;
 use std::net::SocketAddr;
@@ -33,6 +34,11 @@ pub struct Ends {
 }
 
 impl Ends {
+    pub fn of(segment: &Segment<'_>, is_from_client: bool) -> Ends {
+        let (client, server) = (segment.source, segment.destination);
+        if is_from_client { Ends { client, server } } else { Ends { client: server, server: client } }
+    }
+
     pub fn direction(&self, segment: &Segment<'_>) -> Direction {
         if segment.source == self.client { Direction::Requests } else { Direction::Replies }
     }
@@ -71,8 +77,8 @@ impl Candidate {
     }
 
     pub fn follow(self, id: ConnectionId, max_pending: usize, observers: &mut Observers<'_>) -> Followed {
-        let followed =
-            Followed { id, ends: self.ends, stream: self.stream, connection: Connection::new(false, max_pending) };
+        let connection = Connection::new(false, max_pending);
+        let followed = Followed { id, ends: self.ends, stream: self.stream, connection, program: None };
         followed.open(self.at_ns, false, observers);
         for packet in &self.held {
             observers.iter_mut().for_each(|observer| observer.packet(id, packet));
@@ -88,6 +94,8 @@ pub struct Followed {
     ends: Ends,
     stream: Stream,
     connection: Connection,
+    /// Name of the client's program, if the capture contains it.
+    pub program: Option<Box<str>>,
 }
 
 impl Followed {
@@ -99,9 +107,37 @@ impl Followed {
         observers: &mut Observers<'_>,
     ) -> Followed {
         let connection = Connection::new(started_midstream, max_pending);
-        let followed = Followed { id, ends, stream: Stream::new(started_midstream), connection };
+        let followed = Followed { id, ends, stream: Stream::new(started_midstream), connection, program: None };
         followed.open(at_ns, started_midstream, observers);
         followed
+    }
+
+    /// Continues a connection where a checkpoint was made.
+    pub fn resume(
+        id: ConnectionId,
+        ends: Ends,
+        at_ns: u64,
+        checkpoint: &Checkpoint,
+        max_pending: usize,
+        observers: &mut Observers<'_>,
+    ) -> Followed {
+        let (stream, connection) =
+            (Stream::resume(checkpoint.next), Connection::from_checkpoint(checkpoint, max_pending));
+        let followed = Followed { id, ends, stream, connection, program: None };
+        followed.open(at_ns, true, observers);
+        followed
+    }
+
+    /// The decoding state before this packet, if it is known.
+    pub fn checkpoint(&self, segment: &Segment<'_>, names: &Names) -> Option<Checkpoint> {
+        let extensions = names.extensions().map(|(name, major, event, error)| (name.to_owned(), major, event, error));
+        let begun = Checkpoint {
+            is_from_client: self.ends.direction(segment) == Direction::Requests,
+            next: self.stream.next_numbers()?,
+            extensions: extensions.collect(),
+            ..Checkpoint::default()
+        };
+        self.connection.save(names, begun)
     }
 
     pub fn id(&self) -> ConnectionId {

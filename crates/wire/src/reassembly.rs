@@ -57,6 +57,11 @@ impl Reassembly {
         self.base == Some(number)
     }
 
+    /// Sequence number of the next byte to deliver.
+    pub fn next_number(&self) -> Option<u32> {
+        self.base.map(|base| base.wrapping_add(self.next as u32))
+    }
+
     /// Offset of a sequence number; negative if it is before the first byte.
     #[inline]
     pub fn offset(&self, number: u32) -> i64 {

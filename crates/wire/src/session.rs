@@ -10,6 +10,7 @@ use crate::copies::Copies;
 use crate::flow::{Candidate, Ends, Flow, Followed, Notifier};
 use crate::frame::{Frame, Segment, parse};
 use crate::observe::{ConnectionId, Ending, Observer};
+use crate::x11::checkpoint::Checkpoint;
 use crate::x11::names::Names;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -41,6 +42,8 @@ pub struct Session<'a> {
     next_id: u32,
     last_ns: u64,
     counts: Contents,
+    /// The checkpoint of the current packet.
+    resumed: Option<Checkpoint>,
 }
 
 impl std::fmt::Debug for Session<'_> {
@@ -74,6 +77,7 @@ impl<'a> Session<'a> {
             next_id: 0,
             last_ns: 0,
             counts: Contents::default(),
+            resumed: None,
         }
     }
 
@@ -91,16 +95,41 @@ impl<'a> Session<'a> {
         match parse(record) {
             Frame::Segment(segment) => {
                 let is_copy = self.copies.is_copy(record, &segment);
+                let is_new = !segment.is_syn && !self.flows.contains_key(&key(&segment));
+                self.resumed = record.checkpoint.filter(|_| is_new).and_then(Checkpoint::parse);
                 self.segment(record.at_ns, &Segment { is_copy, ..segment });
-                if let (Some(program), Some(Flow::Followed(flow))) = (record.program, self.flows.get(&key(&segment))) {
-                    self.observers.iter_mut().for_each(|observer| observer.named(flow.id(), program));
-                }
+                self.name_program(record, &segment);
             }
             Frame::Fragment => self.counts.fragments += 1,
             Frame::Other => self.counts.other_packets += 1,
             Frame::Broken => self.counts.broken_packets += 1,
             Frame::UnknownLink => self.counts.unknown_links += 1,
         }
+    }
+
+    fn name_program(&mut self, record: &Record<'_>, segment: &Segment<'_>) {
+        let Some(program) = record.program else { return };
+        let Some(Flow::Followed(flow)) = self.flows.get_mut(&key(segment)) else { return };
+        flow.program = Some(program.into());
+        self.observers.iter_mut().for_each(|observer| observer.named(flow.id(), program));
+    }
+
+    /// The connection that a packet belongs to, if it is known already.
+    pub(crate) fn connection(&self, record: &Record<'_>) -> Option<ConnectionId> {
+        Some(self.flow(record)?.0.id())
+    }
+
+    /// The name of the packet's program, and the decoding state before the packet, for a file that begins with it.
+    pub(crate) fn beginning(&self, record: &Record<'_>) -> Option<(Option<&str>, Option<String>)> {
+        let (flow, segment) = self.flow(record)?;
+        let checkpoint = self.names.get(&flow.server()).and_then(|names| flow.checkpoint(&segment, names));
+        Some((flow.program.as_deref(), checkpoint.map(|checkpoint| checkpoint.text())))
+    }
+
+    fn flow<'r>(&self, record: &Record<'r>) -> Option<(&Followed, Segment<'r>)> {
+        let Frame::Segment(segment) = parse(record) else { return None };
+        let Some(Flow::Followed(flow)) = self.flows.get(&key(&segment)) else { return None };
+        Some((flow.as_ref(), segment))
     }
 
     /// Ends open connections and returns the totals.
@@ -144,18 +173,29 @@ impl<'a> Session<'a> {
 
     /// Starts a connection with its first packet. An earlier connection may have used the same ports.
     fn begin(&mut self, key: Key, at_ns: u64, segment: &Segment<'_>) {
-        let Some(ends) = self.ends(segment) else { return };
+        let resumed = self.resumed.take();
+        let ends = match &resumed {
+            Some(checkpoint) => Some(Ends::of(segment, checkpoint.is_from_client)),
+            None => self.ends(segment),
+        };
+        let Some(ends) = ends else { return };
         if segment.is_reset || !self.has_room() {
             self.counts.not_followed_packets += u64::from(!segment.is_reset);
             return;
         }
-        if !self.is_display(ends.server.port()) {
+        if resumed.is_none() && !self.is_display(ends.server.port()) {
             self.flows.insert(key, Flow::Candidate(Box::new(Candidate::new(ends, at_ns))));
             return self.segment(at_ns, segment);
         }
         let (id, max_pending) = self.count();
         let started_midstream = !segment.is_syn;
-        let followed = Followed::new(id, ends, (at_ns, started_midstream), max_pending, &mut self.observers);
+        let followed = match &resumed {
+            Some(checkpoint) => {
+                checkpoint.teach(names(&mut self.names, ends.server));
+                Followed::resume(id, ends, at_ns, checkpoint, max_pending, &mut self.observers)
+            }
+            None => Followed::new(id, ends, (at_ns, started_midstream), max_pending, &mut self.observers),
+        };
         self.flows.insert(key, Flow::Followed(Box::new(followed)));
         self.segment(at_ns, segment);
     }
@@ -198,8 +238,7 @@ impl<'a> Session<'a> {
             (false, _) if self.is_display(segment.source.port()) => false,
             _ => return None,
         };
-        let (client, server) = (segment.source, segment.destination);
-        Some(if is_from_client { Ends { client, server } } else { Ends { client: server, server: client } })
+        Some(Ends::of(segment, is_from_client))
     }
 
     fn is_display(&self, port: u16) -> bool {

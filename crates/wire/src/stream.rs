@@ -51,6 +51,19 @@ impl Stream {
         Stream { directions: Default::default(), started_midstream, hole: None }
     }
 
+    /// Continues before the bytes with these TCP sequence numbers.
+    pub fn resume(next: [u32; 2]) -> Stream {
+        let mut stream = Stream::new(true);
+        stream.directions.iter_mut().zip(next).for_each(|(own, next)| own.begin(next));
+        stream
+    }
+
+    /// TCP sequence numbers of the next bytes to deliver.
+    pub fn next_numbers(&self) -> Option<[u32; 2]> {
+        let [requests, replies] = &self.directions;
+        Some([requests.next_number()?, replies.next_number()?])
+    }
+
     /// True if a SYN starts another connection between the same ports.
     pub fn is_reused_by(&self, direction: Direction, segment: &Segment<'_>) -> bool {
         let own = &self.directions[direction as usize];

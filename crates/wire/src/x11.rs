@@ -2,6 +2,7 @@
 //! Decodes X messages from bytes: their boundaries, their names, and the requests that replies answer.
 
 pub mod bytes;
+pub mod checkpoint;
 pub mod codes;
 pub(crate) mod connection;
 mod decode;
@@ -9,8 +10,8 @@ pub mod fields;
 pub mod framing;
 pub mod greeting;
 pub(crate) mod library;
-pub mod names;
 pub mod message_name;
+pub mod names;
 mod pending;
 mod plausible;
 mod search;

@@ -14,7 +14,7 @@ fn read(bytes: Vec<u8>) -> (Vec<Captured>, Option<String>) {
     let mut reader = Reader::new(Cursor::new(bytes)).expect("it is a capture");
     let mut packets = Vec::new();
     while let Some(record) = reader.next() {
-        let Record { at_ns, link, length, bytes, program } = record;
+        let Record { at_ns, link, length, bytes, program, .. } = record;
         packets.push(Captured { at_ns, link, length, bytes: bytes.to_vec(), program: program.map(str::to_owned) });
     }
     let notes = reader.notes();

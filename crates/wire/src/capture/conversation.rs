@@ -110,7 +110,14 @@ impl Conversation {
             // FIN and SYN count as received: no program has to read them.
             self.received[other] = self.next[own];
         }
-        Record { at_ns, link: Link::RAW, length: self.packet.len() as u32, bytes: &self.packet, program: None }
+        Record {
+            at_ns,
+            link: Link::RAW,
+            length: self.packet.len() as u32,
+            bytes: &self.packet,
+            program: None,
+            checkpoint: None,
+        }
     }
 }
 

@@ -102,7 +102,8 @@ impl Live {
                 let at = packet.header.ts;
                 // `tv_usec` holds nanoseconds, because we requested that precision.
                 let at_ns = at.tv_sec as u64 * 1_000_000_000 + at.tv_usec as u64;
-                Ok(Some(Record { at_ns, link, length: packet.header.len, bytes: packet.data, program: None }))
+                let (length, bytes) = (packet.header.len, packet.data);
+                Ok(Some(Record { at_ns, link, length, bytes, program: None, checkpoint: None }))
             }
             Err(pcap::Error::TimeoutExpired) => Ok(None),
             Err(error) => Err(LiveError::Other(message(&error))),

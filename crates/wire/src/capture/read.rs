@@ -5,7 +5,7 @@
 //! what is missing.
 
 use super::times::{Times, is_nanoseconds};
-use super::write::PROGRAM;
+use super::write::{CHECKPOINT, PROGRAM};
 use super::{Link, Record};
 use pcap_parser::pcapng::{Block, OptionCode, PcapNGOption};
 use pcap_parser::traits::PcapReaderIterator;
@@ -63,6 +63,7 @@ struct Packet<'a> {
     length: u32,
     bytes: &'a [u8],
     program: Option<String>,
+    checkpoint: Option<String>,
 }
 
 pub struct Reader {
@@ -71,6 +72,7 @@ pub struct Reader {
     /// Bytes of the most recently returned packet.
     bytes: Vec<u8>,
     program: Option<String>,
+    checkpoint: Option<String>,
     times: Times,
     packets: u64,
     note: Option<String>,
@@ -100,6 +102,7 @@ impl Reader {
             interfaces: Vec::new(),
             bytes: Vec::new(),
             program: None,
+            checkpoint: None,
             times,
             packets: 0,
             note: None,
@@ -114,11 +117,11 @@ impl Reader {
             let (block_bytes, found) = match self.source.next() {
                 Ok((block_bytes, block)) => {
                     let packet = take_block(&block, &mut self.interfaces, &mut self.times);
-                    let found = packet.map(|Packet { at_ns, has_time, link, length, bytes, program }| {
+                    let found = packet.map(|Packet { at_ns, has_time, link, length, bytes, program, checkpoint }| {
                         self.times.take(at_ns, has_time);
                         self.bytes.clear();
                         self.bytes.extend(bytes);
-                        self.program = program;
+                        (self.program, self.checkpoint) = (program, checkpoint);
                         (at_ns, link, length)
                     });
                     (block_bytes, found)
@@ -132,7 +135,8 @@ impl Reader {
             self.source.consume(block_bytes);
             if let Some((at_ns, link, length)) = found {
                 self.packets += 1;
-                return Some(Record { at_ns, link, length, bytes: &self.bytes, program: self.program.as_deref() });
+                let (program, checkpoint) = (self.program.as_deref(), self.checkpoint.as_deref());
+                return Some(Record { at_ns, link, length, bytes: &self.bytes, program, checkpoint });
             }
         }
         None
@@ -215,17 +219,22 @@ fn take_block<'a>(
             let interface = interfaces.first()?;
             let ticks = u64::from(packet.ts_sec) * interface.resolution + u64::from(packet.ts_usec);
             let (at_ns, link) = (interface.at_ns(ticks), interface.link);
-            Some(Packet { at_ns, has_time: true, link, length: packet.origlen, bytes: packet.data, program: None })
+            let (length, bytes) = (packet.origlen, packet.data);
+            Some(Packet { at_ns, has_time: true, link, length, bytes, program: None, checkpoint: None })
         }
         PcapBlockOwned::NG(block) => take_pcapng_block(block, interfaces, times),
     }
 }
 
+/// The rest of the first packet comment with this prefix.
+fn comment<'a>(options: &'a [PcapNGOption<'_>], prefix: &str) -> Option<&'a str> {
+    let mut comments = options.iter().filter(|option| option.code == OptionCode::Comment);
+    comments.find_map(|option| option.as_str().ok()?.strip_prefix(prefix))
+}
+
 /// The program name in a packet comment.
 fn program(options: &[PcapNGOption<'_>]) -> Option<String> {
-    let comments = options.iter().filter(|option| option.code == OptionCode::Comment);
-    let named = |option: &PcapNGOption<'_>| Some(option.as_str().ok()?.strip_prefix(PROGRAM)?.to_owned());
-    let name = comments.filter_map(named).next()?;
+    let name = comment(options, PROGRAM)?;
     let name: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_NAME_LETTERS).collect();
     Some(name).filter(|name| !name.is_empty())
 }
@@ -253,13 +262,14 @@ fn take_pcapng_block<'a>(block: &Block<'a>, interfaces: &mut Vec<Interface>, tim
             }
             let (at_ns, link, length) = (interface.at_ns(ticks), interface.link, packet.origlen);
             let (bytes, program) = (cut(packet.data, packet.caplen), program(&packet.options));
-            return Some(Packet { at_ns, has_time: true, link, length, bytes, program });
+            let checkpoint = comment(&packet.options, CHECKPOINT).map(str::to_owned);
+            return Some(Packet { at_ns, has_time: true, link, length, bytes, program, checkpoint });
         }
         // A simple packet block has no timestamp.
         Block::SimplePacket(packet) => {
             let (link, at_ns, length) = (interfaces.first()?.link, times.last_ns(), packet.origlen);
             let bytes = cut(packet.data, length);
-            return Some(Packet { at_ns, has_time: false, link, length, bytes, program: None });
+            return Some(Packet { at_ns, has_time: false, link, length, bytes, program: None, checkpoint: None });
         }
         _ => {}
     }

@@ -11,7 +11,7 @@
 
 use super::scrub::{Extent, Marker, Scrubber};
 use super::trigger::{self, EventWatcher, SeenEvents, State, Trigger};
-use super::{Link, Record, Writer};
+use super::{KeptRecord, Link, Record, Writer};
 use crate::messages::{Format, MessageLog};
 use crate::observe::Observer;
 use crate::session::Session;
@@ -66,12 +66,11 @@ pub struct Watchers {
 
 impl Watchers {
     pub fn new(settings: &Settings) -> Watchers {
+        let log = || MessageLog::new(io::stdout(), Format::Text, None, Filter::default());
         Watchers {
             marker: Marker::new(settings.scrub.unwrap_or(Extent::Cookie)),
             watcher: EventWatcher::default(),
-            log: settings
-                .prints_messages
-                .then(|| MessageLog::new(io::stdout(), Format::Text, None, Filter::default())),
+            log: settings.prints_messages.then(log),
         }
     }
 }
@@ -195,16 +194,6 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// A packet that arrived before the start.
-#[derive(Debug)]
-struct HeldPacket {
-    at_ns: u64,
-    link: Link,
-    length: u32,
-    bytes: Box<[u8]>,
-    program: Option<Box<str>>,
-}
-
 /// Last stage: from the trigger to the file.
 #[derive(Debug)]
 struct Output {
@@ -212,7 +201,7 @@ struct Output {
     trigger: Trigger,
     before_ns: u64,
     snap_bytes: usize,
-    held: VecDeque<HeldPacket>,
+    held: VecDeque<KeptRecord>,
     held_bytes: usize,
     recorded: Recorded,
 }
@@ -225,10 +214,9 @@ impl Output {
     }
 
     fn hold(&mut self, record: &Record<'_>) {
-        let Record { at_ns, link, length, bytes, program } = *record;
-        self.held_bytes += bytes.len() + PACKET_COSTS;
-        self.held.push_back(HeldPacket { at_ns, link, length, bytes: bytes.into(), program: program.map(Into::into) });
-        let since_ns = at_ns.saturating_sub(self.before_ns);
+        self.held_bytes += record.bytes.len() + PACKET_COSTS;
+        self.held.push_back(KeptRecord::new(record));
+        let since_ns = record.at_ns.saturating_sub(self.before_ns);
         while self.held_bytes > MAX_HELD_BYTES || self.held.front().is_some_and(|first| first.at_ns < since_ns) {
             let Some(first) = self.held.pop_front() else { return };
             self.held_bytes -= first.bytes.len() + PACKET_COSTS;
@@ -237,8 +225,8 @@ impl Output {
 
     /// Writes the packets that arrived before the start.
     fn start(&mut self) {
-        for HeldPacket { at_ns, link, length, bytes, program } in std::mem::take(&mut self.held) {
-            self.write_packet(&Record { at_ns, link, length, bytes: &bytes, program: program.as_deref() });
+        for packet in std::mem::take(&mut self.held) {
+            self.write_packet(&packet.record());
         }
     }
 

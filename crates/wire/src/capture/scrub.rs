@@ -18,7 +18,7 @@
 
 mod secret;
 
-use super::{Link, Record};
+use super::{KeptRecord, Record};
 use crate::frame::{Frame, parse};
 use crate::observe::{ConnectionId, Direction, Ending, Message, Observer, Opened, Packet};
 use secret::HEAD_BYTES;
@@ -208,15 +208,11 @@ impl DirectionMarks {
 /// A packet that waits for the end of its messages.
 #[derive(Debug)]
 struct WaitingPacket {
-    at_ns: u64,
-    link: Link,
-    length: u32,
-    bytes: Vec<u8>,
-    /// Range of the TCP payload in `bytes`.
+    /// With [`Extent::All`] without the program's name.
+    packet: KeptRecord,
+    /// Range of the TCP payload in its bytes.
     payload: Range<usize>,
     position: Option<(ConnectionId, Direction, u64)>,
-    /// Kept only with [`Extent::Cookie`].
-    program: Option<Box<str>>,
 }
 
 /// Overwrites confidential bytes of packets and passes them on.
@@ -251,41 +247,35 @@ impl Scrubber {
         if extent == Extent::Cookie && is_clear && self.waiting.is_empty() {
             return pass_on(record);
         }
-        let mut waiting = WaitingPacket {
-            at_ns: record.at_ns,
-            link: record.link,
-            length: record.length,
-            bytes: record.bytes.to_vec(),
-            payload,
-            position,
-            program: record.program.filter(|_| extent == Extent::Cookie).map(Into::into),
-        };
+        let program = record.program.filter(|_| extent == Extent::Cookie);
+        let packet = KeptRecord::new(&Record { program, ..*record });
+        let mut waiting = WaitingPacket { packet, payload, position };
         // Bytes sent before the capture's start have no offset. Connections other than X have no messages.
         let is_from_before = last.is_some_and(|(_, packet)| packet.is_retransmission && packet.offset == 0);
         if is_from_before || extent == Extent::All && last.is_none() {
             waiting.blank();
         }
-        self.waiting_bytes += waiting.bytes.len() + PACKET_COSTS;
+        self.waiting_bytes += waiting.packet.bytes.len() + PACKET_COSTS;
         self.waiting.push_back(waiting);
         self.pass_on_decided(pass_on);
         while self.waiting_bytes > MAX_WAITING_BYTES {
+            self.given_up += 1;
             self.give_up_first();
             self.pass_on_decided(pass_on);
         }
     }
 
-    /// Passes on all waiting packets at the end of the capture.
+    /// Passes on all waiting packets at the end of a file.
     pub fn finish(&mut self, pass_on: &mut impl FnMut(&Record<'_>)) {
-        for directions in self.marks.borrow_mut().connections.values_mut() {
-            directions.iter_mut().for_each(|own| own.give_up(u64::MAX));
+        while !self.waiting.is_empty() {
+            self.give_up_first();
+            self.pass_on_decided(pass_on);
         }
-        self.pass_on_decided(pass_on);
     }
 
     fn give_up_first(&mut self) {
         let Some(first) = self.waiting.front() else { return };
         let Some((id, direction, offset)) = first.position else { return };
-        self.given_up += 1;
         let mut marks = self.marks.borrow_mut();
         let Some(directions) = marks.connections.get_mut(&id) else { return };
         directions[direction as usize].give_up(offset + first.payload.len() as u64);
@@ -297,9 +287,8 @@ impl Scrubber {
             if !first.settle(&marks) {
                 return;
             }
-            let WaitingPacket { at_ns, link, length, bytes, program, .. } = &*first;
-            pass_on(&Record { at_ns: *at_ns, link: *link, length: *length, bytes, program: program.as_deref() });
-            self.waiting_bytes -= bytes.len() + PACKET_COSTS;
+            pass_on(&first.packet.record());
+            self.waiting_bytes -= first.packet.bytes.len() + PACKET_COSTS;
             self.waiting.pop_front();
         }
         drop(marks);
@@ -309,7 +298,7 @@ impl Scrubber {
 
 impl WaitingPacket {
     fn blank(&mut self) {
-        self.bytes[self.payload.clone()].fill(0);
+        self.packet.bytes[self.payload.clone()].fill(0);
     }
 
     /// Overwrites the confidential bytes, if all of them are known. Returns whether they are.
@@ -319,7 +308,7 @@ impl WaitingPacket {
         let own = &directions[direction as usize];
         let is_decided = self.payload.is_empty() || own.decided >= offset + self.payload.len() as u64;
         if is_decided {
-            own.blank(offset, &mut self.bytes[self.payload.clone()]);
+            own.blank(offset, &mut self.packet.bytes[self.payload.clone()]);
         }
         is_decided
     }

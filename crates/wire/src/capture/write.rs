@@ -7,8 +7,9 @@ use std::io::{self, Write};
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
-/// Prefix of a packet comment that contains a program name.
+/// Prefixes of packet comments that contain a program name, and a checkpoint.
 pub const PROGRAM: &str = "program: ";
+pub const CHECKPOINT: &str = "xqos checkpoint: ";
 /// Magic number that shows the byte order.
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
@@ -69,8 +70,10 @@ impl<W: Write> Writer<W> {
         }
         self.block.extend(record.bytes);
         self.pad();
-        if let Some(program) = record.program {
-            self.option(OPTION_COMMENT, format!("{PROGRAM}{program}").as_bytes());
+        for (prefix, comment) in [(PROGRAM, record.program), (CHECKPOINT, record.checkpoint)] {
+            if let Some(comment) = comment {
+                self.option(OPTION_COMMENT, format!("{prefix}{comment}").as_bytes());
+            }
         }
         self.finish_block(PACKET)
     }

@@ -8,12 +8,14 @@
 //! | new | its first bytes show a connection setup or something else |
 //! | framing | bytes are missing at a message boundary, or no message can start there |
 //! | searching | a chain of messages is found again (`search`) |
+//! | resuming | the message is over in whose middle the file begins (`checkpoint`) |
 //! | foreign | forever: the connection is not X |
 //!
 //! Skipped bytes are counted. After a gap, sequence numbers of requests are a lower bound, until replies show the
 //! correct ones (`sequence`).
 
 use super::bytes::ByteOrder;
+use super::checkpoint::Checkpoint;
 use super::decode::Decoder;
 use super::framing::{Frame, Framer, Input, OutOfSync, Phase};
 use super::names::Names;
@@ -46,6 +48,8 @@ enum Side {
     New,
     Framing(Framer),
     Searching(Search),
+    /// Bytes that remain of the message, and the phase of the next one.
+    Resuming(u64, Phase),
     Foreign,
 }
 
@@ -91,6 +95,38 @@ impl Connection {
         Connection { order: None, sides: [side(), side()], decoder, skipped_bytes: 0 }
     }
 
+    /// Continues where a checkpoint was made.
+    pub fn from_checkpoint(checkpoint: &Checkpoint, max_pending: usize) -> Connection {
+        let Checkpoint { is_little_endian, rest, has_big_requests, .. } = *checkpoint;
+        let order = if is_little_endian { ByteOrder::Little } else { ByteOrder::Big };
+        let requests = if has_big_requests { Phase::Requests } else { Phase::ShortRequests };
+        let replies = if checkpoint.awaits_setup { Phase::SetupReply } else { Phase::Replies };
+        let sides = [Side::Resuming(rest[0], requests), Side::Resuming(rest[1], replies)];
+        let decoder = Decoder::resume(checkpoint, max_pending);
+        Connection { order: Some(order), sides, decoder, skipped_bytes: 0 }
+    }
+
+    /// Completes a checkpoint. `None` while the client's setup is not over, or a message boundary is unknown.
+    pub fn save(&self, names: &Names, mut checkpoint: Checkpoint) -> Option<Checkpoint> {
+        let [Side::Framing(requests), replies] = &self.sides else { return None };
+        checkpoint.is_little_endian = requests.order == ByteOrder::Little;
+        checkpoint.has_big_requests = match requests.phase {
+            Phase::ShortRequests => false,
+            Phase::Requests => true,
+            _ => return None,
+        };
+        let reply_rest = match replies {
+            Side::New => 0,
+            Side::Framing(replies) => replies.rest()?.0,
+            _ => return None,
+        };
+        checkpoint.awaits_setup = matches!(replies, Side::New);
+        let (rest, begun) = requests.rest()?;
+        checkpoint.rest = [rest, reply_rest];
+        self.decoder.save(if rest > 0 { begun } else { &[] }, names, &mut checkpoint);
+        Some(checkpoint)
+    }
+
     pub fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
@@ -107,7 +143,11 @@ impl Connection {
 
     /// True if the next `bytes` bytes of a direction all belong to its current message.
     pub fn is_within_for(&self, direction: Direction, bytes: u64) -> bool {
-        matches!(&self.sides[direction as usize], Side::Framing(framer) if framer.is_within_for(bytes))
+        match &self.sides[direction as usize] {
+            Side::Framing(framer) => framer.is_within_for(bytes),
+            Side::Resuming(rest, _) => *rest >= bytes,
+            Side::New | Side::Searching(_) | Side::Foreign => false,
+        }
     }
 
     /// Takes the next bytes of a direction and emits the messages that they complete.
@@ -116,6 +156,7 @@ impl Connection {
             self.begin(piece);
         }
         match &mut self.sides[piece.direction as usize] {
+            Side::Resuming(..) => self.continue_message(piece, names, emit),
             Side::Framing(_) => self.frame(piece, names, emit),
             Side::Searching(_) => self.search(piece, names, emit),
             Side::New | Side::Foreign => self.skipped_bytes += piece.bytes.len() as u64,
@@ -138,7 +179,11 @@ impl Connection {
                 framer.phase = next.unwrap_or(phase);
                 is_lost
             }
-            Side::Searching(_) | Side::New => true,
+            Side::Resuming(rest, _) if *rest >= length => {
+                *rest -= length;
+                false
+            }
+            Side::Searching(_) | Side::New | Side::Resuming(..) => true,
             Side::Foreign => false,
         };
         if is_lost {
@@ -164,6 +209,19 @@ impl Connection {
                 self.sides[place] = Side::Searching(Search::new(piece.offset, true));
             }
             _ => self.sides = [Side::Foreign, Side::Foreign],
+        }
+    }
+
+    /// Passes over the rest of a message that began before the file.
+    fn continue_message(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
+        let side = &mut self.sides[piece.direction as usize];
+        let Side::Resuming(rest, phase) = side else { return };
+        let passed = (*rest).min(piece.bytes.len() as u64);
+        let offset = piece.offset + passed;
+        *rest -= passed;
+        if *rest == 0 {
+            *side = Side::Framing(Framer::new(*phase, self.order.unwrap_or(ByteOrder::Little), offset));
+            self.frame(&Piece { offset, bytes: &piece.bytes[passed as usize..], ..*piece }, names, emit);
         }
     }
 

@@ -2,6 +2,7 @@
 //! Decodes a framed message: its sequence number and name, and for a reply or error, the request that it answers.
 
 use super::bytes::ByteOrder;
+use super::checkpoint::{Checkpoint, MAX_PENDING};
 use super::codes::FIRST_EXTENSION;
 use super::framing::{ERROR, Frame, REPLY};
 use super::names::{Names, UNKNOWN_REQUEST};
@@ -28,6 +29,39 @@ impl Decoder {
     pub fn new(max_pending: usize) -> Decoder {
         let (sequence, pending) = (Sequence::default(), Pending::new(max_pending));
         Decoder { sequence, pending, queries: VecDeque::new(), has_lost_replies: false }
+    }
+
+    /// Continues where a checkpoint was made.
+    pub fn resume(checkpoint: &Checkpoint, max_pending: usize) -> Decoder {
+        let Checkpoint { requests, answered, is_certain, .. } = *checkpoint;
+        let mut decoder = Decoder::new(max_pending);
+        decoder.sequence = Sequence::resume(requests, answered, is_certain);
+        for &(sequence, major, minor, last_of_many) in &checkpoint.pending {
+            decoder.pending.push(PendingRequest { sequence, major, minor, last_of_many, end: 0 });
+        }
+        let queries = checkpoint.queries.iter().take(MAX_QUERIES);
+        decoder.queries = queries.map(|(sequence, name)| (*sequence, name.clone().into_bytes())).collect();
+        decoder
+    }
+
+    /// Adds the numbers and the unanswered requests. `begun` has the first bytes of a request that has not ended.
+    pub fn save(&self, begun: &[u8], names: &Names, checkpoint: &mut Checkpoint) {
+        checkpoint.requests = self.sequence.requests();
+        checkpoint.answered = self.sequence.answered();
+        checkpoint.is_certain = self.sequence.certain_until().is_none();
+        let pending = self.pending.iter().map(|it| (it.sequence, it.major, it.minor, it.last_of_many));
+        checkpoint.pending = pending.collect();
+        if let &[major, second, ..] = begun {
+            let minor = if major < FIRST_EXTENSION { 0 } else { second };
+            checkpoint.requests += 1;
+            if names.has_reply(major, minor) != Some(false) {
+                checkpoint.pending.push((checkpoint.requests, major, minor, names.last_of_many(major, minor)));
+            }
+        }
+        let too_many = checkpoint.pending.len().saturating_sub(MAX_PENDING);
+        checkpoint.pending.drain(..too_many);
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        checkpoint.queries = self.queries.iter().map(|(sequence, name)| (*sequence, text(name))).collect();
     }
 
     /// Records that an unknown number of messages of a direction was lost.

@@ -177,6 +177,12 @@ impl Framer {
         self.unfinished.is_some()
     }
 
+    /// How many bytes of the current message are to come, and its first bytes. `None` if its length is not known yet.
+    pub fn rest(&self) -> Option<(u64, &[u8])> {
+        let Some(message) = self.unfinished else { return Some((0, &[])) };
+        Some(((message.offset + message.length?).saturating_sub(self.offset), &self.kept))
+    }
+
     /// True if the next `bytes` bytes all belong to the current message.
     pub fn is_within_for(&self, bytes: u64) -> bool {
         let end = |message: Unfinished| Some(message.offset.saturating_add(message.length?));

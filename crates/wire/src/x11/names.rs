@@ -63,6 +63,14 @@ impl Names {
         true
     }
 
+    /// Name, major opcode, first event and first error of each known extension.
+    pub fn extensions(&self) -> impl Iterator<Item = (&str, u8, u8, u8)> {
+        let known = (FIRST_EXTENSION..=u8::MAX)
+            .zip(&self.extensions)
+            .filter_map(|(major, known)| Some((major, known.as_ref()?)));
+        known.map(|(major, known)| (known.name.as_str(), major, known.first_event, known.first_error))
+    }
+
     pub fn extension_name(&self, major: u8) -> Option<&str> {
         self.extension(major).map(|extension| extension.name.as_str())
     }

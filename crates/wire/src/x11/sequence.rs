@@ -27,6 +27,15 @@ struct Uncertainty {
 }
 
 impl Sequence {
+    /// Continues after these numbers.
+    pub fn resume(requests: u64, answered: u64, is_certain: bool) -> Sequence {
+        let mut sequence = Sequence { requests, answered, uncertainty: None };
+        if !is_certain {
+            sequence.mark_uncertain();
+        }
+        sequence
+    }
+
     /// Counts a request and returns its sequence number.
     #[inline]
     pub fn count(&mut self) -> u64 {

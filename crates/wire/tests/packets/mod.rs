@@ -34,6 +34,7 @@ impl Captured {
             length: self.length,
             bytes: &self.bytes,
             program: self.program.as_deref(),
+            checkpoint: None,
         }
     }
 
