@@ -11,6 +11,7 @@ use std::ptr;
 
 /// The signals that `xqos run` handles.
 const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+const WITH_USER_SIGNAL: [i32; 5] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
@@ -26,7 +27,15 @@ pub struct Signals(OwnedFd);
 impl Signals {
     /// From now on, the watched signals arrive only here.
     pub fn watch() -> io::Result<Signals> {
-        let set = watched_set();
+        Signals::watch_these(watched_set(&WATCHED))
+    }
+
+    /// Also watches SIGUSR1, which otherwise ends the process.
+    pub fn watch_with_user_signal() -> io::Result<Signals> {
+        Signals::watch_these(watched_set(&WITH_USER_SIGNAL))
+    }
+
+    fn watch_these(set: libc::sigset_t) -> io::Result<Signals> {
         // SAFETY: `set` is initialised and outlives the calls; SIG_DFL is a valid disposition. An inherited SIG_IGN for
         // SIGCHLD would make children vanish without a status.
         unsafe {
@@ -68,13 +77,13 @@ impl AsRawFd for Signals {
     }
 }
 
-fn watched_set() -> libc::sigset_t {
+fn watched_set(signals: &[i32]) -> libc::sigset_t {
     // SAFETY: sigemptyset initialises the set; sigaddset of valid signal numbers cannot fail.
     unsafe {
         let mut set = mem::zeroed();
         libc::sigemptyset(&mut set);
-        for signal in WATCHED {
-            libc::sigaddset(&mut set, signal);
+        for signal in signals {
+            libc::sigaddset(&mut set, *signal);
         }
         set
     }
@@ -82,7 +91,7 @@ fn watched_set() -> libc::sigset_t {
 
 /// Unblocks the watched signals in a command's program, so that it receives them as usual.
 pub fn unblock_signals_in(command: &mut Command) {
-    let set = watched_set();
+    let set = watched_set(&WITH_USER_SIGNAL);
     // SAFETY: between fork and exec only sigprocmask is called, which is async-signal-safe.
     unsafe {
         command.pre_exec(move || match libc::sigprocmask(libc::SIG_UNBLOCK, &set, ptr::null_mut()) {
