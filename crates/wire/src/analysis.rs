@@ -46,7 +46,7 @@ pub mod startup;
 pub mod states;
 pub mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod transmitter;
 pub mod waits;
 

@@ -14,7 +14,6 @@ use crate::x11::message_name::Filter;
 use serde_json::{Map, Value, json};
 use std::fmt::Arguments;
 use std::io::{self, Write};
-use std::sync::{Arc, OnceLock};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -34,23 +33,18 @@ pub struct MessageLog<W> {
     filter: Filter,
     start_ns: Option<u64>,
     last_ns: u64,
-    failed: Arc<OnceLock<io::Error>>,
+    failed: Option<io::Error>,
 }
 
 impl<W: Write> MessageLog<W> {
     pub fn new(out: W, format: Format, only: Option<u32>, filter: Filter) -> MessageLog<W> {
-        MessageLog { out, format, only, filter, start_ns: None, last_ns: 0, failed: Arc::default() }
-    }
-
-    /// Will hold the first error.
-    pub fn failed(&self) -> Arc<OnceLock<io::Error>> {
-        Arc::clone(&self.failed)
+        MessageLog { out, format, only, filter, start_ns: None, last_ns: 0, failed: None }
     }
 
     /// Returns the first error.
     pub fn finish(mut self) -> io::Result<()> {
-        match self.failed.get() {
-            Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        match self.failed.take() {
+            Some(error) => Err(error),
             None => self.out.flush(),
         }
     }
@@ -71,7 +65,7 @@ impl<W: Write> MessageLog<W> {
             Some(message) => self.filter.takes(message.kind, message.name),
             None => self.filter == Filter::default(),
         };
-        if !is_wanted || self.failed.get().is_some() || self.only.is_some_and(|only| only != number) {
+        if !is_wanted || self.failed.is_some() || self.only.is_some_and(|only| only != number) {
             return;
         }
         let seconds = format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000);
@@ -84,9 +78,7 @@ impl<W: Write> MessageLog<W> {
                 writeln!(self.out, "{value}")
             }
         };
-        if let Err(error) = result {
-            let _ = self.failed.set(error);
-        }
+        self.failed = result.err();
     }
 }
 

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use xqos_wire::capture::Reader;
-use xqos_wire::capture::record::Settings;
+use xqos_wire::capture::record::{RecordError, Settings, Target};
 use xqos_wire::capture::relay::{Relay, RelayError, Relayed};
 use xqos_wire::capture::scrub::Extent;
 use xqos_wire::observe::{Direction, Ending, Kind};
@@ -49,7 +49,8 @@ impl Scene {
     fn with(settings: &Settings) -> Scene {
         let (number, listener) = listen();
         let file = std::env::temp_dir().join(format!("xqos-relay-{}-{number}", std::process::id()));
-        let relay = Relay::start(Some(&format!(":{number}")), File::create(&file).unwrap(), settings).unwrap();
+        let target = Target::One(File::create(&file).unwrap());
+        let relay = Relay::start(Some(&format!(":{number}")), target, settings).unwrap();
         // Accept the connection with which the relay tested the server.
         accept(&listener);
         Scene { listener, relay, file }
@@ -313,7 +314,7 @@ fn a_full_disk_stops_only_the_recording() {
     let full = Path::new("/dev/full");
     let (number, listener) = listen();
     let file = OpenOptions::new().write(true).open(full).unwrap();
-    let relay = Relay::start(Some(&format!(":{number}")), file, &Settings::default()).unwrap();
+    let relay = Relay::start(Some(&format!(":{number}")), Target::One(file), &Settings::default()).unwrap();
     accept(&listener);
     let (mut client, mut server) = (connect(&relay.display()), accept(&listener));
     for _ in 0..100 {
@@ -322,7 +323,8 @@ fn a_full_disk_stops_only_the_recording() {
     }
     drop((client, server));
     let relayed = relay.finish().unwrap();
-    assert_eq!(relayed.recorded.error.map(|error| error.kind()), Some(ErrorKind::StorageFull));
+    let error = relayed.recorded.error;
+    assert!(matches!(&error, Some(RecordError::File(it)) if it.kind() == ErrorKind::StorageFull), "{error:?}");
     assert_eq!(relayed.bytes[0], 1_000_000, "all of it went through");
 }
 
@@ -345,7 +347,7 @@ fn the_display_is_removed_with_the_relay() {
 fn invalid_displays_are_reported() {
     let start = |name: &str| {
         let file = File::create("/dev/null").unwrap();
-        Relay::start(Some(name), file, &Settings::default()).unwrap_err()
+        Relay::start(Some(name), Target::One(file), &Settings::default()).unwrap_err()
     };
     assert!(matches!(start("nonsense"), RelayError::NoDisplay(_)));
     assert!(matches!(start(":59000"), RelayError::Unreachable(..)));

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use xqos_wire::analysis::Analysis;
-use xqos_wire::capture::record::{Recorded, Settings};
+use xqos_wire::capture::record::{Recorded, Settings, Target};
 use xqos_wire::capture::rewrite::rewrite;
 use xqos_wire::capture::scrub::Extent;
 use xqos_wire::capture::{Reader, Writer};
@@ -17,23 +17,17 @@ use xqos_wire::observe::Direction;
 use xqos_wire::session::Session;
 
 const L: Order = Order::Little;
-const SCRUBBED: Settings = Settings { scrub: Some(Extent::All), ..plain() };
-const WITHOUT_COOKIE: Settings = Settings { scrub: Some(Extent::Cookie), ..plain() };
-
-const fn plain() -> Settings {
-    let trigger = xqos_wire::capture::trigger::Settings {
-        start: xqos_wire::capture::trigger::Start::Now,
-        stop: None,
-        before_ns: 0,
-    };
-    Settings { scrub: None, snap_bytes: None, trigger, also_port: None, prints_messages: false }
+/// Keeps everything but these data.
+fn without(scrub: impl Into<Option<Extent>>) -> Settings {
+    Settings { scrub: scrub.into(), ..Settings::default() }
 }
 
 /// Records a capture again and returns the new file.
 fn again(capture: Vec<u8>, settings: &Settings, name: &str) -> (Vec<u8>, Recorded) {
     let path: PathBuf = std::env::temp_dir().join(format!("xqos-scrub-{}-{name}", std::process::id()));
     let reader = Reader::new(Cursor::new(capture)).expect("it is a capture");
-    let rewritten = rewrite(reader, None, std::fs::File::create(&path).unwrap(), settings, &mut |_, _| {}).unwrap();
+    let target = Target::One(File::create(&path).unwrap());
+    let rewritten = rewrite(reader, None, target, settings, &mut |_, _| {}).unwrap();
     let bytes = fs::read(&path).unwrap();
     fs::remove_file(path).unwrap();
     (bytes, rewritten.recorded)
@@ -80,7 +74,7 @@ fn has(bytes: &[u8], text: &[u8]) -> bool {
 fn captures_of_real_programs_are_analysed_the_same() {
     for name in ["xterm", "gtk3-demo", "qt5", "emacs", "x11perf"] {
         let capture = golden(name);
-        let (scrubbed, recorded) = again(capture.clone(), &SCRUBBED, name);
+        let (scrubbed, recorded) = again(capture.clone(), &without(Extent::All), name);
         assert_eq!((recorded.given_up, recorded.left_out), (0, 0));
         assert_eq!(analysed(scrubbed.clone()), analysed(capture.clone()), "{name}");
         // Titles and classes in properties.
@@ -118,11 +112,11 @@ fn the_cookie_is_always_removed() {
     let property = [&request(L, 18, 0, 8)[..24], b"MY TITLE"].concat();
     talk.client(&property).close();
     let capture = file(&talk.packets);
-    let (cleaned, recorded) = again(capture.clone(), &WITHOUT_COOKIE, "cookie");
+    let (cleaned, recorded) = again(capture.clone(), &without(Extent::Cookie), "cookie");
     assert!(!has(&cleaned, b"SECRET") && !has(&cleaned, b"1234") && has(&cleaned, b"MIT-MAGIC-COOKIE-1"));
     assert!(has(&cleaned, b"MY TITLE"));
     assert_eq!((recorded.packets, cleaned.len()), (talk.packets.len() as u64, capture.len() + application_bytes()));
-    assert!(has(&again(capture, &plain(), "kept").0, b"SECRET"));
+    assert!(has(&again(capture, &without(None), "kept").0, b"SECRET"));
 }
 
 /// Difference in length between our application name and "test", the name in the tests.
@@ -180,7 +174,7 @@ fn texts_and_keys_are_removed_in_any_byte_order_and_packet_size() {
             }
             talk.close();
             let capture = file(&talk.packets);
-            let (scrubbed, _) = again(capture.clone(), &SCRUBBED, "telling");
+            let (scrubbed, _) = again(capture.clone(), &without(Extent::All), "telling");
             assert!(!has(&scrubbed, b"PASS") && !has(&scrubbed, b"WORD"), "{order:?}, cut by {cut}");
             let (before, after) = (observe(&talk.packets).0, seen(scrubbed));
             assert_eq!(after.lines(), before.lines(), "{order:?}, cut by {cut}");
@@ -215,7 +209,7 @@ fn retransmitted_and_reordered_packets_reveal_nothing() {
                 _ => _ = packets.remove(one),
             }
         }
-        let (scrubbed, _) = again(file(&packets), &SCRUBBED, "again");
+        let (scrubbed, _) = again(file(&packets), &without(Extent::All), "again");
         assert!(!has(&scrubbed, b"PASS") && !has(&scrubbed, b"WORD"), "round {round}");
     }
 }
@@ -231,7 +225,7 @@ fn undecoded_bytes_are_blanked() {
     let mut unfinished = Talk::between("10.0.0.1:40004", "10.0.0.2:6002");
     unfinished.open_x(L).client(&[&request(L, 18, 0, 4000)[..24], b"PASSWORD"].concat());
     let packets = [other.packets, foreign.packets, joined.packets, unfinished.packets.clone()].concat();
-    let (scrubbed, recorded) = again(file(&packets), &SCRUBBED, "foreign");
+    let (scrubbed, recorded) = again(file(&packets), &without(Extent::All), "foreign");
     assert!(!has(&scrubbed, b"PASSWORD"));
     assert_eq!(recorded.packets, packets.len() as u64, "they are all there");
 }
@@ -241,7 +235,7 @@ fn both_copies_of_a_packet_are_scrubbed() {
     let packets = telling(L).packets;
     let late = |packet: &Captured| Captured { at_ns: packet.at_ns + 10_000, ..packet.clone() };
     let twice: Vec<Captured> = packets.iter().flat_map(|packet| [packet.clone(), late(packet)]).collect();
-    let (scrubbed, recorded) = again(file(&twice), &SCRUBBED, "twice");
+    let (scrubbed, recorded) = again(file(&twice), &without(Extent::All), "twice");
     assert!(!has(&scrubbed, b"PASSWORD"));
     assert_eq!(recorded.packets, twice.len() as u64, "both are there");
 }
@@ -254,7 +248,7 @@ fn an_endless_message_takes_bounded_memory() {
     head[4..8].copy_from_slice(&(64_u32 << 20).to_le_bytes());
     talk.client(&head);
     (0..1300).for_each(|_| _ = talk.client(&[b'P'; 60_000]));
-    let (scrubbed, recorded) = again(file(&talk.packets), &SCRUBBED, "endless");
+    let (scrubbed, recorded) = again(file(&talk.packets), &without(Extent::All), "endless");
     assert!(recorded.given_up > 0 && recorded.packets == talk.packets.len() as u64, "{recorded:?}");
     assert!(!has(&scrubbed, b"PPPP"));
 }
@@ -271,7 +265,7 @@ fn damaged_packets_are_survived() {
             let at = below(bytes.len());
             bytes[at] = below(256) as u8;
         }
-        let (_, recorded) = again(file(&packets), &SCRUBBED, "damaged");
+        let (_, recorded) = again(file(&packets), &without(Extent::All), "damaged");
         assert_eq!(recorded.packets + recorded.left_out, packets.len() as u64);
     }
 }

@@ -7,6 +7,7 @@
 //! | an interface | `interface` |
 //! | a capture | `rewrite` |
 
+mod event;
 mod interface;
 mod program;
 mod progress;
@@ -14,20 +15,23 @@ mod quantity;
 mod rewrite;
 
 use crate::program::counted;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
-use quantity::{ports, start, stop, time};
+use event::{start, stop};
+use quantity::{ports, time};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use xqos_cli::output::{self, note};
 use xqos_cli::quantity::Micros;
+use xqos_sys::Signals;
 use xqos_wire::capture::live;
-use xqos_wire::capture::record::{Recorded, Settings};
+use xqos_wire::capture::record::{RecordError, Recorded, Ring, Settings, Target, numbered};
 use xqos_wire::capture::scrub::Extent;
 use xqos_wire::capture::trigger::{self, Start, Stop};
 
@@ -65,12 +69,18 @@ pub struct Arguments {
     /// Stop after this time, such as 30s or 10min
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["program", "read"])]
     duration: Option<Duration>,
-    /// Begin the file at this event: now, key, or first-window
-    #[arg(long, value_name = "EVENT", default_value = "now", value_parser = start, requires = "output")]
+    /// Begin at this event: now, window, key, button, drag, selection, message=NAME, wait=TIME or signal
+    #[arg(long, value_name = "EVENT", default_value = "now", value_parser = start)]
     start_on: Start,
-    /// End the recording at this event: key, first-window, or quiet=TIME (no message for that time)
+    /// End at this event: one of those of --start-on, quiet=TIME (no message for that time), or time=TIME
     #[arg(long, value_name = "EVENT", value_parser = stop)]
     stop_on: Option<Stop>,
+    /// Begin again after each stop event, with numbered files
+    #[arg(long, requires = "stop_on")]
+    repeat: bool,
+    /// With --repeat: keep only the last N files
+    #[arg(long, value_name = "N", requires_all = ["repeat", "output"])]
+    keep: Option<NonZeroUsize>,
     /// With --start-on: how much of the time before the event to keep
     #[arg(long, value_name = "TIME", default_value = "5s", requires = "output")]
     before: Micros,
@@ -96,6 +106,8 @@ Examples:
   xqos cap -o editor.pcapng -- emacs
   xqos cap -o start.pcapng --stop-on quiet=2s -- gtk3-demo
   xqos cap -o key.pcapng --start-on key --before 1s --stop-on quiet=1s -- xterm
+  xqos cap -o slow.pcapng --start-on wait=100ms --stop-on time=2s --repeat \\
+    --keep 10 -- emacs
   sudo xqos cap -i any -o desk.pcapng --duration 30s
   sudo xqos cap -i lo --port 6010 -o ssh.pcapng
   xqos cap -r desk.pcapng --scrub -o for-others.pcapng
@@ -105,10 +117,23 @@ Examples:
 Without -o, each message is one line, as in `xqos analyse --messages`. The lines
 contain typed text, and mix with the program's own output.
 
-Events: key is a key press; first-window is the first window that is mapped;
-quiet counts from the last message. After the file has ended, the program
-continues. A file that begins in the middle of a connection lacks the names of
-extensions that the client queried before.
+Events:
+  window         a window is mapped; window=NAME: one with this name or class
+  key, button    a key or a mouse button is pressed
+  drag           the pointer moves while a button is pressed
+  selection      a program takes a selection, or asks for its contents
+  message=NAME   a request, reply, event or error, such as QueryExtension,
+                 RENDER::Composite, MapNotify or BadWindow
+  wait=TIME      a request has no answer after this time
+  signal         SIGUSR1 is sent to this command (kill -USR1 PID)
+  quiet=TIME     no message for this time, counted from the last one
+  time=TIME      this long after the start
+
+After the file has ended, the program continues. With --repeat, the files are
+start-0001.pcapng, start-0002.pcapng and so on for -o start.pcapng; numbers of
+existing files are left out. A file that begins in the middle of a connection
+has a comment with which xqos decodes the rest. Other programs lack the names
+of extensions there.
 
 The capture ends when the program and everything that it started have exited
 or closed their connections; ^C ends the program and the file. The program's
@@ -150,12 +175,10 @@ impl Arguments {
             list()?;
             return Ok(ExitCode::SUCCESS);
         }
-        // Without an output file, only the messages are wanted.
-        let output = self.output.as_deref().unwrap_or(Path::new("/dev/null"));
-        match (&self.interface, &self.read) {
-            (Some(interface), _) => interface::capture(self, interface, output)?,
-            (_, Some(capture)) => rewrite::write(self, capture, output)?,
-            (None, None) => return program::capture(self, display, output),
+        match (&self.interface, &self.read, &self.output) {
+            (Some(interface), ..) => interface::capture(self, interface)?,
+            (None, Some(capture), Some(output)) => rewrite::write(self, capture, output)?,
+            _ => return program::capture(self, display),
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -165,29 +188,65 @@ impl Arguments {
         Settings {
             scrub: (!self.keep_cookie).then_some(extent),
             snap_bytes: self.snaplen.map(|bytes| bytes as usize),
-            trigger: trigger::Settings { start: self.start_on, stop: self.stop_on, before_ns: self.before.ns() },
+            trigger: trigger::Settings {
+                start: self.start_on.clone(),
+                stop: self.stop_on.clone(),
+                before_ns: self.before.ns(),
+                repeat: self.repeat,
+                signal: Arc::default(),
+            },
             // If a single port is captured, treat all its connections as X.
             prints_messages: self.output.is_none(),
             also_port: self.port.as_ref().filter(|ports| ports.len() == 1).map(|ports| *ports.start()),
         }
     }
 
-    /// Prints the summary line; an incomplete or empty file is an error.
-    fn conclude(&self, recorded: &Recorded, path: &Path, about: &str) -> Result<()> {
-        let Recorded { packets, bytes, .. } = recorded;
-        let file = path.display();
-        if let (Some(error), None) = (&recorded.error, &self.output) {
-            let is_closed = error.kind() == ErrorKind::BrokenPipe;
-            return if is_closed { Ok(()) } else { Err(anyhow!("cannot write to standard output: {error}")) };
+    /// Creates the file. Only the user can read it, because it may contain what people type.
+    fn target(&self) -> Result<Target> {
+        Ok(match &self.output {
+            // Only the messages are wanted.
+            None => Target::Nowhere,
+            Some(path) if self.repeat => Target::Ring(Ring::new(path, self.keep).with_context(|| self.cannot_write())?),
+            Some(path) => Target::One(output::recording(path, 0o600)?),
+        })
+    }
+
+    fn signals(&self) -> io::Result<Signals> {
+        if self.settings().trigger.needs_signal() { Signals::watch_with_user_signal() } else { Signals::watch() }
+    }
+
+    fn cannot_write(&self) -> String {
+        format!("cannot write {}", self.file())
+    }
+
+    /// The file, or with --repeat, the first one.
+    fn file(&self) -> String {
+        let path = self.output.as_ref().map(|path| if self.repeat { numbered(path, 1) } else { path.clone() });
+        path.unwrap_or_default().display().to_string()
+    }
+
+    /// Removes the file in which nothing was recorded. Numbered files do that themselves.
+    fn discard(&self) {
+        if let Some(path) = self.output.as_ref().filter(|_| !self.repeat) {
+            output::discard(path);
         }
-        if let Some(error) = &recorded.error {
-            bail!("{file} is incomplete, it ends after {packets} packets: {error}");
+    }
+
+    /// Prints the summary line; an incomplete or empty file is an error.
+    fn conclude(&self, recorded: &Recorded, about: &str) -> Result<()> {
+        let Recorded { packets, bytes, .. } = recorded;
+        let file = self.file();
+        match &recorded.error {
+            Some(RecordError::Print(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+            Some(RecordError::Print(error)) => bail!("cannot write to standard output: {error}"),
+            Some(error) => bail!("{file} is incomplete, it ends after {packets} packets: {error}"),
+            None => {}
         }
         if !recorded.has_started {
             if self.read.is_none() {
-                output::discard(path);
+                self.discard();
             }
-            bail!("nothing was captured into {file}: the event of --start-on did not occur");
+            bail!("nothing was captured: the event of --start-on did not occur");
         }
         if recorded.given_up > 0 {
             let given_up = counted(recorded.given_up, "packet");
@@ -198,7 +257,11 @@ impl Arguments {
             count => format!(", {count} left out because they are not TCP"),
         };
         if !self.quiet {
-            let place = if self.output.is_some() { format!(" in {file}") } else { String::new() };
+            let place = match (&self.output, self.repeat) {
+                (None, _) => String::new(),
+                (Some(_), false) => format!(" in {file}"),
+                (Some(_), true) => format!(" in {}", counted(recorded.files, "numbered file")),
+            };
             note(&format!("{about}{}, {bytes} bytes{place}{left_out}", counted(*packets, "packet")));
         }
         Ok(())
@@ -215,9 +278,4 @@ fn list() -> Result<()> {
         output::line(line.trim_end())?;
     }
     Ok(())
-}
-
-/// Creates the capture file. Only the user can read it, because it may contain what people type.
-fn create(output: &Path) -> Result<File> {
-    output::recording(output, 0o600)
 }

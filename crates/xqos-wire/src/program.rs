@@ -7,6 +7,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_sys::{self as sys, Processes, Procfs, Signal, Signals};
@@ -33,6 +35,8 @@ pub struct Program {
     /// When to kill the program if it has not exited by then.
     kill: Option<Instant>,
     reported: bool,
+    /// Set by SIGUSR1, if that signal is watched.
+    pub user_signal: Arc<AtomicBool>,
 }
 
 impl Program {
@@ -49,7 +53,15 @@ impl Program {
         sys::unblock_signals_in(&mut command);
         let shown = OsStr::to_string_lossy(program);
         let child = command.spawn().with_context(|| format!("cannot start {shown}: check its name after --"))?;
-        Ok(Program { pid: child.id() as i32, status: None, ended: None, stopping: false, kill: None, reported: false })
+        Ok(Program {
+            pid: child.id() as i32,
+            status: None,
+            ended: None,
+            stopping: false,
+            kill: None,
+            reported: false,
+            user_signal: Arc::default(),
+        })
     }
 
     /// Waits until the program and its connections have ended, or a signal asks to stop waiting.
@@ -75,6 +87,9 @@ impl Program {
     fn handle_signal(&mut self, Signal { number, from_kernel }: Signal) {
         if number == libc::SIGCHLD {
             return self.reap();
+        }
+        if number == libc::SIGUSR1 {
+            return self.user_signal.store(true, Ordering::Relaxed);
         }
         self.stopping = true;
         // The terminal has already sent ^C to the program, and the program may choose to continue.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Synthetic messages for the tests in this folder.
+//! Synthetic messages for tests.
 
 use crate::observe::{Kind, Message};
 

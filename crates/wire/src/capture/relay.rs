@@ -24,12 +24,11 @@ pub mod display;
 mod run;
 pub mod upstream;
 
-use super::record::{Recorded, Settings};
+use super::record::{Recorded, Settings, Target};
 use crate::background::Background;
 use authority::Authority;
 use display::Display;
 use run::Loop;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -78,15 +77,15 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Starts relaying clients of this display (`None`: the one in DISPLAY) and recording them into a file.
-    pub fn start(display: Option<&str>, file: File, settings: &Settings) -> Result<Relay, RelayError> {
+    /// Starts relaying clients of this display (`None`: the one in DISPLAY) and recording them.
+    pub fn start(display: Option<&str>, target: Target, settings: &Settings) -> Result<Relay, RelayError> {
         let (upstream, _) = Upstream::find(display)?;
         let display = Arc::new(Display::make(upstream.screen()).map_err(RelayError::Display)?);
         let authority = Authority::of_upstream(&upstream, display.number()).map_err(RelayError::Authority)?;
         let open = Arc::new(AtomicUsize::new(0));
         let run = Loop::new(Arc::clone(&display), upstream, Arc::clone(&open));
         let settings = settings.clone();
-        let thread = Background::start("relay", move |stop| run.run(file, &settings, &stop));
+        let thread = Background::start("relay", move |stop| run.run(target, &settings, &stop));
         Ok(Relay { display, authority, open, thread: thread.map_err(RelayError::Run)? })
     }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Records an existing capture again: scrubbed, cut, or restricted to some ports.
 
-use super::record::{Recorded, Recorder, Settings, Watchers};
+use super::record::{Recorded, Recorder, Settings, Target, Watchers};
 use super::{Reader, Record};
 use crate::frame::{Frame, parse};
-use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
 
@@ -21,12 +20,12 @@ pub struct Rewritten {
 pub fn rewrite(
     mut reader: Reader,
     ports: Option<&RangeInclusive<u16>>,
-    file: File,
+    target: Target,
     settings: &Settings,
     progress: &mut impl FnMut(u64, u64),
 ) -> io::Result<Rewritten> {
     let mut watchers = Watchers::new(settings);
-    let mut recorder = Recorder::new(file, None, settings, &mut watchers)?;
+    let mut recorder = Recorder::new(target, None, settings, &mut watchers)?;
     let (mut packets, mut bytes) = (0, 0);
     while let Some(record) = reader.next() {
         (packets, bytes) = (packets + 1, bytes + u64::from(record.length));

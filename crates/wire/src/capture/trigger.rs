@@ -5,97 +5,94 @@
 //! |---|---|---|
 //! | waiting | the start event | the last seconds, in memory |
 //! | running | the stop event | everything |
-//! | over | the end of the capture | nothing |
+//! | over | the end of the capture, or with `repeat` the next start event | nothing |
 //!
 //! The time is taken from the packets; while there are none, the caller provides it.
 
-use crate::observe::{ConnectionId, Kind, Message, Observer};
-use std::cell::RefCell;
-use std::rc::Rc;
+mod watcher;
 
-/// A user or client event that can start or stop a recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub use watcher::EventWatcher;
+
+use crate::x11::message_name::MessageName;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// An event that can start or stop a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TriggerEvent {
-    /// KeyPress, from the core protocol or XInput.
+    /// A key press, from the core protocol or XInput.
     Key,
-    /// MapWindow. MapSubwindows does not count: it maps children of a window that is not visible yet.
-    FirstWindow,
+    /// A press of a mouse button.
+    Button,
+    /// The pointer moves while a button is pressed.
+    Drag,
+    /// MapWindow, of a window whose WM_NAME or WM_CLASS is this. MapSubwindows does not count: it maps children of a
+    /// window that is not visible yet.
+    Window(Option<String>),
+    /// A program takes a selection, or asks for its contents.
+    Selection,
+    Message(MessageName),
+    /// A request has no answer after this time.
+    Wait {
+        ns: u64,
+    },
+    /// [`Settings::signal`] was set.
+    Signal,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Start {
+    #[default]
     Now,
     On(TriggerEvent),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     On(TriggerEvent),
     /// No X message arrives within this time after the last one.
     Quiet {
         ns: u64,
     },
+    /// This time has passed since the start.
+    After {
+        ns: u64,
+    },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub start: Start,
     pub stop: Option<Stop>,
     /// Length of the time before the start event that is also kept.
     pub before_ns: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { start: Start::Now, stop: None, before_ns: 0 }
-    }
+    /// Wait for the start event again after the stop event.
+    pub repeat: bool,
+    /// The caller sets this when it has received a signal.
+    pub signal: Arc<AtomicBool>,
 }
 
 impl Settings {
     pub fn needs_messages(&self) -> bool {
         self.start != Start::Now || self.stop.is_some()
     }
+
+    pub fn needs_signal(&self) -> bool {
+        self.start == Start::On(TriggerEvent::Signal) || self.stop == Some(Stop::On(TriggerEvent::Signal))
+    }
+
+    /// True if a file may begin in the middle of a connection.
+    pub fn can_join(&self) -> bool {
+        self.start != Start::Now || self.repeat
+    }
 }
 
-/// Events seen since the last [`EventWatcher::take`].
+/// What was seen since the last [`EventWatcher::take`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenEvents {
-    pub key: bool,
-    pub window: bool,
+    pub start: bool,
+    pub stop: bool,
     pub message: bool,
-}
-
-impl SeenEvents {
-    fn has(self, event: TriggerEvent) -> bool {
-        match event {
-            TriggerEvent::Key => self.key,
-            TriggerEvent::FirstWindow => self.window,
-        }
-    }
-}
-
-/// Observes a session for trigger events. Clones share what they have seen.
-#[derive(Clone, Debug, Default)]
-pub struct EventWatcher(Rc<RefCell<SeenEvents>>);
-
-impl EventWatcher {
-    pub fn take(&self) -> SeenEvents {
-        self.0.take()
-    }
-}
-
-impl Observer for EventWatcher {
-    fn message(&mut self, _: ConnectionId, message: &Message<'_>) {
-        let mut seen = self.0.borrow_mut();
-        seen.message = true;
-        match (message.kind, message.name) {
-            (Kind::Event, "KeyPress" | "XInputExtension::KeyPress" | "XInputExtension::DeviceKeyPress") => {
-                seen.key = true;
-            }
-            (Kind::Request, "MapWindow") => seen.window = true,
-            _ => {}
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,24 +107,46 @@ pub enum State {
 pub struct Trigger {
     settings: Settings,
     state: State,
+    has_started: bool,
+    started_ns: Option<u64>,
     last_message_ns: Option<u64>,
 }
 
 impl Trigger {
     pub fn new(settings: Settings) -> Trigger {
-        let state = if settings.start == Start::Now { State::Running } else { State::Waiting };
-        Trigger { settings, state, last_message_ns: None }
+        let has_started = settings.start == Start::Now;
+        let state = if has_started { State::Running } else { State::Waiting };
+        Trigger { settings, state, has_started, started_ns: None, last_message_ns: None }
     }
 
     pub fn state(&self) -> State {
         self.state
     }
 
+    /// True if the start event has occurred at least once.
+    pub fn has_started(&self) -> bool {
+        self.has_started
+    }
+
+    /// Begins again after the stop event, if that is wanted. Returns whether it is.
+    pub fn restart(&mut self) -> bool {
+        let is_wanted = self.settings.repeat && self.state == State::Over;
+        if is_wanted {
+            let has_started = self.has_started;
+            *self = Trigger { has_started, ..Trigger::new(self.settings.clone()) };
+        }
+        is_wanted
+    }
+
     /// Advances the time: before each packet, and regularly while there are none.
     pub fn advance_to(&mut self, now_ns: u64) {
-        let Some(Stop::Quiet { ns }) = self.settings.stop else { return };
-        let silence_ns = self.last_message_ns.map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
-        if self.state == State::Running && silence_ns >= ns {
+        let (since_ns, ns) = match self.settings.stop {
+            Some(Stop::Quiet { ns }) => (self.last_message_ns, ns),
+            Some(Stop::After { ns }) => (self.started_ns, ns),
+            _ => return,
+        };
+        let is_late = since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) >= ns);
+        if self.state == State::Running && is_late {
             self.state = State::Over;
         }
     }
@@ -137,11 +156,15 @@ impl Trigger {
         if seen.message {
             self.last_message_ns = Some(at_ns);
         }
-        self.state = match (self.state, self.settings.start, self.settings.stop) {
-            (State::Waiting, Start::On(event), _) if seen.has(event) => State::Running,
-            (State::Running, _, Some(Stop::On(event))) if seen.has(event) => State::Over,
-            (state, _, _) => state,
+        self.state = match (self.state, &self.settings.stop) {
+            (State::Waiting, _) if seen.start => State::Running,
+            (State::Running, Some(Stop::On(_))) if seen.stop => State::Over,
+            (state, _) => state,
         };
+        if self.state == State::Running {
+            self.has_started = true;
+            self.started_ns.get_or_insert(at_ns);
+        }
     }
 }
 
@@ -149,34 +172,50 @@ impl Trigger {
 mod tests {
     use super::*;
 
-    const NOTHING: SeenEvents = SeenEvents { key: false, window: false, message: false };
+    const NOTHING: SeenEvents = SeenEvents { start: false, stop: false, message: false };
     const MESSAGE: SeenEvents = SeenEvents { message: true, ..NOTHING };
-    const KEY: SeenEvents = SeenEvents { key: true, ..MESSAGE };
-    const WINDOW: SeenEvents = SeenEvents { window: true, ..MESSAGE };
+    const START: SeenEvents = SeenEvents { start: true, ..MESSAGE };
+    const STOP: SeenEvents = SeenEvents { stop: true, ..MESSAGE };
+    const WINDOW: TriggerEvent = TriggerEvent::Window(None);
 
-    fn trigger(start: Start, stop: Option<Stop>) -> Trigger {
-        Trigger::new(Settings { start, stop, before_ns: 0 })
+    fn trigger(start: Start, stop: Stop, repeat: bool) -> Trigger {
+        Trigger::new(Settings { start, stop: Some(stop), repeat, ..Settings::default() })
     }
 
     #[test]
-    fn a_recording_runs_from_the_first_window_to_the_next_key() {
-        let mut trigger = trigger(Start::On(TriggerEvent::FirstWindow), Some(Stop::On(TriggerEvent::Key)));
+    fn a_recording_runs_from_the_first_start_event_to_the_next_stop_event() {
+        let mut trigger = trigger(Start::On(WINDOW), Stop::On(TriggerEvent::Key), false);
+        assert!(!trigger.has_started());
         for (seen, state) in [
-            (KEY, State::Waiting),
+            (STOP, State::Waiting),
             (MESSAGE, State::Waiting),
-            (WINDOW, State::Running),
-            (WINDOW, State::Running),
-            (KEY, State::Over),
-            (WINDOW, State::Over),
+            (START, State::Running),
+            (START, State::Running),
+            (STOP, State::Over),
+            (START, State::Over),
         ] {
             trigger.observe(1, seen);
             assert_eq!(trigger.state(), state, "{seen:?}");
+        }
+        assert!(trigger.has_started() && !trigger.restart() && trigger.state() == State::Over);
+    }
+
+    #[test]
+    fn a_repeated_recording_waits_for_its_start_event_again() {
+        let mut trigger = trigger(Start::On(WINDOW), Stop::Quiet { ns: 100 }, true);
+        for at_ns in [1000, 2000, 3000] {
+            assert_eq!(trigger.state(), State::Waiting);
+            trigger.observe(at_ns, START);
+            trigger.advance_to(at_ns + 99);
+            assert!(trigger.state() == State::Running && !trigger.restart());
+            trigger.advance_to(at_ns + 100);
+            assert!(trigger.state() == State::Over && trigger.restart());
         }
     }
 
     #[test]
     fn quiet_is_counted_from_the_last_message_and_not_before_the_first() {
-        let mut trigger = trigger(Start::Now, Some(Stop::Quiet { ns: 100 }));
+        let mut trigger = trigger(Start::Now, Stop::Quiet { ns: 100 }, true);
         trigger.advance_to(5000);
         assert_eq!(trigger.state(), State::Running, "nobody has said anything yet");
         trigger.observe(5000, MESSAGE);
@@ -186,6 +225,21 @@ mod tests {
         trigger.advance_to(5198);
         assert_eq!(trigger.state(), State::Running);
         trigger.advance_to(5199);
+        assert!(trigger.state() == State::Over && trigger.restart());
+        trigger.advance_to(9000);
+        assert_eq!(trigger.state(), State::Running, "the silence before the new start does not count");
+    }
+
+    #[test]
+    fn a_time_is_counted_from_the_start() {
+        let mut trigger = trigger(Start::On(WINDOW), Stop::After { ns: 100 }, false);
+        trigger.observe(1000, MESSAGE);
+        trigger.advance_to(2000);
+        trigger.observe(2000, START);
+        trigger.observe(2050, START);
+        trigger.advance_to(2099);
+        assert_eq!(trigger.state(), State::Running);
+        trigger.advance_to(2100);
         assert_eq!(trigger.state(), State::Over);
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! `xqos cap -i`: captures the packets of a network interface until a signal, a time limit or an event.
 
+use super::Arguments;
 use super::progress::Progress;
-use super::{Arguments, create};
 use anyhow::{Context, Error, Result, anyhow};
 use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use xqos_cli::output::note;
 use xqos_sys::{self as sys, Signals};
@@ -18,26 +18,31 @@ const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
 /// Maximum time between two checks of the clock.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-pub fn capture(arguments: &Arguments, interface: &str, output: &Path) -> Result<()> {
+pub fn capture(arguments: &Arguments, interface: &str) -> Result<()> {
     let ports = arguments.port.clone().unwrap_or(DISPLAY_PORTS);
     let filter = arguments.filter.clone().unwrap_or_else(|| filter_of(&ports));
     let mut live = Live::open(interface, &filter).map_err(|error| explained(error, interface))?;
     let settings = arguments.settings();
     let mut watchers = Watchers::new(&settings);
-    let cannot = || format!("cannot write {}", output.display());
-    let recorder = Recorder::new(create(output)?, Some((live.link(), interface)), &settings, &mut watchers);
-    let mut recorder = recorder.with_context(cannot)?;
-    let signals = Signals::watch().context("cannot watch for ^C")?;
+    let recorder = Recorder::new(arguments.target()?, Some((live.link(), interface)), &settings, &mut watchers);
+    let mut recorder = recorder.with_context(|| arguments.cannot_write())?;
+    let signals = arguments.signals().context("cannot watch for ^C")?;
     // The kernel drops packets if this process runs too late. Without the right to do this, the capture runs as usual.
     let _ = rustix::process::setpriority_process(None, -20);
     if !arguments.quiet {
         note(&format!("capturing on {interface} ({filter}); press ^C to stop"));
     }
-    let drops = run(arguments, &mut live, &mut recorder, &signals)?;
-    arguments.conclude(&recorder.finish(), output, &format!("{}; ", summary(&drops)))
+    let drops = run(arguments, &mut live, &mut recorder, &signals, &settings.trigger.signal)?;
+    arguments.conclude(&recorder.finish(), &format!("{}; ", summary(&drops)))
 }
 
-fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, signals: &Signals) -> Result<Drops> {
+fn run(
+    arguments: &Arguments,
+    live: &mut Live,
+    recorder: &mut Recorder<'_>,
+    signals: &Signals,
+    user_signal: &AtomicBool,
+) -> Result<Drops> {
     let mut progress = Progress::new(arguments.quiet);
     let end = arguments.duration.map(|time| Instant::now() + time);
     let mut is_last = false;
@@ -50,8 +55,15 @@ fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, sign
         let recorded = recorder.recorded();
         progress.update(|| format!("{} packets, {} bytes; {}", recorded.packets, recorded.bytes, summary(&drops)));
         let left = end.map_or(POLL_INTERVAL, |end| end.saturating_duration_since(Instant::now()).min(POLL_INTERVAL));
-        // A SIGCHLD comes from a child that this process inherited through exec, and does not end the capture.
-        let is_signalled = std::iter::from_fn(|| signals.next()).any(|signal| signal.number != libc::SIGCHLD);
+        let mut is_signalled = false;
+        while let Some(signal) = signals.next() {
+            match signal.number {
+                // It is from a child that this process inherited through exec, and does not end the capture.
+                libc::SIGCHLD => {}
+                libc::SIGUSR1 => user_signal.store(true, Ordering::Relaxed),
+                _ => is_signalled = true,
+            }
+        }
         if is_signalled || left.is_zero() {
             // The kernel delivers packets in batches: wait for the last one.
             std::thread::sleep(2 * GATHERED_FOR);

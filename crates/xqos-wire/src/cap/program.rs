@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: MIT
 //! `xqos cap -- PROGRAM`: captures a program, and all processes that it starts, through a relay.
 
-use super::{Arguments, create};
+use super::Arguments;
 use crate::program::{Program, counted};
 use anyhow::{Context, Error, Result};
-use std::path::Path;
 use std::process::ExitCode;
-use xqos_cli::output;
-use xqos_sys::{self as sys, Signals};
+use xqos_sys as sys;
 use xqos_wire::capture::relay::{Relay, Relayed};
 
-pub fn capture(arguments: &Arguments, display: Option<&str>, path: &Path) -> Result<ExitCode> {
+pub fn capture(arguments: &Arguments, display: Option<&str>) -> Result<ExitCode> {
     // Do this before starting threads, which would otherwise receive the signals.
-    let signals = Signals::watch().context("cannot watch for the program's end")?;
+    let signals = arguments.signals().context("cannot watch for the program's end")?;
     sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
-    let file = create(path)?;
+    let (target, settings) = (arguments.target()?, arguments.settings());
     let start = || {
-        let relay = Relay::start(display, file, &arguments.settings())?;
+        let relay = Relay::start(display, target, &settings)?;
         Ok((Program::start(&arguments.program, &relay.display(), relay.authority())?, relay))
     };
-    let (mut program, relay) = start().inspect_err(|_: &Error| output::discard(path))?;
+    let (mut program, relay) = start().inspect_err(|_: &Error| arguments.discard())?;
+    program.user_signal = settings.trigger.signal;
     program.watch(Some(&|| relay.open()), &signals, arguments.quiet)?;
     let relayed = relay.finish()?;
-    arguments.conclude(&relayed.recorded, path, &summary(&relayed))?;
+    arguments.conclude(&relayed.recorded, &summary(&relayed))?;
     Ok(ExitCode::from(program.status()))
 }
 

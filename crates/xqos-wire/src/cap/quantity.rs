@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Parses the option values of `xqos cap`: times, ports, and events to start and stop on.
+//! Parses the option values of `xqos cap`: times and ports.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use xqos_cli::quantity::Micros;
-use xqos_wire::capture::trigger::{Start, Stop, TriggerEvent};
 
 pub fn time(text: &str) -> Result<Duration, String> {
     match xqos_cli::time::read_ns(text)? {
@@ -19,30 +17,6 @@ pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     match (first.parse(), last.parse()) {
         (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(first..=last),
         _ => Err(format!("'{text}' is not a port: write one such as 6010, or a range such as 6000-6063")),
-    }
-}
-
-pub fn start(text: &str) -> Result<Start, String> {
-    match (text, occasion(text)) {
-        ("now", _) => Ok(Start::Now),
-        (_, Some(occasion)) => Ok(Start::On(occasion)),
-        _ => Err(format!("'{text}' is not an event to start on: write now, key or first-window")),
-    }
-}
-
-pub fn stop(text: &str) -> Result<Stop, String> {
-    if let Some(time) = text.strip_prefix("quiet=") {
-        return time.parse().map(|time: Micros| Stop::Quiet { ns: time.ns() });
-    }
-    let wanted = || format!("'{text}' is not an event to stop on: write key, first-window or quiet=2s");
-    occasion(text).map(Stop::On).ok_or_else(wanted)
-}
-
-fn occasion(text: &str) -> Option<TriggerEvent> {
-    match text {
-        "key" => Some(TriggerEvent::Key),
-        "first-window" => Some(TriggerEvent::FirstWindow),
-        _ => None,
     }
 }
 
@@ -74,14 +48,5 @@ mod tests {
         for text in ["", "0", "x", "6063-6000", "6000-", "65536"] {
             assert!(ports(text).is_err_and(|error| error.contains("such as 6010")), "{text}");
         }
-    }
-
-    #[test]
-    fn events_are_named() {
-        assert_eq!(start("key"), Ok(Start::On(TriggerEvent::Key)));
-        assert_eq!(stop("quiet=2s"), Ok(Stop::Quiet { ns: 2_000_000_000 }));
-        assert!(stop("now").is_err_and(|error| error.contains("quiet=2s")));
-        assert!(stop("quiet=2").is_err_and(|error| error.contains("unit")));
-        assert!(start("quiet").is_err_and(|error| error.contains("first-window")));
     }
 }

@@ -10,12 +10,11 @@ use super::upstream::{Socket, Upstream};
 use super::{Relayed, Settings};
 use crate::background::Clock;
 use crate::capture::conversation::Conversation;
-use crate::capture::record::{Recorder, Watchers};
+use crate::capture::record::{Recorder, Target, Watchers};
 use crate::capture::{Link, Record};
 use crate::observe::Direction;
 use rustix::event::PollFlags;
 use rustix::process::{Resource, getrlimit};
-use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -54,9 +53,9 @@ impl Loop {
     }
 
     /// Runs until `stop` is readable.
-    pub fn run(mut self, file: File, settings: &Settings, stop: &UnixStream) -> io::Result<Relayed> {
+    pub fn run(mut self, target: Target, settings: &Settings, stop: &UnixStream) -> io::Result<Relayed> {
         let mut watchers = Watchers::new(settings);
-        let mut recorder = Recorder::new(file, Some((Link::RAW, "xqos relay")), settings, &mut watchers)?;
+        let mut recorder = Recorder::new(target, Some((Link::RAW, "xqos relay")), settings, &mut watchers)?;
         let mut buffer = vec![0; PIECE_BYTES];
         loop {
             let ready = self.wait(stop, &mut recorder)?;
