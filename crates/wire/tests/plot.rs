@@ -84,6 +84,21 @@ fn troubled() -> Talk {
 }
 
 #[test]
+fn a_filter_keeps_its_messages_and_all_packets() {
+    let whole = captured("gtk3-demo", Choice::default()).0;
+    let filter = "message=CreateWindow,Expose".parse().unwrap();
+    let some = captured("gtk3-demo", Choice { filter, ..Choice::default() }).0;
+    let names: Vec<&str> = some.names.iter().collect();
+    assert_eq!(some.connections.len(), whole.connections.len());
+    let pairs = some.connections.values().zip(whole.connections.values());
+    for (some, whole) in pairs.flat_map(|(some, whole)| some.tracks.iter().zip(&whole.tracks)) {
+        assert_eq!(some.bars().collect::<Vec<_>>(), whole.bars().collect::<Vec<_>>());
+        let is_wanted = |mark: &MessageMark| ["CreateWindow", "Expose"].contains(&names[mark.name as usize]);
+        assert_eq!(some.marks().collect::<Vec<_>>(), whole.marks().filter(is_wanted).collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn the_model_keeps_every_message_position() {
     let check = |(plot, places): (Plot, Places)| {
         let began_ns = plot.began_ns;
