@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `analyse` | predicted starts, captures from bug reports, and invalid option values |
 //! | `cap` | captures of programs and of interfaces, and what they must not contain |
+//! | `cap_events` | captures that start and stop around events, and numbered files |
 //! | `documents` | commands from the documents, exactly as printed there |
 //! | `link` | programs on a slow link, and that no process is left |
 //! | `near` | programs behind the proxy that answers locally |
@@ -13,6 +14,7 @@
 
 mod analyse;
 mod cap;
+mod cap_events;
 mod documents;
 // Each test program uses only part of the fixture.
 #[allow(dead_code)]
