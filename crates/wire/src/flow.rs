@@ -124,7 +124,7 @@ impl Followed {
         let (stream, connection) =
             (Stream::resume(checkpoint.next), Connection::from_checkpoint(checkpoint, max_pending));
         let followed = Followed { id, ends, stream, connection, program: None };
-        followed.open(at_ns, true, observers);
+        followed.open(at_ns, !checkpoint.is_new, observers);
         followed
     }
 

@@ -26,6 +26,8 @@ pub struct Checkpoint {
     /// Bytes that remain of messages that have started, and which the file cannot show.
     pub rest: [u64; 2],
     pub has_big_requests: bool,
+    /// True if nothing but TCP's handshake was seen.
+    pub is_new: bool,
     /// True if the server has not answered the client's setup.
     pub awaits_setup: bool,
     /// Sequence number of the last request, including the one of which a rest remains.

@@ -97,7 +97,10 @@ impl Connection {
 
     /// Continues where a checkpoint was made.
     pub fn from_checkpoint(checkpoint: &Checkpoint, max_pending: usize) -> Connection {
-        let Checkpoint { is_little_endian, rest, has_big_requests, .. } = *checkpoint;
+        let Checkpoint { is_little_endian, rest, has_big_requests, is_new, .. } = *checkpoint;
+        if is_new {
+            return Connection::new(false, max_pending);
+        }
         let order = if is_little_endian { ByteOrder::Little } else { ByteOrder::Big };
         let requests = if has_big_requests { Phase::Requests } else { Phase::ShortRequests };
         let replies = if checkpoint.awaits_setup { Phase::SetupReply } else { Phase::Replies };
@@ -106,8 +109,11 @@ impl Connection {
         Connection { order: Some(order), sides, decoder, skipped_bytes: 0 }
     }
 
-    /// Completes a checkpoint. `None` while the client's setup is not over, or a message boundary is unknown.
+    /// Completes a checkpoint. `None` inside the client's setup, or if a message boundary is unknown.
     pub fn save(&self, names: &Names, mut checkpoint: Checkpoint) -> Option<Checkpoint> {
+        if matches!(self.sides, [Side::New, Side::New]) {
+            return Some(Checkpoint { is_new: true, ..checkpoint });
+        }
         let [Side::Framing(requests), replies] = &self.sides else { return None };
         checkpoint.is_little_endian = requests.order == ByteOrder::Little;
         checkpoint.has_big_requests = match requests.phase {
