@@ -12,6 +12,7 @@ pub mod limits;
 pub mod process;
 pub mod schedule;
 pub mod selection_lock;
+pub mod status;
 pub mod viewers;
 pub mod window_facts;
 

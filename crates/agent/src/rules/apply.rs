@@ -115,6 +115,8 @@ pub struct Applier<S, A, B> {
     clients: BTreeMap<u32, Client>,
     /// Reported reasons for not raising any process.
     unable: BTreeSet<String>,
+    /// The last refusal that was reported.
+    refusal: Option<String>,
 }
 
 /// Returns true if the last setting of this kind was made manually or by the program itself.
@@ -125,7 +127,12 @@ fn is_manual(entry: &ClientEntry, kind: SettingKind) -> bool {
 
 impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
     pub fn new(server: S, auto: A, boost: B) -> Applier<S, A, B> {
-        Applier { server, auto, boost, clients: BTreeMap::new(), unable: BTreeSet::new() }
+        Applier { server, auto, boost, clients: BTreeMap::new(), unable: BTreeSet::new(), refusal: None }
+    }
+
+    /// The last refusal since the previous call.
+    pub fn take_refusal(&mut self) -> Option<String> {
+        self.refusal.take()
     }
 
     pub fn server(&self) -> &S {
@@ -282,7 +289,9 @@ impl<S: Server, A: Auto, B: Boost> Applier<S, A, B> {
                     let requested = format!("{kind:?} {:?}{from}", by.map(|by| by.setting));
                     let client = self.clients.entry(entry.client).or_default();
                     if client.reported.insert(requested) {
-                        messages.push(format!("{}{from}", error.in_one_line()));
+                        let message = format!("{}{from}", error.in_one_line());
+                        self.refusal = Some(message.clone());
+                        messages.push(message);
                     }
                 }
             }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The rules daemon of a display: receives changes, evaluates the rules, and applies the result.
 //!
-//! The daemon sleeps until the server, a window, a file or a signal wakes it, and reads changed files immediately. It
+//! The daemon sleeps until the server, a window, a file or a signal wakes it, and reads changed files immediately. Any
+//! client of the display can ask for its status, or ask it to read the files again (`selection_lock::Question`). It
 //! exits on a signal, when another client takes its selection, or when its connection or the server ends. In the first
 //! two cases it undoes its settings.
 
@@ -12,7 +13,8 @@ use super::folders::Folders;
 use super::limits::UserLimit;
 use super::process::Users;
 use super::schedule::{Changed, MIN_INTERVAL, Schedule};
-use super::selection_lock::SelectionLock;
+use super::selection_lock::{self, Question, SelectionLock};
+use super::status::{Applied, LastError, RulesRead, Status, in_ms};
 use super::viewers::{self, Absence, Viewers};
 use super::window_facts::WindowFacts;
 use super::{facts, loader};
@@ -22,13 +24,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::ConnectionExt;
+use x11rb::protocol::xproto::{ConnectionExt, SelectionRequestEvent};
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output::note;
 use xqos_rules::decide::{RuleSet, Verdict};
 use xqos_rules::facts::{ClientFacts, State};
-use xqos_rules::files::{Loaded, Loader};
+use xqos_rules::files::Loader;
 use xqos_sys::{self as sys, Signals};
 
 /// Reason why the daemon ends.
@@ -51,6 +53,10 @@ pub struct Daemon {
     windows: WindowFacts,
     loader: Loader,
     rules: RuleSet,
+    read: RulesRead,
+    /// The time at which the rule files were read.
+    read_at: Instant,
+    last_error: Option<(Instant, String)>,
     folders: Folders,
     user_limit: UserLimit,
     absence: Absence,
@@ -83,6 +89,9 @@ impl Daemon {
             windows,
             loader,
             rules: RuleSet::default(),
+            read: RulesRead::default(),
+            read_at: Instant::now(),
+            last_error: None,
             folders,
             user_limit: UserLimit::default(),
             absence: Absence::new(unwatched_after),
@@ -129,7 +138,7 @@ impl Daemon {
     fn continue_after(&mut self, error: &Error, signals: &Signals) -> Result<()> {
         let message = error.in_one_line();
         if self.reported.insert(message.clone()) {
-            note(&message);
+            self.fail(message);
         }
         sys::poll(&[signals.as_raw_fd()], Some(MIN_INTERVAL)).map_err(asking("cannot wait"))
     }
@@ -151,7 +160,8 @@ impl Daemon {
         }
         let (is_due, is_to_evaluate) = (is_now(self.applier.due()), is_now(self.until_evaluation()));
         if is_due {
-            self.applier.work().iter().for_each(|message| note(message));
+            let messages = self.applier.work();
+            self.print(&messages);
         }
         if is_to_evaluate {
             self.evaluate()?;
@@ -216,6 +226,10 @@ impl Daemon {
                 self.schedule.add([client]);
                 continue;
             }
+            if let Some((asked, question)) = self.lock.asked_by(&event) {
+                self.answer(&asked, question)?;
+                continue;
+            }
             let changed = self.windows.take_event(&self.x11, &event)?;
             self.schedule.add(changed);
         }
@@ -224,18 +238,47 @@ impl Daemon {
 
     /// Loads the rules. A mistake is printed once, and again only if it was corrected in between.
     fn load(&mut self) {
-        let Loaded { rules, limits, mistakes, .. } = self.loader.load();
-        let current: BTreeSet<String> = mistakes.iter().map(ToString::to_string).collect();
-        for new in current.difference(&self.reported) {
-            note(new);
-        }
-        self.reported = current;
-        self.say(&format!("rules loaded: {}", rules.rules().len()));
-        self.needs_viewers = rules.rules().iter().any(|rule| rule.matcher.depends_on(State::Unwatched));
-        self.rules = rules;
-        self.applier.limit_auto(limits.auto);
-        self.user_limit.keep(self.applier.server(), limits.per_user).into_iter().for_each(|message| note(&message));
+        let loaded = self.loader.load();
+        (self.read, self.read_at) = (RulesRead::of(&loaded), Instant::now());
+        let current: BTreeSet<String> = self.read.mistakes.iter().cloned().collect();
+        let before = std::mem::replace(&mut self.reported, current.clone());
+        current.difference(&before).for_each(|new| self.fail(new.clone()));
+        self.say(&format!("rules loaded: {}", self.read.count));
+        self.needs_viewers = loaded.rules.rules().iter().any(|rule| rule.matcher.depends_on(State::Unwatched));
+        self.rules = loaded.rules;
+        self.applier.limit_auto(loaded.limits.auto);
+        let refused = self.user_limit.keep(self.applier.server(), loaded.limits.per_user);
+        refused.into_iter().for_each(|message| self.fail(message));
         self.schedule.add_all();
+    }
+
+    /// Answers a question of another client.
+    fn answer(&mut self, asked: &SelectionRequestEvent, question: Option<Question>) -> Result<()> {
+        if question == Some(Question::Reload) {
+            self.load();
+        }
+        let status = question.map(|_| self.status()).transpose()?;
+        let text = status.map(|status| serde_json::to_string(&status)).transpose();
+        selection_lock::answer(&self.x11, asked, text.map_err(asking("cannot write the status"))?.as_deref())
+    }
+
+    fn status(&self) -> Result<Status> {
+        let (users, unwatched) = (Users::read(), self.absence.is_unwatched());
+        let mut applied = Vec::new();
+        for entry in self.others()?.values() {
+            let facts = facts(entry, &users, &self.windows, unwatched);
+            applied.extend(self.rules.evaluate(&facts).applied().iter().map(|chosen| Applied::of(entry, chosen)));
+        }
+        let last_error = self.last_error.as_ref();
+        Ok(Status {
+            version: 1,
+            pid: std::process::id(),
+            running_ms: in_ms(self.began.elapsed()),
+            rules: self.read.clone(),
+            read_ago_ms: in_ms(self.read_at.elapsed()),
+            last_error: last_error.map(|(at, text)| LastError { text: text.clone(), ago_ms: in_ms(at.elapsed()) }),
+            applied,
+        })
     }
 
     /// Evaluates the rules for the changed clients.
@@ -257,9 +300,8 @@ impl Daemon {
             self.matched.extend(matched.map(|(rule, _)| rule.place.to_string()));
             all.push((entry, evaluation.applied()));
         }
-        for message in self.applier.apply(&all) {
-            note(&message);
-        }
+        let messages = self.applier.apply(&all);
+        self.print(&messages);
         Ok(())
     }
 
@@ -284,6 +326,18 @@ impl Daemon {
             }
         }
         self.say("its settings are undone");
+    }
+
+    /// Prints messages of the applier, and remembers its last refusal.
+    fn print(&mut self, messages: &[String]) {
+        messages.iter().for_each(|message| note(message));
+        self.last_error = self.applier.take_refusal().map(|text| (Instant::now(), text)).or(self.last_error.take());
+    }
+
+    /// Prints an error and remembers it as the last one.
+    fn fail(&mut self, text: String) {
+        note(&text);
+        self.last_error = Some((Instant::now(), text));
     }
 
     fn say(&self, text: &str) {

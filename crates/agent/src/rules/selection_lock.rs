@@ -4,6 +4,9 @@
 //! The owner's window has the pid of its process as a property. To end the daemon, a client takes the selection. The
 //! server notifies the daemon, which undoes its settings and exits. The daemon's window is destroyed when its
 //! connection closes, so the client learns that the daemon has finished.
+//!
+//! A client asks the daemon a [`Question`] by converting the selection (ICCCM 2.4). The answer is a property of the
+//! client's window.
 
 use crate::error::{Result, asking, bail, refused};
 use std::os::fd::AsRawFd;
@@ -12,7 +15,7 @@ use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
     Atom, AtomEnum, ChangeWindowAttributesAux, ClientMessageEvent, ConnectionExt as _, CreateWindowAux, EventMask,
-    PropMode, Window, WindowClass,
+    PropMode, SELECTION_NOTIFY_EVENT, SelectionNotifyEvent, SelectionRequestEvent, Window, WindowClass,
 };
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
@@ -24,6 +27,10 @@ const SELECTION: &[u8] = b"_XQOS_RULES_S0";
 const PID: &[u8] = b"_NET_WM_PID";
 /// Undoing settings takes a few requests, so a daemon that takes longer is assumed to hang.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of an answer in one request; every server accepts requests of this size.
+const CHUNK: usize = 1 << 17;
+/// Maximum size of an answer, in units of four bytes.
+const MAX_ANSWER: u32 = 1 << 22;
 
 /// The rules daemon of a display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +40,33 @@ pub struct Holder {
     pub pid: u32,
 }
 
+/// A question to the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    Status,
+    /// Read the rule files again; the answer is the status afterwards.
+    Reload,
+}
+
+impl Question {
+    const ALL: [Question; 2] = [Question::Status, Question::Reload];
+
+    /// The name of the target to which the selection is converted.
+    fn target(self) -> &'static [u8] {
+        match self {
+            Question::Status => b"_XQOS_RULES_STATUS",
+            Question::Reload => b"_XQOS_RULES_RELOAD",
+        }
+    }
+}
+
 /// The selection. It is ours until the connection ends or another client takes it.
 #[derive(Debug)]
 pub struct SelectionLock {
     window: Window,
     selection: Atom,
+    /// The targets of [`Question::ALL`].
+    targets: [Atom; 2],
 }
 
 impl SelectionLock {
@@ -61,7 +90,8 @@ impl SelectionLock {
             bail!("{who} already applies rules on the X server {display}: `xqos rules off` ends it");
         }
         connection.flush()?;
-        Ok(SelectionLock { window, selection })
+        let [status, reload] = Question::ALL.map(|question| atom(connection, question.target()));
+        Ok(SelectionLock { window, selection, targets: [status?, reload?] })
     }
 
     /// Returns true if another client has taken the selection with this event.
@@ -79,6 +109,46 @@ impl SelectionLock {
             _ => None,
         }
     }
+
+    /// The question that a client asks with this event; `None` in it if the question is unknown.
+    pub fn asked_by(&self, event: &Event) -> Option<(SelectionRequestEvent, Option<Question>)> {
+        let Event::SelectionRequest(asked) = event else { return None };
+        let at = self.targets.iter().position(|&target| target == asked.target);
+        let is_ours = asked.owner == self.window && asked.selection == self.selection;
+        is_ours.then(|| (*asked, at.map(|at| Question::ALL[at])))
+    }
+}
+
+/// Answers a question; without a text, refuses it. If the client has disconnected, nothing happens.
+pub fn answer(connection: &RustConnection, asked: &SelectionRequestEvent, text: Option<&str>) -> Result<()> {
+    let &SelectionRequestEvent { time, requestor, selection, target, property, .. } = asked;
+    let text = text.filter(|_| property != NONE);
+    for (at, part) in text.iter().flat_map(|text| text.as_bytes().chunks(CHUNK)).enumerate() {
+        let mode = if at == 0 { PropMode::REPLACE } else { PropMode::APPEND };
+        connection.change_property8(mode, requestor, property, target, part)?.ignore_error();
+    }
+    let property = if text.is_some() { property } else { NONE };
+    let response_type = SELECTION_NOTIFY_EVENT;
+    let event = SelectionNotifyEvent { response_type, sequence: 0, time, requestor, selection, target, property };
+    connection.send_event(false, requestor, EventMask::NO_EVENT, event)?.ignore_error();
+    Ok(connection.flush()?)
+}
+
+/// Asks the daemon of a display a question; `None` if there is no daemon.
+pub fn ask(connection: &RustConnection, question: Question) -> Result<Option<String>> {
+    let Some(holder) = holder(connection)? else { return Ok(None) };
+    let (window, target) = (window(connection)?, atom(connection, question.target())?);
+    connection.convert_selection(window, atom(connection, SELECTION)?, target, target, CURRENT_TIME)?;
+    connection.flush()?;
+    let property = wait(connection, holder, |event| match event {
+        Event::SelectionNotify(answer) if answer.requestor == window => Some(answer.property),
+        _ => None,
+    })?;
+    if property == NONE {
+        bail!("the rules daemon (pid {}) gives no answer: it has exited, or is of another version", holder.pid);
+    }
+    let text = connection.get_property(true, window, property, AtomEnum::ANY, 0, MAX_ANSWER)?.reply()?;
+    Ok(Some(String::from_utf8_lossy(&text.value).into_owned()))
 }
 
 /// Tells the daemon of a display that settings of a client belong to the rules again. Returns the daemon.
@@ -100,17 +170,19 @@ pub fn end_daemon(connection: &RustConnection) -> Result<Option<Holder>> {
     connection.set_selection_owner(window(connection)?, atom(connection, SELECTION)?, CURRENT_TIME)?;
     connection.flush()?;
     if is_there {
-        wait_for_end(connection, holder)?;
+        let is_gone = |event| matches!(event, Event::DestroyNotify(gone) if gone.window == holder.window).then_some(());
+        wait(connection, holder, is_gone)?;
     }
     Ok(Some(holder))
 }
 
-fn wait_for_end(connection: &RustConnection, holder: Holder) -> Result<()> {
+/// Waits for an event that the daemon causes.
+fn wait<T>(connection: &RustConnection, holder: Holder, wanted: impl Fn(Event) -> Option<T>) -> Result<T> {
     let end = Instant::now() + PATIENCE;
     loop {
-        match connection.poll_for_event()? {
-            Some(Event::DestroyNotify(gone)) if gone.window == holder.window => return Ok(()),
-            Some(_) => {}
+        match connection.poll_for_event()?.map(&wanted) {
+            Some(Some(found)) => return Ok(found),
+            Some(None) => {}
             None if Instant::now() > end => bail!("the rules daemon (pid {}) does not answer: kill it", holder.pid),
             None => {
                 let left = end.saturating_duration_since(Instant::now());
