@@ -5,6 +5,7 @@ mod adopt;
 pub mod effect;
 mod files;
 mod keep;
+mod status;
 mod warnings;
 
 use anyhow::Result;
@@ -29,6 +30,7 @@ Examples:
   xqos rules check                check the rule files for mistakes
   xqos rules dry-run              show what rules would set for each client
   xqos rules run                  apply them until ^C or `xqos rules off`
+  xqos rules status               do they apply, since when, to which clients
   xqos explain --pick             click on a window: which rules apply, and why
   xqos rules adopt --pid 4711     drop manual settings; rules apply again
 
@@ -54,6 +56,8 @@ enum Command {
     Test(files::Test),
     DryRun(keep::DryRun),
     Run(keep::Run),
+    Status(status::Show),
+    Reload(status::Reload),
     Off(keep::Off),
     Adopt(adopt::Adopt),
 }
@@ -66,6 +70,8 @@ impl Arguments {
             Command::Test(arguments) => arguments.perform(),
             Command::DryRun(arguments) => arguments.perform(display),
             Command::Run(arguments) => arguments.perform(display),
+            Command::Status(arguments) => arguments.perform(display),
+            Command::Reload(arguments) => arguments.perform(display),
             Command::Off(arguments) => arguments.perform(display),
             Command::Adopt(arguments) => arguments.perform(display),
         }

@@ -11,6 +11,7 @@
 //! | `recordings` | which waits end `trace record --until-wait` |
 //! | `boost` | raised priorities, and that no process stays raised |
 //! | `rules` | rule files, and the daemon that applies them |
+//! | `rules_asked` | `rules status` and `rules reload` |
 //! | `rules_followed` | the rules tutorial and its tests, and `rules adopt` |
 //! | `rules_misused` | faulty and hostile rule files, and a clock that jumps |
 //! | `rules_applied` | that rules take effect, and that a daemon that dies leaves nothing behind |
@@ -37,6 +38,7 @@ mod prometheus;
 mod recordings;
 mod rules;
 mod rules_applied;
+mod rules_asked;
 mod rules_followed;
 mod rules_misused;
 mod served;

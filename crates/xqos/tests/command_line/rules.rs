@@ -45,7 +45,7 @@ impl Rules {
         ended(self.with(xqos().args(arguments)))
     }
 
-    fn ask_on(&self, server: &Server, arguments: &[&str]) -> Ended {
+    pub fn ask_on(&self, server: &Server, arguments: &[&str]) -> Ended {
         ended(self.with(&mut server.xqos(arguments)))
     }
 
