@@ -113,3 +113,22 @@ fn rules_match_the_complete_names_of_windows_programs() {
     let told = ended(xqos().args(["rules", "check", &mistaken])).with(1);
     assert!(told.out.contains("never matches: a name has no folder"), "{told:#?}");
 }
+
+#[test]
+fn the_autostart_entry_leaves_the_rules_to_an_enabled_unit() {
+    let entry = source("data/xqos-rules.desktop");
+    let command = entry.lines().find_map(|line| line.strip_prefix("Exec=sh -c \"")?.strip_suffix('"')).unwrap();
+    let folder = Folder::new("autostart");
+    fs::write(folder.file("xqos"), "#!/bin/sh\necho \"$@\"\n").unwrap();
+    Command::new("chmod").args(["+x", &folder.file("xqos")]).status().unwrap();
+    // The status of systemctl: enabled, disabled or unknown, and not installed.
+    for (status, starts) in [(Some(0), ""), (Some(1), "rules run\n"), (None, "rules run\n")] {
+        let _ = fs::remove_file(folder.file("systemctl"));
+        if let Some(status) = status {
+            fs::write(folder.file("systemctl"), format!("#!/bin/sh\nexit {status}\n")).unwrap();
+            Command::new("chmod").args(["+x", &folder.file("systemctl")]).status().unwrap();
+        }
+        let started = ended(Command::new("/bin/sh").args(["-c", command]).env("PATH", &folder.path)).with(0);
+        assert_eq!(started.out, starts, "{status:?}");
+    }
+}
