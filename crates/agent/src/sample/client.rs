@@ -62,9 +62,12 @@ pub const CLIENT of client: Client as JSON;
     together" =>
     Value::or_none(client.reserved(), Value::Text);
 "" elastic("LONGEST REQUEST", 22, EVER):
-    "processor time and name of its longest single request, and the longest time that others waited if such requests \
-    are cut (`xqos policy --cut`); a trace (`xqos trace`) has the elapsed time" =>
+    "processor time and name of its longest single request; a trace (`xqos trace`) has the elapsed time" =>
     client.longest(Value::Text(client.longest_text()));
+"longest_part_ms" number("BLOCKING", 8, EVER) gauge("xqos_client_longest_part_seconds"):
+    "longest time that others waited for one of its requests, or for a part of one that was cut (`xqos policy --cut`); \
+    processor time; a column only if it is shorter than the longest request" =>
+    client.longest(time_of_us(client.entry.longest_part_us).shown_if(client.is_cut()));
 "reservation.used" number("USED", 6, LAST): "part of its reservation that was used" =>
     client.own(Value::Share(client.used));
 "response.p50_ms" number("P50", 7, LAST): "response time: median" =>
@@ -139,9 +142,6 @@ pub const CLIENT of client: Client as JSON;
     client.longest(count(opcodes(client.entry.longest_request).0));
 "longest_request.minor": "minor opcode of its longest request" =>
     client.longest(count(opcodes(client.entry.longest_request).1));
-"longest_part_ms" gauge("xqos_client_longest_part_seconds"):
-    "longest time that others waited for one of its requests, or for a part of one that was cut; processor time" =>
-    client.longest(time_of_us(client.entry.longest_part_us));
 "group.weight": "weight of its group; null if not set" =>
     client.group(or_unset(client.entry.group_weight, 100.0));
 "group.cap": "maximum share of its group; null if not set" =>
@@ -267,14 +267,15 @@ impl Client {
         value.when(self.entry.group_period_us != 0)
     }
 
-    /// Its longest request; also how long others waited, if that is less because its requests are cut.
     fn longest_text(&self) -> String {
+        format!("{} {}", of_ns(self.entry.longest_request_ns), self.longest_request)
+    }
+
+    /// Returns true if others waited for less than its longest request, because its requests are cut.
+    fn is_cut(&self) -> bool {
         let (whole_ns, part_us) = (self.entry.longest_request_ns, self.entry.longest_part_us);
-        let [whole, part] = [whole_ns, u64::from(part_us) * 1000].map(of_ns);
         // The part is known in whole microseconds, and 0 if it is unknown.
-        let is_shorter = (1..us(whole_ns)).contains(&part_us) && part != whole;
-        let waited = if is_shorter { format!(", others waited {part}") } else { String::new() };
-        format!("{whole} {}{waited}", self.longest_request)
+        (1..us(whole_ns)).contains(&part_us) && of_ns(u64::from(part_us) * 1000) != of_ns(whole_ns)
     }
 
     fn longest(&self, value: Value) -> Value {
@@ -341,13 +342,15 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_request_is_shown_with_the_time_that_others_waited() {
-        let shown = |longest_part_us| client(&ClientEntry { longest_part_us, ..entry() }).longest_text();
-        assert_eq!(shown(300), "11.2 ms GetImage, others waited 300 us");
-        assert_eq!(shown(11_199), "11.2 ms GetImage", "it was not cut");
-        assert_eq!(shown(0), "11.2 ms GetImage", "unknown");
-        let short = ClientEntry { longest_request_ns: 423_654, longest_part_us: 423, ..entry() };
-        assert_eq!(client(&short).longest_text(), "424 us GetImage", "the same time");
+    fn a_cut_request_has_a_column_for_the_time_that_others_waited() {
+        let field = |title| CLIENT.iter().find(|field| field.title == title).unwrap();
+        let blocking = |entry: &ClientEntry| field("BLOCKING").text(&client(entry));
+        let shown = |longest_part_us| blocking(&ClientEntry { longest_part_us, ..entry() });
+        assert_eq!(field("LONGEST REQUEST").text(&client(&entry())), "11.2 ms GetImage");
+        assert_eq!(shown(300), "300 us");
+        assert_eq!(shown(11_199), "", "it was not cut");
+        assert_eq!(shown(0), "", "unknown");
+        assert_eq!(blocking(&ClientEntry { longest_request_ns: 423_654, longest_part_us: 423, ..entry() }), "");
         let json = json(&ClientEntry { longest_part_us: 300, cuts: 9, ..entry() });
         assert_eq!((&json["longest_part_ms"], &json["cuts"]), (&json!(0.3), &json!(9)));
     }
