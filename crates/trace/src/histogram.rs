@@ -26,6 +26,17 @@ impl Histogram {
         self.worst_ns = self.worst_ns.max(ns);
     }
 
+    /// Adds the values of another histogram.
+    pub fn absorb(&mut self, other: &Histogram) {
+        if self.buckets.len() < other.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(sum, count)| *sum = sum.saturating_add(*count));
+        self.count += other.count;
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.worst_ns = self.worst_ns.max(other.worst_ns);
+    }
+
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -101,5 +112,8 @@ mod tests {
             assert!(found >= expected && found <= expected + expected / 32, "{part}: {found}");
         }
         assert_eq!(Histogram::default().quantile_ns(0.5), 0);
+        let mut sum = Histogram::default();
+        sum.absorb(&histogram);
+        assert_eq!(sum, histogram);
     }
 }

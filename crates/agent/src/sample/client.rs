@@ -7,23 +7,33 @@ use crate::processor::Processor;
 use crate::requests::opcodes;
 use crate::session::GRABS;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 use xqos_abi::{ClientEntry, ClientList, entry_flag, us};
 use xqos_cli::quantity::Reservation;
 use xqos_cli::time::of_ns;
-use xqos_core::ReservationKind;
+use xqos_core::{ReservationKind, WAIT_BOUNDS_NS};
 use xqos_trace::histogram::Histogram;
 use xqos_tune::{Report, State};
+
+/// Number of classes of waits.
+pub const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
 
 #[derive(Clone, Debug, Default)]
 pub struct Client {
     pub entry: ClientEntry,
     pub now_ns: u64,
     pub share: f64,
+    /// The share with the time in its slices in which the server had no processor.
+    pub elapsed_share: f64,
     /// The share that the client causes: excludes its work for other clients, includes a window manager's work for it.
     pub charged_share: f64,
     pub requests_per_s: f64,
     /// Fraction of its reservation that it used.
     pub used: f64,
+    /// Processor time of its process in the interval, as a part of one processor.
+    pub process_share: Option<f64>,
+    /// Waits in the interval, as in the entry.
+    pub waits: [u32; WAITS],
     pub title: Option<String>,
     /// Response times in the interval, if there is a trace.
     pub responses: Option<Histogram>,
@@ -70,6 +80,12 @@ pub const CLIENT of client: Client as JSON;
     client.longest(time_of_us(client.entry.longest_part_us).shown_if(client.is_cut()));
 "reservation.used" number("USED", 6, LAST): "part of its reservation that was used" =>
     client.own(Value::Share(client.used));
+"elapsed_share" number("WALL", 6, LAST):
+    "SHARE with the time in which the server worked on it but had no processor, because other programs ran" =>
+    Value::Share(client.elapsed_share);
+"process_share" number("CPU%", 6, LAST):
+    "processor time of its own process, as a part of one processor; null in list, and for a client on another machine" =>
+    Value::or_none(client.process_share, Value::Share);
 "response.p50_ms" number("P50", 7, LAST): "response time: median" =>
     client.answered(|times| time(times.quantile_ns(0.5)));
 "grabbed_ms" number("GRAB", 7, EVER) counter("xqos_client_grabbed_seconds"): "time for which it held the server grab" =>
@@ -182,15 +198,42 @@ impl Client {
         let (since_ns, earlier) = earlier.unwrap_or((entry.connected_ns, &new));
         let elapsed_ns = now_ns.saturating_sub(since_ns).max(1) as f64;
         let part = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_ns;
+        let elapsed_share = part(entry.server_time_ns, earlier.server_time_ns);
         Client {
             now_ns,
-            share: part(entry.server_time_ns, earlier.server_time_ns) * running,
+            share: elapsed_share * running,
+            elapsed_share,
             charged_share: part(entry.charged_ns, earlier.charged_ns) * running,
             requests_per_s: part(entry.requests, earlier.requests) * 1e9,
             used: part(entry.reserved_time_ns, earlier.reserved_time_ns) * f64::from(entry.period_us)
                 / f64::from(entry.budget_us.max(1)),
+            waits: std::array::from_fn(|class| entry.waits[class].wrapping_sub(earlier.waits[class])),
             ..Client::of(entry)
         }
+    }
+
+    /// The sum of several clients, for a table. Settings of single clients are not in it.
+    pub fn sum<'a>(clients: impl IntoIterator<Item = &'a Client>) -> Client {
+        let mut sum = Client::default();
+        let mut processes = BTreeSet::new();
+        for client in clients {
+            if client.entry.longest_request_ns > sum.entry.longest_request_ns {
+                sum.longest_request.clone_from(&client.longest_request);
+            }
+            sum.entry.absorb(&client.entry);
+            sum.share += client.share;
+            sum.elapsed_share += client.elapsed_share;
+            sum.charged_share += client.charged_share;
+            sum.requests_per_s += client.requests_per_s;
+            // A process can have several connections.
+            let share = client.process_share.filter(|_| processes.insert(client.entry.pid));
+            sum.process_share = sum.process_share.map_or(share, |sum| Some(sum + share.unwrap_or(0.0)));
+            sum.waits.iter_mut().zip(client.waits).for_each(|(sum, count)| *sum = sum.saturating_add(count));
+            if let Some(times) = &client.responses {
+                sum.responses.get_or_insert_default().absorb(times);
+            }
+        }
+        sum
     }
 
     /// A client without per-interval figures.
@@ -367,5 +410,20 @@ mod tests {
         let before = ClientList { now_ns: 9_000_000_000, clients: vec![earlier], ..ClientList::default() };
         let client = Client::new(&entry(), Some(&before), 10_000_000_000, 0.5);
         assert_eq!((client.share, client.requests_per_s), (0.25, 456.0), "half of a second, half of it run");
+        assert_eq!(client.elapsed_share, 0.5);
+    }
+
+    #[test]
+    fn a_sum_counts_each_process_once_and_keeps_the_longest_request() {
+        let of = |pid, longest_request_ns, name: &str| Client {
+            share: 0.25,
+            process_share: Some(0.5),
+            longest_request: name.to_owned(),
+            ..Client::of(&ClientEntry { pid, longest_request_ns, longest_request: 1, waits: [1; WAITS], ..entry() })
+        };
+        let sum = Client::sum(&[of(7, 1, "short"), of(7, 9, "long"), of(8, 2, "short")]);
+        assert_eq!((sum.share, sum.process_share, sum.longest_request.as_str()), (0.75, Some(1.0), "long"));
+        assert_eq!((sum.entry.waits, sum.entry.requests), ([3; WAITS], 3 * entry().requests));
+        assert!(reservation_of(&sum.entry).is_none());
     }
 }

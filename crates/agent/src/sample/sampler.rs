@@ -5,14 +5,14 @@ use super::{Client, Longest, Readings, Sample, Server, VERSION, departed, ms};
 use crate::client::printable;
 use crate::error::Result;
 use crate::feed::Feed;
-use crate::processor::Processor;
+use crate::processor::{Processor, used_s};
 use crate::requests::{Names, names_of};
 use crate::session::Session;
 use crate::windows;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
-use xqos_abi::entry_flag;
 use xqos_abi::trace::Level;
+use xqos_abi::{ClientEntry, entry_flag};
 use xqos_trace::histogram::Histogram;
 use xqos_trace::model::{Figures, Kind};
 
@@ -28,6 +28,8 @@ pub struct Sampler {
     names: Names,
     pub feed: Feed,
     before: Option<Readings>,
+    /// Processor time of each process at the last sample, in seconds.
+    processes: HashMap<i32, f64>,
     titles: HashMap<u32, String>,
     titles_at: Option<Instant>,
     /// Also lists our own connection.
@@ -64,6 +66,7 @@ impl Sampler {
             names,
             feed: Feed::closed(),
             before: None,
+            processes: HashMap::new(),
             titles: HashMap::new(),
             titles_at: None,
             with_own: false,
@@ -116,12 +119,15 @@ impl Sampler {
         let then = before.as_ref().map(Readings::client_lists).unwrap_or_default();
         let departed = departed::list(&then, &now.client_lists(), now.elapsed_ns(before.as_ref()), server.running);
         let before = before.as_ref().map(|before| &before.list);
+        let interval_ms = before.map(|before| ms(list.now_ns.saturating_sub(before.now_ns)));
+        let processes = self.process_shares(&list.clients, interval_ms);
         let listed = list.clients.iter().filter(|entry| self.with_own || entry.flags & entry_flag::YOU == 0);
         let mut clients: Vec<Client> = listed
             .map(|entry| Client {
                 title: self.titles.get(&entry.client).cloned(),
                 responses: self.feed.is_open().then(|| recent.get(&entry.client).cloned().unwrap_or_default()),
                 waits_since_ns: self.waits_since_ns(entry.client),
+                process_share: processes.get(&entry.pid).copied(),
                 longest_request: self.names.of(entry.longest_request),
                 cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),
                 measured: self.measured.get(&entry.client).map(xqos_tune::Client::report),
@@ -131,10 +137,21 @@ impl Sampler {
         clients.sort_by(|a, b| {
             b.charged_share.total_cmp(&a.charged_share).then(b.entry.charged_ns.cmp(&a.entry.charged_ns))
         });
-        let interval_ms = before.map(|before| ms(list.now_ns.saturating_sub(before.now_ns)));
         let now_ms = ms(list.now_ns);
         self.before = Some(now);
         Ok(Sample { version: VERSION, now_ms, interval_ms, server, clients, departed })
+    }
+
+    /// The processor time of each client's process in the interval, as a part of one processor.
+    fn process_shares(&mut self, clients: &[ClientEntry], interval_ms: Option<f64>) -> HashMap<i32, f64> {
+        let Some(interval_s) = interval_ms.map(|ms| ms / 1e3).filter(|&seconds| seconds > 0.0) else {
+            return HashMap::new();
+        };
+        let pids = clients.iter().map(|entry| entry.pid).filter(|&pid| pid > 0);
+        let now: HashMap<i32, f64> = pids.filter_map(|pid| Some((pid, used_s(pid)?))).collect();
+        let before = std::mem::replace(&mut self.processes, now);
+        let share = |(pid, now): (&i32, &f64)| Some((*pid, (now - before.get(pid)?).max(0.0) / interval_s));
+        self.processes.iter().filter_map(share).collect()
     }
 
     fn waits_since_ns(&self, base: u32) -> Option<u64> {

@@ -198,6 +198,8 @@ fn shares_in_top_add_up_to_that_of_the_server() {
     let reserved =
         sample["clients"].as_array().unwrap().iter().find(|client| client["pid"] == clients[0].pid()).unwrap();
     assert_eq!(reserved["reservation"]["budget_ms"], 2.0, "{reserved:#}");
+    let part = |key: &str| reserved[key].as_f64().unwrap_or(-1.0);
+    assert!(part("elapsed_share") >= part("share") && part("process_share") >= 0.0, "{reserved:#}");
     assert!(reserved["response"]["p99_ms"].as_f64() > Some(0.0), "{reserved:#}");
 }
 
