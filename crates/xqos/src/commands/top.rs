@@ -5,6 +5,7 @@
 //! screen and the JSON show.
 
 mod screen;
+mod settings;
 
 use anyhow::Result;
 use clap::Args;
@@ -43,9 +44,11 @@ Examples:
   xqos top --json | jq -c '.clients[0]'
   sudo xqos top --attach :0
 
-Keys: s sort, / filter, p pause, Enter details of one client, l longest
-requests, r reserve, x release, u undo, R time each request (tens of nanoseconds
-each) until R is pressed again, ? help, q quit.
+Keys: s sort, I sort backwards, t tree of users, applications
+and clients, g group, + and - unfold and fold, /
+filter, p pause, Enter details, l longest requests, r reserve, x release, u
+undo, R time each request (tens of nanoseconds each) until R is pressed again, D
+default settings, ? help, q quit.
 
 (last): since the last sample, or with --once since the client connected;
 (ever): always since it connected.";

@@ -4,25 +4,30 @@
 //! The screen draws a [`Sample`]. Keys change the [`View`] or request a change from the server; changes on the server
 //! can be undone.
 
+mod changes;
 mod detail;
 mod head;
 mod help;
 mod keys;
+mod rows;
 mod table;
 
+use super::settings::Settings;
 use anyhow::{Context, Result, bail};
-use keys::{Action, Change, Target};
+use changes::{Action, Change, Target};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Paragraph, TableState};
-use std::collections::{HashMap, VecDeque};
+use rows::{Arrangement, Key, Row};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 pub use table::text;
 use xqos_agent::client::reservation_of;
-use xqos_agent::sample::{CLIENT, Client, Sample, Sampler};
+use xqos_agent::rules::process::Users;
+use xqos_agent::sample::{Client, Sample, Sampler};
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_trace::model::Kind;
 
@@ -31,28 +36,29 @@ const HISTORY: usize = 240;
 /// Longest time until a key press takes effect.
 const KEY_EVERY: Duration = Duration::from_millis(100);
 
-/// The sort orders that `s` cycles through: the key of a field, and its name.
-const ORDERS: [(&str, &str); 6] = [
-    ("charged_share", "share"),
-    ("charged_ms", "server time"),
-    ("requests_per_s", "requests"),
-    ("response.p99_ms", "p99"),
-    ("longest_wait_ms", "longest wait"),
-    ("program", "name"),
-];
+/// What the user is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Purpose {
+    Filter,
+    Reserve(Target),
+    /// To be confirmed: the release of this client's reservation.
+    Release(Target),
+    /// To be confirmed: the default settings.
+    Defaults,
+}
 
-/// An open prompt: for the filter, or for a client's reservation.
+/// An open prompt.
 #[derive(Clone, Debug)]
 struct Prompt {
-    target: Option<Target>,
+    purpose: Purpose,
     text: String,
     /// While false, the first letter replaces the proposed text.
     is_typed: bool,
 }
 
 impl Prompt {
-    fn new(target: Option<Target>, text: String) -> Prompt {
-        Prompt { target, is_typed: text.is_empty(), text }
+    fn new(purpose: Purpose, text: String) -> Prompt {
+        Prompt { purpose, is_typed: text.is_empty(), text }
     }
 }
 
@@ -60,9 +66,9 @@ impl Prompt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Page {
     #[default]
-    Clients,
-    /// The details of one client, by its resource base.
-    Client(u32),
+    Table,
+    /// The details of the selected row.
+    Details,
     /// The longest requests since the server started.
     Longest,
 }
@@ -93,13 +99,17 @@ impl Point {
 #[derive(Default)]
 struct View {
     page: Page,
-    /// Index into [`ORDERS`].
-    order: usize,
+    settings: Settings,
+    /// Groups that the user has folded or unfolded.
+    toggled: HashSet<Key>,
+    users: Users,
     filter: String,
     paused: bool,
     /// The first visible line of the help, if it is open.
     help: Option<u16>,
-    selected: Option<u32>,
+    selected: Option<Key>,
+    /// The last place of the selected row; the row in this place is selected if the client disconnects.
+    at: usize,
     prompt: Option<Prompt>,
     message: String,
     changes: Vec<Change>,
@@ -114,24 +124,21 @@ pub fn run(display: Option<&str>, every: Duration) -> Result<()> {
     }
     let mut sampler = Sampler::open(display)?;
     let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
-    let result = show(&mut sampler, &mut terminal, every);
+    let view = View { users: Users::read(), ..View::default() };
+    let result = show(view, &mut sampler, &mut terminal, every);
     ratatui::restore();
     result
 }
 
-fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: Duration) -> Result<()> {
-    let mut view = View::default();
+fn show(mut view: View, sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: Duration) -> Result<()> {
     // Take the first sample soon, then one for each interval.
     sampler.wait(Duration::from_millis(200).min(every));
     let mut sample = sampler.sample()?;
     view.remember(&sample);
     let mut taken = Instant::now();
     loop {
-        view.sort(&mut sample.clients);
-        let kinds = match view.page {
-            Page::Client(client) => sampler.kinds(client),
-            _ => Vec::new(),
-        };
+        let detailed = view.chosen(&sample).filter(|row| view.page == Page::Details && !row.is_group());
+        let kinds = detailed.map_or(Vec::new(), |row| sampler.kinds(row.client.entry.client));
         let display = sampler.session.display.clone();
         terminal.draw(|frame| view.draw(frame, &sample, &display, &kinds))?;
         let mut is_new = false;
@@ -159,17 +166,6 @@ fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: D
 }
 
 impl View {
-    /// Sorts numbers in descending order, and names alphabetically.
-    fn sort(&self, clients: &mut [Client]) {
-        let (key, _) = ORDERS[self.order];
-        let Some(field) = CLIENT.iter().find(|field| field.key == key) else { return };
-        let number = |client: &Client| field.number_of(client).unwrap_or(0.0);
-        clients.sort_by(|a, b| number(b).total_cmp(&number(a)));
-        if key == "program" {
-            clients.sort_by_cached_key(|client| field.text(client));
-        }
-    }
-
     fn remember(&mut self, sample: &Sample) {
         for client in &sample.clients {
             let history = self.history.entry(client.entry.client).or_default();
@@ -180,8 +176,29 @@ impl View {
         }
         let is_there = |base: u32| sample.clients.iter().any(|client| client.entry.client == base);
         self.history.retain(|&base, _| is_there(base));
-        if matches!(self.page, Page::Client(base) if !is_there(base)) {
-            (self.page, self.message) = (Page::Clients, "the client has disconnected".to_owned());
+        if self.page == Page::Details && self.chosen(sample).is_none() {
+            (self.page, self.message) = (Page::Table, "the client has disconnected".to_owned());
+        }
+    }
+
+    fn rows<'a>(&self, sample: &'a Sample) -> Vec<Row<'a>> {
+        let arrangement = Arrangement { settings: &self.settings, toggled: &self.toggled, users: &self.users };
+        arrangement.rows(&self.shown(sample))
+    }
+
+    /// The row that keys act on, if any.
+    fn chosen<'a>(&self, sample: &'a Sample) -> Option<Row<'a>> {
+        self.rows(sample).into_iter().find(|row| Some(&row.key) == self.selected.as_ref())
+    }
+
+    /// Keeps the selection on its row. If that has disappeared, selects the row in its place.
+    fn settle(&mut self, rows: &[Row]) {
+        match rows.iter().position(|row| Some(&row.key) == self.selected.as_ref()) {
+            Some(at) => self.at = at,
+            None => {
+                self.at = self.at.min(rows.len().saturating_sub(1));
+                self.selected = rows.get(self.at).map(|row| row.key.clone());
+            }
         }
     }
 
@@ -206,11 +223,12 @@ impl View {
         let heights = [Constraint::Length(lines.len() as u16), Constraint::Min(3), Constraint::Length(1)];
         let [head, body, foot] = Layout::vertical(heights).areas(area);
         frame.render_widget(Paragraph::new(lines), head);
-        let of_page = |client: &&Client| self.page == Page::Client(client.entry.client);
-        match sample.clients.iter().find(of_page) {
-            Some(client) => self.draw_detail(frame, body, client, kinds),
-            None if self.page == Page::Longest => self.draw_longest(frame, body, &sample.server.longest_requests),
-            None => self.draw_table(frame, body, sample),
+        let rows = self.rows(sample);
+        self.settle(&rows);
+        match (self.page, rows.get(self.at)) {
+            (Page::Longest, _) => self.draw_longest(frame, body, &sample.server.longest_requests),
+            (Page::Details, Some(row)) => self.draw_detail(frame, body, row, kinds),
+            _ => self.draw_table(frame, body, &rows),
         }
         let reversed = Style::new().add_modifier(Modifier::REVERSED);
         frame.render_widget(Paragraph::new(self.foot(usize::from(area.width))).style(reversed), foot);

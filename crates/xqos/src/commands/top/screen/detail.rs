@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The page with all details of one client, including figures for which the table has no room.
 
+use super::rows::Row;
+use super::table::{is_summed, text_of};
 use super::{Point, View};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -19,22 +21,27 @@ type Pick = fn(&Point) -> f64;
 
 impl View {
     /// `kinds` are the client's most expensive kinds of requests; empty if requests are not timed.
-    pub fn draw_detail(&self, frame: &mut Frame, area: Rect, client: &Client, kinds: &[(String, Kind)]) {
-        let lines = facts(client, usize::from(area.width));
-        let is_auto =
-            client.is_auto() || self.recent(client, area.width, |point| point.budget_ms).iter().any(|&q| q > 0);
-        // The facts come first. Histories follow if there is room for them and for the kinds of requests.
+    pub fn draw_detail(&self, frame: &mut Frame, area: Rect, row: &Row, kinds: &[(String, Kind)]) {
+        let client: &Client = &row.client;
+        let lines = facts(row, usize::from(area.width));
+        let is_single = !row.is_group();
+        let is_auto = is_single
+            && (client.is_auto() || self.recent(client, area.width, |point| point.budget_ms).iter().any(|&q| q > 0));
+        // The facts come first. Charts follow if there is room for them and for the kinds of requests.
         let mut room = area.height.saturating_sub(lines.len() as u16 + 2);
-        let mut history = |is_wanted: bool| {
-            let height = if is_wanted && room >= 4 { 4 } else { 0 };
+        let mut chart = |(is_wanted, height)| {
+            let height = if is_wanted && room >= height { height } else { 0 };
             room -= height;
             height
         };
-        let [reserved, share, response] = [is_auto, true, true].map(&mut history);
+        let [reserved, share, response] = [(is_auto, 4), (is_single, 4), (is_single, 4)].map(&mut chart);
         let heights = [lines.len() as u16, reserved, share, response].map(Constraint::Length);
         let [facts, reserved, share, response, rest] =
             Layout::vertical(heights.into_iter().chain([Constraint::Fill(1)])).areas(area);
         frame.render_widget(Paragraph::new(lines), facts);
+        if !is_single {
+            return;
+        }
         if is_auto {
             self.draw_reserved(frame, reserved, client);
         }
@@ -77,12 +84,16 @@ fn bold(text: String) -> Line<'static> {
 }
 
 /// All fields with a value; two share a line if both are short enough.
-fn facts(client: &Client, width: usize) -> Vec<Line<'static>> {
-    let mut lines = vec![described(&client.entry)];
+fn facts(row: &Row, width: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![match row.members {
+        0 => described(&row.client.entry),
+        members => format!("{}, clients: {members}", row.name()),
+    }];
     let half = width / 2;
     let mut has_room = false;
-    for field in CLIENT.iter().filter(|field| !field.title.is_empty() && field.title != "PROGRAM") {
-        let text = field.text(client);
+    let is_listed = |title: &str| !title.is_empty() && title != "PROGRAM" && (!row.is_group() || is_summed(title));
+    for field in CLIENT.iter().filter(|field| is_listed(field.title)) {
+        let text = text_of(field, row);
         if ["", "0", "-"].contains(&text.as_str()) {
             continue;
         }
@@ -115,11 +126,14 @@ fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::Key;
     use super::*;
     use crate::fixture;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+    use std::borrow::Cow;
     use xqos_abi::{ClientEntry, Label, entry_flag};
+    use xqos_agent::client::connection;
     use xqos_agent::processor::Processor;
 
     fn entry() -> ClientEntry {
@@ -147,7 +161,9 @@ mod tests {
 
     fn screen(view: &View, client: &Client, kinds: &[(String, Kind)], height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(80, height)).unwrap();
-        terminal.draw(|frame| view.draw_detail(frame, frame.area(), client, kinds)).unwrap();
+        let key = Key::Client(connection(&client.entry));
+        let row = Row { key, client: Cow::Borrowed(client), members: 0, depth: 0, is_folded: false };
+        terminal.draw(|frame| view.draw_detail(frame, frame.area(), &row, kinds)).unwrap();
         terminal.backend().to_string()
     }
 

@@ -2,7 +2,8 @@
 //! The lines above and below the page. A part that does not fit moves to the next line, if there is one. Otherwise it
 //! is shortened or left out. Less important parts come later, so they are left out first.
 
-use super::{ORDERS, Page, View};
+use super::{Page, Purpose, View};
+use crate::commands::top::settings::Grouping;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -36,6 +37,7 @@ impl View {
             Some(format!("xqos top {display}")),
             self.paused.then(|| "PAUSED".to_owned()),
             (!self.filter.is_empty()).then(|| format!("filter: {}", self.filter)),
+            self.grouping(),
             holder.map(|holder| format!("server grab: {}", described(&holder.entry))),
             server.aside().map(|reason| format!("xqos stepped aside: {reason}")),
         ];
@@ -48,19 +50,30 @@ impl View {
         parts
     }
 
+    fn grouping(&self) -> Option<String> {
+        match self.settings.grouping {
+            Grouping::Client => None,
+            Grouping::Tree => Some("tree".to_owned()),
+            grouping => Some(format!("by {}", grouping.name())),
+        }
+    }
+
     pub fn foot(&self, width: usize) -> String {
         if let Some(prompt) = &self.prompt {
             // The proposed text is in brackets until a key changes it.
             let text = if prompt.is_typed { format!("{}_", prompt.text) } else { format!("[{}]", prompt.text) };
-            return match &prompt.target {
-                None => input("filter", "", &text, width),
-                Some(target) => input(&format!("reserve for {}", target.name), " budget/period [hard]", &text, width),
+            return match &prompt.purpose {
+                Purpose::Filter => input("filter", "", &text, width),
+                Purpose::Reserve(target) => {
+                    input(&format!("reserve for {}", target.name), " budget/period [hard]", &text, width)
+                }
+                Purpose::Release(_) | Purpose::Defaults => question(&prompt.text, width),
             };
         }
         if !self.message.is_empty() {
             return cut(&format!(" {}", self.message), width);
         }
-        let order = format!("s by {}", ORDERS[self.order].1);
+        let order = format!("s by {}{}", self.settings.sort, if self.settings.is_reversed { " reversed" } else { "" });
         let hints: &[&str] = match self.page {
             Page::Longest => &["? help", "q quit", "l back", "/ filter", "p pause"],
             _ => &[
@@ -70,7 +83,9 @@ impl View {
                 "Enter details",
                 "r reserve",
                 "/ filter",
+                "t tree",
                 "l longest",
+                "g group",
                 "x release",
                 "u undo",
                 "p pause",
@@ -95,6 +110,12 @@ fn input(label: &str, wanted: &str, text: &str, width: usize) -> String {
     let ways = "   Enter, Esc";
     let ways = if columns(&label) + columns(wanted) + ways.len() <= room { ways } else { "" };
     format!(" {label}{wanted}: {text}{ways}")
+}
+
+/// A question that a key answers.
+fn question(text: &str, width: usize) -> String {
+    const KEYS: &str = "?  y: yes, other keys: no";
+    format!(" {}{KEYS}", cut(text, width.saturating_sub(KEYS.len() + 1)))
 }
 
 fn of_interval(sample: &Sample) -> Vec<String> {

@@ -11,17 +11,22 @@ use xqos_cli::width::wrapped;
 /// Columns of the window, including its border.
 const WIDTH: u16 = 76;
 
-const KEYS: [(&str, &str); 10] = [
-    ("Up, Down", "choose a client"),
+const KEYS: [(&str, &str); 15] = [
+    ("Up, Down", "choose a row; also PageUp, PageDown, Home and End"),
     ("Enter, Esc", "show its details; go back to the table"),
-    ("s", "sort by the next column"),
-    ("/", "show only some clients; Esc shows all again"),
+    ("s, S", "sort by the next column, by the previous column; also > and <"),
+    ("I", "sort backwards"),
+    ("P, T", "sort by SHARE, by TIME"),
+    ("t, F5", "tree of users, applications and clients"),
+    ("g", "group by application, by user, or not at all"),
+    ("+, -", "unfold and fold a group; also Right and Left"),
+    ("/, F4", "show only some clients; Esc shows all again"),
     ("l", "show the longest requests"),
     ("p, Space", "pause"),
     ("r", "reserve budget/period, such as 3ms/10ms; you may add hard or soft=paper"),
-    ("x, u", "release its reservation; undo the last change"),
+    ("x, u", "release its reservation, after a question; undo the last change"),
     ("R", "time each request, to find expensive kinds"),
-    ("q", "quit"),
+    ("D, q", "use the default settings, after a question; quit"),
 ];
 
 /// Draws the help from `line` on, or from the last line that fills the window. Returns the first visible line.

@@ -1,54 +1,28 @@
 // SPDX-License-Identifier: MIT
-//! Handles keys: they change the view, or request changes from the server. Reservations that were made or released can
-//! be undone.
+//! Handles keys: they change the view, or request changes from the server.
 
-use super::{ORDERS, Page, Prompt, View};
-use crate::kind;
+use super::changes::Action;
+use super::rows::Key;
+use super::{Page, Prompt, Purpose, View};
+use crate::commands::top::settings::Grouping;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use xqos_abi::trace::Level;
-use xqos_agent::client::{Connection, connection, reservation_of};
-use xqos_agent::sample::{Client, Sample, Sampler};
-use xqos_agent::session::Account;
-use xqos_cli::quantity::Reservation;
-use xqos_core::ReservationKind;
+use xqos_agent::sample::Sample;
 
-/// The result of a key press, if the view cannot handle it itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    Nothing,
-    Quit,
-    Reserve(Target, String),
-    Release,
-    Undo,
-    Requests,
-}
-
-/// The client that a prompt is for; it stays valid when the order of the clients changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    pub connection: Connection,
-    /// The name of its program and its pid.
-    pub name: String,
-}
-
-/// A change that can be undone: the client, and its previous reservation.
-pub struct Change {
-    connection: Connection,
-    before: Option<(u32, u32, ReservationKind)>,
-    what: String,
-}
+/// Rows by which the page keys move.
+const PAGE: isize = 10;
 
 impl View {
     pub fn key(&mut self, key: KeyEvent, sample: &Sample) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
             return Action::Quit;
         }
+        self.settle(&self.rows(sample));
         if self.prompt.is_some() {
             return self.type_key(key);
         }
         if let Some(line) = self.help {
             self.help = match key.code {
-                KeyCode::Esc | KeyCode::Char('?' | 'h' | 'q') => None,
+                KeyCode::Esc | KeyCode::F(1) | KeyCode::Char('?' | 'h' | 'q') => None,
                 KeyCode::Down | KeyCode::Char('j') => Some(line + 1),
                 KeyCode::Up | KeyCode::Char('k') => Some(line.saturating_sub(1)),
                 _ => Some(line),
@@ -56,60 +30,103 @@ impl View {
             return Action::Nothing;
         }
         self.message.clear();
+        if self.arrange(key.code) {
+            return Action::Nothing;
+        }
         match key.code {
-            KeyCode::Char('q') => return Action::Quit,
-            KeyCode::Char('x') => return Action::Release,
+            KeyCode::Char('q') | KeyCode::F(10) => return Action::Quit,
             KeyCode::Char('u') => return Action::Undo,
             KeyCode::Char('R') => return Action::Requests,
-            KeyCode::Esc if self.page != Page::Clients => self.page = Page::Clients,
-            KeyCode::Esc => self.filter.clear(),
-            KeyCode::Char('?' | 'h') => self.help = Some(0),
-            KeyCode::Char('s') => self.order = (self.order + 1) % ORDERS.len(),
-            KeyCode::Char('p' | ' ') => self.paused = !self.paused,
-            KeyCode::Char('/') => self.prompt = Some(Prompt::new(None, self.filter.clone())),
+            KeyCode::Char('x') => self.ask_release(sample),
             KeyCode::Char('r') => self.ask_reservation(sample),
-            KeyCode::Char('l') if self.page == Page::Longest => self.page = Page::Clients,
-            KeyCode::Char('l') => self.page = Page::Longest,
-            KeyCode::Enter if self.page == Page::Clients => self.open(sample),
-            KeyCode::Down | KeyCode::Char('j') => self.step(sample, 1),
-            KeyCode::Up | KeyCode::Char('k') => self.step(sample, -1),
-            _ => {}
+            KeyCode::Char('D') => self.ask(Purpose::Defaults, "use the default settings"),
+            KeyCode::Char('/') | KeyCode::F(4) => self.ask(Purpose::Filter, &self.filter.clone()),
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.help = Some(0),
+            KeyCode::Char('p' | ' ') => self.paused = !self.paused,
+            KeyCode::Char('+') | KeyCode::Right => self.fold(sample, false),
+            KeyCode::Char('-') | KeyCode::Left => self.fold(sample, true),
+            code => self.turn_to(code, sample),
         }
         Action::Nothing
     }
 
-    pub fn perform(&mut self, action: Action, sample: &Sample, sampler: &mut Sampler) {
-        match action {
-            Action::Nothing | Action::Quit => {}
-            Action::Reserve(target, text) => self.reserve(&target, &text, sample, sampler),
-            Action::Release => self.release(sample, sampler),
-            Action::Undo => self.undo(sample, sampler),
-            Action::Requests => self.toggle_requests(sampler),
+    fn ask(&mut self, purpose: Purpose, text: &str) {
+        self.prompt = Some(Prompt::new(purpose, text.to_owned()));
+    }
+
+    /// Changes the page or the selected row.
+    fn turn_to(&mut self, code: KeyCode, sample: &Sample) {
+        match code {
+            KeyCode::Esc if self.page != Page::Table => self.page = Page::Table,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Char('l') if self.page == Page::Longest => self.page = Page::Table,
+            KeyCode::Char('l') => self.page = Page::Longest,
+            KeyCode::Enter if self.page == Page::Table && self.selected.is_some() => self.page = Page::Details,
+            KeyCode::Down | KeyCode::Char('j') => self.step(sample, 1),
+            KeyCode::Up | KeyCode::Char('k') => self.step(sample, -1),
+            KeyCode::PageDown => self.step(sample, PAGE),
+            KeyCode::PageUp => self.step(sample, -PAGE),
+            KeyCode::Home => self.step(sample, isize::MIN),
+            KeyCode::End => self.step(sample, isize::MAX),
+            _ => {}
         }
     }
 
-    fn ask_reservation(&mut self, sample: &Sample) {
-        let Some(client) = self.chosen(sample) else { return };
-        let name = match client.entry.pid {
-            0 => client.name(),
-            pid => format!("{} ({pid})", client.name()),
-        };
-        let target = Target { connection: connection(&client.entry), name };
-        self.selected = Some(client.entry.client);
-        self.prompt = Some(Prompt::new(Some(target), "3ms/10ms".to_owned()));
+    /// Changes the order or the grouping. Returns false for other keys.
+    fn arrange(&mut self, code: KeyCode) -> bool {
+        let settings = &mut self.settings;
+        let before = settings.grouping;
+        match code {
+            KeyCode::Char('s' | '>') => settings.sort_by_next(1),
+            KeyCode::Char('S' | '<') => settings.sort_by_next(-1),
+            KeyCode::Char('I') => settings.is_reversed = !settings.is_reversed,
+            KeyCode::Char('P') => settings.sort = "SHARE",
+            KeyCode::Char('T') => settings.sort = "TIME",
+            KeyCode::Char('g') => settings.grouping = before.next(),
+            KeyCode::Char('t') | KeyCode::F(5) if before == Grouping::Tree => settings.grouping = Grouping::Client,
+            KeyCode::Char('t') | KeyCode::F(5) => settings.grouping = Grouping::Tree,
+            _ => return false,
+        }
+        if settings.grouping != before {
+            self.toggled.clear();
+        }
+        true
+    }
+
+    /// Folds or unfolds the selected group. For a row in an unfolded group, folding selects the group.
+    fn fold(&mut self, sample: &Sample, is_to_fold: bool) {
+        let rows = self.rows(sample);
+        let Some(row) = rows.get(self.at) else { return };
+        if row.is_group() && row.is_folded != is_to_fold {
+            if !self.toggled.remove(&row.key) {
+                self.toggled.insert(row.key.clone());
+            }
+        } else if is_to_fold {
+            let outer = rows[..self.at].iter().rposition(|other| other.depth < row.depth);
+            self.select(outer.map(|at| rows[at].key.clone()));
+        }
+    }
+
+    /// Selects a row, if there is one.
+    fn select(&mut self, key: Option<Key>) {
+        self.selected = key.or(self.selected.take());
+    }
+
+    fn step(&mut self, sample: &Sample, by: isize) {
+        let rows = self.rows(sample);
+        let to = self.at.saturating_add_signed(by).min(rows.len().saturating_sub(1));
+        self.select(rows.get(to).map(|row| row.key.clone()));
     }
 
     fn type_key(&mut self, key: KeyEvent) -> Action {
         let Some(mut prompt) = self.prompt.take() else { return Action::Nothing };
+        if let Purpose::Release(_) | Purpose::Defaults = prompt.purpose {
+            let is_confirmed = matches!(key.code, KeyCode::Char('y' | 'Y'));
+            return if is_confirmed { self.answered(prompt) } else { Action::Nothing };
+        }
         match key.code {
             KeyCode::Esc => return Action::Nothing,
-            KeyCode::Enter => match prompt.target {
-                None => {
-                    self.filter = prompt.text;
-                    return Action::Nothing;
-                }
-                Some(target) => return Action::Reserve(target, prompt.text),
-            },
+            KeyCode::Enter => return self.answered(prompt),
             KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => prompt.text.clear(),
             KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::CONTROL) => {}
             KeyCode::Char(letter) if !prompt.is_typed => prompt.text = letter.to_string(),
@@ -124,100 +141,13 @@ impl View {
         Action::Nothing
     }
 
-    fn open(&mut self, sample: &Sample) {
-        if let Some(client) = self.chosen(sample) {
-            self.page = Page::Client(client.entry.client);
+    fn answered(&mut self, prompt: Prompt) -> Action {
+        match prompt.purpose {
+            Purpose::Reserve(target) => return Action::Reserve(target, prompt.text),
+            Purpose::Release(target) => return Action::Release(target),
+            Purpose::Filter => self.filter = prompt.text,
+            Purpose::Defaults => (self.settings, self.toggled) = Default::default(),
         }
-    }
-
-    /// The client that keys act on, if any.
-    pub fn chosen<'a>(&self, sample: &'a Sample) -> Option<&'a Client> {
-        let base = match self.page {
-            Page::Clients => self.selected,
-            Page::Client(base) => Some(base),
-            Page::Longest => return None,
-        };
-        let shown = self.shown(sample);
-        shown.iter().copied().find(|client| Some(client.entry.client) == base).or_else(|| shown.first().copied())
-    }
-
-    fn step(&mut self, sample: &Sample, by: i32) {
-        let shown = self.shown(sample);
-        if shown.is_empty() {
-            return;
-        }
-        let at = shown.iter().position(|client| Some(client.entry.client) == self.selected).unwrap_or(0);
-        let to = (at as i32 + by).clamp(0, shown.len() as i32 - 1) as usize;
-        self.selected = Some(shown[to].entry.client);
-        if matches!(self.page, Page::Client(_)) {
-            self.page = Page::Client(shown[to].entry.client);
-        }
-    }
-
-    fn toggle_requests(&mut self, sampler: &mut Sampler) {
-        let to = if sampler.feed.level == Level::Requests { Level::Slices } else { Level::Requests };
-        sampler.trace(to);
-        self.message = match (sampler.feed.is_open(), to) {
-            (false, _) => "this server provides no trace because it runs on another machine".to_owned(),
-            (_, Level::Requests) => "each request is timed until you press R again".to_owned(),
-            (_, Level::Slices) => "requests are no longer timed".to_owned(),
-        };
-    }
-
-    fn reserve(&mut self, target: &Target, text: &str, sample: &Sample, sampler: &mut Sampler) {
-        let is_it = |client: &&Client| connection(&client.entry) == target.connection;
-        let Some(client) = sample.clients.iter().find(is_it) else {
-            self.message = format!("{} has disconnected", target.name);
-            return;
-        };
-        let (amount, kind) = kind::split(text);
-        let result = amount.parse::<Reservation>().and_then(|wanted| {
-            let done = sampler.session.reserve(&Account::of_client(&client.entry), wanted, kind);
-            done.map(|()| wanted).map_err(|error| error.in_one_line())
-        });
-        match result {
-            Ok(wanted) => self.changed(client, format!("{wanted} reserved for {}", client.name())),
-            Err(error) => self.message = error,
-        }
-    }
-
-    fn release(&mut self, sample: &Sample, sampler: &mut Sampler) {
-        let Some(client) = self.chosen(sample) else { return };
-        if reservation_of(&client.entry).is_none() {
-            self.message = format!("{} has no reservation", client.name());
-            return;
-        }
-        match sampler.session.control.release(client.entry.client) {
-            Ok(()) => self.changed(client, format!("{}'s reservation released", client.name())),
-            Err(error) => self.message = sampler.session.explained(error, &client.entry).in_one_line(),
-        }
-    }
-
-    fn changed(&mut self, client: &Client, what: String) {
-        let entry = &client.entry;
-        let before = reservation_of(entry).map(|_| (entry.budget_us, entry.period_us, entry.kind()));
-        self.message = format!("{what}; press u to undo");
-        self.changes.push(Change { connection: connection(entry), before, what });
-    }
-
-    fn undo(&mut self, sample: &Sample, sampler: &mut Sampler) {
-        let Some(change) = self.changes.pop() else {
-            self.message = "nothing to undo".to_owned();
-            return;
-        };
-        let same = |client: &&Client| connection(&client.entry) == change.connection;
-        let Some(client) = sample.clients.iter().find(same) else {
-            self.message = format!("cannot undo, the client has disconnected: {}", change.what);
-            return;
-        };
-        let control = &sampler.session.control;
-        let result = match change.before {
-            Some((budget_us, period_us, kind)) => control.reserve(client.entry.client, budget_us, period_us, kind),
-            None => control.release(client.entry.client),
-        };
-        self.message = match result {
-            Ok(()) => format!("undone: {}", change.what),
-            Err(error) => sampler.session.explained(error, &client.entry).in_one_line(),
-        };
+        Action::Nothing
     }
 }

@@ -4,29 +4,77 @@
 //! A request is never interrupted, so neither a policy nor a reservation protects against the longest requests.
 
 use super::View;
+use super::rows::Row;
+use crate::commands::top::settings::field;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Text;
-use ratatui::widgets::{Paragraph, Row, Table as Grid};
+use ratatui::widgets::{Cell, Paragraph, Row as Line, Table as Grid};
 use xqos_abi::entry_flag;
-use xqos_agent::field::{Field, Place, shown, table};
-use xqos_agent::sample::{CLIENT, LONGEST, Longest, Sample, departed};
-use xqos_cli::width::Align;
+use xqos_agent::field::{Field, Place, table};
+use xqos_agent::sample::{CLIENT, Client, LONGEST, Longest, Sample, departed};
+use xqos_cli::width::{Align, columns};
 
 /// Minimum height of a table with a second line of titles.
 const WITH_SPANS: u16 = 12;
+/// Minimum width of a terminal in which a long text takes a column's whole width before further columns are added.
+const WIDE: u16 = 120;
+/// Maximum width of a column.
+const MAX_WIDTH: u16 = 48;
+/// The fields that are meaningful for a group.
+const SUMMED: [&str; 20] = [
+    "SHARE",
+    "CHARGED",
+    "TIME",
+    "REQ/S",
+    "P99",
+    "P50",
+    "WORST",
+    "BURSTS",
+    "MAXWAIT",
+    "WAITED",
+    "LONGEST REQUEST",
+    "BLOCKING",
+    "CUTS",
+    "WALL",
+    "CPU%",
+    "GRAB",
+    "GRABS",
+    "DEPLETED",
+    "MISSED",
+    "REQUESTS",
+];
+
+/// Returns true for fields that also exist for a group of clients.
+pub fn is_summed(title: &str) -> bool {
+    SUMMED.contains(&title)
+}
+
+/// The text of a row in a column.
+pub fn text_of(field: &Field<Client>, row: &Row) -> String {
+    match field.title {
+        "PROGRAM" if row.is_group() => format!("{} ({})", row.label(), row.members),
+        "PROGRAM" => row.label(),
+        title if row.is_group() && !is_summed(title) => String::new(),
+        _ => field.text(&row.client),
+    }
+}
 
 impl View {
-    pub fn draw_table(&mut self, frame: &mut Frame, area: Rect, sample: &Sample) {
-        let shown = self.shown(sample);
+    pub fn draw_table(&mut self, frame: &mut Frame, area: Rect, rows: &[Row]) {
+        let fields: Vec<&Field<Client>> = self.settings.shown().filter_map(field).collect();
+        let cells = rows.iter().map(|row| fields.iter().map(|field| text_of(field, row)).collect()).collect();
+        let style = |row: &Row| match (row.is_group(), row.client.has(entry_flag::GRABS_SERVER)) {
+            (true, _) => Style::new().add_modifier(Modifier::BOLD),
+            (false, true) => Style::new().add_modifier(Modifier::UNDERLINED),
+            (false, false) => Style::new(),
+        };
+        let styles = rows.iter().map(style).collect();
         // The second line of titles names the time span of each figure.
-        let grid = grid(CLIENT, &shown, area.width, area.height >= WITH_SPANS, |client| {
-            let holds = client.has(entry_flag::GRABS_SERVER);
-            if holds { Style::new().add_modifier(Modifier::UNDERLINED) } else { Style::new() }
-        });
-        let at = shown.iter().position(|client| Some(client.entry.client) == self.selected);
-        self.table.select(at.or(Some(0)).filter(|_| !shown.is_empty()));
+        let has_spans = area.height >= WITH_SPANS;
+        let grid = Cells { fields, cells, styles }.grid(area.width, has_spans, self.settings.sort);
+        self.table.select((!rows.is_empty()).then_some(self.at));
         let grid = grid.row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
         frame.render_stateful_widget(grid, area, &mut self.table);
     }
@@ -42,32 +90,65 @@ impl View {
             frame.render_widget(Paragraph::new("no request was long enough to delay other clients"), body);
             return;
         }
-        frame.render_widget(grid(LONGEST, &rows, body.width, false, |_| Style::new()), body);
+        let fields: Vec<&Field<Longest>> = LONGEST.iter().collect();
+        let cells = rows.iter().map(|row| fields.iter().map(|field| field.text(row)).collect()).collect();
+        let styles = vec![Style::new(); rows.len()];
+        frame.render_widget(Cells { fields, cells, styles }.grid(body.width, false, ""), body);
     }
 }
 
-/// Lays out as many columns as fit, without empty ones.
-fn grid<T>(
-    fields: &'static [Field<T>],
-    rows: &[&T],
-    width: u16,
-    has_spans: bool,
-    style: impl Fn(&T) -> Style,
-) -> Grid<'static> {
-    let columns = columns_for(fields, rows, width);
-    let aligned = |text: String, align| {
-        if align == Align::Right { Text::from(text).right_aligned() } else { Text::from(text) }
-    };
-    let title = |column: &VisibleColumn<T>| match has_spans {
-        true => aligned(format!("{}\n{}", column.field.title, column.span), column.align),
-        false => aligned(column.field.title.to_owned(), column.align),
-    };
-    let head = Row::new(columns.iter().map(title)).height(if has_spans { 2 } else { 1 });
-    let cells = |row: &T| Row::new(columns.iter().map(|column| aligned(column.field.text(row), column.align)));
-    let rows = rows.iter().map(|row| cells(row).style(style(row)));
-    Grid::new(rows, columns.iter().map(|column| column.width))
-        .header(head.style(Style::new().add_modifier(Modifier::BOLD)))
-        .column_spacing(1)
+/// The texts of a table, with a style for each row.
+struct Cells<T: 'static> {
+    fields: Vec<&'static Field<T>>,
+    cells: Vec<Vec<String>>,
+    styles: Vec<Style>,
+}
+
+impl<T: 'static> Cells<T> {
+    /// Lays out as many columns as fit, without empty ones. The title of the column `sorted` is highlighted.
+    fn grid(&self, width: u16, has_spans: bool, sorted: &str) -> Grid<'static> {
+        let visible = self.visible(width);
+        let aligned = |text: String, align| {
+            if align == Align::Right { Text::from(text).right_aligned() } else { Text::from(text) }
+        };
+        let title = |column: &VisibleColumn| {
+            let title = self.fields[column.at].title.to_owned();
+            let style = if title == sorted { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
+            let text = if has_spans { format!("{title}\n{}", column.span) } else { title };
+            Cell::from(aligned(text, column.align)).style(style)
+        };
+        let head = Line::new(visible.iter().map(title)).height(if has_spans { 2 } else { 1 });
+        let line = |cells: &Vec<String>| Line::new(visible.iter().map(|it| aligned(cells[it.at].clone(), it.align)));
+        let lines = self.cells.iter().zip(&self.styles).map(|(cells, &style)| line(cells).style(style));
+        Grid::new(lines, visible.iter().map(|column| Constraint::Length(column.width)))
+            .header(head.style(Style::new().add_modifier(Modifier::BOLD)))
+            .column_spacing(1)
+    }
+
+    /// The columns that fit, in order. A column that is too wide is left out; narrower ones after it are not. What is
+    /// left of the width goes to columns with longer texts.
+    fn visible(&self, width: u16) -> Vec<VisibleColumn> {
+        let mut left = width;
+        let mut visible = Vec::new();
+        for (at, field) in self.fields.iter().enumerate() {
+            let Place::Column { width: least, align, is_elastic, span } = field.place else { continue };
+            let longest = self.cells.iter().map(|row| columns(&row[at])).max();
+            let wanted = longest.map_or(least, |longest| (longest as u16).clamp(least, MAX_WIDTH.max(least)));
+            let wanted = if is_elastic { wanted } else { least };
+            let taken = if width >= WIDE && wanted <= left { wanted } else { least };
+            if longest == Some(0) || taken > left {
+                continue;
+            }
+            left = left.saturating_sub(taken + 1);
+            visible.push(VisibleColumn { at, width: taken, wanted, align, span });
+        }
+        for column in &mut visible {
+            let more = (column.wanted - column.width).min(left);
+            column.width += more;
+            left -= more;
+        }
+        visible
+    }
 }
 
 /// The text of `--once`.
@@ -89,49 +170,56 @@ pub fn text(sample: &Sample) -> String {
     text
 }
 
-/// A field with the layout of its column.
-struct VisibleColumn<T: 'static> {
-    field: &'static Field<T>,
-    width: Constraint,
+/// The layout of a column.
+struct VisibleColumn {
+    /// Index of the field.
+    at: usize,
+    width: u16,
+    /// The width of its longest text.
+    wanted: u16,
     align: Align,
     span: &'static str,
-}
-
-fn columns_for<T>(fields: &'static [Field<T>], rows: &[&T], width: u16) -> Vec<VisibleColumn<T>> {
-    let mut left = width;
-    let mut columns = Vec::new();
-    for field in shown(fields, rows) {
-        let Place::Column { width: least, align, is_elastic, span } = field.place else { continue };
-        if least > left {
-            continue;
-        }
-        left = left.saturating_sub(least + 1);
-        let width = if is_elastic { Constraint::Min(least) } else { Constraint::Length(least) };
-        columns.push(VisibleColumn { field, width, align, span });
-    }
-    columns
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::top::settings::Settings;
     use crate::fixture::{client, entry};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
-    use xqos_agent::sample::Client;
+    use xqos_abi::ClientEntry;
     use xqos_trace::histogram::Histogram;
+
+    fn visible(of: &Client, width: u16) -> Vec<(&'static str, u16)> {
+        let fields: Vec<&Field<Client>> = Settings::default().shown().filter_map(field).collect();
+        let cells = vec![fields.iter().map(|field| field.text(of)).collect()];
+        let cells = Cells { fields, cells, styles: vec![Style::new()] };
+        cells.visible(width).iter().map(|column| (cells.fields[column.at].title, column.width)).collect()
+    }
 
     #[test]
     fn eighty_columns_show_program_share_and_wait() {
         let reserved = Client { responses: Some(Histogram::default()), ..client(&entry()) };
-        let titles = |of: &Client, width| {
-            columns_for(CLIENT, &[of], width).iter().map(|column| column.field.title).collect::<Vec<_>>()
-        };
+        let titles = |of: &Client, width| visible(of, width).into_iter().map(|(title, _)| title).collect::<Vec<_>>();
         let first = ["PID", "PROGRAM", "SHARE", "TIME", "REQ/S", "P99", "MAXWAIT", "RESERVED", "USED"];
         assert_eq!(titles(&reserved, 80), first);
         let mut busy = reserved;
         busy.entry.charged_ns *= 2;
         assert_eq!(titles(&busy, 400)[..4], ["PID", "PROGRAM", "SHARE", "CHARGED"]);
+    }
+
+    #[test]
+    fn a_wide_terminal_shows_long_requests_whole_and_how_long_others_waited() {
+        let cut = Client {
+            longest_request: "RENDER CompositeGlyphs32".to_owned(),
+            ..client(&ClientEntry { longest_part_us: 300, ..entry() })
+        };
+        let columns = visible(&cut, 150);
+        let width = |title: &str| columns.iter().find(|column| column.0 == title).map(|column| column.1);
+        assert_eq!(width("LONGEST REQUEST"), Some("11.2 ms RENDER CompositeGlyphs32".len() as u16));
+        assert_eq!((width("BLOCKING"), width("PROGRAM")), (Some(8), Some(cut.name().len() as u16)));
+        assert!(columns.iter().map(|column| column.1 + 1).sum::<u16>() <= 151, "{columns:?}");
     }
 
     fn drawn(view: &View, requests: &[Longest]) -> String {

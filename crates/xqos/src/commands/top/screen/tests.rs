@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Whole screens of several sizes, and the effect of keys on them.
 
+use super::super::settings::Grouping;
 use super::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -34,6 +35,10 @@ fn screen(view: &mut View, sample: &Sample, width: u16, height: u16) -> Vec<Stri
     terminal.draw(|frame| view.draw(frame, sample, ":0", &[])).unwrap();
     let text = terminal.backend().to_string();
     text.lines().map(|line| line.trim_matches('"').trim_end().to_owned()).collect()
+}
+
+fn key_of(pid: u32) -> Key {
+    Key::Client((pid, 1))
 }
 
 fn press(view: &mut View, sample: &Sample, keys: &str) -> Vec<Action> {
@@ -78,7 +83,7 @@ fn a_prompt_names_its_client_and_keeps_it_when_the_order_changes() {
     }
     sample.clients.reverse();
     let Some(Action::Reserve(target, _)) = press(&mut view, &sample, "\n").pop() else { panic!("no reservation") };
-    assert_eq!((target.connection.0, view.selected), (4_123_456, Some(4_123_456)));
+    assert_eq!((target.connection.0, view.selected), (4_123_456, Some(key_of(4_123_456))));
 }
 
 #[test]
@@ -87,7 +92,7 @@ fn keys_do_nothing_under_the_help() {
     let actions = press(&mut view, &sample, "?xuRsrpl/ \n");
     assert!(actions.iter().all(|action| *action == Action::Nothing), "{actions:?}");
     assert!(view.help.is_some() && view.prompt.is_none() && !view.paused);
-    assert_eq!((view.page, view.order), (Page::Clients, 0));
+    assert_eq!((view.page, &view.settings), (Page::Table, &Settings::default()));
     assert_eq!(press(&mut view, &sample, "qq"), [Action::Nothing, Action::Quit]);
 }
 
@@ -150,4 +155,116 @@ fn the_title_of_each_figure_names_its_time_span() {
     };
     assert_eq!(["SHARE", "TIME", "REQ/S", "P99", "MAXWAIT"].map(under), ["last", "ever", "last", "last", "ever"]);
     assert!(screen.iter().any(|line| line.starts_with("last 1.00 s: ")), "{screen:?}");
+}
+
+/// Three clients of two programs; the shares make an order.
+fn desk() -> Sample {
+    let with = |share, pid, name| Client { share, charged_share: share, ..client(pid, name) };
+    let clients = vec![with(0.5, 1, "xterm"), with(0.3, 2, "mpv"), with(0.2, 3, "xterm")];
+    Sample { clients, ..sample() }
+}
+
+fn names(view: &View, sample: &Sample) -> Vec<String> {
+    view.rows(sample).iter().map(Row::label).collect()
+}
+
+#[test]
+fn the_selection_stays_on_its_row_when_rows_move() {
+    let (mut view, mut desk) = (View::default(), desk());
+    press(&mut view, &desk, "j");
+    assert_eq!(view.selected, Some(key_of(2)));
+    desk.clients[1].charged_share = 0.9;
+    screen(&mut view, &desk, 80, 24);
+    assert_eq!((view.selected.clone(), view.at, view.table.selected()), (Some(key_of(2)), 0, Some(0)));
+    press(&mut view, &desk, "I");
+    screen(&mut view, &desk, 80, 24);
+    assert_eq!((view.selected.clone(), view.table.selected()), (Some(key_of(2)), Some(2)));
+    // After a disconnect, the selection stays in its place.
+    desk.clients.remove(1);
+    screen(&mut view, &desk, 80, 24);
+    assert_eq!((view.selected.clone(), view.table.selected()), (Some(key_of(1)), Some(1)));
+    desk.clients.clear();
+    screen(&mut view, &desk, 80, 24);
+    assert_eq!((press(&mut view, &desk, "jkxr\n+-"), view.table.selected()), (vec![Action::Nothing; 7], None));
+}
+
+#[test]
+fn a_client_that_reuses_a_resource_base_is_not_selected() {
+    let (mut view, mut desk) = (View::default(), desk());
+    press(&mut view, &desk, "jj");
+    desk.clients[2].entry.connected_ns = 99;
+    assert!(view.chosen(&desk).is_none());
+}
+
+#[test]
+fn a_release_needs_a_confirmation_and_keeps_its_client() {
+    let (mut view, mut desk) = (View::default(), desk());
+    assert_eq!(press(&mut view, &desk, "x"), [Action::Nothing]);
+    assert_eq!(view.message, "xterm has no reservation");
+    let entry = &mut desk.clients[0].entry;
+    (entry.flags, entry.budget_us, entry.period_us) = (xqos_abi::entry_flag::RESERVED, 3_000, 10_000);
+    for keys in ["x\n", "xn", "xx", "xq"] {
+        assert_eq!(press(&mut view, &desk, keys), [Action::Nothing, Action::Nothing], "{keys:?}");
+        assert!(view.prompt.is_none());
+    }
+    press(&mut view, &desk, "x");
+    let screen = screen(&mut view, &desk, 80, 24);
+    assert_eq!(screen[23], " release 3 ms / 10 ms of xterm (1)?  y: yes, other keys: no");
+    desk.clients.reverse();
+    let [Action::Release(target)] = &press(&mut view, &desk, "y")[..] else { panic!("no release") };
+    assert_eq!(target.connection, (1, 1));
+}
+
+#[test]
+fn a_group_is_neither_released_nor_given_a_reservation() {
+    let (mut view, desk) = (View::default(), desk());
+    for keys in ["gx", "r"] {
+        assert!(press(&mut view, &desk, keys).iter().all(|action| *action == Action::Nothing));
+        assert!(view.prompt.is_none() && view.message.contains("unfold it"), "{}", view.message);
+    }
+}
+
+#[test]
+fn groups_fold_and_unfold_and_a_tree_fits_any_width() {
+    let (mut view, desk) = (View::default(), desk());
+    press(&mut view, &desk, "g");
+    assert_eq!(names(&view, &desk), ["+ xterm", "+ mpv"]);
+    press(&mut view, &desk, "k+");
+    assert_eq!(names(&view, &desk), ["- xterm", "  xterm", "  xterm", "+ mpv"]);
+    // From a client, the first key selects its group, and the next one folds it.
+    press(&mut view, &desk, "jj-");
+    assert_eq!(view.selected, Some(Key::Group(vec!["xterm".to_owned()])));
+    press(&mut view, &desk, "-");
+    assert_eq!(names(&view, &desk), ["+ xterm", "+ mpv"]);
+    press(&mut view, &desk, "t");
+    assert_eq!(names(&view, &desk).len(), 6, "a user, two programs and three clients");
+    for width in [80, 150] {
+        let screen = screen(&mut view, &desk, width, 24);
+        for words in ["tree", "- 0 (3)", "  - xterm (2)", "70.0%", "    xterm"] {
+            assert!(screen.iter().any(|line| line.contains(words)), "'{words}' is missing in\n{}", screen.join("\n"));
+        }
+    }
+    press(&mut view, &desk, "t");
+    assert_eq!(view.settings.grouping, Grouping::Client);
+}
+
+#[test]
+fn details_exist_for_groups_too() {
+    let (mut view, desk) = (View::default(), desk());
+    press(&mut view, &desk, "gkk\n");
+    let screen = screen(&mut view, &desk, 100, 40).join("\n");
+    for words in ["xterm, clients: 2", "SHARE            70.0%"] {
+        assert!(screen.contains(words), "'{words}' is missing in\n{screen}");
+    }
+    assert!(!screen.contains("WEIGHT"), "a setting of single clients\n{screen}");
+}
+
+#[test]
+fn the_defaults_return_after_a_question() {
+    let (mut view, desk) = (View::default(), desk());
+    press(&mut view, &desk, "sItDn");
+    assert_ne!(view.settings, Settings::default());
+    assert!(screen(&mut view, &desk, 80, 24)[23].contains("s by TIME reversed"));
+    press(&mut view, &desk, "Dy");
+    assert_eq!(view.settings, Settings::default());
 }
