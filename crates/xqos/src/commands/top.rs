@@ -44,7 +44,7 @@ Examples:
   xqos top --json | jq -c '.clients[0]'
   sudo xqos top --attach :0
 
-Keys: s sort, I sort backwards, t tree of users, applications
+Keys: s sort, I sort backwards, f choose columns, t tree of users, applications
 and clients, g group, + and - unfold and fold, /
 filter, p pause, Enter details, l longest requests, r reserve, x release, u
 undo, R time each request (tens of nanoseconds each) until R is pressed again, D

@@ -5,6 +5,7 @@
 //! can be undone.
 
 mod changes;
+mod columns;
 mod detail;
 mod head;
 mod help;
@@ -19,7 +20,7 @@ use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
-use ratatui::widgets::{Paragraph, TableState};
+use ratatui::widgets::{ListState, Paragraph, TableState};
 use rows::{Arrangement, Key, Row};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::IsTerminal;
@@ -71,6 +72,8 @@ enum Page {
     Details,
     /// The longest requests since the server started.
     Longest,
+    /// The choice of columns.
+    Columns,
 }
 
 /// The figures of one sample that a client's history keeps.
@@ -115,6 +118,7 @@ struct View {
     changes: Vec<Change>,
     history: HashMap<u32, VecDeque<Point>>,
     table: TableState,
+    columns: ListState,
 }
 
 /// Runs the live view until the user quits.
@@ -227,6 +231,7 @@ impl View {
         self.settle(&rows);
         match (self.page, rows.get(self.at)) {
             (Page::Longest, _) => self.draw_longest(frame, body, &sample.server.longest_requests),
+            (Page::Columns, _) => self.draw_columns(frame, body),
             (Page::Details, Some(row)) => self.draw_detail(frame, body, row, kinds),
             _ => self.draw_table(frame, body, &rows),
         }

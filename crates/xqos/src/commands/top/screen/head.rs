@@ -76,6 +76,7 @@ impl View {
         let order = format!("s by {}{}", self.settings.sort, if self.settings.is_reversed { " reversed" } else { "" });
         let hints: &[&str] = match self.page {
             Page::Longest => &["? help", "q quit", "l back", "/ filter", "p pause"],
+            Page::Columns => &["? help", "Esc back", &order, "I reverse", "D defaults"],
             _ => &[
                 "? help",
                 "q quit",
@@ -84,6 +85,7 @@ impl View {
                 "r reserve",
                 "/ filter",
                 "t tree",
+                "f columns",
                 "l longest",
                 "g group",
                 "x release",

@@ -11,12 +11,13 @@ use xqos_cli::width::wrapped;
 /// Columns of the window, including its border.
 const WIDTH: u16 = 76;
 
-const KEYS: [(&str, &str); 15] = [
+const KEYS: [(&str, &str); 16] = [
     ("Up, Down", "choose a row; also PageUp, PageDown, Home and End"),
     ("Enter, Esc", "show its details; go back to the table"),
     ("s, S", "sort by the next column, by the previous column; also > and <"),
     ("I", "sort backwards"),
     ("P, T", "sort by SHARE, by TIME"),
+    ("f, F2", "choose and order the columns"),
     ("t, F5", "tree of users, applications and clients"),
     ("g", "group by application, by user, or not at all"),
     ("+, -", "unfold and fold a group; also Right and Left"),

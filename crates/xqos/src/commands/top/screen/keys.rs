@@ -30,7 +30,7 @@ impl View {
             return Action::Nothing;
         }
         self.message.clear();
-        if self.arrange(key.code) {
+        if self.page == Page::Columns && self.column_key(key.code) || self.arrange(key.code) {
             return Action::Nothing;
         }
         match key.code {
@@ -59,6 +59,7 @@ impl View {
         match code {
             KeyCode::Esc if self.page != Page::Table => self.page = Page::Table,
             KeyCode::Esc => self.filter.clear(),
+            KeyCode::Char('f') | KeyCode::F(2 | 6) => self.page = Page::Columns,
             KeyCode::Char('l') if self.page == Page::Longest => self.page = Page::Table,
             KeyCode::Char('l') => self.page = Page::Longest,
             KeyCode::Enter if self.page == Page::Table && self.selected.is_some() => self.page = Page::Details,

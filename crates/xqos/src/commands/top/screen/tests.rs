@@ -260,11 +260,34 @@ fn details_exist_for_groups_too() {
 }
 
 #[test]
-fn the_defaults_return_after_a_question() {
+fn columns_are_hidden_moved_and_sorted_by_and_the_defaults_return() {
     let (mut view, desk) = (View::default(), desk());
-    press(&mut view, &desk, "sItDn");
+    // The second column moves to the front, the third is hidden, and the fourth is the one to sort by.
+    press(&mut view, &desk, "fj-jj jsI");
+    assert_eq!(view.settings.shown().take(3).collect::<Vec<_>>(), ["PROGRAM", "PID", "CHARGED"]);
+    let page = screen(&mut view, &desk, 80, 24);
+    for words in ["[x]   PROGRAM", "[ ]   SHARE", "[x] ▲ CHARGED"] {
+        assert!(page.iter().any(|line| line.contains(words)), "'{words}' is missing in\n{}", page.join("\n"));
+    }
+    press(&mut view, &desk, "f");
+    let table = screen(&mut view, &desk, 80, 24);
+    let titles = table.iter().find(|line| line.contains("MAXWAIT")).unwrap();
+    assert!(titles.starts_with("PROGRAM") && !titles.contains("SHARE"), "{titles}");
+    assert!(table[23].contains("s by CHARGED reversed"), "{}", table[23]);
+    assert_eq!(press(&mut view, &desk, "Dn").len(), 2);
     assert_ne!(view.settings, Settings::default());
-    assert!(screen(&mut view, &desk, 80, 24)[23].contains("s by TIME reversed"));
     press(&mut view, &desk, "Dy");
     assert_eq!(view.settings, Settings::default());
+}
+
+#[test]
+fn one_column_stays() {
+    let (mut view, desk) = (View::default(), desk());
+    let columns = view.settings.columns.len();
+    press(&mut view, &desk, &format!("f{}", " j".repeat(columns)));
+    assert_eq!(view.settings.shown().count(), 1);
+    screen(&mut view, &desk, 80, 24);
+    assert_eq!(view.message, "");
+    press(&mut view, &desk, " ");
+    assert_eq!((view.settings.shown().count(), view.message.as_str()), (1, "one column must stay"));
 }
