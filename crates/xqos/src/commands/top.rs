@@ -45,7 +45,7 @@ Examples:
   sudo xqos top --attach :0
 
 Keys: s sort, I sort backwards, f choose columns, t tree of users, applications
-and clients, g group, + and - unfold and fold, /
+and clients, g group, + and - unfold and fold, w waits of the selected row, /
 filter, p pause, Enter details, l longest requests, r reserve, x release, u
 undo, R time each request (tens of nanoseconds each) until R is pressed again, D
 default settings, ? help, q quit.

@@ -12,6 +12,7 @@ mod help;
 mod keys;
 mod rows;
 mod table;
+mod waits;
 
 use super::settings::Settings;
 use anyhow::{Context, Result, bail};
@@ -36,6 +37,9 @@ use xqos_trace::model::Kind;
 const HISTORY: usize = 240;
 /// Longest time until a key press takes effect.
 const KEY_EVERY: Duration = Duration::from_millis(100);
+
+/// Lines that the table keeps if the waits are shown below it.
+const LEAST_ROWS: u16 = 5;
 
 /// What the user is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,7 +237,13 @@ impl View {
             (Page::Longest, _) => self.draw_longest(frame, body, &sample.server.longest_requests),
             (Page::Columns, _) => self.draw_columns(frame, body),
             (Page::Details, Some(row)) => self.draw_detail(frame, body, row, kinds),
-            _ => self.draw_table(frame, body, &rows),
+            (_, row) => {
+                let waits = row.filter(|_| self.settings.has_waits && body.height >= waits::HEIGHT + LEAST_ROWS);
+                let heights = [Constraint::Min(1), Constraint::Length(waits.map_or(0, |_| waits::HEIGHT))];
+                let [above, below] = Layout::vertical(heights).areas(body);
+                waits.into_iter().for_each(|row| waits::draw(frame, below, row));
+                self.draw_table(frame, above, &rows);
+            }
         }
         let reversed = Style::new().add_modifier(Modifier::REVERSED);
         frame.render_widget(Paragraph::new(self.foot(usize::from(area.width))).style(reversed), foot);

@@ -52,13 +52,15 @@ pub struct Settings {
     pub sort: &'static str,
     pub is_reversed: bool,
     pub grouping: Grouping,
+    /// Shows the waits of the selected row below the table.
+    pub has_waits: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         let columns = titles().map(|title| Choice { title, is_shown: true }).collect();
         // The table is sorted by what each client causes, even if the column is hidden because it equals SHARE.
-        Settings { columns, sort: "CHARGED", is_reversed: false, grouping: Grouping::Client }
+        Settings { columns, sort: "CHARGED", is_reversed: false, grouping: Grouping::Client, has_waits: false }
     }
 }
 

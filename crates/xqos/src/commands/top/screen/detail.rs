@@ -3,7 +3,7 @@
 
 use super::rows::Row;
 use super::table::{is_summed, text_of};
-use super::{Point, View};
+use super::{Point, View, waits};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
@@ -34,11 +34,13 @@ impl View {
             room -= height;
             height
         };
-        let [reserved, share, response] = [(is_auto, 4), (is_single, 4), (is_single, 4)].map(&mut chart);
-        let heights = [lines.len() as u16, reserved, share, response].map(Constraint::Length);
-        let [facts, reserved, share, response, rest] =
+        let [reserved, waiting, share, response] =
+            [(is_auto, 4), (true, waits::HEIGHT), (is_single, 4), (is_single, 4)].map(&mut chart);
+        let heights = [lines.len() as u16, reserved, waiting, share, response].map(Constraint::Length);
+        let [facts, reserved, waiting, share, response, rest] =
             Layout::vertical(heights.into_iter().chain([Constraint::Fill(1)])).areas(area);
         frame.render_widget(Paragraph::new(lines), facts);
+        waits::draw(frame, waiting, row);
         if !is_single {
             return;
         }

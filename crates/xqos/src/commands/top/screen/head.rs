@@ -87,6 +87,7 @@ impl View {
                 "t tree",
                 "f columns",
                 "l longest",
+                "w waits",
                 "g group",
                 "x release",
                 "u undo",

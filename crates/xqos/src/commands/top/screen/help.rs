@@ -11,7 +11,7 @@ use xqos_cli::width::wrapped;
 /// Columns of the window, including its border.
 const WIDTH: u16 = 76;
 
-const KEYS: [(&str, &str); 16] = [
+const KEYS: [(&str, &str); 17] = [
     ("Up, Down", "choose a row; also PageUp, PageDown, Home and End"),
     ("Enter, Esc", "show its details; go back to the table"),
     ("s, S", "sort by the next column, by the previous column; also > and <"),
@@ -21,6 +21,7 @@ const KEYS: [(&str, &str); 16] = [
     ("t, F5", "tree of users, applications and clients"),
     ("g", "group by application, by user, or not at all"),
     ("+, -", "unfold and fold a group; also Right and Left"),
+    ("w", "show the waits of the selected client or group"),
     ("/, F4", "show only some clients; Esc shows all again"),
     ("l", "show the longest requests"),
     ("p, Space", "pause"),

@@ -73,7 +73,7 @@ impl View {
         }
     }
 
-    /// Changes the order or the grouping. Returns false for other keys.
+    /// Changes the order, the grouping or the waits. Returns false for other keys.
     fn arrange(&mut self, code: KeyCode) -> bool {
         let settings = &mut self.settings;
         let before = settings.grouping;
@@ -83,6 +83,7 @@ impl View {
             KeyCode::Char('I') => settings.is_reversed = !settings.is_reversed,
             KeyCode::Char('P') => settings.sort = "SHARE",
             KeyCode::Char('T') => settings.sort = "TIME",
+            KeyCode::Char('w') => settings.has_waits = !settings.has_waits,
             KeyCode::Char('g') => settings.grouping = before.next(),
             KeyCode::Char('t') | KeyCode::F(5) if before == Grouping::Tree => settings.grouping = Grouping::Client,
             KeyCode::Char('t') | KeyCode::F(5) => settings.grouping = Grouping::Tree,

@@ -250,13 +250,25 @@ fn groups_fold_and_unfold_and_a_tree_fits_any_width() {
 
 #[test]
 fn details_exist_for_groups_too() {
-    let (mut view, desk) = (View::default(), desk());
+    let (mut view, mut desk) = (View::default(), desk());
+    desk.clients[0].entry.waits[0] = 40;
     press(&mut view, &desk, "gkk\n");
     let screen = screen(&mut view, &desk, 100, 40).join("\n");
-    for words in ["xterm, clients: 2", "SHARE            70.0%"] {
+    for words in ["xterm, clients: 2", "SHARE            70.0%", "Waits of xterm", "<= 1.00 ms          0         40"] {
         assert!(screen.contains(words), "'{words}' is missing in\n{screen}");
     }
     assert!(!screen.contains("WEIGHT"), "a setting of single clients\n{screen}");
+}
+
+#[test]
+fn waits_of_the_selected_row_are_below_the_table_if_there_is_room() {
+    let (mut view, desk) = (View::default(), desk());
+    press(&mut view, &desk, "wjj");
+    for (height, is_there) in [(24, true), (16, false)] {
+        let screen = screen(&mut view, &desk, 80, height).join("\n");
+        assert_eq!(screen.contains("Waits of xterm"), is_there, "{screen}");
+        assert!(screen.contains("mpv"), "{screen}");
+    }
 }
 
 #[test]
