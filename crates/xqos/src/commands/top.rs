@@ -35,6 +35,9 @@ pub struct Arguments {
     /// that close meanwhile are summed up by program, if the program is known
     #[arg(long, value_name = "PID|:N", num_args = 0..=1, default_missing_value = "")]
     attach: Option<String>,
+    /// Forget the kept settings of the screen
+    #[arg(long, conflicts_with_all = ["once", "json", "attach"])]
+    reset: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -42,6 +45,7 @@ Examples:
   xqos top
   xqos top --once
   xqos top --json | jq -c '.clients[0]'
+  xqos top --reset
   sudo xqos top --attach :0
 
 Keys: s sort, I sort backwards, f choose columns, t tree of users, applications
@@ -49,6 +53,9 @@ and clients, g group, + and - unfold and fold, w waits of the selected row, /
 filter, p pause, Enter details, l longest requests, r reserve, x release, u
 undo, R time each request (tens of nanoseconds each) until R is pressed again, D
 default settings, ? help, q quit.
+
+Settings of the screen are kept in ~/.config/xqos/top.toml (or below
+XDG_CONFIG_HOME): columns, sort, reverse, group and waits.
 
 (last): since the last sample, or with --once since the client connected;
 (ever): always since it connected.";
@@ -83,7 +90,11 @@ impl Arguments {
         if self.json {
             return stream(display, every);
         }
-        screen::run(display, every)
+        let file = settings::SettingsFile::of_user();
+        if self.reset {
+            file.reset()?;
+        }
+        screen::run(display, every, file)
     }
 
     /// Prints a table for each interval; on a terminal, each table replaces the previous one.

@@ -8,6 +8,7 @@
 //! | `served` | the commands on a server with xqos in it |
 //! | `grabs` | servers during a server grab, and servers that have reached their client limit |
 //! | `inside` | `top`, `trace` and `replay` |
+//! | `screen` | the screen of `top` in a terminal |
 //! | `recordings` | which waits end `trace record --until-wait` |
 //! | `boost` | raised priorities, and that no process stays raised |
 //! | `rules` | rule files, and the daemon that applies them |
@@ -41,6 +42,7 @@ mod rules_applied;
 mod rules_asked;
 mod rules_followed;
 mod rules_misused;
+mod screen;
 mod served;
 mod shipped;
 mod siblings;

@@ -14,7 +14,7 @@ mod rows;
 mod table;
 mod waits;
 
-use super::settings::Settings;
+use super::settings::{Settings, SettingsFile};
 use anyhow::{Context, Result, bail};
 use changes::{Action, Change, Target};
 use ratatui::Frame;
@@ -30,6 +30,7 @@ pub use table::text;
 use xqos_agent::client::reservation_of;
 use xqos_agent::rules::process::Users;
 use xqos_agent::sample::{Client, Sample, Sampler};
+use xqos_cli::program::one_line;
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_trace::model::Kind;
 
@@ -126,19 +127,26 @@ struct View {
 }
 
 /// Runs the live view until the user quits.
-pub fn run(display: Option<&str>, every: Duration) -> Result<()> {
+pub fn run(display: Option<&str>, every: Duration, mut file: SettingsFile) -> Result<()> {
     if !std::io::stdout().is_terminal() {
         bail!("top needs a terminal: use --once or --json if the output goes elsewhere");
     }
     let mut sampler = Sampler::open(display)?;
     let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
-    let view = View { users: Users::read(), ..View::default() };
-    let result = show(view, &mut sampler, &mut terminal, every);
+    let (settings, message) = file.read();
+    let view = View { settings, message, users: Users::read(), ..View::default() };
+    let result = show(view, &mut sampler, &mut terminal, every, &mut file);
     ratatui::restore();
     result
 }
 
-fn show(mut view: View, sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: Duration) -> Result<()> {
+fn show(
+    mut view: View,
+    sampler: &mut Sampler,
+    terminal: &mut ratatui::DefaultTerminal,
+    every: Duration,
+    file: &mut SettingsFile,
+) -> Result<()> {
     // Take the first sample soon, then one for each interval.
     sampler.wait(Duration::from_millis(200).min(every));
     let mut sample = sampler.sample()?;
@@ -161,6 +169,9 @@ fn show(mut view: View, sampler: &mut Sampler, terminal: &mut ratatui::DefaultTe
                     return Ok(());
                 }
                 view.perform(action, &sample, sampler);
+                if let Err(error) = file.keep(&view.settings) {
+                    view.message = one_line(&error);
+                }
                 break;
             }
             is_new = taken.elapsed() >= every && !view.paused;

@@ -28,7 +28,7 @@ const KEYS: [(&str, &str); 17] = [
     ("r", "reserve budget/period, such as 3ms/10ms; you may add hard or soft=paper"),
     ("x, u", "release its reservation, after a question; undo the last change"),
     ("R", "time each request, to find expensive kinds"),
-    ("D, q", "use the default settings, after a question; quit"),
+    ("D, q", "use the default settings, after a question; quit (settings are kept)"),
 ];
 
 /// Draws the help from `line` on, or from the last line that fills the window. Returns the first visible line.

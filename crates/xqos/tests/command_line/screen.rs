@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//! The screen of `top` in a terminal, which `script` of util-linux provides.
+
+use crate::PROGRAM;
+use crate::fixture::{Folder, Running, Server, eventually};
+use std::fs;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+
+/// A screen that runs until `q` is pressed.
+struct Screen {
+    process: Child,
+}
+
+impl Screen {
+    fn start(server: &Server, folder: &Folder, options: &str) -> Screen {
+        let line = format!("stty cols 100 rows 30; exec {PROGRAM} top {options}");
+        let mut command: Command = server.command("script");
+        command.args(["-q", "-e", "-f", "-c", &line, &folder.file("typescript")]);
+        command.env("TERM", "xterm").env("XDG_CONFIG_HOME", &folder.path).stdin(Stdio::piped()).stdout(Stdio::null());
+        Screen { process: command.spawn().unwrap() }
+    }
+
+    /// Presses a key until a condition holds, because keys may be lost before the terminal is set up.
+    fn press_until(&mut self, key: &str, what: &str, holds: impl Fn() -> bool) {
+        eventually(what, || {
+            self.process.stdin.as_mut().unwrap().write_all(key.as_bytes()).unwrap();
+            holds().then_some(())
+        });
+    }
+
+    /// Presses q until the program ends; returns its exit status.
+    fn quit(mut self) -> Option<i32> {
+        let status = eventually("the screen ends", || {
+            let _ = self.process.stdin.as_mut().unwrap().write_all(b"q");
+            self.process.try_wait().unwrap()
+        });
+        status.code()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn the_settings_of_the_screen_are_kept_and_reset_and_a_bad_file_is_left_alone() {
+    let (server, folder) = (Server::served(&[]), Folder::new("screen"));
+    let _clock: Running = server.client(&["xclock"]);
+    let path = folder.file("xqos/top.toml");
+    let shown = || String::from_utf8_lossy(&fs::read(folder.file("typescript")).unwrap_or_default()).into_owned();
+    let kept = || fs::read_to_string(&path).unwrap_or_default();
+    let mut screen = Screen::start(&server, &folder, "");
+    screen.press_until("T", "the sorting is kept", || kept().contains("sort = \"TIME\"\n"));
+    assert_eq!(screen.quit(), Some(0));
+    let screen = shown();
+    assert!(screen.contains("xclock") && screen.contains("MAXWAIT"), "{screen:?}");
+    assert_eq!(Screen::start(&server, &folder, "").quit(), Some(0));
+    assert!(kept().contains("sort = \"TIME\"\n"), "{}", kept());
+    assert_eq!(Screen::start(&server, &folder, "--reset").quit(), Some(0));
+    assert_eq!(kept(), "");
+    fs::write(&path, "version = 1\nsort = \"nonsense\"\n").unwrap();
+    let mut screen = Screen::start(&server, &folder, "");
+    screen.press_until("P", "the mistake is shown", || shown().contains("top.toml:"));
+    assert_eq!(screen.quit(), Some(0));
+    assert_eq!(kept(), "version = 1\nsort = \"nonsense\"\n");
+}
