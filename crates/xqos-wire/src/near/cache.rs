@@ -36,6 +36,8 @@ impl Cache {
     pub fn of(display: &str, program: &OsStr) -> Cache {
         let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
         let Some(root) = root() else { return Cache(None) };
+        // The folder of a display's socket may change with each session, as with `xqos ssh`.
+        let display = display.rsplit('/').next().unwrap_or(display);
         let folder = root.join("xqos/near").join(plain(display));
         match make_private(&folder) {
             Ok(()) => Cache(Some(folder.join(plain(&name)))),

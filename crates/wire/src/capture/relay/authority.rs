@@ -43,11 +43,7 @@ impl Authority {
         let hosts = [Some((FAMILY_LOCAL, host.as_bytes())), internet, Some((FAMILY_WILD, &[][..]))];
         let mut bytes = Vec::new();
         for (family, host) in hosts.into_iter().flatten() {
-            bytes.extend(u16::to_be_bytes(family));
-            for text in [host, number_text.as_bytes(), name, data] {
-                bytes.extend((text.len() as u16).to_be_bytes());
-                bytes.extend(text);
-            }
+            bytes.extend(entry(family, [host, number_text.as_bytes(), name, data]));
         }
         // Keep the user's entries: programs may use other displays too.
         bytes.extend(users_file().and_then(|path| fs::read(path).ok()).unwrap_or_default());
@@ -59,15 +55,33 @@ impl Authority {
     }
 }
 
+fn entry(family: u16, texts: [&[u8]; 4]) -> Vec<u8> {
+    let mut bytes = Vec::from(family.to_be_bytes());
+    for text in texts {
+        bytes.extend((text.len() as u16).to_be_bytes());
+        bytes.extend(text);
+    }
+    bytes
+}
+
+/// An authority file's entry for a display that is named by its socket's path. Only [`cookie`] finds it.
+pub fn entry_for_path(path: &str, name: &[u8], data: &[u8]) -> Vec<u8> {
+    entry(FAMILY_LOCAL, [path.as_bytes(), b"0", name, data])
+}
+
 /// Name and data of the authorization for the real display.
 pub fn cookie(upstream: &Upstream) -> Option<(Vec<u8>, Vec<u8>)> {
+    // Treat an unreadable file as missing, as the program would.
+    let find = |family, address: &[u8]| get_auth(family, address, upstream.number()).ok().flatten();
+    if let Some(found) = upstream.path().and_then(|path| find(Family::LOCAL, path.as_bytes())) {
+        return Some(found);
+    }
     let (family, address) = match upstream.host() {
         None => (Family::LOCAL, xqos_sys::host_name().into_bytes()),
         Some(IpAddr::V4(address)) => (Family::INTERNET, address.octets().to_vec()),
         Some(IpAddr::V6(address)) => (Family::INTERNET6, address.octets().to_vec()),
     };
-    // Treat an unreadable file as missing, as the program would.
-    get_auth(family, &address, upstream.number()).ok().flatten()
+    find(family, &address)
 }
 
 /// Random bytes for a cookie.

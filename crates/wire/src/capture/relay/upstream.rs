@@ -49,6 +49,11 @@ impl Upstream {
         self.display.screen
     }
 
+    /// The path of the server's socket, if the display is named by it, as launchd and `xqos ssh` do.
+    pub fn path(&self) -> Option<&str> {
+        path(&self.display)
+    }
+
     /// The server's address, as authority files name it; `None` is this machine.
     pub fn host(&self) -> Option<IpAddr> {
         self.host
@@ -64,8 +69,16 @@ impl Upstream {
     }
 }
 
+fn path(display: &ParsedDisplay) -> Option<&str> {
+    Some(display.host.as_str()).filter(|host| host.starts_with('/'))
+}
+
 /// Connects to the first of a display's addresses that accepts the connection.
 fn connect(display: &ParsedDisplay) -> io::Result<(Socket, Option<IpAddr>)> {
+    // x11rb-protocol parses paths, but does not connect to them.
+    if let Some(path) = path(display) {
+        return unix(UnixStream::connect(path)?);
+    }
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for address in display.connect_instruction() {
         match connect_to(&address) {
@@ -88,10 +101,31 @@ fn connect_to(address: &ConnectAddress<'_>) -> io::Result<(Socket, Option<IpAddr
         }
         ConnectAddress::Socket(path) => {
             let hidden = SocketAddr::from_abstract_name(path).and_then(|address| UnixStream::connect_addr(&address));
-            let stream = hidden.or_else(|_| UnixStream::connect(path))?;
-            stream.set_nonblocking(true)?;
-            Ok((Socket { fd: stream.into(), takes_files: true }, None))
+            unix(hidden.or_else(|_| UnixStream::connect(path))?)
         }
         _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+fn unix(stream: UnixStream) -> io::Result<(Socket, Option<IpAddr>)> {
+    stream.set_nonblocking(true)?;
+    Ok((Socket { fd: stream.into(), takes_files: true }, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_display_can_be_named_by_its_sockets_path() {
+        let path = std::env::temp_dir().join(format!("xqos-display-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        let name = format!("{}.2", path.display());
+        let (upstream, _socket) = Upstream::find(Some(&name)).unwrap();
+        listener.accept().unwrap();
+        assert_eq!((upstream.screen(), upstream.path()), (2, path.to_str()));
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(Upstream::find(Some(&name)), Err(RelayError::NoDisplay(_))));
     }
 }
