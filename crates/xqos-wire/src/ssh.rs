@@ -5,6 +5,9 @@
 //! connection: copying this program if requested, the session with the forwarded display, signals, and removing files.
 
 mod far;
+// The next change uses it.
+#[allow(dead_code)]
+mod gate;
 mod master;
 
 use crate::near::NearOptions;
