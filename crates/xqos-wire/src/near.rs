@@ -27,6 +27,8 @@ use cache::{Cache, Caches};
 use clap::Args;
 use proxy::Proxy;
 use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use xqos_cli::output::note;
 use xqos_near::Settings;
@@ -57,6 +59,9 @@ pub struct Arguments {
     /// Run as the resident proxy
     #[arg(long, hide = true, conflicts_with_all = ["program", "resident", "stop"])]
     serve: bool,
+    /// The folder of the `xqos ssh` session, which is removed at the end
+    #[arg(long, hide = true, value_name = "FOLDER", conflicts_with_all = ["resident", "stop", "serve"])]
+    session: Option<PathBuf>,
     /// Print nothing on success
     #[arg(long, short)]
     quiet: bool,
@@ -77,6 +82,15 @@ pub struct NearOptions {
     /// At the end, print how many queries were answered locally, and how much time that saved
     #[arg(long)]
     pub report: bool,
+}
+
+/// A folder that is removed on drop, even if the connection of `xqos ssh` is lost.
+struct SessionFolder<'a>(&'a Path);
+
+impl Drop for SessionFolder<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.0);
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -120,6 +134,7 @@ impl Arguments {
     }
 
     fn run(&self, name: &str, signals: &Signals) -> Result<ExitCode> {
+        let _session = self.session.as_deref().map(SessionFolder);
         sys::adopt_orphans().context("cannot become the parent of the program's orphaned processes")?;
         let cache = if self.forget { Cache::none() } else { Cache::of(name, &self.program[0]) };
         let proxy = Proxy::start((!name.is_empty()).then_some(name), self.settings(), Caches::One(cache))?;

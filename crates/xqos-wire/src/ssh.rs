@@ -2,11 +2,17 @@
 //! `xqos ssh`: runs a program on another machine, next to a proxy there, over the system's ssh.
 //!
 //! ssh opens a single master connection, so that it asks for a password only once. Everything else uses this
-//! connection: copying this program if requested, the session with the forwarded display, signals, and removing files.
+//! connection: copying this program if requested, the forwarded socket, the session, signals, and removing files.
+//!
+//! ```text
+//! program ─ xqos near ─ /tmp/xqos-TOKEN/ssh ─ sshd ════ ssh ─ gate ─ X server
+//!                      far side                           this side
+//! ```
+//!
+//! ssh gives the replies of a forwarded X connection a window of 64 kB, but those of a forwarded socket 2 MB. X11
+//! forwarding and xauth are needed only if sshd refuses to forward sockets.
 
 mod far;
-// The next change uses it.
-#[allow(dead_code)]
 mod gate;
 mod master;
 
@@ -14,17 +20,24 @@ use crate::near::NearOptions;
 use crate::program::{shown, wait_for};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use gate::Gate;
 use master::MasterConnection;
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use xqos_cli::output::note;
+use xqos_near::setup::Cookie;
 use xqos_sys::{Signal, Signals};
+use xqos_wire::capture::relay::authority::{cookie, secret};
+use xqos_wire::capture::relay::upstream::Upstream;
 
 /// Maximum time until the session ends after a forwarded signal. After that time, the connection is closed, which also
 /// closes the program's display.
 const GRACE: Duration = Duration::from_secs(10);
+/// The settings of sshd that can forbid to forward sockets.
+const SOCKETS: &str = "AllowStreamLocalForwarding or AllowTcpForwarding";
 
 /// Runs a program on another machine over ssh, and answers known queries there
 ///
@@ -65,8 +78,11 @@ Examples:
   xqos ssh -p 2222 --relaxed --report far gtk3-demo
 
 The far machine needs xqos-wire, or use --copy, which requires the same kind of
-machine there. The copy lies in /tmp and is removed at the end. ssh forwards the
-display, so sshd there needs 'X11Forwarding yes' and the program xauth.
+machine there. The copy lies in /tmp and is removed at the end.
+
+X goes through a forwarded Unix socket, which needs neither 'X11Forwarding yes'
+nor xauth there. If sshd does not forward sockets, ssh -Y is used, which needs
+both.
 
 Like ssh -Y, this gives the program full access to your display: only run
 programs that you trust. INT, TERM and HUP are passed to the program.
@@ -79,18 +95,27 @@ impl Arguments {
         if self.host.starts_with('-') {
             bail!("'{}' is not a host: put the options of xqos ssh before the host, see xqos ssh --help", self.host);
         }
-        let named = display.map(OsString::from).or_else(|| env::var_os("DISPLAY")).filter(|name| !name.is_empty());
-        let display = named.context("DISPLAY is not set: give the program's X server with --display")?;
+        let named = display.map(str::to_owned).or_else(|| env::var("DISPLAY").ok()).unwrap_or_default();
+        let (upstream, _) = Upstream::find(Some(&named))?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let mut master = MasterConnection::new(self)?;
-        let opened = master.open(&display)?;
+        let opened = master.open(&named)?;
         if !opened.success() {
             return Ok(ExitCode::from(shown(opened)));
         }
-        if self.copy && !master.copy()? {
+        let own = Cookie::magic(secret().context("cannot create the session's cookie")?);
+        if !master.prepare(&own)? || self.copy && !master.copy()? {
             return Ok(ExitCode::FAILURE);
         }
-        let mut session = master.run(&display)?;
+        let (screen, (name, data)) = (upstream.screen(), cookie(&upstream).unwrap_or_default());
+        let gate = Gate::start(&master.socket(), own, Cookie { name, data }, upstream);
+        gate.context("cannot create the session's socket")?;
+        let is_forwarded = master.forward();
+        if !is_forwarded {
+            let host = &self.host;
+            note(&format!("sshd on {host} does not forward sockets ({SOCKETS}): using ssh -Y"));
+        }
+        let mut session = master.run(&named, is_forwarded.then_some(screen))?;
         // The terminal's ^C has also ended ssh, but the program on the far side has received no signal.
         let pass = |signal: &Signal| {
             master.signal(signal.number);

@@ -12,56 +12,85 @@ pub struct Remote<'a> {
     pub token: &'a str,
     /// Whether this program was copied to the far side for this session.
     pub is_copied: bool,
+    /// Value of DISPLAY for `xqos near`; `None` if ssh forwards X11 and sets it.
+    pub display: Option<String>,
     /// Options for `xqos near`.
     pub options: Vec<&'static str>,
     pub program: &'a [OsString],
 }
 
+/// The session's folder on the far side, which only its user can access.
+fn folder(token: &str) -> String {
+    format!("/tmp/xqos-{token}")
+}
+
+/// The session's socket on the far side. The cache of `xqos near` has a folder of its name.
+pub fn socket(token: &str) -> String {
+    format!("{}/ssh", folder(token))
+}
+
+/// Creates the session's folder, and reads the socket's authority file of that length from standard input.
+pub fn prepare(token: &str, length: usize) -> String {
+    let folder = folder(token);
+    in_shell(&format!(
+        "umask 077; mkdir {folder} && dd bs=1 count={length} of={folder}/authority 2>/dev/null && \
+         cat \"${{XAUTHORITY:-$HOME/.Xauthority}}\" >> {folder}/authority 2>/dev/null; test -s {folder}/authority"
+    ))
+}
+
 /// Finds xqos-wire, saves the shell's process id for [`signal`], and replaces the shell with `xqos-wire near`.
 pub fn run(remote: &Remote<'_>) -> String {
-    let Remote { host, token, is_copied, options, program } = remote;
+    let Remote { host, token, is_copied, display, options, program } = remote;
+    let folder = folder(token);
     let host = plain(host);
     let options = options.iter().map(|option| format!(" {option}")).collect::<Vec<_>>().concat();
     let words = program.iter().map(|word| format!(" {}", quoted(word.as_bytes()))).collect::<Vec<_>>().concat();
     let find = if *is_copied {
-        format!("near=\"/tmp/xqos-{token}/xqos-wire\"")
+        format!("near={folder}/xqos-wire")
     } else {
         "near=$(PATH=\"$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin\"; command -v xqos-wire)".to_owned()
     };
+    let display = match display {
+        Some(display) => format!("export DISPLAY={display} XAUTHORITY={folder}/authority"),
+        None => format!(
+            "if [ -z \"$DISPLAY\" ]; then \
+             echo 'xqos: {host} does not forward X11 either: sshd there needs X11Forwarding yes, and the program xauth' >&2; \
+             exit 1; fi"
+        ),
+    };
     in_shell(&format!(
-        "if [ -z \"$DISPLAY\" ]; then \
-         echo 'xqos: {host} does not forward X11: sshd there needs X11Forwarding yes, and the program xauth' >&2; exit 1; fi\n\
+        "{display}\n\
          {find}\n\
          if [ ! -x \"$near\" ]; then \
          echo 'xqos: xqos-wire is not installed on {host}: install it there, or add --copy to copy this one for the session' >&2; \
          exit 1; fi\n\
-         umask 077; (set -C; echo $$ > /tmp/xqos-{token}.pid) 2>/dev/null\n\
-         exec \"$near\" near{options} --{words}"
+         echo $$ > {folder}/pid\n\
+         exec \"$near\" near --session {folder}{options} --{words}"
     ))
 }
 
 /// Reads the program from standard input and installs it, if it can run on the far side.
 pub fn copy(host: &str, token: &str, machine: &str) -> String {
-    let host = plain(host);
+    let (host, folder) = (plain(host), folder(token));
     in_shell(&format!(
         "machine=$(uname -sm)\n\
          if [ \"$machine\" != {} ]; then \
          echo \"xqos: {host} is $machine, unlike this machine: install xqos-wire there\" >&2; exit 1; fi\n\
-         umask 077; mkdir /tmp/xqos-{token} && cat > /tmp/xqos-{token}/xqos-wire && chmod 700 /tmp/xqos-{token}/xqos-wire && \
-         if ! said=$(/tmp/xqos-{token}/xqos-wire --version 2>&1); then \
-         echo \"xqos: the copy does not run on {host}: $said\" >&2; rm -rf /tmp/xqos-{token}; exit 1; fi",
+         cat > {folder}/xqos-wire && chmod 700 {folder}/xqos-wire && \
+         if ! said=$({folder}/xqos-wire --version 2>&1); then \
+         echo \"xqos: the copy does not run on {host}: $said\" >&2; exit 1; fi",
         quoted(machine.as_bytes())
     ))
 }
 
 /// Sends a signal to the process that [`run`] has started.
 pub fn signal(token: &str, signal: i32) -> String {
-    in_shell(&format!("kill -{signal} \"$(cat /tmp/xqos-{token}.pid)\""))
+    in_shell(&format!("kill -{signal} \"$(cat {}/pid)\"", folder(token)))
 }
 
 /// Removes all files of the session.
 pub fn clean(token: &str) -> String {
-    in_shell(&format!("rm -rf /tmp/xqos-{token} /tmp/xqos-{token}.pid"))
+    in_shell(&format!("rm -rf {}", folder(token)))
 }
 
 /// Runs a script in sh, because the user may have any login shell.
@@ -91,23 +120,31 @@ mod tests {
     fn run_here(program: &[&str]) -> String {
         let program = words(program);
         let token = format!("test-{}-{}", std::process::id(), program.len());
-        let remote =
-            Remote { host: "far", token: &token, is_copied: false, options: vec!["--relaxed"], program: &program };
+        let remote = Remote {
+            host: "far",
+            token: &token,
+            is_copied: false,
+            display: Some(socket(&token)),
+            options: vec!["--relaxed"],
+            program: &program,
+        };
+        let shell = |script: &str| Command::new("sh").args(["-c", script]).output().unwrap();
+        shell(&prepare(&token, 0));
         let script = run(&remote)
             .replace("command -v xqos-wire", "command -v echo; true")
             .replace("near=$(", "near=/bin/echo; : $(");
-        let output = Command::new("sh").args(["-c", &script]).env("DISPLAY", ":10").output().unwrap();
-        Command::new("sh").args(["-c", &clean(&token)]).status().unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        let output = shell(&script);
+        shell(&clean(&token));
+        String::from_utf8(output.stdout).unwrap().replace(&folder(&token), "FOLDER")
     }
 
     #[test]
     fn program_arguments_arrive_unchanged() {
         assert_eq!(
             run_here(&["xterm", "-e", "it's $HOME \"x\"; `ls`"]),
-            "near --relaxed -- xterm -e it's $HOME \"x\"; `ls`\n"
+            "near --session FOLDER --relaxed -- xterm -e it's $HOME \"x\"; `ls`\n"
         );
-        assert_eq!(run_here(&["a\nb"]), "near --relaxed -- a\nb\n");
+        assert_eq!(run_here(&["a\nb"]), "near --session FOLDER --relaxed -- a\nb\n");
     }
 
     #[test]

@@ -5,14 +5,20 @@ use super::Arguments;
 use super::far::{self, Remote};
 use anyhow::{Context, Result};
 use std::env;
-use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use xqos_near::setup::Cookie;
 use xqos_sys as sys;
-use xqos_wire::capture::relay::authority::secret;
+use xqos_wire::capture::relay::authority::{entry_for_path, secret};
+
+/// Maximum time of a command whose result does not matter much: the network may be gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// An ssh master connection. Dropping it closes the connection and removes all files.
 #[derive(Debug)]
@@ -33,6 +39,11 @@ impl MasterConnection<'_> {
         Ok(MasterConnection { arguments, folder, token, is_open: false })
     }
 
+    /// The session's socket on this side.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join("gate")
+    }
+
     fn ssh(&self) -> Command {
         let Arguments { port, identity, option, config, .. } = self.arguments;
         let mut ssh = Command::new("ssh");
@@ -51,9 +62,10 @@ impl MasterConnection<'_> {
     }
 
     /// Opens the master connection. ssh itself asks for passwords and reports failures.
-    pub fn open(&mut self, display: &OsString) -> Result<ExitStatus> {
+    pub fn open(&mut self, display: &str) -> Result<ExitStatus> {
         let mut ssh = self.ssh();
-        ssh.args(["-M", "-N", "-f", "-Y", "-C", "-o", "ControlPersist=yes", "-o", "ExitOnForwardFailure=no"]);
+        // If this process is killed, the connection closes once it has been unused for a minute.
+        ssh.args(["-M", "-N", "-f", "-Y", "-C", "-o", "ControlPersist=60", "-o", "ExitOnForwardFailure=no"]);
         ssh.arg("--").arg(&self.arguments.host).env("DISPLAY", display).stdin(Stdio::inherit());
         // The master stays in the background and must not keep our output open.
         ssh.stdout(Stdio::null()).stderr(self.log()?);
@@ -70,8 +82,21 @@ impl MasterConnection<'_> {
 
     fn far(&self, script: &str) -> Command {
         let mut ssh = self.ssh();
-        ssh.arg("-T").arg("--").arg(&self.arguments.host).arg(script);
+        ssh.args(["-x", "-T", "--"]).arg(&self.arguments.host).arg(script);
         ssh
+    }
+
+    /// Creates the session's folder on the far side, with the cookie for the session's socket. The cookie does not
+    /// appear in any process's arguments, which other users can read.
+    pub fn prepare(&self, cookie: &Cookie) -> Result<bool> {
+        let entry = entry_for_path(&far::socket(&self.token), &cookie.name, &cookie.data);
+        let script = far::prepare(&self.token, entry.len());
+        let mut ssh = self.far(&script).stdin(Stdio::piped()).spawn().map_err(explained)?;
+        if let Some(mut input) = ssh.stdin.take() {
+            // If ssh fails, its status says so.
+            let _ = input.write_all(&entry);
+        }
+        Ok(ssh.wait().context("cannot wait for ssh")?.success())
     }
 
     pub fn copy(&self) -> Result<bool> {
@@ -83,35 +108,72 @@ impl MasterConnection<'_> {
         Ok(status.success())
     }
 
-    pub fn run(&self, display: &OsString) -> Result<Child> {
+    /// Forwards the session's socket. Returns false if sshd refuses to.
+    pub fn forward(&self) -> bool {
+        self.control("forward", &["-R", &self.forwarding()])
+    }
+
+    fn forwarding(&self) -> String {
+        format!("{}:{}", far::socket(&self.token), self.socket().display())
+    }
+
+    /// Sends a command to the master process, and returns whether it succeeded.
+    fn control(&self, command: &str, options: &[&str]) -> bool {
+        quietly(self.ssh().args(["-O", command]).args(options).arg("--").arg(&self.arguments.host))
+    }
+
+    /// Starts the program; `screen` is the default screen if the session's socket is forwarded.
+    pub fn run(&self, display: &str, screen: Option<u16>) -> Result<Child> {
+        let socket = far::socket(&self.token);
         let remote = Remote {
             host: &self.arguments.host,
             token: &self.token,
             is_copied: self.arguments.copy,
+            display: screen.map(|screen| if screen == 0 { socket } else { format!("{socket}.{screen}") }),
             options: self.arguments.options(),
             program: &self.arguments.program,
         };
         let mut ssh = self.ssh();
-        ssh.args(["-Y", "-C", "-T", "--"]).arg(&self.arguments.host).arg(far::run(&remote)).env("DISPLAY", display);
+        ssh.args([if screen.is_some() { "-x" } else { "-Y" }, "-T", "--"]);
+        ssh.arg(&self.arguments.host).arg(far::run(&remote)).env("DISPLAY", display);
         ssh.spawn().map_err(explained)
     }
 
     pub fn signal(&self, signal: i32) {
-        let _ = self.far(&far::signal(&self.token, signal)).stdin(Stdio::null()).stderr(Stdio::null()).status();
+        if self.is_alive() {
+            quietly(&mut self.far(&far::signal(&self.token, signal)));
+        }
+    }
+
+    /// Whether the master process runs. Without it, ssh would connect again, and may ask for a password.
+    fn is_alive(&self) -> bool {
+        self.is_open && self.control("check", &[])
     }
 }
 
 impl Drop for MasterConnection<'_> {
     fn drop(&mut self) {
-        if self.is_open {
-            let quietly = |ssh: &mut Command| {
-                let _ = ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-            };
+        if self.is_alive() {
             quietly(&mut self.far(&far::clean(&self.token)));
-            quietly(self.ssh().args(["-O", "exit", "--"]).arg(&self.arguments.host));
+            self.control("exit", &[]);
         }
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Runs a command without input and output, and returns whether it succeeded in time.
+fn quietly(command: &mut Command) -> bool {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(mut child) = command.spawn() else { return false };
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        if let Ok(Some(status)) = child.try_wait() {
+            return status.success();
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+    let _ = child.kill().and_then(|()| child.wait());
+    false
 }
 
 fn explained(error: io::Error) -> anyhow::Error {

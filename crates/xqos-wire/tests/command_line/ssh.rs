@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Tests `xqos ssh` with an sshd on the loopback interface that has the test's own keys and settings.
 
+mod settings;
+
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
 use std::fs::{self, Permissions};
 use std::net::{TcpListener, TcpStream};
@@ -30,8 +32,8 @@ fn find(program: &str) -> Option<PathBuf> {
 }
 
 impl Far {
-    /// Starts an sshd; `path` is the PATH of its sessions. `None` if sshd or xauth is missing.
-    fn start(name: &str, path: &str, forwards: bool) -> Option<Far> {
+    /// Starts an sshd with these settings; `path` is the PATH of its sessions. `None` if sshd or xauth is missing.
+    fn start(name: &str, path: &str, settings: &str) -> Option<Far> {
         let (Some(sshd), Some(xauth)) = (find("sshd"), find("xauth")) else {
             xqos_skip::left_out("sshd or xauth is not installed");
             return None;
@@ -46,11 +48,11 @@ impl Far {
             assert!(command.status().unwrap().success());
         }
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let forwarding = if forwards { "yes" } else { "no" };
+        // sshd uses the first value of each setting.
         let settings = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
+            "{settings}\nPort {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
              PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitUserRC no\nPrintMotd no\n\
-             X11Forwarding {forwarding}\nX11UseLocalhost yes\nX11DisplayOffset 200\nXAuthLocation {}\nUseDNS no\n\
+             X11Forwarding yes\nX11UseLocalhost yes\nX11DisplayOffset 200\nXAuthLocation {}\nUseDNS no\n\
              SetEnv PATH=\"{path}\" XDG_CACHE_HOME=\"{}\" XAUTHORITY=\"{}\"\n",
             folder.file("host"),
             folder.file("user.pub"),
@@ -67,18 +69,32 @@ impl Far {
     }
 
     fn command(&self, server: &Server, options: &[&str], program: &[&str]) -> Command {
-        let mut command =
-            server.xqos(&["ssh", "-p", &self.port.to_string(), "-F", "none", "-i", &self.folder.file("user")]);
-        for setting in ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes", "LogLevel=ERROR"] {
-            command.args(["-o", setting]);
-        }
-        command.args(["-o", "IdentityAgent=none"]).args(options).arg("127.0.0.1").args(program);
-        command.stdin(Stdio::null());
+        let mut command = server.xqos(&["ssh"]);
+        self.log_in(&mut command).args(options).arg("127.0.0.1").args(program);
+        // In this folder, a test finds the files of its own session.
+        command.stdin(Stdio::null()).env("TMPDIR", &self.folder.path);
         command
     }
 
+    /// Adds the options with which `ssh` and `xqos ssh` can log in.
+    fn log_in<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.args(["-p", &self.port.to_string(), "-F", "none", "-i", &self.folder.file("user")]);
+        for setting in ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes", "LogLevel=ERROR"] {
+            command.args(["-o", setting]);
+        }
+        command.args(["-o", "IdentityAgent=none"])
+    }
+
+    /// The folder of the only session, on this side.
+    fn session(&self) -> Option<PathBuf> {
+        let files = fs::read_dir(&self.folder.path).unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "line")).last()
+    }
+
     fn run(&self, server: &Server, options: &[&str], program: &[&str]) -> Ended {
-        ended(&mut self.command(server, options, program))
+        let ended = ended(&mut self.command(server, options, program));
+        assert_eq!(self.session(), None, "its folder is removed");
+        ended
     }
 }
 
@@ -111,7 +127,7 @@ fn wrong_usage_says_what_to_write() {
 
 #[test]
 fn a_remote_program_uses_the_local_display() {
-    let Some(far) = Far::start("ssh-runs", &with_program(), true) else { return };
+    let Some(far) = Far::start("ssh-runs", &with_program(), "X11Forwarding no\nXAuthLocation /nowhere") else { return };
     let server = Server::stock();
     let told =
         far.run(&server, &[], &["sh", "-c", "echo $DISPLAY; xdpyinfo | grep -c 'name of display'; exit 7"]).with(7);
@@ -120,6 +136,7 @@ fn a_remote_program_uses_the_local_display() {
     far.run(&server, &[], &["sh", "-c", "kill -9 $$"]).with(137);
     let first = far.run(&server, &["--report"], &["xterm", "-e", "true"]).with(0);
     let second = far.run(&server, &["--report", "--verify"], &["xterm", "-e", "true"]).with(0);
+    assert!(Path::new(&far.folder.file("cache/xqos/near/ssh/xterm")).exists(), "the next session finds it");
     assert!(first.err.contains("round trips left") && second.err.contains("none differed"), "{first:#?} {second:#?}");
     // The shell must not interpret arguments.
     let told = far.run(&server, &[], &["printf", "%s|", "a b", "it's", "$HOME", "-x"]).with(0);
@@ -128,7 +145,7 @@ fn a_remote_program_uses_the_local_display() {
 
 #[test]
 fn signals_reach_the_remote_program_and_nothing_is_left() {
-    let Some(far) = Far::start("ssh-signals", &with_program(), true) else { return };
+    let Some(far) = Far::start("ssh-signals", &with_program(), "") else { return };
     let (server, file) = (Server::stock(), far.folder.file("runs"));
     let script = format!("trap 'exit 5' TERM; : > {file}; while :; do sleep 0.05; done");
     let running = Running::start(far.command(&server, &[], &["sh", "-c", &script]).stderr(Stdio::piped()));
@@ -140,7 +157,7 @@ fn signals_reach_the_remote_program_and_nothing_is_left() {
 #[test]
 fn missing_requirements_are_reported_in_one_line() {
     let server = Server::stock();
-    if let Some(far) = Far::start("ssh-missing", "/usr/bin:/bin", true) {
+    if let Some(far) = Far::start("ssh-missing", "/usr/bin:/bin", "") {
         // This works only if xqos-wire is not installed on this machine.
         if !["/usr/bin", "/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join("xqos-wire").exists()) {
             let told = far.run(&server, &[], &["true"]).with(1);
@@ -150,13 +167,7 @@ fn missing_requirements_are_reported_in_one_line() {
         let told = far.run(&server, &["--copy", "--report"], &["sh", "-c", "xdpyinfo > /dev/null; exit 3"]).with(3);
         assert!(told.err.contains("1 connection"), "{told:#?}");
     }
-    if let Some(far) = Far::start("ssh-refused", &with_program(), false) {
-        let told = far.run(&server, &[], &["true"]).with(1);
-        assert!(told.err.contains("X11Forwarding yes"), "{told:#?}");
-        let told =
-            ended(&mut server.xqos(&["ssh", "-p", "1", "-F", "none", "-o", "BatchMode=yes", "127.0.0.1", "true"]))
-                .with(255);
-        assert!(told.err.contains("refused"), "ssh's own words: {told:#?}");
-    }
+    let told = ended(&mut server.xqos(&["ssh", "-p", "1", "-F", "none", "-o", "BatchMode=yes", "127.0.0.1", "true"]));
+    assert!(told.with(255).err.contains("refused"), "ssh's own words");
     eventually("nothing is left", || left().is_empty().then_some(()));
 }
