@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! `xqos ssh`: runs a program on another machine, next to a proxy there, over the system's ssh.
 //!
-//! ssh opens a single master connection, so that it asks for a password only once. Everything else uses this
-//! connection: copying this program if requested, the forwarded socket, the session, signals, and removing files.
+//! ssh opens a single master connection, so that it asks for a password only once, or the session borrows the user's
+//! own. Everything else uses this connection: copying this program if requested, the forwarded socket, the session,
+//! signals, and removing files.
 //!
 //! ```text
 //! program ─ xqos near ─ /tmp/xqos-TOKEN/ssh ─ sshd ════ ssh ─ gate ─ X server
@@ -17,7 +18,7 @@ mod gate;
 mod master;
 
 use crate::near::NearOptions;
-use crate::program::{shown, wait_for};
+use crate::program::wait_for;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use gate::Gate;
@@ -99,9 +100,9 @@ impl Arguments {
         let (upstream, _) = Upstream::find(Some(&named))?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let mut master = MasterConnection::new(self)?;
-        let opened = master.open(&named)?;
-        if !opened.success() {
-            return Ok(ExitCode::from(shown(opened)));
+        let opened = if master.borrow() { 0 } else { master.open(&named)? };
+        if opened != 0 {
+            return Ok(ExitCode::from(opened));
         }
         let own = Cookie::magic(secret().context("cannot create the session's cookie")?);
         if !master.prepare(&own)? || self.copy && !master.copy()? {
@@ -114,6 +115,11 @@ impl Arguments {
         if !is_forwarded {
             let host = &self.host;
             note(&format!("sshd on {host} does not forward sockets ({SOCKETS}): using ssh -Y"));
+            // The user's own connection may not forward X11, or forward it to another display.
+            let opened = if master.is_borrowed { master.open(&named)? } else { 0 };
+            if opened != 0 {
+                return Ok(ExitCode::from(opened));
+            }
         }
         let mut session = master.run(&named, is_forwarded.then_some(screen))?;
         // The terminal's ^C has also ended ssh, but the program on the far side has received no signal.

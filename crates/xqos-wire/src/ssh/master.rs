@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 //! The ssh master connection of a session, and everything that uses it.
+//!
+//! If the user already has a master connection to the host (ControlMaster), the session borrows it and leaves it open.
 
 use super::Arguments;
 use super::far::{self, Remote};
+use crate::program::shown;
 use anyhow::{Context, Result};
 use std::env;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
+use std::mem;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use xqos_near::setup::Cookie;
@@ -20,13 +24,15 @@ use xqos_wire::capture::relay::authority::{entry_for_path, secret};
 const PATIENCE: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// An ssh master connection. Dropping it closes the connection and removes all files.
+/// An ssh master connection. Dropping it closes the connection, unless it is borrowed, and removes all files.
 #[derive(Debug)]
 pub struct MasterConnection<'a> {
     arguments: &'a Arguments,
     folder: PathBuf,
     token: String,
     is_open: bool,
+    /// Whether the connection is the user's own, to which the user's configuration leads.
+    pub is_borrowed: bool,
 }
 
 impl MasterConnection<'_> {
@@ -36,7 +42,15 @@ impl MasterConnection<'_> {
         let token = random[..12].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         let folder = env::temp_dir().join(format!("xqos-{token}.line"));
         DirBuilder::new().mode(0o700).create(&folder).context("cannot create a folder for the connection")?;
-        Ok(MasterConnection { arguments, folder, token, is_open: false })
+        Ok(MasterConnection { arguments, folder, token, is_open: false, is_borrowed: false })
+    }
+
+    /// Uses the user's own master connection to the host, if there is one.
+    pub fn borrow(&mut self) -> bool {
+        self.is_borrowed = true;
+        self.is_borrowed = self.control("check", &[]);
+        self.is_open = self.is_borrowed;
+        self.is_open
     }
 
     /// The session's socket on this side.
@@ -47,7 +61,9 @@ impl MasterConnection<'_> {
     fn ssh(&self) -> Command {
         let Arguments { port, identity, option, config, .. } = self.arguments;
         let mut ssh = Command::new("ssh");
-        ssh.arg("-S").arg(self.folder.join("line"));
+        if !self.is_borrowed {
+            ssh.arg("-S").arg(self.folder.join("line"));
+        }
         for (flag, file) in [("-F", config), ("-i", identity)] {
             if let Some(file) = file {
                 ssh.arg(flag).arg(file);
@@ -61,8 +77,9 @@ impl MasterConnection<'_> {
         ssh
     }
 
-    /// Opens the master connection. ssh itself asks for passwords and reports failures.
-    pub fn open(&mut self, display: &str) -> Result<ExitStatus> {
+    /// Opens a master connection, and returns the exit status of ssh, which asks for passwords and reports failures.
+    pub fn open(&mut self, display: &str) -> Result<u8> {
+        let was_borrowed = mem::replace(&mut self.is_borrowed, false);
         let mut ssh = self.ssh();
         // If this process is killed, the connection closes once it has been unused for a minute.
         ssh.args(["-M", "-N", "-f", "-Y", "-C", "-o", "ControlPersist=60", "-o", "ExitOnForwardFailure=no"]);
@@ -70,10 +87,11 @@ impl MasterConnection<'_> {
         // The master stays in the background and must not keep our output open.
         ssh.stdout(Stdio::null()).stderr(self.log()?);
         let status = ssh.status().map_err(explained)?;
-        self.is_open = status.success();
+        self.is_open |= status.success();
+        self.is_borrowed = was_borrowed && !status.success();
         let said = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
         eprint!("{said}");
-        Ok(status)
+        Ok(shown(status))
     }
 
     fn log(&self) -> Result<File> {
@@ -154,8 +172,13 @@ impl MasterConnection<'_> {
 impl Drop for MasterConnection<'_> {
     fn drop(&mut self) {
         if self.is_alive() {
+            if self.is_borrowed {
+                self.control("cancel", &["-R", &self.forwarding()]);
+            }
             quietly(&mut self.far(&far::clean(&self.token)));
-            self.control("exit", &[]);
+            if !self.is_borrowed {
+                self.control("exit", &[]);
+            }
         }
         let _ = fs::remove_dir_all(&self.folder);
     }
