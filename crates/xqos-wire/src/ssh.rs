@@ -16,6 +16,7 @@
 mod far;
 mod gate;
 mod master;
+mod untrusted;
 
 use crate::near::NearOptions;
 use crate::program::wait_for;
@@ -52,6 +53,12 @@ pub struct Arguments {
     copy: bool,
     #[command(flatten)]
     near: NearOptions,
+    /// Give the program full access to the display, as ssh -Y; this is the default
+    #[arg(long, overrides_with = "untrusted")]
+    trusted: bool,
+    /// Let the X server restrict the program, as ssh -X: no access to other programs' windows, and few extensions
+    #[arg(long, overrides_with = "trusted")]
+    untrusted: bool,
     /// Port to connect to, as ssh -p
     #[arg(short, long, value_name = "PORT")]
     port: Option<u16>,
@@ -86,7 +93,8 @@ nor xauth there. If sshd does not forward sockets, ssh -Y is used, which needs
 both.
 
 Like ssh -Y, this gives the program full access to your display: only run
-programs that you trust. INT, TERM and HUP are passed to the program.
+programs that you trust, or add --untrusted. INT, TERM and HUP are passed to the
+program.
 
 Exit status: that of the program, or 128 + n if signal n ended it; 255 if ssh
 failed; 1 if something is missing, which one line explains.";
@@ -100,6 +108,12 @@ impl Arguments {
         let (upstream, _) = Upstream::find(Some(&named))?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let mut master = MasterConnection::new(self)?;
+        let server = if self.is_untrusted() {
+            untrusted::cookie(&named, master.folder())?
+        } else {
+            let (name, data) = cookie(&upstream).unwrap_or_default();
+            Cookie { name, data }
+        };
         let opened = if master.borrow() { 0 } else { master.open(&named)? };
         if opened != 0 {
             return Ok(ExitCode::from(opened));
@@ -108,13 +122,13 @@ impl Arguments {
         if !master.prepare(&own)? || self.copy && !master.copy()? {
             return Ok(ExitCode::FAILURE);
         }
-        let (screen, (name, data)) = (upstream.screen(), cookie(&upstream).unwrap_or_default());
-        let gate = Gate::start(&master.socket(), own, Cookie { name, data }, upstream);
+        let screen = upstream.screen();
+        let gate = Gate::start(&master.socket(), own, server, upstream);
         gate.context("cannot create the session's socket")?;
         let is_forwarded = master.forward();
         if !is_forwarded {
-            let host = &self.host;
-            note(&format!("sshd on {host} does not forward sockets ({SOCKETS}): using ssh -Y"));
+            let (host, [x11, ..]) = (&self.host, self.x11_options());
+            note(&format!("sshd on {host} does not forward sockets ({SOCKETS}): using ssh {x11}"));
             // The user's own connection may not forward X11, or forward it to another display.
             let opened = if master.is_borrowed { master.open(&named)? } else { 0 };
             if opened != 0 {
@@ -128,6 +142,16 @@ impl Arguments {
             true
         };
         wait_for(&mut session, "ssh", &signals, GRACE, pass).map(ExitCode::from)
+    }
+
+    fn is_untrusted(&self) -> bool {
+        self.untrusted && !self.trusted
+    }
+
+    /// Options of ssh's own X forwarding.
+    fn x11_options(&self) -> [&'static str; 3] {
+        // Debian's ssh trusts programs even with -X.
+        if self.is_untrusted() { ["-X", "-o", "ForwardX11Trusted=no"] } else { ["-Y", "-o", "ForwardX11Trusted=yes"] }
     }
 
     fn options(&self) -> Vec<&'static str> {

@@ -12,7 +12,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
 use std::mem;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,6 +53,11 @@ impl MasterConnection<'_> {
         self.is_open
     }
 
+    /// The session's folder on this side, which only the user can access.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The session's socket on this side.
     pub fn socket(&self) -> PathBuf {
         self.folder.join("gate")
@@ -82,8 +87,9 @@ impl MasterConnection<'_> {
         let was_borrowed = mem::replace(&mut self.is_borrowed, false);
         let mut ssh = self.ssh();
         // If this process is killed, the connection closes once it has been unused for a minute.
-        ssh.args(["-M", "-N", "-f", "-Y", "-C", "-o", "ControlPersist=60", "-o", "ExitOnForwardFailure=no"]);
-        ssh.arg("--").arg(&self.arguments.host).env("DISPLAY", display).stdin(Stdio::inherit());
+        ssh.args(["-M", "-N", "-f", "-C", "-o", "ControlPersist=60", "-o", "ExitOnForwardFailure=no"]);
+        ssh.args(self.arguments.x11_options()).arg("--").arg(&self.arguments.host);
+        ssh.env("DISPLAY", display).stdin(Stdio::inherit());
         // The master stays in the background and must not keep our output open.
         ssh.stdout(Stdio::null()).stderr(self.log()?);
         let status = ssh.status().map_err(explained)?;
@@ -152,7 +158,8 @@ impl MasterConnection<'_> {
             program: &self.arguments.program,
         };
         let mut ssh = self.ssh();
-        ssh.args([if screen.is_some() { "-x" } else { "-Y" }, "-T", "--"]);
+        let x11 = self.arguments.x11_options();
+        ssh.args(if screen.is_some() { &["-x"] } else { &x11[..] }).args(["-T", "--"]);
         ssh.arg(&self.arguments.host).arg(far::run(&remote)).env("DISPLAY", display);
         ssh.spawn().map_err(explained)
     }

@@ -62,3 +62,18 @@ fn the_servers_cookie_stays_on_this_side() {
     let told = ended(command.env("XAUTHORITY", "/nowhere")).with(1);
     assert!(told.err.contains("unable to open display"), "without the server's cookie there is no access: {told:#?}");
 }
+
+#[test]
+fn an_untrusted_program_cannot_see_the_display_of_others() {
+    let Some(far) = Far::start("ssh-untrusted", &with_program(), NO_X11) else { return };
+    let server = Server::stock();
+    let look = ["sh", "-c", "xdpyinfo | grep -c RENDER; xwd -root -silent > /dev/null"];
+    assert_eq!(far.run(&server, &["--untrusted", "--trusted"], &look).with(0).out, "1\n");
+    let told = far.run(&server, &["--untrusted"], &look).with(1);
+    assert_eq!(told.out, "0\n", "{told:#?}");
+    let Some(far) = Far::start("ssh-untrusted-x11", &with_program(), "AllowStreamLocalForwarding no") else { return };
+    let told = far.run(&server, &["--untrusted"], &look).with(1);
+    assert!(told.out == "0\n" && told.err.contains("using ssh -X"), "{told:#?}");
+    let server = Server::stock_with(&["-nolisten", "tcp", "-extension", "SECURITY"]);
+    far.run(&server, &["--untrusted"], &["true"]).failed_saying(&["extension SECURITY"]);
+}
