@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Classifies bytes by use: images, glyphs, properties, text, everything else.
+//! Classifies bytes by use: images, glyphs, font metrics, properties, text, everything else.
 //!
 //! Bytes are reported with each packet, but messages only when complete. The bytes of an incomplete message are held,
 //! up to [`MAX_HELD`]. A longer message is classified by its first bytes: a request by its opcodes, a reply by its
@@ -13,30 +13,34 @@ use std::collections::{HashMap, VecDeque};
 pub enum ByteUse {
     Images,
     Glyphs,
+    FontMetrics,
     Properties,
     Text,
     Rest,
 }
 
 impl ByteUse {
-    pub const ALL: [ByteUse; 5] = [ByteUse::Images, ByteUse::Glyphs, ByteUse::Properties, ByteUse::Text, ByteUse::Rest];
+    pub const ALL: [ByteUse; 6] =
+        [ByteUse::Images, ByteUse::Glyphs, ByteUse::FontMetrics, ByteUse::Properties, ByteUse::Text, ByteUse::Rest];
 
     pub fn name(self) -> &'static str {
         match self {
             ByteUse::Images => "images",
             ByteUse::Glyphs => "glyphs",
+            ByteUse::FontMetrics => "font metrics",
             ByteUse::Properties => "properties",
             ByteUse::Text => "text",
             ByteUse::Rest => "rest",
         }
     }
 
-    /// Use of a request and its reply. Font metrics count as glyphs: they are the cost of server-side fonts.
+    /// Use of a request and its reply. Glyphs are the cost of client-side fonts, and metrics that of core fonts.
     pub fn of(name: &str) -> ByteUse {
         let request = name.split_once("::").map_or(name, |(_, request)| request);
         match request {
             "PutImage" | "GetImage" | "ShmPutImage" | "PutVideo" | "PutStill" => ByteUse::Images,
-            "AddGlyphs" | "AddGlyphsFromPicture" | "QueryFont" | "ListFontsWithInfo" | "ListFonts" => ByteUse::Glyphs,
+            "AddGlyphs" | "AddGlyphsFromPicture" => ByteUse::Glyphs,
+            "QueryFont" | "ListFontsWithInfo" | "ListFonts" => ByteUse::FontMetrics,
             "ChangeProperty" | "GetProperty" | "XIChangeProperty" | "XIGetProperty" => ByteUse::Properties,
             "CompositeGlyphs8" | "CompositeGlyphs16" | "CompositeGlyphs32" | "PolyText8" | "PolyText16"
             | "ImageText8" | "ImageText16" => ByteUse::Text,
@@ -212,10 +216,12 @@ mod tests {
         );
         let glyphs = Spec { name: "RENDER::AddGlyphs", bytes: &[140; 100], ..Spec::default() };
         feed(&mut bandwidth, &mut samples, &glyphs, Direction::Requests, 5000);
+        let metrics = Spec { name: "QueryFont", bytes: &[47; 8], ..Spec::default() };
+        feed(&mut bandwidth, &mut samples, &metrics, Direction::Requests, 5100);
         let seen = samples.uses.iter().map(|sample| sample.seen).collect::<Vec<_>>();
-        assert_eq!(seen, [5000, 100, 0, 0, 0]);
-        assert_eq!(bandwidth.bytes, [5000, 100, 0, 0, 0]);
-        assert_eq!(samples.directions[0].seen, 5100);
+        assert_eq!(seen, [5000, 100, 8, 0, 0, 0]);
+        assert_eq!(bandwidth.bytes, [5000, 100, 8, 0, 0, 0]);
+        assert_eq!(samples.directions[0].seen, 5108);
     }
 
     #[test]
