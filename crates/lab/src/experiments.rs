@@ -56,6 +56,7 @@ pub fn all() -> Vec<Experiment> {
         file!("sync"),
         file!("tracing"),
         file!("interactive"),
+        file!("xorg"),
         file!("animation"),
         file!("intervals"),
         file!("intervals_latency"),

@@ -3,11 +3,14 @@
 //!
 //! A client that injected motion into that server (XTEST) would be scheduled like the others, and the measurement would
 //! include that client's own wait. Motion for an Xephyr is therefore injected into the server that shows it; motion for
-//! Xtigervnc comes from a viewer.
+//! Xtigervnc comes from a viewer, and motion for Xorg from an input device.
+
+mod device;
 
 use crate::server::Server;
 use crate::viewer::Viewer;
 use anyhow::{Result, anyhow};
+use device::Device;
 use std::time::Instant;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{MOTION_NOTIFY_EVENT, Window};
@@ -21,6 +24,8 @@ pub enum Pointer {
     Nested { host: Box<RustConnection>, root: Window },
     /// A viewer of an Xtigervnc.
     Viewer(Viewer),
+    /// An input device of an Xorg.
+    Device(Device),
 }
 
 impl Pointer {
@@ -28,6 +33,11 @@ impl Pointer {
     pub fn of(server: &Server) -> Result<Pointer> {
         if let Some(socket) = server.viewer_socket() {
             return Ok(Pointer::Viewer(Viewer::connect(&socket)?));
+        }
+        if let Some(socket) = server.pointer_socket() {
+            let connection = server.connect()?;
+            let screen = &connection.setup().roots[0];
+            return Ok(Pointer::Device(Device::connect(&socket, [screen.width_in_pixels, screen.height_in_pixels])?));
         }
         let host = server.host().ok_or_else(|| anyhow!("cannot move the pointer of {:?}", server.kind()))?;
         let (host, screen) = xqos_client::connect(Some(host.display()))?;
@@ -45,6 +55,7 @@ impl Pointer {
                 Ok(at)
             }
             Pointer::Viewer(viewer) => viewer.point(x as u16, y as u16),
+            Pointer::Device(device) => device.move_to([x, y]),
         }
     }
 }

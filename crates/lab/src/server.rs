@@ -6,6 +6,7 @@
 //! id. An Xwayland is started by a compositor of its own.
 
 mod compositor;
+mod xorg;
 
 pub use compositor::Compositor;
 
@@ -17,7 +18,6 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -94,8 +94,10 @@ pub struct Setup {
     pub resets: bool,
     /// A power of two from 64 to 2,048.
     pub max_clients: u32,
-    /// In pixels; Xorg always has 1280 x 1024.
+    /// In pixels.
     pub screen: (u32, u32),
+    /// True for a pointer device that [`Server::pointer_socket`] moves; for Xorg only.
+    pub has_pointer: bool,
     pub arguments: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -108,6 +110,7 @@ impl Setup {
             resets: false,
             max_clients: 256,
             screen: (1280, 1024),
+            has_pointer: false,
             arguments: Vec::new(),
             environment: Vec::new(),
         }
@@ -154,7 +157,7 @@ impl Setup {
                 .arg(folder.path(RFB_SOCKET)),
             Kind::Xorg => {
                 let config = folder.path("xorg.conf");
-                fs::write(&config, self.xorg_config(folder)?)?;
+                fs::write(&config, xorg::config(self, folder)?)?;
                 command.arg("-config").arg(config).arg("-logfile").arg(folder.path("log"));
                 command.args(["-novtswitch", "-sharevts"])
             }
@@ -207,53 +210,7 @@ impl Setup {
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
     }
-
-    fn xorg_config(&self, folder: &Folder) -> Result<String> {
-        let mut modules = String::new();
-        if let Some(module) = &self.module {
-            let private = folder.path("modules");
-            fs::create_dir(&private)?;
-            symlink(fs::canonicalize(&module.path)?, private.join("xqos.so"))?;
-            let paths = format!("ModulePath \"{}\"\n ModulePath \"/usr/lib/xorg/modules\"", private.display());
-            modules =
-                format!("Section \"Files\"\n {paths}\nEndSection\nSection \"Module\"\n Load \"xqos\"\nEndSection\n");
-        }
-        Ok(modules + DUMMY_CONFIG)
-    }
 }
-
-/// Without input devices, because nothing outside the test may move a pointer.
-const DUMMY_CONFIG: &str = r#"Section "ServerFlags"
- Option "AutoAddDevices" "false"
- Option "AutoEnableDevices" "false"
- Option "AutoAddGPU" "false"
-EndSection
-Section "Device"
- Identifier "dummy"
- Driver "dummy"
- VideoRam 65536
-EndSection
-Section "Monitor"
- Identifier "monitor"
- HorizSync 5.0-1000.0
- VertRefresh 5.0-200.0
-EndSection
-Section "Screen"
- Identifier "screen"
- Device "dummy"
- Monitor "monitor"
- DefaultDepth 24
- SubSection "Display"
-  Depth 24
-  Modes "1280x1024"
-  Virtual 1280 1024
- EndSubSection
-EndSection
-Section "ServerLayout"
- Identifier "layout"
- Screen "screen"
-EndSection
-"#;
 
 /// A running server. It ends when this is dropped, or when the thread that started it ends.
 #[derive(Debug)]
@@ -301,6 +258,11 @@ impl Server {
     /// The socket for viewers; only an Xtigervnc has it.
     pub fn viewer_socket(&self) -> Option<PathBuf> {
         (self.kind == Kind::Xtigervnc).then(|| self.folder.path(RFB_SOCKET))
+    }
+
+    /// The socket that moves the pointer device, if the server was started with one.
+    pub fn pointer_socket(&self) -> Option<PathBuf> {
+        Some(self.folder.path(xorg::POINTER_SOCKET)).filter(|socket| socket.exists())
     }
 
     pub fn is_running(&mut self) -> bool {

@@ -292,6 +292,7 @@ fn server_of(definition: &Definition, text: &str, fill: &impl Fn(&str) -> String
         module: server.xqos.then_some(module),
         max_clients: server.clients.unwrap_or(256),
         screen: server.screen.unwrap_or(SCREEN),
+        has_pointer: kind == server::Kind::Xorg,
         arguments: server.options.iter().map(|option| fill(option).into()).collect(),
         environment: host.chain(own).collect(),
         ..Setup::stock(kind)
