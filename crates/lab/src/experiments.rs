@@ -69,5 +69,6 @@ pub fn all() -> Vec<Experiment> {
         Experiment::of::<simulation::Simulation>(),
         Experiment::of::<grid::Grid>(),
         Experiment::of::<near::Near>(),
+        file!("drop"),
     ]
 }

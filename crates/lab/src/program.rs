@@ -2,12 +2,13 @@
 //! Programs that experiments need, with the Debian packages that errors about missing programs name.
 
 use anyhow::Result;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, error, fmt};
 
 /// Debian package of each program.
-const PACKAGES: [(&str, &str); 25] = [
+const PACKAGES: [(&str, &str); 27] = [
     ("Xephyr", "xserver-xephyr"),
     ("Xorg", "xserver-xorg-core"),
     ("Xtigervnc", "tigervnc-standalone-server"),
@@ -15,6 +16,7 @@ const PACKAGES: [(&str, &str); 25] = [
     ("Xwayland", "xwayland"),
     ("dbus-daemon", "dbus-daemon"),
     ("emacs", "emacs-lucid"),
+    ("featherpad", "featherpad"),
     ("gtk3-demo", "gtk-3-examples"),
     ("gtk3-icon-browser", "gtk-3-examples"),
     ("kwin_wayland", "kwin-wayland"),
@@ -32,12 +34,20 @@ const PACKAGES: [(&str, &str); 25] = [
     ("x11perf", "x11-apps"),
     ("xauth", "xauth"),
     ("xclock", "x11-apps"),
+    ("xdotool", "xdotool"),
     ("xterm", "xterm"),
 ];
 
 /// The path of one of xqos's own programs, which some experiments start.
 pub(crate) fn own(name: &str) -> Result<PathBuf> {
     xqos_cli::sibling::find(name).ok_or_else(|| Missing::new(name).into())
+}
+
+/// PATH with the folder of xqos's own programs first.
+pub(crate) fn path() -> OsString {
+    let own = own("xqos").ok().and_then(|program| Some(program.parent()?.to_owned()));
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::join_paths(own.into_iter().chain(env::split_paths(&path))).unwrap_or(path)
 }
 
 /// `xqos run` with both reservations; the caller appends the program's name. If a reservation is refused, the program

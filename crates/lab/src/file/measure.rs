@@ -14,6 +14,7 @@ use crate::os_noise::OsNoise;
 use crate::periodic::{ENGINE, animate};
 use crate::process::Owned;
 use crate::processor::now_ns;
+use crate::program::{self as programs, Missing};
 use crate::server::Server;
 use crate::system_calls::cost_us;
 use crate::waiting;
@@ -52,6 +53,8 @@ pub(super) struct Measurement {
     pub to: Instant,
 }
 
+/// Status of a script that lacks a program, whose name is then on its standard error.
+const NOT_FOUND: i32 = 127;
 /// Time limit for a run of the user's own program, unless the case's `time` is longer.
 const LONGEST_RUN: Duration = Duration::from_secs(120);
 
@@ -256,7 +259,7 @@ fn of_light(series: &Series) -> (Vec<(&'static str, Vec<f64>)>, f64) {
 fn run(words: &[String], server: &Server, limit: Duration) -> Result<(Duration, Vec<(String, f64)>)> {
     let (program, arguments) = words.split_first().context("the command is empty")?;
     let mut command = Command::new(program);
-    command.args(arguments).env("DISPLAY", server.display());
+    command.args(arguments).env("DISPLAY", server.display()).env("PATH", programs::path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let began = Instant::now();
     let mut process = Owned::start(&mut command, Duration::from_secs(1))?;
@@ -274,6 +277,9 @@ fn run(words: &[String], server: &Server, limit: Duration) -> Result<(Duration, 
         std::thread::sleep(Duration::from_millis(1));
     }
     let status = process.pipes().wait()?;
+    if status.code() == Some(NOT_FOUND) {
+        return Err(Missing::new(process.complaint()).into());
+    }
     if !status.success() {
         bail!("{program} ended with {status}: {}", process.complaint());
     }
